@@ -1,0 +1,54 @@
+# Every target sets up .venv by itself; all it needs is Python 3.10 or newer.
+#   make train ARGS="--seed 1"      PYTHON=python3.12 make test
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help train test test-slow check docs
+
+VENV := .venv
+BIN := $(VENV)/bin
+TORCH := $(shell grep '^torch==' constraints.txt)
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+MODERN := import sys; sys.exit(sys.version_info < (3, 10))
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3.10; do \
+	$$python -c '$(MODERN)' 2>/dev/null && echo $$python && break; done)
+ARGS ?=
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+train: $(VENV)/.installed-train ## Train SAC on Pendulum-v1 (ARGS= goes to recipes/sac.py)
+	$(BIN)/python recipes/sac.py $(ARGS)
+
+test: $(VENV)/.installed-dev ## Run the tests but the slow ones (ARGS= goes to pytest)
+	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+test-slow: $(VENV)/.installed-dev ## Run the slow tests: training to known results
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+check: $(VENV)/.installed-dev ## Formatting, lint, types, import layers, doctests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest --doctest-modules rlkit_sac
+
+docs: $(VENV)/.installed-docs ## Build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+$(VENV)/.installed-train: EXTRAS := plots
+$(VENV)/.installed-dev: EXTRAS := dev,plots,mujoco,box2d
+$(VENV)/.installed-docs: EXTRAS := docs,plots
+
+$(VENV)/.installed-%: $(VENV)/.installed-torch pyproject.toml
+	$(PIP_INSTALL) --editable '.[$(EXTRAS)]'
+	@touch $@
+
+# torch by its exact version and alone: a range would pull gigabytes of other builds first.
+$(VENV)/.installed-torch: constraints.txt
+	@test -n "$(PYTHON)" && $(PYTHON) -c '$(MODERN)' 2>/dev/null || { \
+		echo "error: Python 3.10 or newer is needed, found $$($(or $(PYTHON),python3) --version 2>&1);" \
+		"install one or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) '$(TORCH)'
+	@touch $@

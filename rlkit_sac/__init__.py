@@ -1,0 +1,1 @@
+"""Soft actor-critic for every action space, and ACER, as TorchRL components."""
