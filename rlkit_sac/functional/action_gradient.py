@@ -1,0 +1,37 @@
+"""Bounding the gradient that reaches the policy through the critics."""
+
+import torch
+from torch import Tensor
+
+
+def clip_action_gradient(value: Tensor, action: Tensor, bound: float | None) -> Tensor:
+    r"""The same values, whose gradient with respect to each sample's action is clamped.
+
+    .. math:: g = \operatorname{clip}(\partial V / \partial a,\, -x,\, x)
+
+    element by element, before any averaging over the batch, so the bound does not depend on the
+    batch size, on the importance weights or on the reduction. The result has the numerical value
+    of ``value`` and the gradient ``g`` with respect to ``action``, and no other.
+
+    Args:
+        value: ``[*]``, computed from ``action``; each sample from its own action alone.
+        action: ``[*, ...]``, part of the graph of ``value``.
+        bound: ``x`` in units of value per unit of action; ``None`` or ``0`` leaves ``value`` as is.
+
+    Returns:
+        ``[*]``.
+
+    Source: the ``dqda_clipping`` option of ALF's ``SacAlgorithm``.
+
+    >>> action = torch.tensor([[0.1, 0.2]], requires_grad=True)
+    >>> value = (action * torch.tensor([5.0, -0.5])).sum(-1)
+    >>> clip_action_gradient(value, action, 1.0).sum().backward()
+    >>> action.grad
+    tensor([[ 1.0000, -0.5000]])
+    """
+    if not bound or not value.requires_grad:
+        return value
+    (gradient,) = torch.autograd.grad(value.sum(), action)
+    gradient = gradient.clamp(-bound, bound)
+    straight = gradient * (action - action.detach())
+    return value.detach() + straight.flatten(value.ndim).sum(-1)

@@ -1,0 +1,124 @@
+"""Policies over continuous actions."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from tensordict.nn import TensorDictModule
+from torch import Tensor, nn
+from torchrl.data import Bounded
+from torchrl.modules import MLP, ProbabilisticActor
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules.activations import activation_class
+from rlkit_sac.modules.distributions import TanhGaussian
+
+LogStdMode = Literal["clipped_exp", "tanh"]
+
+
+class GaussianHead(nn.Module):
+    r"""Splits a network's output into the mean and the standard deviation of a Gaussian.
+
+    ``"clipped_exp"`` clamps :math:`\log\sigma` to ``[log_std_min, log_std_max]``; ``"tanh"``
+    rescales :math:`\tanh` of the output to that interval, which keeps a gradient everywhere.
+
+    Args:
+        log_std_mode: ``"clipped_exp"`` or ``"tanh"``.
+        log_std_min: smallest :math:`\log\sigma`.
+        log_std_max: largest :math:`\log\sigma`.
+
+    Raises:
+        ConfigError: for an unknown mode or an empty interval.
+
+    >>> loc, scale = GaussianHead()(torch.tensor([0.5, 7.0]))
+    >>> loc, scale.log()
+    (tensor([0.5000]), tensor([2.]))
+    """
+
+    def __init__(
+        self,
+        log_std_mode: LogStdMode = "clipped_exp",
+        log_std_min: float = -20.0,
+        log_std_max: float = 2.0,
+    ) -> None:
+        super().__init__()
+        if log_std_mode not in ("clipped_exp", "tanh"):
+            raise ConfigError(f"log_std_mode {log_std_mode!r} is not 'clipped_exp' or 'tanh'")
+        if not log_std_min < log_std_max:
+            raise ConfigError(
+                f"log_std_min ({log_std_min}) must be smaller than log_std_max ({log_std_max})"
+            )
+        self.log_std_mode = log_std_mode
+        self.log_std_min, self.log_std_max = log_std_min, log_std_max
+
+    def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """``[*, 2 D]`` to the mean and the standard deviation, ``[*, D]`` each."""
+        loc, log_std = features.chunk(2, -1)
+        if self.log_std_mode == "tanh":
+            middle = 0.5 * (self.log_std_max + self.log_std_min)
+            log_std = middle + 0.5 * (self.log_std_max - self.log_std_min) * log_std.tanh()
+        else:
+            log_std = log_std.clamp(self.log_std_min, self.log_std_max)
+        return loc, log_std.exp()
+
+
+def tanh_gaussian_actor(
+    observation_dim: int,
+    action_low: Sequence[float],
+    action_high: Sequence[float],
+    *,
+    num_cells: Sequence[int] = (256, 256),
+    activation: str = "relu",
+    log_std_mode: LogStdMode = "clipped_exp",
+    log_std_min: float = -20.0,
+    log_std_max: float = 2.0,
+) -> ProbabilisticActor:
+    """A multilayer perceptron that acts by a :class:`TanhGaussian` over a box.
+
+    Reads ``observation`` ``[*, observation_dim]``; writes ``loc``, ``scale`` and ``action``
+    ``[*, D]``. Outside a collector it acts deterministically, by the squashed mean.
+
+    Args:
+        observation_dim: length of the observation.
+        action_low: lower bounds, one for each action dimension, in the units of the environment's
+            ``action`` entry (-1 where actions are rescaled).
+        action_high: upper bounds.
+        num_cells: widths of the hidden layers.
+        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
+        log_std_mode: see :class:`GaussianHead`.
+        log_std_min: smallest log standard deviation.
+        log_std_max: largest log standard deviation.
+
+    Raises:
+        ConfigError: for bounds that are not finite or not ordered, or an unknown option.
+
+    >>> from tensordict import TensorDict
+    >>> actor = tanh_gaussian_actor(3, [-2.0], [2.0])
+    >>> actor(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["action"].shape
+    torch.Size([5, 1])
+    """
+    low, high = torch.tensor(action_low), torch.tensor(action_high)
+    for dimension, (lo, hi) in enumerate(zip(action_low, action_high, strict=True)):
+        if not -float("inf") < lo < hi < float("inf"):
+            raise ConfigError(
+                f"action dimension {dimension} has the bounds [{lo}, {hi}]: "
+                "a squashed policy needs finite bounds, the lower below the upper"
+            )
+    network = MLP(
+        in_features=observation_dim,
+        out_features=2 * len(action_low),
+        num_cells=list(num_cells),
+        activation_class=activation_class(activation),
+    )
+    head = GaussianHead(log_std_mode, log_std_min, log_std_max)
+    unit_box = bool((low == -1).all() and (high == 1).all())
+    return ProbabilisticActor(
+        TensorDictModule(
+            nn.Sequential(network, head), in_keys=["observation"], out_keys=["loc", "scale"]
+        ),
+        in_keys=["loc", "scale"],
+        out_keys=["action"],
+        spec=Bounded(low, high, shape=low.shape, dtype=torch.float32),
+        distribution_class=TanhGaussian,
+        distribution_kwargs={} if unit_box else {"low": low, "high": high},
+    )

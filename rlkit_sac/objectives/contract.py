@@ -1,0 +1,210 @@
+"""What TorchRL asks of a loss module, for every loss of the soft actor-critic family."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tensordict import NestedKey, TensorDict, TensorDictBase
+from tensordict.nn import TensorDictModule, TensorDictParams
+from tensordict.utils import unravel_key
+from torch import Tensor
+from torchrl.objectives import LossModule, ValueEstimators
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.objectives.soft_value_estimator import SoftValueEstimator
+
+Reduction = Literal["mean", "sum", "none"]
+ScalarOutputMode = Literal["exclude", "non_tensor"]
+
+_LAMBDAS = {ValueEstimators.TD0: 0.0, ValueEstimators.TD1: 1.0, ValueEstimators.TDLambda: 0.95}
+
+
+class SoftLossContract(LossModule):
+    """Keys, value estimator and outputs; no equation of any algorithm."""
+
+    @dataclass
+    class _AcceptedKeys:
+        action: NestedKey = "action"
+        value: NestedKey = "state_value"
+        state_action_value: NestedKey = "state_action_value"
+        log_prob: NestedKey = "action_log_prob"
+        priority: NestedKey = "td_error"
+        reward: NestedKey = "reward"
+        done: NestedKey = "done"
+        terminated: NestedKey = "terminated"
+        priority_weight: NestedKey = "priority_weight"
+
+    default_keys = _AcceptedKeys
+    tensor_keys: _AcceptedKeys
+    default_value_estimator = ValueEstimators.TD0
+
+    actor_network: TensorDictModule
+    actor_network_params: TensorDictParams
+    target_actor_network_params: TensorDictParams
+    qvalue_network: TensorDictModule
+    qvalue_network_params: TensorDictParams
+    target_qvalue_network_params: TensorDictParams
+    _in_keys: list[NestedKey] | None
+    _out_keys: list[str] | None
+    _value_estimator: SoftValueEstimator | None
+
+    def __init__(
+        self,
+        reduction: Reduction,
+        scalar_output_mode: ScalarOutputMode | None,
+        use_prioritized_weights: bool | Literal["auto"],
+    ) -> None:
+        self._in_keys = None
+        self._out_keys = None
+        super().__init__()
+        check_choice("reduction", reduction, ("mean", "sum", "none"))
+        check_choice("scalar_output_mode", scalar_output_mode, (None, "exclude", "non_tensor"))
+        if reduction == "none" and scalar_output_mode is None:
+            warnings.warn(
+                "reduction='none' gives losses of the batch's shape, beside which a TensorDict "
+                "cannot hold scalars such as alpha: they are left out. Pass "
+                "scalar_output_mode='exclude' to agree, or 'non_tensor' to keep them.",
+                stacklevel=3,
+            )
+            scalar_output_mode = "exclude"
+        self.reduction = reduction
+        self.scalar_output_mode = scalar_output_mode
+        self.use_prioritized_weights = use_prioritized_weights
+
+    # ------------------------------------------------------------------ keys
+
+    def _data_keys(self) -> list[NestedKey]:
+        """Entries the losses themselves read, beside the networks'."""
+        keys = self.tensor_keys
+        ends = (keys.reward, keys.done, keys.terminated)
+        return [unravel_key(keys.action), *(unravel_key(("next", key)) for key in ends)]
+
+    def _state_keys(self) -> list[NestedKey]:
+        """Entries the networks read at a state."""
+        own = {unravel_key(self.tensor_keys.action)}
+        read = [*self.actor_network.in_keys, *self.qvalue_network.in_keys]
+        return [key for key in dict.fromkeys(map(unravel_key, read)) if key not in own]
+
+    def _set_in_keys(self) -> list[NestedKey]:
+        states = self._state_keys()
+        following = [unravel_key(("next", key)) for key in states]
+        self._in_keys = list(dict.fromkeys([*self._data_keys(), *states, *following]))
+        return self._in_keys
+
+    @property
+    def in_keys(self) -> list[NestedKey]:
+        """Entries read from the batch."""
+        return self._set_in_keys() if self._in_keys is None else self._in_keys
+
+    @in_keys.setter
+    def in_keys(self, values: list[NestedKey]) -> None:
+        self._in_keys = values
+
+    @property
+    def out_keys(self) -> list[str]:
+        """Entries of the output."""
+        if self._out_keys is None:
+            self._out_keys = self._default_out_keys()
+        return self._out_keys
+
+    @out_keys.setter
+    def out_keys(self, values: list[str]) -> None:
+        self._out_keys = values
+
+    @abstractmethod
+    def _default_out_keys(self) -> list[str]:
+        """Every entry the loss writes into its output."""
+
+    def _forward_value_estimator_keys(self, **kwargs: Any) -> None:
+        self._set_in_keys()  # the estimator reads no keys of its own
+
+    # ------------------------------------------------------------------ value estimator
+
+    def make_value_estimator(
+        self, value_type: ValueEstimators | str | None = None, **hyperparams: Any
+    ) -> SoftLossContract:
+        """Choose the targets of the critics.
+
+        Args:
+            value_type: ``TD0`` (default), ``TD1`` or ``TDLambda``. The last two read ``[*, T]``
+                sequences, time in the last batch dimension; n-step targets are ``TD1`` on slices
+                of n steps.
+            **hyperparams: ``gamma`` (kept from before by default) and, for ``TDLambda``, ``lmbda``
+                (0.95).
+
+        Returns:
+            The loss itself.
+
+        Raises:
+            NotImplementedError: for an estimator that is not defined for soft values.
+            ConfigError: for an unknown hyperparameter or one outside [0, 1].
+        """
+        if value_type is None:
+            value_type = self.default_value_estimator
+        kind = next((e for e in _LAMBDAS if value_type in (e, e.name, e.value)), None)
+        if kind is None:
+            raise NotImplementedError(
+                f"{type(self).__name__} has no value estimator {value_type!r}: soft values need "
+                "the entropy at every step of a return. Available: TD0, TD1, TDLambda"
+            )
+        current = self._value_estimator
+        gamma = hyperparams.pop("gamma", current.gamma if current is not None else 0.99)
+        lmbda = _LAMBDAS[kind]
+        if kind is ValueEstimators.TDLambda:
+            lmbda = hyperparams.pop("lmbda", lmbda)
+        if hyperparams:
+            raise ConfigError(
+                f"unknown hyperparameters of {kind.name}: {', '.join(hyperparams)}; "
+                f"it takes gamma{' and lmbda' if kind is ValueEstimators.TDLambda else ''}"
+            )
+        self.value_type = kind
+        self._value_estimator = SoftValueEstimator(gamma, lmbda)
+        return self
+
+    # ------------------------------------------------------------------ reduction and output
+
+    def _importance_weights(self, batch: TensorDictBase) -> Tensor | None:
+        if self.use_prioritized_weights not in (True, "auto"):
+            return None
+        weights = batch.get(self.tensor_keys.priority_weight, None)
+        return None if weights is None else weights.reshape(batch.batch_size)
+
+    def _output(
+        self, losses: dict[str, Tensor], scalars: dict[str, Tensor], batch: TensorDictBase
+    ) -> TensorDictBase:
+        """Reduce the losses of each step and put the scalars beside them."""
+        weights = self._importance_weights(batch)
+        out = TensorDict(
+            {
+                name: self._reduce_loss(loss, batch, weights=weights)
+                for name, loss in losses.items()
+            },
+            batch_size=batch.batch_size if self.reduction == "none" else [],
+        )
+        if self.reduction != "none":
+            out.update(scalars)
+        elif self.scalar_output_mode == "non_tensor":
+            for name, value in scalars.items():
+                out.set_non_tensor(name, value)
+        return out
+
+    def _make_vmap(self) -> None:
+        """Nothing to cache: vmapped calls are made where they are used."""
+
+
+def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
+    """Refuse an option that is not one of a few.
+
+    Raises:
+        ConfigError: naming the option, what came and the choices.
+
+    >>> check_choice("reduction", "avg", ("mean", "sum"))
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: reduction must be one of 'mean', 'sum', not 'avg'
+    """
+    if value not in choices:
+        raise ConfigError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")

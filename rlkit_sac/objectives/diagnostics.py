@@ -1,0 +1,65 @@
+"""Statistics of the critics, for logs."""
+
+import torch
+from torch import Tensor
+
+
+def masked_mean(x: Tensor, valid: Tensor | None) -> Tensor:
+    """Mean over the valid steps.
+
+    Args:
+        x: ``[*]``.
+        valid: bool ``[*]``, or ``None`` where every step counts.
+
+    >>> masked_mean(torch.tensor([1.0, 9.0]), torch.tensor([True, False]))
+    tensor(1.)
+    """
+    if valid is None:
+        return x.mean()
+    return torch.where(valid, x, torch.zeros_like(x)).sum() / valid.sum().clamp_min(1)
+
+
+def diagnostic_keys(num_critics: int) -> list[str]:
+    """Names of what :func:`critic_diagnostics` returns."""
+    critics = [f"q{i}_{name}" for i in range(num_critics) for name in ("loss", *_STATISTICS)]
+    return [*critics, "target_mean", "td_error_mean", "explained_variance"]
+
+
+_STATISTICS = ("mean", "min", "max")
+
+
+def critic_diagnostics(
+    values: Tensor, target: Tensor, losses: Tensor, td_error: Tensor, valid: Tensor | None
+) -> dict[str, Tensor]:
+    r"""Scalars that tell how the critics are doing, over the valid steps of a batch.
+
+    ``explained_variance`` is :math:`1 - \operatorname{Var}(y - \bar Q) / \operatorname{Var}(y)`
+    with the mean of the critics; 1 is perfect, 0 no better than a constant.
+
+    Args:
+        values: ``[R, *, M]`` of R critics.
+        target: ``[*, M]``.
+        losses: ``[R, *]``, each critic's loss of each step.
+        td_error: ``[*]``.
+        valid: bool ``[*]`` or ``None``.
+    """
+    values, losses = values.detach(), losses.detach()
+    out_of_play = torch.zeros_like(values[0], dtype=torch.bool)
+    if valid is not None:
+        out_of_play = ~valid.unsqueeze(-1).expand_as(values[0])
+
+    out = {}
+    for i in range(len(values)):
+        q = values[i]
+        out[f"q{i}_loss"] = masked_mean(losses[i], valid)
+        out[f"q{i}_mean"] = masked_mean(q.mean(-1), valid)
+        out[f"q{i}_min"] = q.masked_fill(out_of_play, torch.inf).min()
+        out[f"q{i}_max"] = q.masked_fill(out_of_play, -torch.inf).max()
+    residual = target - values.mean(0)
+    out["target_mean"] = masked_mean(target.mean(-1), valid)
+    out["td_error_mean"] = masked_mean(td_error, valid)
+    spread = masked_mean((target - out["target_mean"]).square().mean(-1), valid)
+    bias = masked_mean(residual.mean(-1), valid)
+    unexplained = masked_mean((residual - bias).square().mean(-1), valid)
+    out["explained_variance"] = 1 - unexplained / spread.clamp_min(torch.finfo(spread.dtype).tiny)
+    return out

@@ -1,0 +1,42 @@
+"""Centering the entropy bonus of the targets."""
+
+import torch
+from torch import Tensor, nn
+
+
+class RunningLogProb(nn.Module):
+    r"""A running mean of :math:`\log\pi`, subtracted from it before the entropy bonus.
+
+    The k-th batch moves the mean towards the batch mean by the rate :math:`8/(7+k)`, so the first
+    sets it. It moves in training mode with gradients enabled, and at no other time.
+
+    Source: the ``normalize_entropy_reward`` option of ALF's ``SacAlgorithm``.
+
+    Args:
+        dtype: of the running mean.
+
+    >>> center = RunningLogProb()
+    >>> center.move(torch.tensor(3.0))
+    >>> center(torch.tensor([4.0]))
+    tensor([1.])
+    """
+
+    mean: Tensor
+    count: Tensor
+
+    def __init__(self, dtype: torch.dtype = torch.float32) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros((), dtype=dtype))
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+
+    def move(self, batch_mean: Tensor) -> None:
+        """Move towards the mean log-probability of a batch, a scalar."""
+        if self.training and torch.is_grad_enabled():
+            with torch.no_grad():
+                self.count += 1
+                rate = 8 / (7 + self.count.to(self.mean.dtype))
+                self.mean += rate * (batch_mean - self.mean)
+
+    def forward(self, log_prob: Tensor) -> Tensor:
+        """``log_prob`` minus the running mean."""
+        return log_prob - self.mean

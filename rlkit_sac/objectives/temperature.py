@@ -1,0 +1,102 @@
+"""The temperature: the weight of the entropy against the reward, tuned to a target entropy."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from rlkit_sac.errors import ConfigError
+
+AlphaParametrization = Literal["log", "exp", "direct"]
+
+#: The smallest temperature the direct parametrization reaches, where a logarithm keeps the others
+#: positive by itself.
+DIRECT_ALPHA_FLOOR = 1e-6
+
+
+@dataclass(frozen=True)
+class Temperature:
+    r"""How a parameter stands for :math:`\alpha`, within which bounds, and by which loss it learns.
+
+    ============  =================  ==========================================================
+    mode          parameter holds    loss of a sample
+    ============  =================  ==========================================================
+    ``"log"``     :math:`\log\alpha` :math:`\log\alpha\,(-\log\pi - \bar{\mathcal H})`
+    ``"exp"``     :math:`\log\alpha` :math:`\alpha\,(-\log\pi - \bar{\mathcal H})`
+    ``"direct"``  :math:`\alpha`     :math:`\alpha\,(-\log\pi - \bar{\mathcal H})`
+    ============  =================  ==========================================================
+
+    The loss reads the parameter inside its bounds. Outside them (a plain training loop does not
+    project) only a gradient that leads back passes, so the parameter neither sticks nor drifts.
+
+    Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 18; ``"log"`` as in the code of that paper.
+
+    Args:
+        mode: ``"log"``, ``"exp"`` or ``"direct"``.
+        minimum: lower bound of :math:`\alpha`, or ``None``.
+        maximum: upper bound of :math:`\alpha`, or ``None``.
+
+    Raises:
+        ConfigError: for an unknown mode or impossible bounds.
+
+    >>> Temperature("log", maximum=0.5).alpha(torch.tensor(0.0))
+    tensor(0.5000)
+    """
+
+    mode: AlphaParametrization = "log"
+    minimum: float | None = None
+    maximum: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("log", "exp", "direct"):
+            raise ConfigError(
+                f"alpha_parametrization {self.mode!r} is not 'log', 'exp' or 'direct'"
+            )
+        if self.minimum is not None and not 0 <= self.minimum < math.inf:
+            raise ConfigError(f"min_alpha must be a finite number >= 0, not {self.minimum}")
+        if self.maximum is not None and not self.maximum > 0:
+            raise ConfigError(f"max_alpha must be greater than 0, not {self.maximum}")
+        if None not in (self.minimum, self.maximum) and not self.minimum <= self.maximum:  # type: ignore[operator]
+            raise ConfigError(f"min_alpha {self.minimum} is above max_alpha {self.maximum}")
+
+    def initial_parameter(self, alpha_init: float) -> float:
+        """The parameter's start for a temperature ``alpha_init``, moved inside the bounds.
+
+        Raises:
+            ConfigError: unless ``alpha_init`` is a finite number above 0.
+        """
+        if not 0 < alpha_init < math.inf:
+            raise ConfigError(f"alpha_init must be a finite number above 0, not {alpha_init}")
+        lower, upper = self._parameter_bounds()
+        value = alpha_init if self.mode == "direct" else math.log(alpha_init)
+        return min(max(value, lower), upper)
+
+    def alpha(self, parameter: Tensor) -> Tensor:
+        r"""The temperature :math:`\alpha` within its bounds; no gradient."""
+        inside = parameter.detach().clamp(*self._parameter_bounds())
+        return inside if self.mode == "direct" else inside.exp()
+
+    def loss(self, parameter: Tensor, neg_log_prob: Tensor, target_entropy: float) -> Tensor:
+        """The loss of each sample; ``neg_log_prob`` ``[*]`` and the target are in nats."""
+        lower, upper = self._parameter_bounds()
+        excess = neg_log_prob.detach() - target_entropy
+        # Descent moves the parameter against the mean excess; at a bound it may only move back in.
+        too_high, too_low = parameter > upper, parameter < lower
+        leads_back = torch.where(excess.mean() > 0, ~too_low, ~too_high)
+        inside = parameter.detach().clamp(lower, upper)
+        drift = parameter - parameter.detach()
+        inside = inside + torch.where(leads_back, drift, torch.zeros_like(drift))
+        return (inside.exp() if self.mode == "exp" else inside) * excess
+
+    def project_(self, parameter: Tensor) -> None:
+        """Move the parameter inside its bounds in place; call it after an optimizer step."""
+        with torch.no_grad():
+            parameter.clamp_(*self._parameter_bounds())
+
+    def _parameter_bounds(self) -> tuple[float, float]:
+        lower, upper = self.minimum or 0.0, math.inf if self.maximum is None else self.maximum
+        if self.mode == "direct":
+            return max(lower, DIRECT_ALPHA_FLOOR), upper
+        return math.log(lower) if lower > 0 else -math.inf, math.log(upper)

@@ -1,0 +1,161 @@
+"""Soft actor-critic written once more, from the formulas, in plain float64 PyTorch.
+
+Nothing of the package is used here: explicit weights, explicit noise, one formula after the other.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from tests.objectives.networks import ACTION_DIM, Weights
+
+
+@dataclass
+class Options:
+    """The options of the loss under the names of its arguments."""
+
+    gamma: float = 0.99
+    lmbda: float = 0.0
+    loss_function: str = "l2"
+    qvalue_coef: float = 1.0
+    reward_scale: float = 1.0
+    reward_weights: list[float] | None = None
+    alpha: float = 1.0
+    fixed_alpha: bool = False
+    alpha_parametrization: str = "log"
+    target_entropy: float = 0.0
+    dqda_clipping: float | None = None
+    use_entropy_reward: bool = True
+    log_prob_mean: float = 0.0
+    policy_loss_steps: str = "first"
+    low: list[float] = field(default_factory=lambda: [-1.0] * ACTION_DIM)
+    high: list[float] = field(default_factory=lambda: [1.0] * ACTION_DIM)
+
+
+def act(weights: Weights, obs: Tensor, noise: Tensor, options: Options) -> tuple[Tensor, Tensor]:
+    """Action and log-density of the squashed Gaussian, by the change of variables."""
+    hidden = torch.tanh(obs @ weights["actor.w1"].T + weights["actor.b1"])
+    out = hidden @ weights["actor.w2"].T + weights["actor.b2"]
+    mu, log_sigma = out[..., :ACTION_DIM], out[..., ACTION_DIM:].clamp(-20, 2)
+    sigma = log_sigma.exp()
+    u = mu + sigma * noise
+    low, high = (torch.tensor(x, dtype=torch.float64) for x in (options.low, options.high))
+    half = (high - low) / 2
+    action = (high + low) / 2 + half * torch.tanh(u)
+    density = -((u - mu) ** 2) / (2 * sigma**2) - log_sigma - 0.5 * math.log(2 * math.pi)
+    slope = half * (1 - torch.tanh(u) ** 2)
+    return action, (density - slope.log()).sum(-1)
+
+
+def value(weights: Weights, critic: int, obs: Tensor, action: Tensor, prefix: str = "q") -> Tensor:
+    x = torch.cat([obs, action], -1)
+    name = f"{prefix}{critic}"
+    hidden = torch.tanh(x @ weights[f"{name}.w1"].T + weights[f"{name}.b1"])
+    return hidden @ weights[f"{name}.w2"].T + weights[f"{name}.b2"]
+
+
+def pessimistic(values: list[Tensor], reward_weights: list[float] | None) -> Tensor:
+    """For each reward dimension the worst of the critics."""
+    dims = []
+    for m in range(values[0].shape[-1]):
+        each = torch.stack([v[..., m] for v in values])
+        negative = reward_weights is not None and reward_weights[m] < 0
+        dims.append(each.max(0).values if negative else each.min(0).values)
+    return torch.stack(dims, -1)
+
+
+def scalarize(v: Tensor, reward_weights: list[float] | None) -> Tensor:
+    total = torch.zeros_like(v[..., 0])
+    for m in range(v.shape[-1]):
+        total = total + (1.0 if reward_weights is None else reward_weights[m]) * v[..., m]
+    return total
+
+
+def distance(difference: Tensor, kind: str) -> Tensor:
+    if kind == "l2":
+        return difference**2
+    if kind == "l1":
+        return difference.abs()
+    small = difference.abs() < 1
+    return torch.where(small, 0.5 * difference**2, difference.abs() - 0.5)
+
+
+def targets(weights: Weights, data: dict[str, Tensor], noise: Tensor, critics: int, o: Options):
+    """Regression targets ``[*, M]`` without gradient."""
+    with torch.no_grad():
+        action, log_prob = act(weights, data["next_obs"], noise, o)
+        q = [value(weights, i, data["next_obs"], action, "target_q") for i in range(critics)]
+        bonus = -o.alpha * (log_prob - o.log_prob_mean) if o.use_entropy_reward else 0 * log_prob
+        v = pessimistic(q, o.reward_weights) + bonus[..., None]
+        reward = o.reward_scale * data["reward"]
+        go_on = 1.0 - data["terminated"].double()
+        if o.lmbda == 0:
+            return reward + o.gamma * go_on * v
+        result = torch.zeros_like(v)
+        rows, steps = v.shape[0], v.shape[1]
+        for b in range(rows):
+            for t in reversed(range(steps)):
+                follows = t + 1 < steps and not bool(data["done"][b, t])
+                if follows and "mask" in data:
+                    follows = bool(data["mask"][b, t + 1])
+                bracket = v[b, t]
+                if follows:
+                    bracket = (1 - o.lmbda) * v[b, t] + o.lmbda * (result[b, t + 1] + bonus[b, t])
+                result[b, t] = reward[b, t] + o.gamma * go_on[b, t] * bracket
+        return result
+
+
+def actor_loss(weights: Weights, obs: Tensor, noise: Tensor, critics: int, o: Options) -> Tensor:
+    """Per step; the gradient clipped by differentiating a linear stand-in for Q."""
+    action, log_prob = act(weights, obs, noise, o)
+
+    def q_of(a: Tensor) -> Tensor:
+        frozen = {name: w.detach() for name, w in weights.items()}
+        q = [value(frozen, i, obs, a) for i in range(critics)]
+        return scalarize(pessimistic(q, o.reward_weights), o.reward_weights)
+
+    if not o.dqda_clipping:
+        return o.alpha * log_prob - q_of(action)
+    point = action.detach().requires_grad_()
+    slope = torch.autograd.grad(q_of(point).sum(), point)[0]
+    slope = slope.clamp(-o.dqda_clipping, o.dqda_clipping)
+    linear = q_of(action.detach()) + (slope * (action - action.detach())).sum(-1)
+    return o.alpha * log_prob - linear
+
+
+def alpha_loss(parameter: Tensor, log_prob: Tensor, o: Options) -> Tensor:
+    excess = -log_prob.detach() - o.target_entropy
+    if o.fixed_alpha:
+        return 0 * excess
+    if o.alpha_parametrization == "exp":
+        return parameter.exp() * excess
+    return parameter * excess  # log alpha, or alpha itself
+
+
+def losses(
+    weights: Weights,
+    parameter: Tensor,
+    data: dict[str, Tensor],
+    noise: Tensor,
+    next_noise: Tensor,
+    critics: int,
+    o: Options,
+) -> dict[str, Tensor]:
+    """Every loss of every step, and the priority."""
+    y = targets(weights, data, next_noise, critics, o)
+    q = [value(weights, i, data["obs"], data["action"]) for i in range(critics)]
+    out = {
+        "loss_qvalue": o.qvalue_coef
+        * sum(distance(each - y, o.loss_function).mean(-1) for each in q),
+        "td_error": sum(((each - y) ** 2).mean(-1) for each in q).sqrt().detach(),
+    }
+    places = [(data["obs"], noise)]
+    if o.policy_loss_steps == "all":
+        places.append((data["next_obs"], next_noise))
+    out["loss_actor"] = sum(actor_loss(weights, obs, n, critics, o) for obs, n in places)
+    out["loss_alpha"] = sum(
+        alpha_loss(parameter, act(weights, obs, n, o)[1], o) for obs, n in places
+    )
+    return out

@@ -1,0 +1,297 @@
+"""Every option of the continuous loss against the formulas, values and gradients, in float64."""
+
+import math
+
+import pytest
+import torch
+from tensordict import TensorDict
+from torchrl.objectives import ValueEstimators
+
+from rlkit_sac.objectives import ContinuousSACLoss
+from tests.objectives.networks import (
+    ACTION_DIM,
+    NoisyTanhGaussian,
+    make_data,
+    make_loss,
+    plain_data,
+    plain_weights,
+)
+from tests.objectives.references import Options, act, losses
+
+TOLERANCE = 1e-10  # relative and absolute; the bar for the package is 1e-8
+
+
+def compare(
+    *,
+    batch: tuple[int, ...] = (7,),
+    rewards: int = 1,
+    critics: int = 2,
+    lmbda: float = 0.0,
+    mask: bool = False,
+    weights: bool = False,
+    seed: int = 0,
+    **options,
+) -> None:
+    """The loss with ``options`` against the reference, for values and for every gradient."""
+    torch.manual_seed(seed)
+    loss = make_loss(rewards, critics, **options)
+    if lmbda:
+        loss.make_value_estimator(ValueEstimators.TDLambda, lmbda=lmbda)
+    low, high = options.get("low", [-1.0] * ACTION_DIM), options.get("high", [1.0] * ACTION_DIM)
+    data = make_data(*batch, rewards=rewards, low=torch.tensor(low), high=torch.tensor(high))
+    if mask:
+        valid = torch.rand(*batch) < 0.7
+        valid[..., 0] = True
+        data["collector", "mask"] = valid
+        garbage = torch.full_like(data["observation"], torch.nan)
+        data["observation"] = torch.where(valid[..., None], data["observation"], garbage)
+        data["next", "reward"] = torch.where(
+            valid[..., None],
+            data["next", "reward"],
+            torch.full_like(data["next", "reward"], torch.nan),
+        )
+    if weights:
+        data["priority_weight"] = torch.rand(*batch).double() + 0.1
+    noise, next_noise = torch.randn(2, *batch, ACTION_DIM).double()
+    NoisyTanhGaussian.queue = [next_noise, noise]  # the draw at s' comes first
+
+    parameter = loss.log_alpha.detach().clone().requires_grad_()
+    alpha = float(loss.alpha())
+    reference_options = Options(
+        lmbda=lmbda,
+        alpha=alpha,
+        target_entropy=0.0 if options.get("fixed_alpha") else loss.target_entropy,
+        **{
+            name: options[name]
+            for name in Options.__dataclass_fields__
+            if name in options and name not in ("target_entropy",)
+        },
+    )
+    plain = plain_weights(loss)
+    inputs = plain_data(data)
+    if mask:
+        inputs = {
+            name: torch.nan_to_num(x) if x.is_floating_point() else x for name, x in inputs.items()
+        }
+    wanted = losses(plain, parameter, inputs, noise, next_noise, critics, reference_options)
+    priority = wanted.pop("td_error")
+    share = torch.ones(*batch).double()
+    if weights:
+        share = share * data["priority_weight"]
+    if mask:
+        share = share * data["collector", "mask"]
+        priority = priority * data["collector", "mask"]
+    wanted = {name: (each * share).sum() / share.sum() for name, each in wanted.items()}
+
+    out = loss(data)
+    assert_close(data["td_error"], priority)
+    for name, each in wanted.items():
+        assert_close(out[name], each)
+    sum(out[name] for name in wanted).backward()
+    sum(wanted.values()).backward()
+    for name, grad in live_gradients(loss).items():
+        expected = plain[name].grad
+        assert expected is not None
+        assert_close(grad, expected)
+    assert all(w.grad is None for name, w in plain.items() if name.startswith("target"))
+    if not options.get("fixed_alpha"):
+        assert_close(loss.log_alpha.grad, parameter.grad)
+
+
+def assert_close(found: torch.Tensor, wanted: torch.Tensor) -> None:
+    torch.testing.assert_close(found, wanted, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def live_gradients(loss: ContinuousSACLoss) -> dict[str, torch.Tensor]:
+    layers = {
+        "w1": ("0", "weight"),
+        "b1": ("0", "bias"),
+        "w2": ("2", "weight"),
+        "b2": ("2", "bias"),
+    }
+    out = {}
+    for short, path in layers.items():
+        out[f"actor.{short}"] = loss.actor_network_params[
+            ("module", "0", "module", "0", *path)
+        ].grad
+        stacked = loss.qvalue_network_params[("module", "net", *path)].grad
+        out |= {f"q{i}.{short}": stacked[i] for i in range(loss.num_qvalue_nets)}
+    return out
+
+
+OPTIONS = {
+    "defaults": {},
+    "one critic": {"critics": 1},
+    "five critics": {"critics": 5},
+    "gamma": {"gamma": 0.5},
+    "l1": {"loss_function": "l1"},
+    "smooth l1": {"loss_function": "smooth_l1"},
+    "half mean squared error": {"qvalue_coef": 0.5},
+    "reward scale": {"reward_scale": 0.1},
+    "alpha": {"alpha_init": 0.2},
+    "fixed alpha": {"alpha_init": 0.2, "fixed_alpha": True},
+    "alpha below its bound": {"alpha_init": 0.01, "min_alpha": 0.3},
+    "alpha above its bound": {"alpha_init": 7.0, "max_alpha": 0.7},
+    "exp alpha": {"alpha_init": 0.2, "alpha_parametrization": "exp"},
+    "direct alpha": {"alpha_init": 0.2, "alpha_parametrization": "direct"},
+    "negative dimension": {"target_entropy": "neg_dim"},
+    "target entropy": {"target_entropy": -0.3},
+    "target entropy of the spec": {"target_entropy": lambda spec: 0.5 * spec.shape[-1]},
+    "min_prob": {"min_prob": 0.184},
+    "clipped action gradient": {"dqda_clipping": 0.05},
+    "no entropy reward": {"use_entropy_reward": False},
+    "policy losses on s'": {"policy_loss_steps": "all"},
+    "bounds": {"low": [-2.0, 0.1], "high": [0.5, 0.3]},
+    "three rewards": {"rewards": 3},
+    "signed reward weights": {"rewards": 3, "reward_weights": [0.5, -2.0, 0.0]},
+    "mask": {"mask": True},
+    "importance weights": {"weights": True},
+    "mask and importance weights": {"mask": True, "weights": True},
+    "no vmap": {"deactivate_vmap": True},
+    "sequences": {"batch": (3, 5)},
+    "lambda": {"batch": (3, 5), "lmbda": 0.6},
+    "lambda one": {"batch": (4, 3), "lmbda": 1.0},
+    "lambda, masked": {"batch": (3, 6), "lmbda": 0.8, "mask": True},
+}
+
+COMBINATIONS = {
+    "vector rewards on sequences": {
+        "batch": (3, 5),
+        "rewards": 2,
+        "reward_weights": [1.0, -0.3],
+        "lmbda": 0.9,
+        "mask": True,
+        "weights": True,
+        "dqda_clipping": 0.02,
+        "critics": 3,
+    },
+    "direct alpha with everything": {
+        "alpha_init": 0.4,
+        "alpha_parametrization": "direct",
+        "min_alpha": 0.1,
+        "max_alpha": 2.0,
+        "policy_loss_steps": "all",
+        "dqda_clipping": 0.1,
+        "reward_scale": 3.0,
+        "loss_function": "smooth_l1",
+        "qvalue_coef": 0.5,
+        "low": [-3.0, -1.0],
+        "high": [1.0, 2.0],
+        "weights": True,
+    },
+    "no entropy reward on sequences": {
+        "batch": (2, 4),
+        "lmbda": 0.5,
+        "use_entropy_reward": False,
+        "rewards": 2,
+        "alpha_parametrization": "exp",
+        "alpha_init": 0.3,
+        "policy_loss_steps": "all",
+    },
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
+def test_each_option_equals_the_formula(options):
+    for seed in range(3):
+        compare(seed=seed, **options)
+
+
+@pytest.mark.parametrize("options", COMBINATIONS.values(), ids=COMBINATIONS.keys())
+def test_combinations_equal_the_formula(options):
+    for seed in range(3):
+        compare(seed=seed, **options)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "none"])
+def test_reductions_agree_with_the_mean(reduction):
+    torch.manual_seed(0)
+    mean = make_loss()
+    other = make_loss(reduction=reduction, scalar_output_mode="exclude")
+    other.load_state_dict(mean.state_dict())
+    data = make_data(6)
+    noise = torch.randn(2, 6, ACTION_DIM).double()
+    NoisyTanhGaussian.queue = [*noise, *noise]
+    wanted, found = mean(data.clone()), other(data.clone())
+    for name in ("loss_actor", "loss_qvalue", "loss_alpha"):
+        each = found[name]
+        assert_close(each.mean() if reduction == "none" else each / 6, wanted[name])
+
+
+def test_normalized_entropy_reward_centers_by_the_running_mean_of_both_states():
+    torch.manual_seed(0)
+    loss = make_loss(normalize_entropy_reward=True, alpha_init=0.3)
+    plain = plain_weights(loss)
+    mean = 0.0
+    for call in range(1, 4):
+        data = make_data(6)
+        noise, next_noise = torch.randn(2, 6, ACTION_DIM).double()
+        o = Options(alpha=0.3, target_entropy=loss.target_entropy)
+        both = [
+            act(plain, data["observation"], noise, o)[1],
+            act(plain, data["next", "observation"], next_noise, o)[1],
+        ]
+        mean += 8 / (7 + call) * (torch.cat(both).mean().item() - mean)
+        o.log_prob_mean = mean
+        wanted = losses(plain, torch.tensor(0.3).log(), plain_data(data), noise, next_noise, 2, o)
+        NoisyTanhGaussian.queue = [next_noise, noise]
+        out = loss(data)
+        assert_close(out["loss_qvalue"], wanted["loss_qvalue"].mean())
+        assert_close(out["loss_actor"], wanted["loss_actor"].mean())
+        assert_close(data["td_error"], wanted["td_error"])
+
+
+def test_the_running_mean_moves_in_training_with_gradients_only():
+    torch.manual_seed(0)
+    loss = make_loss(normalize_entropy_reward=True)
+    center = loss.entropy_centers["log_prob"]
+
+    def run():
+        NoisyTanhGaussian.queue = [*torch.randn(2, 6, ACTION_DIM).double()]
+        loss(make_data(6))
+        return center.mean.item(), center.count.item()
+
+    assert run()[1] == 1
+    before = center.mean.item(), 1
+    with torch.no_grad():
+        assert run() == before
+    loss.eval()
+    assert run() == before
+    loss.train()
+    assert run()[1] == 2
+
+
+def test_auto_target_entropy_is_that_of_the_published_system():
+    assert make_loss().target_entropy == pytest.approx(2 * math.log(0.2), abs=1e-12)
+    wide = make_loss(low=[-2.0, 0.1], high=[0.5, 0.3])
+    assert wide.target_entropy == pytest.approx(math.log(0.25) + math.log(0.02), abs=1e-12)
+
+
+def test_a_time_limit_bootstraps_and_a_termination_does_not():
+    """Two-state chain: with reward 1 for ever V = 1 / (1 - gamma); a termination leaves r alone."""
+    torch.manual_seed(0)
+    loss = make_loss(use_entropy_reward=False, gamma=0.9)
+    data = make_data(4)
+    data["next", "reward"] = torch.ones(4, 1).double()
+    for truncated in (False, True):
+        data["next", "done"] = torch.full((4, 1), truncated)
+        data["next", "terminated"] = torch.zeros(4, 1, dtype=torch.bool)
+        target = set_targets_to(loss, 10.0, data)
+        assert_close(target, torch.full((4, 1), 10.0).double())  # 1 + 0.9 * 10
+    data["next", "done"] = data["next", "terminated"] = torch.ones(4, 1, dtype=torch.bool)
+    assert_close(set_targets_to(loss, torch.nan, data), torch.ones(4, 1).double())
+
+
+def set_targets_to(loss: ContinuousSACLoss, constant: float, data: TensorDict) -> torch.Tensor:
+    """The target of critics whose target networks answer ``constant``, read off the priority."""
+    with torch.no_grad():
+        for params, last in (
+            (loss.target_qvalue_network_params, constant),
+            (loss.qvalue_network_params, 0.0),
+        ):
+            for value in params.values(True, True):
+                value.zero_()
+            params["module", "net", "2", "bias"].fill_(last)
+    NoisyTanhGaussian.queue = [*torch.randn(2, 4, ACTION_DIM).double()]
+    loss(data)
+    return (data["td_error"] / math.sqrt(2)).unsqueeze(-1)  # both critics answer 0
