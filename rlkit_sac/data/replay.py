@@ -1,0 +1,132 @@
+"""Replay buffers with uniform sampling, and the check that they fit."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+import torch
+from tensordict import TensorDictBase
+from torchrl.data import LazyMemmapStorage, LazyTensorStorage, TensorDictReplayBuffer
+
+from rlkit_sac.data.memory import free_device_memory, free_disk_space
+from rlkit_sac.errors import ConfigError
+
+StorageKind = Literal["tensor", "memmap"]
+
+_INDEX_BYTES = 8  # TensorDictReplayBuffer stores each transition's index along with it
+
+
+def make_replay_buffer(
+    example: TensorDictBase,
+    *,
+    capacity: int,
+    batch_size: int,
+    storage: StorageKind = "tensor",
+    directory: Path | None = None,
+    device: torch.device | str = "cpu",
+) -> TensorDictReplayBuffer:
+    """Makes a replay buffer that samples uniformly with replacement and drops the oldest first.
+
+    Indices are drawn from torch's global generator. Sampled batches lie on ``device``.
+
+    Args:
+        example: one transition without batch dimensions, as it will be stored.
+        capacity: transitions the buffer holds.
+        batch_size: transitions per sample.
+        storage: ``"tensor"`` on ``device``, or ``"memmap"`` in files. Default: ``"tensor"``.
+        directory: empty or new directory of the files; None for a temporary one that disappears
+            with the process. Only for ``"memmap"``.
+        device: where the batches lie, and the storage too if it is ``"tensor"``. Default: CPU.
+
+    Raises:
+        ConfigError: as :func:`check_replay_fits`, or the batch is larger than the buffer.
+
+    >>> from tensordict import TensorDict
+    >>> buffer = make_replay_buffer(TensorDict(observation=torch.zeros(3)), capacity=100,
+    ...                             batch_size=8)
+    >>> _ = buffer.extend(TensorDict(observation=torch.rand(20, 3), batch_size=[20]))
+    >>> buffer.sample()["observation"].shape
+    torch.Size([8, 3])
+    """
+    check_replay_fits(
+        example, capacity=capacity, storage=storage, directory=directory, device=device
+    )
+    if not 1 <= batch_size <= capacity:
+        raise ConfigError(
+            f"batch_size is {batch_size}; it must be between 1 and the replay capacity {capacity}"
+        )
+    if storage == "tensor":
+        return TensorDictReplayBuffer(
+            storage=LazyTensorStorage(capacity, device=device), batch_size=batch_size
+        )
+    buffer = TensorDictReplayBuffer(
+        storage=LazyMemmapStorage(capacity, scratch_dir=directory), batch_size=batch_size
+    )
+    if torch.device(device).type != "cpu":
+        buffer.append_transform(lambda batch: batch.to(device))
+    return buffer
+
+
+def check_replay_fits(
+    example: TensorDictBase,
+    *,
+    capacity: int,
+    storage: StorageKind = "tensor",
+    directory: Path | None = None,
+    device: torch.device | str = "cpu",
+) -> None:
+    """Checks that a replay buffer fits into memory, or onto the disk, before it is filled.
+
+    Args:
+        example: one transition without batch dimensions, as it will be stored.
+        capacity: transitions the buffer holds.
+        storage: ``"tensor"`` on ``device``, or ``"memmap"`` in files. Default: ``"tensor"``.
+        directory: directory of the files; None for the temporary directory. Only for ``"memmap"``.
+        device: where a ``"tensor"`` storage lies. Default: CPU.
+
+    Raises:
+        ConfigError: the buffer is larger than the free space (the largest capacity that fits is
+            named), the capacity is not positive, the storage is unknown, or the directory is in
+            use or has no storage to hold.
+
+    >>> from tensordict import TensorDict
+    >>> check_replay_fits(TensorDict(observation=torch.zeros(3)), capacity=10**14)
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: a replay buffer of 100000000000000 transitions needs ...
+    """
+    if example.batch_dims:
+        raise ConfigError(
+            f"the example transition has batch size {list(example.batch_size)}; it must be a "
+            "single transition without batch dimensions"
+        )
+    if capacity < 1:
+        raise ConfigError(f"the replay capacity is {capacity}; it must be at least 1")
+    if storage == "tensor":
+        if directory is not None:
+            raise ConfigError(
+                f"the replay directory {directory} needs storage 'memmap'; storage is 'tensor'"
+            )
+        place, free = f"memory of {device}", free_device_memory(device)
+    elif storage == "memmap":
+        if directory is not None and directory.exists() and any(directory.iterdir()):
+            raise ConfigError(f"the replay directory {directory} is not empty; choose a new one")
+        directory = directory or Path(tempfile.gettempdir())
+        place, free = f"disk of {directory}", free_disk_space(directory)
+    else:
+        raise ConfigError(f"the replay storage is {storage!r}; it must be 'tensor' or 'memmap'")
+    per_transition = _INDEX_BYTES + sum(
+        value.numel() * value.element_size() for value in example.values(True, True)
+    )
+    needed = capacity * per_transition
+    if free is not None and needed > free:
+        raise ConfigError(
+            f"a replay buffer of {capacity} transitions needs {_describe(needed)}, but the "
+            f"{place} has {_describe(free)} free; the largest capacity that fits is "
+            f"{free // per_transition}"
+        )
+
+
+def _describe(num_bytes: int) -> str:
+    return f"{num_bytes} bytes ({num_bytes / 2**30:.2f} GiB)"

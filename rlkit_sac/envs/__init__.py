@@ -1,0 +1,13 @@
+"""From a Gymnasium id to a TorchRL environment."""
+
+from rlkit_sac.envs.make import check_env, make_env
+from rlkit_sac.envs.previous_action import PreviousAction
+from rlkit_sac.envs.specs import continuous_action_bounds, observation_dim
+
+__all__ = [
+    "PreviousAction",
+    "check_env",
+    "continuous_action_bounds",
+    "make_env",
+    "observation_dim",
+]

@@ -1,0 +1,193 @@
+"""From a Gymnasium id to a Gymnasium environment in the package's conventions."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec, load_env_creator, parse_env_id
+
+from rlkit_sac.envs.actions import adapt_actions
+from rlkit_sac.envs.observations import ArrayObservation
+from rlkit_sac.envs.seeding import EpisodeSeeding
+from rlkit_sac.errors import ConfigError
+
+# Where an environment of Gymnasium lives tells which extra brings its simulator.
+_EXTRAS = {"gymnasium.envs.mujoco": "mujoco", "gymnasium.envs.box2d": "box2d"}
+
+
+def find_env_spec(env_id: str) -> EnvSpec:
+    """Looks an environment up in Gymnasium's registry, importing ``module`` of ``module:Id`` first.
+
+    Args:
+        env_id: ``Name-v0``, ``namespace/Name-v0`` or ``module:Name-v0``.
+
+    Raises:
+        ConfigError: the module cannot be imported or the id is unknown; near matches are named.
+
+    >>> find_env_spec("Pendulum-v1").max_episode_steps
+    200
+    """
+    module, _, name = env_id.rpartition(":")
+    if module:
+        try:
+            importlib.import_module(module)
+        except Exception as error:
+            raise ConfigError(
+                f"cannot import the module {module!r} of environment {env_id!r}: "
+                f"{type(error).__name__}: {error}; the module that registers the environment must "
+                "be installed or on the Python path"
+            ) from error
+    try:
+        return gym.spec(name)
+    except gym.error.Error as error:
+        raise ConfigError(_describe_unknown(env_id, name)) from error
+
+
+def make_gym_env(
+    spec: EnvSpec,
+    *,
+    seed: int,
+    env_index: int,
+    rescale_actions: bool,
+    max_episode_steps: int | None,
+    kwargs: Mapping[str, Any],
+    render_mode: str | None,
+) -> gym.Env[Any, Any]:
+    """Builds one environment: own time limit, seeded episodes, adapted actions and observations.
+
+    Args:
+        spec: entry of the registry.
+        seed: seed of the run.
+        env_index: position among the environments that run side by side, from 0.
+        rescale_actions: whether continuous actions are given in [-1, 1].
+        max_episode_steps: time limit in frames; None keeps the registered one.
+        kwargs: arguments of the environment's constructor.
+        render_mode: Gymnasium's render mode, None for no rendering.
+
+    Raises:
+        ConfigError: the environment cannot be built, or its spaces are not supported.
+
+    >>> env = make_gym_env(find_env_spec("Pendulum-v1"), seed=0, env_index=0, rescale_actions=True,
+    ...                    max_episode_steps=None, kwargs={}, render_mode=None)
+    >>> env.action_space
+    Box(-1.0, 1.0, (1,), float32)
+    """
+    env = _create(spec, max_episode_steps, kwargs, render_mode)
+    try:
+        env = EpisodeSeeding(env, seed=seed, env_index=env_index)
+        return ArrayObservation(adapt_actions(env, rescale=rescale_actions))
+    except ConfigError as error:
+        env.close()
+        raise ConfigError(f"{spec.id}: {error}") from None
+
+
+def _create(
+    spec: EnvSpec,
+    max_episode_steps: int | None,
+    kwargs: Mapping[str, Any],
+    render_mode: str | None,
+) -> gym.Env[Any, Any]:
+    arguments = dict(kwargs) if render_mode is None else {**kwargs, "render_mode": render_mode}
+    try:
+        with _quiet_gymnasium(), _quiet_mujoco(spec):
+            # The passive checker warns about the environment's own style on the first steps.
+            env = gym.make(
+                spec, max_episode_steps=max_episode_steps, disable_env_checker=True, **arguments
+            )
+    except gym.error.DependencyNotInstalled as error:
+        raise ConfigError(
+            f"{spec.id} needs a missing package: {_how_to_install(spec, error)}"
+        ) from error
+    except Exception as error:
+        accepted = _accepted_arguments(spec)
+        unknown = [] if accepted is None else [name for name in arguments if name not in accepted]
+        if unknown:
+            raise ConfigError(
+                f"{spec.id} takes no argument {', '.join(map(repr, unknown))}; "
+                f"its arguments are {', '.join(accepted or ())}"
+            ) from error
+        raise ConfigError(
+            f"{spec.id} could not be created with arguments {arguments}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    modes = env.metadata.get("render_modes", [])
+    if render_mode is not None and render_mode not in modes:
+        env.close()
+        raise ConfigError(
+            f"{spec.id} cannot render in mode {render_mode!r}; "
+            f"its modes are {', '.join(map(repr, modes)) or 'none'}"
+        )
+    return env
+
+
+@contextmanager
+def _quiet_gymnasium() -> Iterator[None]:
+    """Silences deprecations and Gymnasium's own warnings, which a user of an id cannot act on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.filterwarnings("ignore", module=r"gymnasium\.")
+        yield
+
+
+@contextmanager
+def _quiet_mujoco(spec: EnvSpec) -> Iterator[None]:
+    """Keeps MuJoCo from printing about Gymnasium's model files and logging it to MUJOCO_LOG.TXT."""
+    is_mujoco = str(spec.entry_point).startswith("gymnasium.envs.mujoco")
+    if not is_mujoco or find_spec("mujoco") is None:
+        yield
+        return
+    mujoco = importlib.import_module("mujoco")
+    previous = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda message: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(previous)
+
+
+def _describe_unknown(env_id: str, name: str) -> str:
+    try:
+        namespace, base, version = parse_env_id(name)
+    except gym.error.Error:
+        return f"{env_id!r} is not an environment id; ids look like 'Name-v0' or 'module:Name-v0'"
+    versions = [
+        spec.id
+        for spec in gym.registry.values()
+        if (spec.namespace, spec.name) == (namespace, base)
+    ]
+    if version is not None and versions:
+        return f"unknown version v{version} of {base}; registered are {', '.join(versions)}"
+    near = difflib.get_close_matches(name, gym.registry, n=3)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return (
+        f"unknown environment {env_id!r}{hint} (name an environment of another package together "
+        "with the module that registers it: 'module:Name-v0')"
+    )
+
+
+def _how_to_install(spec: EnvSpec, error: Exception) -> str:
+    for package, extra in _EXTRAS.items():
+        if isinstance(spec.entry_point, str) and spec.entry_point.startswith(package):
+            return f"pip install 'rlkit_sac[{extra}]'"
+    return str(error)
+
+
+def _accepted_arguments(spec: EnvSpec) -> list[str] | None:
+    """Names the constructor accepts; None where it takes any or cannot be inspected."""
+    try:
+        entry_point = spec.entry_point
+        creator = load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
+        parameters = inspect.signature(creator).parameters.values()  # type: ignore[arg-type]
+    except Exception:
+        return None
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return None
+    return [parameter.name for parameter in parameters]

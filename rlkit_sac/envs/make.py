@@ -1,0 +1,131 @@
+"""From a Gymnasium id to a TorchRL environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from gymnasium.envs.registration import EnvSpec
+from torchrl.data import Unbounded
+from torchrl.envs import (
+    Compose,
+    EnvBase,
+    GymWrapper,
+    InitTracker,
+    ParallelEnv,
+    RewardSum,
+    SerialEnv,
+    StepCounter,
+    TransformedEnv,
+)
+
+from rlkit_sac.envs.gym_env import find_env_spec, make_gym_env
+from rlkit_sac.envs.previous_action import PreviousAction
+from rlkit_sac.errors import ConfigError
+
+
+def make_env(
+    env_id: str,
+    *,
+    num_envs: int = 1,
+    parallel: bool = False,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+    rescale_actions: bool = True,
+    max_episode_steps: int | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    render_mode: str | None = None,
+) -> EnvBase:
+    """Makes a TorchRL environment of a Gymnasium id, ready for a collector.
+
+    Keys, where ``*`` is `[num_envs]` for several environments and nothing for one:
+
+    - ``observation`` float32 `[*, D]` (uint8 images keep shape and dtype),
+    - ``action`` float32 `[*, D]` in [-1, 1], or an int64 index `[*]`,
+    - ``("next", "reward")`` float32 `[*, 1]`, ``done``, ``terminated``, ``truncated`` `[*, 1]`; a
+      time limit sets ``truncated`` alone, and ``("next", "observation")`` is the true last one,
+    - ``episode_reward`` `[*, 1]`, ``step_count`` `[*, 1]`, ``is_init`` `[*, 1]`,
+    - ``prev_action`` as ``action``, zeros at the start of an episode.
+
+    Each episode is seeded from ``seed``, the index of its environment and its number there, so
+    the same seed and actions give the same stream, whatever happened in earlier episodes.
+
+    Args:
+        env_id: Gymnasium id, ``Name-v0`` or ``module:Name-v0``.
+        num_envs: environments that run side by side. Default: 1.
+        parallel: whether several environments run in processes of their own. Default: False.
+        seed: seed of the run, at least 0. Default: 0.
+        device: where the tensors lie. Default: CPU.
+        rescale_actions: whether continuous actions are in [-1, 1] instead of the environment's
+            bounds. Default: True.
+        max_episode_steps: time limit in frames instead of the registered one.
+        kwargs: arguments of the environment's constructor.
+        render_mode: Gymnasium's render mode.
+
+    Raises:
+        ConfigError: the environment is unknown, cannot be built, or has unsupported spaces.
+
+    >>> env = make_env("Pendulum-v1")
+    >>> env.rollout(5)["next", "reward"].shape
+    torch.Size([5, 1])
+    """
+    if num_envs < 1:
+        raise ConfigError(f"num_envs is {num_envs}; it must be at least 1")
+    if seed < 0:
+        raise ConfigError(f"seed is {seed}; it must be at least 0")
+    if max_episode_steps is not None and max_episode_steps < 1:
+        raise ConfigError(f"max_episode_steps is {max_episode_steps}; it must be at least 1")
+    create = partial(
+        _make_single,
+        find_env_spec(env_id),
+        seed=seed,
+        rescale_actions=rescale_actions,
+        max_episode_steps=max_episode_steps,
+        kwargs=dict(kwargs or {}),
+        render_mode=render_mode,
+    )
+    if num_envs == 1:
+        base = create(env_index=0, device=device)
+    else:
+        base = (ParallelEnv if parallel else SerialEnv)(
+            num_envs,
+            create,
+            create_env_kwargs=[{"env_index": index} for index in range(num_envs)],
+            device=device,
+        )
+    return TransformedEnv(
+        base, Compose(InitTracker(), StepCounter(), RewardSum(), PreviousAction())
+    )
+
+
+def check_env(env_id: str, *, kwargs: Mapping[str, Any] | None = None) -> None:
+    """Checks that an environment can be built and has supported spaces, and leaves nothing behind.
+
+    Args:
+        env_id: Gymnasium id, ``Name-v0`` or ``module:Name-v0``.
+        kwargs: arguments of the environment's constructor.
+
+    Raises:
+        ConfigError: as :func:`make_env`.
+
+    >>> check_env("Pendulum-v1")
+    >>> check_env("Pendulun-v1")
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: unknown environment 'Pendulun-v1'; did you mean Pendulum-v1 or ...
+    """
+    make_env(env_id, kwargs=kwargs).close()
+
+
+def _make_single(
+    spec: EnvSpec, *, env_index: int, device: torch.device | str = "cpu", **options: Any
+) -> GymWrapper:
+    env = GymWrapper(
+        make_gym_env(spec, env_index=env_index, **options),
+        categorical_action_encoding=True,
+        device=device,
+    )
+    # RewardSum copies the spec of the reward for its sum, which no bound of one step holds.
+    env.reward_spec = Unbounded(shape=env.reward_spec.shape, device=device, dtype=torch.float32)
+    return env

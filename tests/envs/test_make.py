@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from tensordict import TensorDictBase
+from tensordict.nn import TensorDictModule
+from torchrl.collectors import Collector
+from torchrl.envs.utils import check_env_specs
+
+from rlkit_sac.data import make_replay_buffer
+from rlkit_sac.envs import make_env
+from rlkit_sac.envs.seeding import episode_seed
+
+REAL = [
+    "Pendulum-v1",
+    "CartPole-v1",
+    "MountainCarContinuous-v0",
+    "HalfCheetah-v5",
+    "Reacher-v5",
+    "LunarLanderContinuous-v3",
+]
+
+
+def rollout(env_id: str, frames: int = 120, **options: object) -> TensorDictBase:
+    torch.manual_seed(0)
+    env = make_env(env_id, **options)  # type: ignore[arg-type]
+    steps = env.rollout(frames, break_when_any_done=False)
+    env.close()
+    return steps
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+@pytest.mark.parametrize("env_id", REAL)
+def test_the_specs_describe_what_comes(env_id: str, num_envs: int) -> None:
+    env = make_env(env_id, num_envs=num_envs)
+    check_env_specs(env)
+    batch = [] if num_envs == 1 else [num_envs]
+    assert list(env.batch_size) == batch
+    step = env.rand_step(env.reset())
+    assert step["observation"].shape[:-1] == torch.Size(batch)
+    assert step["observation"].dtype == step["next", "reward"].dtype == torch.float32
+    for key in ("reward", "done", "terminated", "truncated", "episode_reward", "is_init"):
+        assert step["next", key].shape == (*batch, 1)
+    assert step["next", "step_count"].eq(1).all()
+
+
+@pytest.mark.parametrize("env_id", REAL)
+def test_the_stream_equals_a_plain_loop_with_the_same_seeds_and_actions(env_id: str) -> None:
+    steps = rollout(env_id, seed=3, rescale_actions=False, max_episode_steps=50)
+    plain = gym.make(env_id, max_episode_steps=50)
+    discrete = isinstance(plain.action_space, gym.spaces.Discrete)
+    episode, total, begins = 0, 0.0, True
+    for step in steps:
+        if begins:
+            observation, _ = plain.reset(seed=episode_seed(3, 0, episode))
+            episode, total = episode + 1, 0.0
+        assert step["is_init"].item() == begins
+        assert np.array_equal(step["observation"], np.float32(observation))
+        action = int(step["action"]) if discrete else step["action"].numpy()
+        observation, reward, terminated, truncated, _ = plain.step(action)
+        total += float(reward)
+        following = step["next"]
+        assert np.array_equal(following["observation"], np.float32(observation))
+        assert following["reward"].item() == np.float32(reward)
+        assert following["terminated"].item() == terminated
+        assert following["truncated"].item() == truncated
+        assert following["done"].item() == (terminated or truncated)
+        assert following["episode_reward"].item() == pytest.approx(total, rel=1e-4, abs=1e-4)
+        begins = terminated or truncated
+    assert episode > 2
+
+
+def test_a_time_limit_truncates_and_keeps_the_last_observation() -> None:
+    steps = rollout("Pendulum-v1", frames=14, max_episode_steps=7)
+    expected = [False] * 6 + [True] + [False] * 6 + [True]
+    assert steps["next", "truncated"].flatten().tolist() == expected
+    assert not steps["next", "terminated"].any()
+    assert steps["next", "step_count"].flatten().tolist() == [1, 2, 3, 4, 5, 6, 7] * 2
+    assert not torch.equal(steps["next", "observation"][6], steps["observation"][7])
+
+
+def test_the_registered_time_limit_is_the_default() -> None:
+    steps = rollout("Pendulum-v1", frames=201)
+    assert steps["next", "truncated"].flatten().nonzero().flatten().tolist() == [199]
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_the_seed_decides_the_stream(num_envs: int) -> None:
+    first, again, other = (
+        rollout("HalfCheetah-v5", 30, seed=seed, num_envs=num_envs) for seed in (1, 1, 2)
+    )
+    assert torch.equal(first["next", "observation"], again["next", "observation"])
+    assert torch.equal(first["next", "reward"], again["next", "reward"])
+    assert not torch.equal(first["observation"][..., 0, :], other["observation"][..., 0, :])
+
+
+def test_what_an_environment_draws_from_its_action_space_is_seeded_too(restless: str) -> None:
+    first, again, other = (rollout(restless, 5, seed=seed)["next", "reward"] for seed in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_an_episode_does_not_depend_on_those_before_it() -> None:
+    short, long = (
+        rollout("Pendulum-v1", 3 * steps, seed=5, max_episode_steps=steps) for steps in (2, 9)
+    )
+    starts = short["observation"][short["is_init"].squeeze()]
+    assert torch.equal(starts, long["observation"][long["is_init"].squeeze()])
+    assert len({tuple(start.tolist()) for start in starts}) == 3
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_each_environment_has_its_own_seeds_and_the_first_is_the_single_one(parallel: bool) -> None:
+    env = make_env("Pendulum-v1", num_envs=2, parallel=parallel, seed=4)
+    both = env.reset()["observation"]
+    env.close()
+    assert torch.equal(both[0], make_env("Pendulum-v1", seed=4).reset()["observation"])
+    assert not torch.equal(both[0], both[1])
+
+
+def test_setting_a_seed_begins_its_numbering_anew() -> None:
+    env = make_env("Pendulum-v1", seed=1)
+    env.rollout(5)
+    env.set_seed(8)
+    expected, _ = gym.make("Pendulum-v1").reset(seed=episode_seed(8, 0, 1))
+    assert np.array_equal(env.reset()["observation"], expected)
+
+
+def test_vector_rewards_keep_their_shape(vector_reward: str) -> None:
+    env = make_env(vector_reward)
+    check_env_specs(env)
+    steps = make_env(vector_reward).rollout(9)
+    assert steps["next", "terminated"].flatten().tolist() == [False] * 4 + [True]
+    assert steps["next", "reward"].dtype == torch.float32
+    assert steps["next", "reward"][0].tolist() == [1.0, 0.5, 0.0]
+    assert steps["next", "episode_reward"][-1].tolist() == [5.0, 2.5, 0.0]
+
+
+def constant_policy(value: float) -> TensorDictModule:
+    return TensorDictModule(
+        lambda observation: torch.full((*observation.shape[:-1], 1), value),
+        in_keys=["observation"],
+        out_keys=["action"],
+    )
+
+
+def test_a_collector_gives_the_stream_of_a_rollout_whatever_its_batches() -> None:
+    env = make_env("Pendulum-v1", seed=2, max_episode_steps=30)
+    expected = env.rollout(100, policy=constant_policy(0.25), break_when_any_done=False)
+    for frames_per_batch in (1, 50):
+        collector = Collector(
+            make_env("Pendulum-v1", seed=2, max_episode_steps=30),
+            constant_policy(0.25),
+            frames_per_batch=frames_per_batch,
+            total_frames=100,
+        )
+        # Batches may share memory with the collector.
+        steps = torch.cat([batch.clone() for batch in collector])
+        collector.shutdown()
+        for key in expected.keys(True, True):
+            assert torch.equal(steps[key], expected[key]), (frames_per_batch, key)
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_random_frames_come_first_and_everything_reaches_the_replay_buffer(num_envs: int) -> None:
+    torch.manual_seed(0)
+    collector = Collector(
+        make_env("Pendulum-v1", num_envs=num_envs),
+        constant_policy(0.25),
+        frames_per_batch=10,
+        total_frames=60,
+        init_random_frames=30,
+    )
+    example = make_env("Pendulum-v1").fake_tensordict()
+    buffer = make_replay_buffer(example, capacity=100, batch_size=16)
+    for batch in collector:
+        buffer.extend(batch.reshape(-1).exclude("collector"))
+    collector.shutdown()
+    actions = buffer[:]["action"].flatten()
+    assert len(actions) == 60
+    assert not actions[:30].eq(0.25).any()
+    assert actions[30:].eq(0.25).all()
+    assert buffer.sample()["next", "observation"].shape == (16, 3)
+
+
+def test_nothing_is_printed_warned_or_written(
+    restless: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for env_id in ("HalfCheetah-v4", "HalfCheetah-v5", "Pendulum-v1", restless):
+            make_env(env_id).rollout(3)
+    assert capfd.readouterr() == ("", "")
+    assert list(tmp_path.iterdir()) == []  # the working directory

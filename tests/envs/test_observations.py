@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box, Dict, Discrete, Sequence, Tuple, flatten
+from torchrl.envs.utils import check_env_specs
+
+from rlkit_sac.envs import make_env
+from rlkit_sac.envs.seeding import episode_seed
+from rlkit_sac.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        Dict(position=Box(-1.0, 1.0, (2, 3), np.float64), mode=Discrete(4)),
+        Tuple([Box(0.0, 1.0, (9,), np.float32), Discrete(200)]),
+        Discrete(7, start=-3),
+    ],
+)
+def test_structured_observations_are_flattened_by_the_rule_of_gymnasium(
+    register: Callable[..., str], space: gym.Space[Any]
+) -> None:
+    observation = make_env(register(observation_space=space)).reset()["observation"]
+    # The environment samples a copy of `space`: seeded alike, this one draws the same.
+    space.seed(episode_seed(0, 0, 0))
+    expected = flatten(space, space.sample())
+    assert observation.dtype == torch.float32
+    assert np.array_equal(observation, np.float32(expected))
+
+
+@pytest.mark.parametrize(
+    ("space", "dtype", "shape"),
+    [
+        (Box(-1.0, 1.0, (3,), np.float64), torch.float32, (3,)),
+        (Box(-1.0, 1.0, (), np.float64), torch.float32, (1,)),
+        (Box(-np.inf, np.inf, (2,), np.float16), torch.float32, (2,)),
+        (Box(-np.finfo(np.float64).max, np.inf, (2,), np.float64), torch.float32, (2,)),
+        (Box(0, 9, (2,), np.int64), torch.float32, (2,)),
+        (Box(0, 255, (128,), np.uint8), torch.float32, (128,)),
+        (Box(0, 255, (12, 12, 3), np.uint8), torch.uint8, (12, 12, 3)),
+        (Box(0, 255, (4, 12, 12), np.uint8), torch.uint8, (4, 12, 12)),
+    ],
+)
+def test_boxes_become_float32_and_images_stay_as_they_are(
+    register: Callable[..., str],
+    space: Box,
+    dtype: torch.dtype,
+    shape: tuple[int, ...],
+) -> None:
+    env = make_env(register(observation_space=space))
+    with np.errstate(over="ignore"):  # samples of an unbounded float64 space
+        check_env_specs(env)
+        observation = env.rollout(2)["next", "observation"]
+    assert observation.dtype == dtype
+    assert observation.shape == (2, *shape)
+
+
+def test_an_environment_may_reuse_its_buffer(reused_buffer: str) -> None:
+    rollout = make_env(reused_buffer).rollout(4)
+    assert rollout["observation"].flatten().tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert rollout["next", "observation"].flatten().tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_observations_without_a_fixed_size_are_refused(register: Callable[..., str]) -> None:
+    env_id = register(observation_space=Sequence(Discrete(3)))
+    with pytest.raises(ConfigError, match=rf"{env_id}: the observation space Sequence.*fixed size"):
+        make_env(env_id)
