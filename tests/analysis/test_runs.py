@@ -1,0 +1,96 @@
+import subprocess
+import sys
+
+import pytest
+
+from rlkit_sac.analysis import load_runs
+from rlkit_sac.errors import ConfigError, RunError
+
+EVALUATIONS = 'frames,return_mean,returns\n1000,-900.5,"[-901.0, -900.0]"\n2000,-150.0,"[-150.0]"\n'
+
+
+def test_rows_carry_the_identity_of_their_run(make_run, tmp_path):
+    make_run("b", seed=1, status="running", evaluations="frames,return_mean\n500,-3.0\n")
+    make_run("a", seed=0, evaluations=EVALUATIONS)
+    data = load_runs(tmp_path)
+    assert list(data.columns[:5]) == ["run", "recipe", "task", "seed", "status"]
+    assert data["seed"].tolist() == [0, 0, 1]
+    assert data["status"].tolist() == ["finished", "finished", "running"]
+    assert data["frames"].tolist() == [1000, 2000, 500]
+    assert data["return_mean"].tolist() == [-900.5, -150.0, -3.0]
+    assert data["returns"].iloc[0] == "[-901.0, -900.0]"
+    assert set(data["recipe"]) == {"sac"}
+    assert data["run"].nunique() == 2
+
+
+def test_each_table_can_be_read(make_run):
+    run_dir = make_run("a", episodes="frames,return\n200,-1.0\n", metrics="frames,alpha\n5,0.5\n")
+    assert load_runs(run_dir, table="episodes")["return"].tolist() == [-1.0]
+    assert load_runs(run_dir, table="metrics")["alpha"].tolist() == [0.5]
+    with pytest.raises(ConfigError, match="'evaluations', 'episodes' or 'metrics'"):
+        load_runs(run_dir, table="losses")
+
+
+@pytest.mark.parametrize("cut", range(1, len("2000,-150.5\n")))
+def test_a_row_counts_once_its_newline_is_written(make_run, cut):
+    text = "frames,return_mean\n1000,-900.0\n2000,-150.5\n"
+    run_dir = make_run("a", evaluations=text[:-cut])
+    assert load_runs(run_dir)["frames"].tolist() == [1000]
+
+
+@pytest.mark.parametrize("text", ["", "frames,ret", "frames,return_mean\n"])
+def test_a_run_without_rows_adds_none(make_run, tmp_path, text):
+    make_run("a", evaluations=text)
+    assert load_runs(tmp_path).empty
+    assert "seed" in load_runs(tmp_path).columns
+    make_run("b", seed=7, evaluations=EVALUATIONS)
+    data = load_runs(tmp_path)
+    assert data["seed"].tolist() == [7, 7]
+    assert data["seed"].dtype == "int64"
+    assert data["frames"].dtype == "int64"
+
+
+def test_a_missing_table_adds_no_rows(make_run, tmp_path):
+    make_run("a")
+    make_run("b", evaluations=EVALUATIONS)
+    assert len(load_runs(tmp_path)) == 2
+
+
+def test_a_run_reached_by_two_paths_counts_once(make_run, tmp_path):
+    run_dir = make_run("a", evaluations=EVALUATIONS)
+    assert len(load_runs([run_dir, str(tmp_path)])) == 2
+
+
+def test_what_is_not_there_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"no run found under .*run\.json"):
+        load_runs(tmp_path)
+    with pytest.raises(ConfigError, match="nowhere is not a directory"):
+        load_runs(tmp_path / "nowhere")
+    with pytest.raises(ConfigError, match="no run found under an empty list"):
+        load_runs([])
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("run.json", b'{"recipe": "sac"'),
+        ("run.json", b'{"recipe": "sac"}'),
+        ("run.json", b"[]"),
+        ("evaluations.csv", b"frames\n1,2\n3,4,5,6\n"),
+        ("evaluations.csv", b"frames\n\xff\xfe\n"),
+    ],
+)
+def test_a_damaged_file_is_named(make_run, file, content):
+    run_dir = make_run("a", evaluations=EVALUATIONS)
+    (run_dir / file).write_bytes(content)
+    with pytest.raises(RunError, match=file):
+        load_runs(run_dir)
+
+
+def test_loading_imports_neither_torch_nor_matplotlib():
+    code = (
+        "import sys, rlkit_sac.analysis; "
+        "sys.exit(str([m for m in ('torch', 'tensordict', 'matplotlib') if m in sys.modules]))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stderr.strip() == "[]"
