@@ -1,0 +1,107 @@
+"""Ranges of configuration values, declared on the field's type and checked all at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+
+@dataclasses.dataclass(frozen=True)
+class Bound:
+    """A range that a number must lie in, put on a type with ``typing.Annotated``.
+
+    Args:
+        gt: exclusive lower limit, or ``None``.
+        ge: inclusive lower limit, or ``None``.
+        lt: exclusive upper limit, or ``None``.
+        le: inclusive upper limit, or ``None``.
+
+    >>> unit = Bound(gt=0, le=1)
+    >>> str(unit), unit.contains(1.0), unit.contains(0.0)
+    ('> 0 and <= 1', True, False)
+    """
+
+    gt: float | None = None
+    ge: float | None = None
+    lt: float | None = None
+    le: float | None = None
+
+    def contains(self, value: float) -> bool:
+        """Say whether ``value`` lies in the range; NaN lies in none."""
+        return (
+            not math.isnan(value)
+            and (self.gt is None or value > self.gt)
+            and (self.ge is None or value >= self.ge)
+            and (self.lt is None or value < self.lt)
+            and (self.le is None or value <= self.le)
+        )
+
+    def __str__(self) -> str:
+        limits = {">": self.gt, ">=": self.ge, "<": self.lt, "<=": self.le}
+        return " and ".join(f"{sign} {x}" for sign, x in limits.items() if x is not None)
+
+
+PositiveInt = Annotated[int, Bound(ge=1)]
+NonNegativeInt = Annotated[int, Bound(ge=0)]
+PositiveFloat = Annotated[float, Bound(gt=0)]
+NonNegativeFloat = Annotated[float, Bound(ge=0)]
+Seed = Annotated[int, Bound(ge=0, lt=2**32)]
+"""The seeds that NumPy, PyTorch and Gymnasium all accept."""
+
+
+def bounds_of(hint: Any) -> Iterator[Bound]:
+    """Yield every `Bound` found in a type, also inside unions, lists and dictionary values.
+
+    >>> [str(bound) for bound in bounds_of(PositiveInt | None)]
+    ['>= 1']
+    """
+    if get_origin(hint) is Annotated:
+        yield from (item for item in hint.__metadata__ if isinstance(item, Bound))
+    for argument in get_args(hint):
+        yield from bounds_of(argument)
+
+
+def config_errors(config: Any) -> list[tuple[str, str]]:
+    """List all that is out of range in a configuration, as pairs of dotted key and message.
+
+    A range is a `Bound` on the field's type; every ``float`` must also be finite. A dataclass
+    may add an ``errors()`` method for conditions between its fields, returning such pairs.
+
+    Args:
+        config: an instance of a (nested) configuration dataclass.
+
+    >>> from rlkit_sac.training.config import LossConfig
+    >>> config_errors(LossConfig(gamma=1.5))
+    [('gamma', 'must be >= 0 and <= 1, got 1.5')]
+    """
+    found: list[tuple[str, str]] = []
+    hints = get_type_hints(type(config), include_extras=True)
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            found += [(f"{field.name}.{key}", text) for key, text in config_errors(value)]
+            continue
+        bounds = list(bounds_of(hints[field.name]))
+        for number in _numbers(value):
+            if not all(bound.contains(number) for bound in bounds):
+                limits = " and ".join(map(str, bounds))
+                found.append((field.name, f"must be {limits}, got {number}"))
+            elif not math.isfinite(number) and hints[field.name] != dict[str, Any]:
+                found.append((field.name, f"must be a finite number, got {number}"))
+    if hasattr(config, "errors"):
+        out_of_range = {key for key, _ in found}
+        found += [(key, text) for key, text in config.errors() if key not in out_of_range]
+    return found
+
+
+def _numbers(value: Any) -> list[float]:
+    items = (
+        value.values()
+        if isinstance(value, Mapping)
+        else value
+        if isinstance(value, list)
+        else [value]
+    )
+    return [x for x in items if isinstance(x, int | float) and not isinstance(x, bool)]

@@ -1,0 +1,282 @@
+"""Configuration dataclasses that recipes compose; the text under a field is its ``--help``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from rlkit_sac.training.bounds import (
+    Bound,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
+
+
+@dataclass
+class EnvConfig:
+    """The task and how many copies of it run side by side.
+
+    >>> EnvConfig(id="HalfCheetah-v5").num_envs
+    1
+    """
+
+    id: str = "Pendulum-v1"
+    """Gymnasium id of the task."""
+
+    num_envs: PositiveInt = 1
+    """Environments stepped together."""
+
+    parallel: bool = False
+    """Run each environment in its own process."""
+
+    rescale_actions: bool = True
+    """Present bounded continuous actions to the policy as [-1, 1]."""
+
+    max_episode_steps: PositiveInt | None = None
+    """Time limit in frames; null keeps the task's own."""
+
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    """Keyword arguments of gymnasium.make, for example {goal_velocity: 0.1}."""
+
+
+@dataclass
+class CollectorConfig:
+    """How frames are gathered, and when learning begins.
+
+    >>> CollectorConfig(total_frames=500).init_random_frames
+    1000
+    """
+
+    total_frames: PositiveInt = 10_000
+    """Environment steps of the whole run, all environments together."""
+
+    frames_per_batch: PositiveInt = 1
+    """Frames collected between two rounds of updates, all environments together."""
+
+    init_random_frames: NonNegativeInt = 1_000
+    """First frames, whose actions are drawn uniformly instead of from the policy."""
+
+    learning_starts: NonNegativeInt = 1_000
+    """Frames collected before the first update."""
+
+
+@dataclass
+class ReplayConfig:
+    """Size and place of the replay buffer.
+
+    >>> ReplayConfig(capacity=100).errors()
+    [('capacity', 'must be at least batch_size (256), got 100')]
+    """
+
+    capacity: PositiveInt = 1_000_000
+    """Transitions kept; the oldest are overwritten."""
+
+    batch_size: PositiveInt = 256
+    """Transitions sampled for one update."""
+
+    storage: Literal["tensor", "memmap"] = "tensor"
+    """Where transitions lie: in memory, or in memory-mapped files on disk."""
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        if self.capacity >= self.batch_size:
+            return []
+        text = f"must be at least batch_size ({self.batch_size}), got {self.capacity}"
+        return [("capacity", text)]
+
+
+@dataclass
+class NetworkConfig:
+    """Shape of the actor and of each critic.
+
+    >>> NetworkConfig(num_cells=[64, 64]).activation
+    'relu'
+    """
+
+    num_cells: list[PositiveInt] = field(default_factory=lambda: [256, 256])
+    """Widths of the hidden layers."""
+
+    activation: Literal["relu", "tanh", "elu", "silu", "gelu"] = "relu"
+    """Function between layers."""
+
+    log_std_mode: Literal["clipped_exp", "tanh"] = "clipped_exp"
+    """How log_std is kept in its range: clamped, or rescaled through tanh."""
+
+    log_std_min: float = -20.0
+    """Smallest log standard deviation of the actor."""
+
+    log_std_max: float = 2.0
+    """Largest log standard deviation of the actor."""
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        if self.log_std_min < self.log_std_max:
+            return []
+        text = f"must be below log_std_max ({self.log_std_max}), got {self.log_std_min}"
+        return [("log_std_min", text)]
+
+
+@dataclass
+class LossConfig:
+    """Options of the soft actor-critic loss for continuous actions.
+
+    >>> LossConfig(min_alpha=0.5, alpha_init=0.1).errors()
+    [('alpha_init', 'must be at least min_alpha (0.5), got 0.1')]
+    """
+
+    gamma: Annotated[float, Bound(ge=0, le=1)] = 0.99
+    """Discount per frame."""
+
+    num_qvalue_nets: PositiveInt = 2
+    """Critics in the ensemble; targets use their minimum."""
+
+    loss_function: Literal["l1", "l2", "smooth_l1"] = "l2"
+    """Distance between a critic's value and its target."""
+
+    qvalue_coef: NonNegativeFloat = 1.0
+    """Factor on the critic loss."""
+
+    reward_scale: PositiveFloat = 1.0
+    """Factor on rewards in training; reported returns are unscaled."""
+
+    alpha_init: PositiveFloat = 1.0
+    """First value of the temperature alpha."""
+
+    min_alpha: PositiveFloat | None = None
+    """Lower limit of alpha; null for none."""
+
+    max_alpha: PositiveFloat | None = None
+    """Upper limit of alpha; null for none."""
+
+    fixed_alpha: bool = False
+    """Keep alpha at alpha_init instead of learning it."""
+
+    alpha_parametrization: Literal["log", "exp", "direct"] = "log"
+    """Factor of the temperature loss: log alpha, exp(log alpha), or a directly learned alpha."""
+
+    target_entropy: float | Literal["auto", "neg_dim"] = "auto"
+    """Entropy the temperature aims at, in nats; auto uses min_prob, neg_dim is -dim(action)."""
+
+    min_prob: Annotated[float, Bound(gt=0, le=1)] = 0.1
+    """Share of each action range that a uniform policy of the auto target entropy covers."""
+
+    dqda_clipping: NonNegativeFloat | None = None
+    """Element-wise limit of dQ/da in the actor loss; null or 0 for none."""
+
+    use_entropy_reward: bool = True
+    """Add the entropy bonus to the value of the next state."""
+
+    normalize_entropy_reward: bool = False
+    """Subtract a running mean of the log-probability from the entropy bonus."""
+
+    policy_loss_steps: Literal["first", "all"] = "first"
+    """States of the actor and temperature losses: s alone, or s' as well."""
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        low, start, high = self.min_alpha, self.alpha_init, self.max_alpha
+        found = []
+        if low is not None and high is not None and low > high:
+            found.append(("min_alpha", f"must not exceed max_alpha ({high}), got {low}"))
+        elif low is not None and start < low:
+            found.append(("alpha_init", f"must be at least min_alpha ({low}), got {start}"))
+        elif high is not None and start > high:
+            found.append(("alpha_init", f"must not exceed max_alpha ({high}), got {start}"))
+        return found
+
+
+@dataclass
+class UpdateConfig:
+    """The gradient step: what is optimized, in which order, how fast.
+
+    >>> UpdateConfig(order=["joint", "actor"]).errors()
+    [('order', "'joint' already holds every loss: remove 'actor'")]
+    """
+
+    lr_actor: PositiveFloat = 3e-4
+    """Learning rate of the actor."""
+
+    lr_qvalue: PositiveFloat = 3e-4
+    """Learning rate of the critics."""
+
+    lr_alpha: PositiveFloat = 3e-4
+    """Learning rate of the temperature."""
+
+    utd_ratio: PositiveFloat = 1.0
+    """Updates per frame."""
+
+    order: list[Literal["joint", "actor", "qvalue", "alpha", "target"]] = field(
+        default_factory=lambda: ["joint", "target"]
+    )
+    """Steps of one update, in order; joint takes all losses at once, target moves the targets."""
+
+    periods: dict[str, PositiveInt] = field(default_factory=dict)
+    """Updates between two runs of a step, for example {actor: 2}; 1 where not named."""
+
+    recompute: bool = False
+    """Compute the losses anew for each step of order instead of once for all."""
+
+    max_grad_norm: PositiveFloat | None = None
+    """Largest gradient norm of each optimizer group; null for no limit."""
+
+    target_update_tau: Annotated[float, Bound(gt=0, le=1)] = 0.005
+    """Polyak rate tau of the target critics."""
+
+    adam_eps: PositiveFloat = 1e-8
+    """Term added to Adam's denominator."""
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        losses = [step for step in self.order if step != "target"]
+        found = []
+        if not losses:
+            found.append(("order", f"must name a loss to optimize, got {self.order}"))
+        if len(set(self.order)) != len(self.order):
+            found.append(("order", f"must name each step once, got {self.order}"))
+        elif "joint" in losses and len(losses) > 1:
+            others = ", ".join(f"'{step}'" for step in losses if step != "joint")
+            found.append(("order", f"'joint' already holds every loss: remove {others}"))
+        found += [
+            ("periods", f"must name steps of order {self.order}, got '{step}'")
+            for step in self.periods
+            if step not in self.order
+        ]
+        return found
+
+
+@dataclass
+class EvaluationConfig:
+    """When and how the policy is evaluated during training.
+
+    >>> EvaluationConfig().episodes
+    10
+    """
+
+    interval: PositiveInt = 2_500
+    """Frames between two evaluations."""
+
+    episodes: PositiveInt = 10
+    """Episodes of one evaluation."""
+
+    deterministic: bool = True
+    """Act with the mode of the policy instead of a sample."""
+
+
+@dataclass
+class LoggingConfig:
+    """Where a run is written and what it shows.
+
+    >>> LoggingConfig().dir
+    'runs'
+    """
+
+    dir: str = "runs"
+    """Folder under which each run gets its own directory."""
+
+    interval: PositiveInt = 500
+    """Frames between two rows of metrics.csv."""
+
+    progress: bool = True
+    """Show a progress bar."""

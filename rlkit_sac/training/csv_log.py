@@ -1,0 +1,143 @@
+"""An append-only CSV table: one header, one write per row, order checked."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+from rlkit_sac.errors import RunError
+
+
+class CSVLog:
+    """A CSV file that grows by whole rows, so that a reader at any moment sees a valid table.
+
+    The first row fixes the columns. Each row is one unbuffered write that ends in a newline.
+    Floats keep every digit, ``None`` is an empty cell, booleans are ``true`` and ``false``, lists
+    are JSON. pandas reads such a file with ``read_csv(path)``; before version 3 it needs
+    ``float_precision="round_trip"`` to keep the last digit.
+
+    Args:
+        path: the file; created by the first row, and must not exist before it.
+        keys: the columns that identify a row. The first must grow strictly from row to row, or
+            stay while the others change to a combination not yet seen at that value.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "metrics.csv"
+    >>> with CSVLog(path) as log:
+    ...     log.write({"frames": 10, "alpha": 0.1, "returns": [1.0, 2.5]})
+    >>> print(path.read_text(), end="")
+    frames,alpha,returns
+    10,0.1,"[1.0, 2.5]"
+    """
+
+    def __init__(self, path: Path, keys: Sequence[str] = ("frames",)) -> None:
+        self.path = path
+        self._keys = tuple(keys)
+        self._columns: tuple[str, ...] = ()
+        self._file: BinaryIO | None = None
+        self._last: Any = None
+        self._seen: set[tuple[Any, ...]] = set()
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Append one row.
+
+        Args:
+            row: column name to value: a number, NumPy or torch scalar, string, boolean, list
+                of numbers, or ``None``.
+
+        Raises:
+            RunError: if columns are missing or new, the keys do not grow, or the file cannot be
+                written.
+        """
+        columns = self._columns or tuple(row)
+        _check_columns(self.path, columns, row, self._keys)
+        cells = [_cell(self.path, name, row[name]) for name in columns]
+        self._check_order(row)
+        if self._file is None:
+            self._file = self._create()
+            self._append(self._file, [columns, cells])
+        else:
+            self._append(self._file, [cells])
+        self._columns = columns
+        first, others = row[self._keys[0]], tuple(row[key] for key in self._keys[1:])
+        self._seen = {*self._seen, others} if first == self._last else {others}
+        self._last = first
+
+    def close(self) -> None:
+        """Close the file; rows already written need no closing to be safe."""
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> CSVLog:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _check_order(self, row: Mapping[str, Any]) -> None:
+        if self._last is None:
+            return
+        name, *others = self._keys
+        value = row[name]
+        if value > self._last:
+            return
+        if value == self._last and tuple(row[key] for key in others) not in self._seen:
+            return
+        described = ", ".join(f"{key}={row[key]}" for key in self._keys)
+        raise RunError(f"{self.path}: row {described} does not come after {name}={self._last}")
+
+    def _create(self) -> BinaryIO:
+        try:
+            # Unbuffered: one write() is one system call, and a row is never half of another's.
+            return self.path.open("xb", buffering=0)
+        except FileExistsError:
+            raise RunError(f"{self.path} already exists; a log is not mixed with another") from None
+        except OSError as error:
+            raise RunError(f"cannot write {self.path}: {error.strerror}") from error
+
+    def _append(self, file: BinaryIO, rows: list[Sequence[str]]) -> None:
+        text = io.StringIO(newline="")
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        content = text.getvalue().encode()
+        try:
+            written = file.write(content)
+        except OSError as error:
+            raise RunError(f"cannot write {self.path}: {error.strerror}") from error
+        if written != len(content):
+            raise RunError(f"cannot write {self.path}: only part of a row fitted on the disk")
+
+
+def _check_columns(
+    path: Path, columns: Sequence[str], row: Mapping[str, Any], keys: Sequence[str]
+) -> None:
+    missing = [name for name in dict.fromkeys([*keys, *columns]) if name not in row]
+    unknown = [name for name in row if name not in columns]
+    if missing or unknown:
+        parts = [f"missing {', '.join(missing)}"] if missing else []
+        parts += [f"unknown {', '.join(unknown)}"] if unknown else []
+        raise RunError(f"{path}: columns are fixed by the first row: {'; '.join(parts)}")
+
+
+def _cell(path: Path, name: str, value: Any) -> str:
+    if hasattr(value, "tolist"):  # NumPy and torch, scalars and arrays
+        value = value.tolist()
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return json.dumps(list(value))
+    text = repr(value) if isinstance(value, float) else str(value)
+    if "\n" in text or "\r" in text:
+        raise RunError(f"{path}: column {name} would break the line: {text!r}")
+    return text

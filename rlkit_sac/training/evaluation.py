@@ -1,0 +1,147 @@
+"""Evaluation of a policy that leaves no trace in the training it interrupts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tensordict.nn import TensorDictModuleBase
+from torchrl.envs import EnvBase
+from torchrl.envs.utils import ExplorationType, set_exploration_type
+
+from rlkit_sac.errors import BatchError
+from rlkit_sac.training.devices import separate_random_streams
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """Undiscounted returns and lengths of the evaluated episodes.
+
+    Args:
+        returns: sum of rewards of each episode, float64 ``[episodes]``.
+        lengths: frames of each episode, int64 ``[episodes]``.
+
+    >>> result = EvaluationResult(np.array([1.0, 3.0]), np.array([10, 20]))
+    >>> result.row(frames=500, seconds=1.5)["return_mean"]
+    2.0
+    """
+
+    returns: NDArray[np.float64]
+    lengths: NDArray[np.int64]
+
+    def row(self, frames: int, seconds: float) -> dict[str, Any]:
+        """Return the row of ``evaluations.csv``.
+
+        Args:
+            frames: training frames so far.
+            seconds: wall time since the run began.
+
+        Returns:
+            the columns; ``return_std`` is that of the population (divided by ``episodes``).
+        """
+        return {
+            "frames": frames,
+            "episodes": len(self.returns),
+            "return_mean": float(self.returns.mean()),
+            "return_std": float(self.returns.std()),
+            "return_min": float(self.returns.min()),
+            "return_max": float(self.returns.max()),
+            "length_mean": float(self.lengths.mean()),
+            "seconds": seconds,
+            "returns": self.returns.tolist(),
+        }
+
+
+def evaluate(
+    policy: TensorDictModuleBase,
+    env: EnvBase,
+    *,
+    episodes: int,
+    seed: int,
+    deterministic: bool = True,
+) -> EvaluationResult:
+    """Run a policy for whole episodes in an environment of its own.
+
+    The environment and all random generators are seeded afresh from ``seed``, so every call
+    meets the same initial states. Afterwards the generators of Python, NumPy and PyTorch and
+    the training mode of each submodule are as before. With several environments each
+    gives its first episode per round, and as many rounds are run as needed: taking whichever
+    episodes end first would favor short ones.
+
+    Args:
+        policy: the acting module.
+        env: an environment that training does not use, on the policy's device, with
+            `RewardSum` and `StepCounter`.
+        episodes: number of episodes, at least 1.
+        seed: seed of the evaluation; choose another than that of training.
+        deterministic: act with the mode of the policy, or with a sample.
+
+    Raises:
+        BatchError: if the environment does not write ``episode_reward`` and ``step_count``.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> from rlkit_sac.modules import tanh_gaussian_actor
+    >>> env = make_env("Pendulum-v1", max_episode_steps=20)
+    >>> actor = tanh_gaussian_actor(3, [-1.0], [1.0])
+    >>> evaluate(actor, env, episodes=2, seed=1).lengths
+    array([20, 20])
+    """
+    mode = ExplorationType.DETERMINISTIC if deterministic else ExplorationType.RANDOM
+    returns: list[torch.Tensor] = []
+    lengths: list[torch.Tensor] = []
+    num_envs = env.batch_size.numel()
+    with (
+        separate_random_streams(seed),
+        _evaluation_mode(policy),
+        set_exploration_type(mode),
+        torch.no_grad(),
+    ):
+        for done in range(0, episodes, num_envs):
+            # Reseeding each round keeps its initial states the same, however long the last took.
+            env.set_seed(seed + done)
+            episode_returns, episode_lengths = _first_episodes(policy, env)
+            returns.append(episode_returns[: episodes - done])
+            lengths.append(episode_lengths[: episodes - done])
+    return EvaluationResult(
+        torch.cat(returns).double().cpu().numpy(), torch.cat(lengths).long().cpu().numpy()
+    )
+
+
+def _first_episodes(
+    policy: TensorDictModuleBase, env: EnvBase
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return and length of the next episode of each environment, both ``[num_envs]``."""
+    step = env.reset()
+    for key in ("episode_reward", "step_count"):
+        if step.get(key, None) is None:
+            raise BatchError(
+                f"evaluation needs '{key}', but the environment gives {sorted(step.keys())}; "
+                "append torchrl's RewardSum and StepCounter to it"
+            )
+    finished = torch.zeros(env.batch_size.numel(), dtype=torch.bool, device=env.device)
+    returns = torch.zeros_like(finished, dtype=torch.float64)
+    lengths = torch.zeros_like(finished, dtype=torch.int64)
+    while not finished.all():
+        before, step = env.step_and_maybe_reset(policy(step))
+        after = before["next"]
+        ended = after["done"].reshape(-1) & ~finished
+        returns = torch.where(ended, after["episode_reward"].reshape(-1).double(), returns)
+        lengths = torch.where(ended, after["step_count"].reshape(-1), lengths)
+        finished |= ended
+    return returns, lengths
+
+
+@contextmanager
+def _evaluation_mode(policy: torch.nn.Module) -> Iterator[None]:
+    modes = {module: module.training for module in policy.modules()}
+    policy.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes.items():
+            module.training = training

@@ -1,0 +1,70 @@
+"""From a configuration to the update of a soft actor-critic loss."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import Parameter
+from torchrl.objectives import LossModule, SoftUpdate
+
+from rlkit_sac.training.config import UpdateConfig
+from rlkit_sac.training.update import LossStep, TargetStep, Update
+
+#: For each name in ``UpdateConfig.order`` the beginning of its parameters' names in the loss.
+PARAMETER_PREFIXES = {
+    "actor": "actor_network_params",
+    "qvalue": "qvalue_network_params",
+    "alpha": "log_alpha",
+}
+
+
+def make_update(loss_module: LossModule, config: UpdateConfig) -> Update:
+    """Adam optimizers, the order of steps and the target updater that a configuration asks for.
+
+    Args:
+        loss_module: a loss of the soft actor-critic family.
+        config: learning rates, order, periods.
+
+    >>> from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
+    >>> from rlkit_sac.objectives import ContinuousSACLoss
+    >>> loss = ContinuousSACLoss(tanh_gaussian_actor(3, [-1.0], [1.0]), state_action_critic(3, 1))
+    >>> [type(step).__name__ for step in make_update(loss, UpdateConfig()).steps]
+    ['LossStep', 'TargetStep']
+    """
+    groups = parameter_groups(loss_module)
+    rates = {"actor": config.lr_actor, "qvalue": config.lr_qvalue, "alpha": config.lr_alpha}
+    optimizers = {
+        name: torch.optim.Adam(
+            parameters,
+            lr=rates[name],
+            eps=config.adam_eps,
+            fused=parameters[0].device.type in ("cpu", "cuda"),
+        )
+        for name, parameters in groups.items()
+    }
+    steps: list[LossStep | TargetStep] = []
+    for name in config.order:
+        period = config.periods.get(name, 1)
+        if name == "target":
+            steps.append(TargetStep(period))
+            continue
+        names = tuple(groups) if name == "joint" else (name,)
+        if all(each in groups for each in names):  # a fixed temperature has no step
+            steps.append(LossStep(tuple(f"loss_{each}" for each in names), names, period))
+    return Update(
+        loss_module,
+        optimizers,
+        steps,
+        target_updater=SoftUpdate(loss_module, tau=config.target_update_tau),
+        max_grad_norm=config.max_grad_norm,
+        recompute=config.recompute,
+    )
+
+
+def parameter_groups(loss_module: LossModule) -> dict[str, list[Parameter]]:
+    """The trainable parameters of a loss, by the name of the step that trains them."""
+    groups: dict[str, list[Parameter]] = {}
+    for group, prefix in PARAMETER_PREFIXES.items():
+        found = [p for name, p in loss_module.named_parameters() if name.startswith(prefix)]
+        if found:
+            groups[group] = found
+    return groups

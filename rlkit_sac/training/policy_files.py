@@ -1,0 +1,145 @@
+"""A trained policy on disk: weights as safetensors, how to rebuild it as JSON, never a pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from tensordict.nn import TensorDictModule
+
+from rlkit_sac.errors import RunError
+from rlkit_sac.modules.actors import tanh_gaussian_actor
+from rlkit_sac.training.files import write_atomically
+
+FORMAT_VERSION = 1
+# Only these may be called: a file never names code by its import path.
+_BUILDERS: Mapping[str, Callable[..., TensorDictModule]] = {
+    "tanh_gaussian_actor": tanh_gaussian_actor,
+}
+
+
+def save_policy(
+    directory: Path, policy: TensorDictModule, *, builder: str, arguments: dict[str, Any]
+) -> None:
+    """Write ``policy.safetensors`` and ``policy.json`` into a directory.
+
+    ``policy.json`` is written last: with it the pair is complete.
+
+    Args:
+        directory: made where missing, usually ``run.checkpoints / f"step_{frames}"``.
+        policy: the acting module, on any device.
+        builder: name of the function that builds it, as known to `load_policy`.
+        arguments: JSON values to call the builder with.
+
+    Raises:
+        RunError: if a file cannot be written.
+        ValueError: if ``builder`` is unknown or ``arguments`` are not JSON.
+
+    >>> import tempfile
+    >>> run = Path(tempfile.mkdtemp())
+    >>> arguments = {"observation_dim": 3, "action_low": [-1.0], "action_high": [1.0]}
+    >>> policy = tanh_gaussian_actor(**arguments)
+    >>> save_policy(
+    ...     run / "checkpoints" / "step_500",
+    ...     policy,
+    ...     builder="tanh_gaussian_actor",
+    ...     arguments=arguments,
+    ... )
+    >>> load_policy(run).in_keys
+    ['observation']
+    """
+    if builder not in _BUILDERS:
+        raise ValueError(f"unknown builder {builder!r}; choose one of {sorted(_BUILDERS)}")
+    weights = safetensors.torch.save(
+        {name: tensor.detach().cpu().clone() for name, tensor in policy.state_dict().items()}
+    )
+    description = {
+        "format_version": FORMAT_VERSION,
+        "builder": builder,
+        "arguments": arguments,
+        "weights_sha256": hashlib.sha256(weights).hexdigest(),
+    }
+    description["sha256"] = _checksum(description)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot create {directory}: {error.strerror}") from error
+    write_atomically(directory / "policy.safetensors", weights)
+    write_atomically(directory / "policy.json", json.dumps(description, indent=2).encode())
+
+
+def load_policy(run_dir: Path | str, *, device: torch.device | str = "cpu") -> TensorDictModule:
+    """Rebuild the policy of a run's newest checkpoint, in evaluation mode.
+
+    Args:
+        run_dir: the run directory; the complete ``checkpoints/step_*`` of most frames is taken.
+        device: where the policy shall live, whatever device it was trained on.
+
+    Raises:
+        RunError: naming the file, if one is missing, damaged, or not of this format.
+    """
+    directory = _newest_checkpoint(Path(run_dir))
+    description = _read_description(directory / "policy.json")
+    weights_file = directory / "policy.safetensors"
+    try:
+        content = weights_file.read_bytes()
+    except OSError as error:
+        raise RunError(f"{weights_file} cannot be read: {error.strerror}") from error
+    if hashlib.sha256(content).hexdigest() != description.get("weights_sha256"):
+        raise RunError(f"{weights_file} is damaged: its checksum is not that of policy.json")
+    try:
+        policy = _BUILDERS[description["builder"]](**description.get("arguments", {}))
+        policy.load_state_dict(safetensors.torch.load(content), strict=True)
+    except (SafetensorError, RuntimeError, TypeError, ValueError) as error:
+        text = f"{weights_file} does not hold the policy that policy.json describes: {error}"
+        raise RunError(text) from error
+    return policy.to(device).eval()
+
+
+def _newest_checkpoint(run_dir: Path) -> Path:
+    steps = {
+        int(match[1]): file.parent
+        for file in run_dir.glob("checkpoints/step_*/policy.json")
+        if (match := re.fullmatch(r"step_(\d+)", file.parent.name))
+    }
+    if not steps:
+        wanted = run_dir / "checkpoints" / "step_<frames>" / "policy.json"
+        raise RunError(f"no policy to load: there is no {wanted}")
+    return steps[max(steps)]
+
+
+def _read_description(path: Path) -> dict[str, Any]:
+    try:
+        description = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{path} cannot be read: {error}") from error
+    if not isinstance(description, dict) or "format_version" not in description:
+        raise RunError(f"{path} does not describe a policy")
+    if description["format_version"] != FORMAT_VERSION:
+        version = description["format_version"]
+        raise RunError(
+            f"{path} has format version {version!r}, this version reads {FORMAT_VERSION}"
+        )
+    claimed = description.pop("sha256", None)
+    if claimed != _checksum(description):
+        raise RunError(f"{path} is damaged: its checksum does not match its content")
+    name = description.get("builder")
+    if not isinstance(name, str) or name not in _BUILDERS:
+        raise RunError(f"{path} names the unknown builder {name!r}; known are {sorted(_BUILDERS)}")
+    return description
+
+
+def _checksum(description: Mapping[str, Any]) -> str:
+    canonical = json.dumps(description, sort_keys=True, allow_nan=False, default=_refuse)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _refuse(value: object) -> None:
+    raise ValueError(f"arguments must be JSON values, got {value!r}")

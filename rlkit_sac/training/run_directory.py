@@ -1,0 +1,224 @@
+"""The directory of one run: its configuration, facts, logs, and the lock that guards them."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import shlex
+import subprocess
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.training.csv_log import CSVLog
+from rlkit_sac.training.files import write_atomically
+from rlkit_sac.training.yaml_file import to_yaml
+
+FORMAT_VERSION = 1
+_PACKAGES = ("rlkit_sac", "torch", "torchrl", "tensordict", "gymnasium", "numpy")
+
+
+class RunDirectory:
+    """One run on disk, locked against other processes while the ``with`` block lasts.
+
+    Entering writes the status ``running`` to ``run.json``; leaving writes ``finished``,
+    ``interrupted`` (Ctrl-C) or ``failed`` with the error. A process that is killed leaves
+    ``running`` and no lock: the system drops the lock with the process.
+
+    Args:
+        path: a directory made by `RunDirectory.create`.
+
+    Raises:
+        RunError: if ``run.json`` is missing or not that of a run.
+
+    >>> import tempfile
+    >>> from rlkit_sac.training.config import EnvConfig
+    >>> root = Path(tempfile.mkdtemp())
+    >>> with RunDirectory.create(EnvConfig(), recipe="sac", task="Ant", seed=3, root=root) as run:
+    ...     run.metrics.write({"frames": 1, "alpha": 0.5})
+    ...     run.update_info(target_entropy=-1.6)
+    >>> sorted(file.name for file in run.path.iterdir() if file.suffix)
+    ['config.yaml', 'metrics.csv', 'run.json']
+    >>> run.info["status"], run.info["target_entropy"]
+    ('finished', -1.6)
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.info = _read_info(self.path / "run.json")
+        self.metrics = CSVLog(self.path / "metrics.csv")
+        self.episodes = CSVLog(self.path / "episodes.csv", keys=("frames", "env"))
+        self.evaluations = CSVLog(self.path / "evaluations.csv")
+        self._lock = FileLock(self.path / ".lock", timeout=0, thread_local=False)
+
+    @classmethod
+    def create(
+        cls, config: Any, *, recipe: str, task: str, seed: int, root: Path | str
+    ) -> RunDirectory:
+        """Make ``root/recipe/task/time-seedN`` with ``config.yaml`` and ``run.json``.
+
+        Args:
+            config: a configuration dataclass; ``config.yaml`` holds every value of it.
+            recipe: name of the recipe.
+            task: id of the environment; characters unfit for a file name become ``-``.
+            seed: seed of the run.
+            root: folder of all runs; made where missing.
+
+        Raises:
+            ConfigError: if the directory cannot be made or written.
+        """
+        started = datetime.now().astimezone()
+        parent = Path(root) / _file_name(recipe) / _file_name(task)
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            path = _make_new(parent, f"{started:%Y-%m-%d_%H-%M-%S}-seed{seed}")
+            write_atomically(path / "config.yaml", to_yaml(dataclasses.asdict(config)).encode())
+            facts = {"recipe": recipe, "task": task, "seed": seed} | _surroundings()
+            _write_info(path / "run.json", {"format_version": FORMAT_VERSION, **facts})
+        except (OSError, RunError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise ConfigError(f"cannot create a run directory in {parent}: {reason}") from error
+        return cls(path)
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of the checkpoints, ``step_<frames>`` each; made by whoever writes there."""
+        return self.path / "checkpoints"
+
+    @property
+    def figures(self) -> Path:
+        """Folder of the figures; made by whoever writes there."""
+        return self.path / "figures"
+
+    def update_info(self, **facts: Any) -> None:
+        """Add facts to ``run.json``, or change them.
+
+        Args:
+            facts: JSON values, such as ``frames``, ``updates``, ``device``, ``target_entropy``.
+
+        Raises:
+            RunError: if the file cannot be written.
+        """
+        self.info |= facts
+        _write_info(self.path / "run.json", self.info)
+
+    def __enter__(self) -> RunDirectory:
+        try:
+            self._lock.acquire()
+        except Timeout:
+            owner = _read_info(self.path / "run.json")
+            raise ConfigError(
+                f"{self.path} is in use by another process (pid {owner.get('pid')} on "
+                f"{owner.get('host')}); wait for its end or start a new run"
+            ) from None
+        except OSError as error:
+            raise ConfigError(f"cannot lock {self.path}: {error.strerror}") from error
+        try:
+            self.info = _read_info(self.path / "run.json")  # its last holder may have changed it
+            self.update_info(
+                status="running", error=None, pid=os.getpid(), started=_now(), finished=None
+            )
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        facts: dict[str, Any] = {"status": "finished", "finished": _now()}
+        if isinstance(error, KeyboardInterrupt):
+            facts["status"] = "interrupted"
+        elif error is not None:
+            message = (str(error).splitlines() or [""])[0]
+            facts |= {"status": "failed", "error": f"{type(error).__name__}: {message}"}
+        try:
+            for log in (self.metrics, self.episodes, self.evaluations):
+                log.close()
+            self.update_info(**facts)
+        except RunError:
+            if error is None:
+                raise  # otherwise the first error, often the same full disk, says more
+        finally:
+            self._lock.release()
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:100] or "unnamed"
+
+
+def _make_new(parent: Path, name: str) -> Path:
+    number = 1
+    while True:
+        path = parent / (name if number == 1 else f"{name}-{number}")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            number += 1
+        else:
+            return path
+
+
+def _write_info(path: Path, info: dict[str, Any]) -> None:
+    write_atomically(path, (json.dumps(info, indent=2) + "\n").encode())
+
+
+def _read_info(path: Path) -> dict[str, Any]:
+    try:
+        info = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} cannot be read: {error}") from error
+    if not isinstance(info, dict) or info.get("format_version") != FORMAT_VERSION:
+        raise RunError(f"{path} is not the run.json of a run (format version {FORMAT_VERSION})")
+    return info
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def _surroundings() -> dict[str, Any]:
+    return {
+        "command": shlex.join([sys.executable, *sys.argv]),
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in _PACKAGES},
+        "git_revision": _git_revision(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None  # run from a source tree that is not installed
+
+
+def _git_revision() -> str | None:
+    """Commit of this package's checkout, with ``-dirty`` where files differ from it."""
+    folder = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(folder), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+        return done.stdout.strip()
+
+    try:
+        # An installed package may lie inside an unrelated repository.
+        git("ls-files", "--error-unmatch", Path(__file__).name)
+        return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    except (OSError, subprocess.SubprocessError):
+        return None

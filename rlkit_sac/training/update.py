@@ -1,0 +1,222 @@
+"""One update: an ordered list of gradient steps and the move of the targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import torch
+from tensordict import TensorDictBase
+from torch import Tensor
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+from torch.optim import Optimizer
+from torchrl.objectives import LossModule
+from torchrl.objectives.utils import TargetNetUpdater
+
+from rlkit_sac.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class LossStep:
+    """Minimize the sum of some losses over the parameters of some optimizers.
+
+    Attributes:
+        losses: keys of the loss module's output.
+        optimizers: names of the optimizers that step.
+        period: updates between two of these steps; 2 takes it at every second update.
+    """
+
+    losses: tuple[str, ...]
+    optimizers: tuple[str, ...]
+    period: int = 1
+
+
+@dataclass(frozen=True)
+class TargetStep:
+    """Move the target networks.
+
+    Attributes:
+        period: updates between two moves.
+    """
+
+    period: int = 1
+
+
+class Update:
+    r"""Runs a loss module, its optimizers and its target updater in a given order.
+
+    The published systems differ in what "one update" is: all losses at once, or temperature,
+    critic and actor one after the other, with some steps taken at every second update only. Here
+    that is a list. By default all losses of an update come from one forward pass, their gradients
+    are taken first, and the steps follow in order; with ``recompute`` every step sees the
+    parameters the one before it left.
+
+    Args:
+        loss_module: any TorchRL loss module.
+        optimizers: by name; each parameter belongs to one optimizer.
+        steps: the order of the update.
+        target_updater: TorchRL's ``SoftUpdate`` or ``HardUpdate`` of ``loss_module``; needed for a
+            :class:`TargetStep`.
+        max_grad_norm: largest norm of the gradient of each optimizer's parameters.
+        recompute: run the loss module anew for every step.
+
+    Raises:
+        ConfigError: for a step that names an unknown optimizer or no loss, or a missing updater.
+
+    >>> import torch
+    >>> from torchrl.objectives import SoftUpdate
+    >>> from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
+    >>> from tensordict import TensorDict
+    >>> from torchrl.modules import QValueActor
+    >>> from torchrl.objectives import DQNLoss
+    >>> actor = QValueActor(torch.nn.Linear(3, 2), in_keys=["observation"], action_space="one-hot")
+    >>> loss = DQNLoss(actor, action_space="one-hot", delay_value=True)
+    >>> update = Update(
+    ...     loss,
+    ...     {"value": torch.optim.SGD(loss.parameters(), 0.1)},
+    ...     [LossStep(("loss",), ("value",)), TargetStep(period=2)],
+    ...     target_updater=SoftUpdate(loss, tau=0.005),
+    ... )
+    >>> batch = TensorDict(
+    ...     observation=torch.ones(4, 3),
+    ...     action=torch.eye(2)[[0, 1, 0, 1]],
+    ...     next=TensorDict(
+    ...         observation=torch.ones(4, 3),
+    ...         reward=torch.ones(4, 1),
+    ...         done=torch.zeros(4, 1, dtype=torch.bool),
+    ...         terminated=torch.zeros(4, 1, dtype=torch.bool),
+    ...         batch_size=[4],
+    ...     ),
+    ...     batch_size=[4],
+    ... )
+    >>> sorted(update(batch))
+    ['grad_norm_value', 'loss']
+    """
+
+    def __init__(
+        self,
+        loss_module: LossModule,
+        optimizers: Mapping[str, Optimizer],
+        steps: Sequence[LossStep | TargetStep],
+        *,
+        target_updater: TargetNetUpdater | None = None,
+        max_grad_norm: float | None = None,
+        recompute: bool = False,
+    ) -> None:
+        self.loss_module = loss_module
+        self.optimizers = dict(optimizers)
+        self.steps = tuple(steps)
+        self.target_updater = target_updater
+        self.max_grad_norm = max_grad_norm
+        self.recompute = recompute
+        self.count = 0
+        self._check()
+
+    @property
+    def scalar_names(self) -> tuple[str, ...]:
+        """What a call returns, if every step is due."""
+        return (*self.loss_module.out_keys, *(f"grad_norm_{name}" for name in self.optimizers))
+
+    def __call__(self, batch: TensorDictBase) -> dict[str, Tensor]:
+        """Take the steps that are due.
+
+        Args:
+            batch: what the loss module reads; it gains what the loss module writes (priorities).
+
+        Returns:
+            The loss module's scalars and ``grad_norm_<optimizer>`` (before clipping), on the
+            device, without gradients.
+        """
+        self.count += 1
+        due = [step for step in self.steps if self.count % step.period == 0]
+        loss_steps = [step for step in due if isinstance(step, LossStep)]
+        scalars: dict[str, Tensor] = {}
+        if not self.recompute or not loss_steps:
+            losses = self._forward(batch, scalars)
+            gradients = {step: self._gradients(step, losses) for step in loss_steps}
+        for step in due:
+            if isinstance(step, TargetStep):
+                assert self.target_updater is not None
+                self.target_updater.step()
+                continue
+            if self.recompute:
+                found = self._gradients(step, self._forward(batch, scalars))
+            else:
+                found = gradients[step]
+            for name in step.optimizers:
+                scalars[f"grad_norm_{name}"] = self._descend(name, found[name])
+        return scalars
+
+    def _forward(self, batch: TensorDictBase, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
+        out = dict(self.loss_module(batch).items())
+        scalars |= {name: value.detach() for name, value in out.items()}
+        return out
+
+    def _gradients(
+        self, step: LossStep, losses: Mapping[str, Tensor]
+    ) -> dict[str, list[Tensor | None]]:
+        """For each of the step's optimizers the gradients of its parameters."""
+        total = torch.stack([losses[name] for name in step.losses]).sum()
+        parameters = {name: self._parameters(name) for name in step.optimizers}
+        flat = torch.autograd.grad(
+            total, list(chain(*parameters.values())), retain_graph=True, allow_unused=True
+        )
+        found: dict[str, list[Tensor | None]] = {}
+        start = 0
+        for name, own in parameters.items():
+            found[name] = list(flat[start : start + len(own)])
+            start += len(own)
+        return found
+
+    def _descend(self, name: str, gradients: Sequence[Tensor | None]) -> Tensor:
+        norm = get_total_norm([g for g in gradients if g is not None])
+        parameters = self._parameters(name)
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = None if gradient is None else _laid_out_like(gradient, parameter)
+        if self.max_grad_norm is not None:
+            clip_grads_with_norm_(parameters, self.max_grad_norm, norm)
+        self.optimizers[name].step()
+        if hasattr(self.loss_module, "project_parameters"):
+            self.loss_module.project_parameters()
+        return norm
+
+    def _parameters(self, name: str) -> list[Tensor]:
+        return [p for group in self.optimizers[name].param_groups for p in group["params"]]
+
+    def _check(self) -> None:
+        for step in self.steps:
+            if step.period < 1:
+                raise ConfigError(f"the period of {step} must be at least 1")
+            if isinstance(step, TargetStep):
+                if self.target_updater is None:
+                    raise ConfigError(
+                        "the update has a TargetStep but no target_updater: pass "
+                        "SoftUpdate(loss_module, tau=...)"
+                    )
+                continue
+            if not step.losses or not step.optimizers:
+                raise ConfigError(f"{step} must name at least one loss and one optimizer")
+            for name in step.optimizers:
+                if name not in self.optimizers:
+                    raise ConfigError(
+                        f"{step} names the optimizer {name!r}, but there are "
+                        f"{', '.join(map(repr, self.optimizers))}"
+                    )
+            for loss in step.losses:
+                if loss not in self.loss_module.out_keys:
+                    raise ConfigError(
+                        f"{step} names {loss!r}, but {type(self.loss_module).__name__} writes "
+                        f"{', '.join(map(repr, self.loss_module.out_keys))}"
+                    )
+
+
+def _laid_out_like(gradient: Tensor, parameter: Tensor) -> Tensor:
+    """The gradient with its parameter's strides.
+
+    ``backward()`` sees to this, ``autograd.grad`` does not (a vmapped layer's gradient comes
+    transposed), and fused optimizers read both by position alone.
+    """
+    if gradient.stride() == parameter.stride():
+        return gradient
+    return torch.empty_like(parameter).copy_(gradient)

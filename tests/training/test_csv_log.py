@@ -1,0 +1,142 @@
+import io
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlkit_sac.errors import RunError
+from rlkit_sac.training.csv_log import CSVLog
+
+
+def read(path: Path) -> pd.DataFrame:
+    # Only from version 3 on does pandas keep the last digit unasked.
+    exact: dict[str, Any] = {} if pd.__version__ >= "3" else {"float_precision": "round_trip"}
+    return pd.read_csv(path, **exact)
+
+
+@settings(deadline=None, max_examples=50)
+@given(values=st.lists(st.floats(), min_size=1, max_size=20))
+def test_floats_read_back_bit_equal(
+    tmp_path_factory: pytest.TempPathFactory, values: list[float]
+) -> None:
+    path = tmp_path_factory.mktemp("log") / "m.csv"
+    with CSVLog(path) as log:
+        for frames, value in enumerate(values):
+            log.write({"frames": frames, "value": value})
+    frame = read(path)
+    assert frame["frames"].tolist() == list(range(len(values)))
+    for read_back, value in zip(frame["value"].astype(float), values, strict=True):
+        assert read_back == value or (math.isnan(read_back) and math.isnan(value))
+
+
+def test_kinds_of_values(tmp_path: Path) -> None:
+    with CSVLog(tmp_path / "m.csv") as log:
+        row: dict[str, Any] = {
+            "frames": 1,
+            "flag": True,
+            "none": None,
+            "numpy": np.float64(0.1),
+            "tensor": torch.tensor(2.5),
+            "text": 'a,"b"',
+            "list": np.array([1.0, 2.5]),
+        }
+        log.write(row)
+    assert (tmp_path / "m.csv").read_text() == (
+        'frames,flag,none,numpy,tensor,text,list\n1,true,,0.1,2.5,"a,""b""","[1.0, 2.5]"\n'
+    )
+    frame = read(tmp_path / "m.csv")
+    assert frame["flag"].dtype == bool
+    assert frame["none"].isna().all()
+
+
+def test_columns_come_in_the_order_of_the_first_row(tmp_path: Path) -> None:
+    with CSVLog(tmp_path / "m.csv") as log:
+        log.write({"frames": 1, "a": 2, "b": 3})
+        log.write({"b": 30, "frames": 10, "a": 20})
+    assert (tmp_path / "m.csv").read_text() == "frames,a,b\n1,2,3\n10,20,30\n"
+
+
+def test_missing_and_unknown_columns_are_named(tmp_path: Path) -> None:
+    with CSVLog(tmp_path / "m.csv") as log:
+        log.write({"frames": 1, "a": 2, "b": 3})
+        with pytest.raises(RunError, match="missing a, b; unknown c, d"):
+            log.write({"frames": 2, "c": 1, "d": 1})
+    assert (tmp_path / "m.csv").read_text() == "frames,a,b\n1,2,3\n"
+    with pytest.raises(RunError, match="missing frames"):
+        CSVLog(tmp_path / "n.csv").write({"a": 1})
+    assert not (tmp_path / "n.csv").exists()
+
+
+@pytest.mark.parametrize("frames", [5, 4, float("nan")])
+def test_frames_must_increase(tmp_path: Path, frames: float) -> None:
+    with CSVLog(tmp_path / "m.csv") as log:
+        log.write({"frames": 5})
+        with pytest.raises(RunError, match=f"row frames={frames} does not come after frames=5"):
+            log.write({"frames": frames})
+        log.write({"frames": 6})
+    assert read(tmp_path / "m.csv")["frames"].tolist() == [5, 6]
+
+
+def test_episodes_of_different_environments_share_a_frame(tmp_path: Path) -> None:
+    with CSVLog(tmp_path / "e.csv", keys=("frames", "env")) as log:
+        for frames, env in [(4, 1), (4, 0), (8, 0), (8, 1), (8, 2)]:
+            log.write({"frames": frames, "env": env})
+        for frames, env in [(8, 1), (8, 0), (4, 3)]:
+            with pytest.raises(RunError, match=f"frames={frames}, env={env}"):
+                log.write({"frames": frames, "env": env})
+    assert len(read(tmp_path / "e.csv")) == 5
+
+
+def test_every_row_is_whole_and_readable_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "m.csv"
+    with CSVLog(path) as log:
+        for frames in range(1, 20):
+            log.write({"frames": frames, "x": frames / 3})
+            content = path.read_text()
+            assert content.endswith("\n")
+            assert len(read(path)) == frames
+
+
+def test_rows_survive_a_killed_process(tmp_path: Path) -> None:
+    path = tmp_path / "m.csv"
+    code = (
+        "import os, signal, sys; from pathlib import Path;"
+        "from rlkit_sac.training.csv_log import CSVLog; log = CSVLog(Path(sys.argv[1]))\n"
+        "for i in range(100): log.write({'frames': i, 'x': 0.5})\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)])
+    assert done.returncode == -9
+    assert len(read(path)) == 100
+
+
+def test_an_existing_file_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "m.csv"
+    path.write_text("frames\n1\n")
+    with pytest.raises(RunError, match=r"m\.csv already exists"):
+        CSVLog(path).write({"frames": 2})
+    assert path.read_text() == "frames\n1\n"
+
+
+def test_a_value_that_breaks_the_line_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="column text would break the line"):
+        CSVLog(tmp_path / "m.csv").write({"frames": 1, "text": "a\nb"})
+
+
+def test_a_full_disk_is_a_clear_error(tmp_path: Path) -> None:
+    log = CSVLog(tmp_path / "m.csv")
+    log.write({"frames": 1})
+    full = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115
+    log._file = full
+    with full, pytest.raises(RunError, match=r"cannot write .*m\.csv: No space left on device"):
+        log.write({"frames": 2})
+    assert read(tmp_path / "m.csv")["frames"].tolist() == [1]
+    assert isinstance(full, io.RawIOBase)

@@ -1,0 +1,286 @@
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.training.bounds import PositiveInt, Seed
+from rlkit_sac.training.config import (
+    CollectorConfig,
+    EnvConfig,
+    EvaluationConfig,
+    LoggingConfig,
+    LossConfig,
+    NetworkConfig,
+    ReplayConfig,
+    UpdateConfig,
+)
+from rlkit_sac.training.parse import parse_config
+from rlkit_sac.training.yaml_file import read_yaml, to_yaml
+
+SECTIONS = [
+    EnvConfig,
+    CollectorConfig,
+    ReplayConfig,
+    NetworkConfig,
+    LossConfig,
+    UpdateConfig,
+    EvaluationConfig,
+    LoggingConfig,
+]
+
+
+@dataclass
+class Config:
+    """Train something."""
+
+    env: EnvConfig = field(default_factory=lambda: EnvConfig(id="CartPole-v1"))
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    update: UpdateConfig = field(default_factory=UpdateConfig)
+    seed: Seed = 0
+    """Seed of the run."""
+    compile: Literal["auto"] | bool = "auto"
+    """Compile the update."""
+
+
+def errors(argv: list[str]) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        parse_config(Config, argv)
+    return str(caught.value).splitlines()
+
+
+def yaml_errors(tmp_path: Path, text: str) -> list[str]:
+    file = tmp_path / "c.yaml"
+    file.write_text(text)
+    return [line.removeprefix(f"{file}:") for line in errors(["--config", str(file)])]
+
+
+def test_precedence_is_defaults_then_yaml_then_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("seed: 1\nupdate:\n  lr_actor: 1e-3\n  lr_alpha: 0.5\n")
+    config = parse_config(Config, ["--seed", "7", "--config", str(file), "--update.lr_alpha=2"])
+    assert (config.seed, config.update.lr_actor, config.update.lr_alpha) == (7, 1e-3, 2.0)
+    assert config.env.id == "CartPole-v1"
+    assert config.update.lr_qvalue == UpdateConfig().lr_qvalue
+
+
+def test_later_yaml_files_win(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("{seed: 1, env: {num_envs: 3}}")
+    (tmp_path / "b.yaml").write_text("seed: 2")
+    config = parse_config(
+        Config, ["--config", str(tmp_path / "a.yaml"), f"--config={tmp_path / 'b.yaml'}"]
+    )
+    assert (config.seed, config.env.num_envs) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("argv", "section", "expected"),
+    [
+        (["--network.num_cells", "[64,32]"], "network", {"num_cells": [64, 32]}),
+        (["--network.num_cells", "[]"], "network", {"num_cells": []}),
+        (["--network.log_std_min", "-5"], "network", {"log_std_min": -5.0}),
+        (["--env.max_episode_steps", "null"], "env", {"max_episode_steps": None}),
+        (["--env.parallel", "true"], "env", {"parallel": True}),
+        (["--loss.target_entropy=-3"], "loss", {"target_entropy": -3.0}),
+        (["--loss.target_entropy", "neg_dim"], "loss", {"target_entropy": "neg_dim"}),
+        (["--env.id=a=b"], "env", {"id": "a=b"}),
+        (["--env.id", "10"], "env", {"id": "10"}),
+        (
+            ["--env.kwargs", "{a: 1e-2}", "--env.kwargs.b", "x"],
+            "env",
+            {"kwargs": {"a": 0.01, "b": "x"}},
+        ),
+        (["--env.kwargs.b", "x", "--env.kwargs", "{a: 1}"], "env", {"kwargs": {"a": 1}}),
+    ],
+)
+def test_values_are_read_by_their_type(
+    argv: list[str], section: str, expected: dict[str, Any]
+) -> None:
+    default = getattr(Config(), section)
+    assert getattr(parse_config(Config, argv), section) == dataclasses.replace(default, **expected)
+
+
+def test_boolean_or_word() -> None:
+    assert parse_config(Config, ["--compile", "false"]).compile is False
+    assert parse_config(Config, ["--compile", "auto"]).compile == "auto"
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "env:\n", "env: {}\n"])
+def test_empty_files_and_sections_leave_the_defaults(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(text)
+    assert parse_config(Config, ["--config", str(file)]) == Config()
+
+
+def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("sed: 1\nloss:\n  gamma: 2\n  gama: 1\nupdate: {lr_actor: fast}\n")
+    argv = ["--config", str(file), "--seed", "1.5", "--replay.capacity", "10", "--num_cells", "[1]"]
+    assert sorted(errors(argv)) == sorted(
+        [
+            f"{file}:1: sed: unknown key; did you mean seed?",
+            f"{file}:3: loss.gamma: must be >= 0 and <= 1, got 2.0",
+            f"{file}:4: loss.gama: unknown key; did you mean loss.gamma?",
+            f"{file}:5: update.lr_actor: expected a number, got 'fast'",
+            "--seed: expected an integer, got '1.5'",
+            "--replay.capacity: must be at least batch_size (256), got 10",
+            "unknown option --num_cells; did you mean --network.num_cells?",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (["--update.lr_actor", "0"], "--update.lr_actor: must be > 0, got 0.0"),
+        (["--update.lr_actor", "1e999"], "--update.lr_actor: must be a finite number, got inf"),
+        (
+            ["--update.target_update_tau", "0"],
+            "--update.target_update_tau: must be > 0 and <= 1, got 0.0",
+        ),
+        (["--network.num_cells", "[64,0]"], "--network.num_cells: must be >= 1, got 0"),
+        (["--update.periods.target", "0"], "--update.periods.target: must be >= 1, got 0"),
+        (["--seed", "-1"], "--seed: must be >= 0 and < 4294967296, got -1"),
+        (["--loss.gamma", "nan"], "--loss.gamma: expected a number, got 'nan'"),
+        (["--loss.fixed_alpha", "1"], "--loss.fixed_alpha: expected true or false, got '1'"),
+        (["--seed", "true"], "--seed: expected an integer, got 'true'"),
+        (
+            ["--replay.storage", "disk"],
+            "--replay.storage: expected one of tensor, memmap, got 'disk'",
+        ),
+        (
+            ["--update.periods", "{actr: 2}"],
+            "--update.periods: must name steps of order ['joint', 'target'], got 'actr'",
+        ),
+        (["--seed"], "--seed: needs a value; write --seed VALUE"),
+        (["--seed", "--compile=auto"], "--seed: needs a value; write --seed VALUE"),
+        (["seed"], "unexpected argument 'seed'; options are written --name value"),
+        (
+            ["--replay", "x"],
+            "--replay is a section; set one of its options: --replay.capacity, "
+            "--replay.batch_size, --replay.storage",
+        ),
+        (["--config", "no/such.yaml"], "no/such.yaml: cannot be read: No such file or directory"),
+    ],
+)
+def test_bad_option(argv: list[str], line: str) -> None:
+    assert errors(argv) == [line]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("seed: .nan", "1: seed: expected an integer, got nan"),
+        ("loss: {gamma: .nan}", "1: loss.gamma: must be >= 0 and <= 1, got nan"),
+        (
+            "loss: {target_entropy: .inf}",
+            "1: loss.target_entropy: must be a finite number, got inf",
+        ),
+        ("seed: null", "1: seed: expected an integer, got null"),
+        ("env: Pendulum-v1", "1: section 'env' must hold 'key: value' lines"),
+        ("- 1", "1: the file must hold 'key: value' lines"),
+        ("seed: 1\nseed: 2", "2: key 'seed' appears twice"),
+        ("env:\n  kwargs: {a: 1, a: 2}", "2: key 'a' appears twice"),
+        ("seed: [1", "1: expected ',' or ']', but got '<stream end>'"),
+        ("a: b: c", "1: mapping values are not allowed here"),
+        ("seed: !!python/name:os.system x", "1: could not determine a constructor for the tag"),
+    ],
+)
+def test_bad_yaml(tmp_path: Path, text: str, line: str) -> None:
+    found = yaml_errors(tmp_path, text)
+    assert len(found) == 1
+    assert found[0].startswith(line)
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+    (line,) = errors(["--config", str(tmp_path / "binary.yaml")])
+    assert "is not a UTF-8 text file" in line
+    (line,) = errors(["--config", str(tmp_path)])
+    assert line == f"{tmp_path}: cannot be read: Is a directory"
+
+
+def test_an_option_without_any_likeness_points_to_help() -> None:
+    assert errors(["--xyzzy", "1"]) == ["unknown option --xyzzy; see --help for all options"]
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_defaults_are_valid_and_every_field_has_help(
+    section: type, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert parse_config(section, []) == section()
+    with pytest.raises(SystemExit) as caught:
+        parse_config(section, ["--help"])
+    assert caught.value.code == 0
+    blocks = capsys.readouterr().out.split("\n  --")[2:]
+    fields = [f.name for f in dataclasses.fields(section)]
+    assert [block.split()[0] for block in blocks] == fields
+    for name, block in zip(fields, blocks, strict=True):
+        text = block.replace("\n", " ").split("(type:")[0].split(name, 1)[1]
+        sentence = text.split("}", 1)[-1] if text.startswith(" {") else text.split("  ", 1)[-1]
+        assert len(sentence.split()) >= 2, name
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"])),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text("abcdef.", min_size=1), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None, max_examples=50)
+@given(kwargs=st.dictionaries(st.from_regex(r"[a-z_]+", fullmatch=True), json_values, max_size=4))
+def test_a_written_configuration_reads_back_equal(
+    tmp_path_factory: pytest.TempPathFactory, kwargs: dict[str, Any]
+) -> None:
+    config = Config(env=EnvConfig(kwargs=kwargs), update=UpdateConfig(lr_actor=1e-16))
+    file = tmp_path_factory.mktemp("yaml") / "c.yaml"
+    file.write_text(to_yaml(dataclasses.asdict(config)), encoding="utf-8")
+    assert parse_config(Config, ["--config", str(file)]) == config
+
+
+@settings(deadline=None, max_examples=50)
+@given(value=st.floats(allow_nan=False, allow_infinity=False))
+def test_floats_survive_the_command_line(value: float) -> None:
+    config = parse_config(Config, [f"--loss.target_entropy={value!r}"])
+    assert config.loss.target_entropy == value
+
+
+def test_entries_know_their_lines(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("a:\n  b: 1\n\n  c: {d: 2}\ne: 1e3\n")
+    entries, problems = read_yaml(file, {"a"})
+    assert [(entry.key, entry.value, entry.line) for entry in entries] == [
+        ("a.b", 1, 2),
+        ("a.c", {"d": 2}, 4),
+        ("e", 1000.0, 5),
+    ]
+    assert problems == []
+
+
+@dataclass
+class Nested:
+    """Two levels."""
+
+    inner: Config = field(default_factory=Config)
+    count: PositiveInt = 1
+    """How many."""
+
+
+def test_sections_nest() -> None:
+    assert parse_config(Nested, ["--inner.env.num_envs", "4"]).inner.env.num_envs == 4
+    with pytest.raises(ConfigError, match=r"--inner\.env\.num_envs: must be >= 1, got 0"):
+        parse_config(Nested, ["--inner.env.num_envs", "0"])

@@ -1,0 +1,169 @@
+import json
+import re
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.training.config import EnvConfig
+from rlkit_sac.training.run_directory import RunDirectory
+
+HOLDER = """
+import sys
+from rlkit_sac.training.run_directory import RunDirectory
+with RunDirectory(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@dataclass
+class Config:
+    env: EnvConfig = field(default_factory=EnvConfig)
+    seed: int = 0
+
+
+def create(root: Path, **changes: Any) -> RunDirectory:
+    options = {"recipe": "sac", "task": "Pendulum-v1", "seed": 3, "root": root, **changes}
+    return RunDirectory.create(Config(), **options)
+
+
+def info(path: Path) -> dict[str, Any]:
+    return dict(json.loads((path / "run.json").read_text()))
+
+
+def hold(path: Path) -> subprocess.Popen[str]:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    return holder
+
+
+def test_layout(tmp_path: Path) -> None:
+    run = create(tmp_path)
+    assert run.path.parent == tmp_path / "sac" / "Pendulum-v1"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d-seed3", run.path.name)
+    assert (run.path / "config.yaml").read_text().startswith("env:\n  id: Pendulum-v1\n")
+
+
+@pytest.mark.parametrize(
+    ("task", "name"),
+    [
+        ("ALE/Pong-v5", "ALE-Pong-v5"),
+        ("module:Env-v0", "module-Env-v0"),
+        ("../../etc", "etc"),
+        ("..", "unnamed"),
+        ("x" * 300, "x" * 100),
+    ],
+)
+def test_task_names_stay_inside_the_root(tmp_path: Path, task: str, name: str) -> None:
+    assert create(tmp_path, task=task).path.parent == tmp_path / "sac" / name
+
+
+def test_runs_started_together_get_directories_of_their_own(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        paths = list(pool.map(lambda _: create(tmp_path).path, range(16)))
+    assert len(set(paths)) == 16
+
+
+def test_status_follows_the_run(tmp_path: Path) -> None:
+    with create(tmp_path) as run:
+        started = info(run.path)
+        assert started["status"] == "running"
+        assert started["finished"] is None
+        run.update_info(target_entropy=-1.5, frames=10)
+    ended = info(run.path)
+    assert (ended["status"], ended["error"]) == ("finished", None)
+    assert (ended["target_entropy"], ended["frames"]) == (-1.5, 10)
+    assert ended["finished"] >= ended["started"]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (RunError("reward is NaN\nmore"), "failed", "RunError: reward is NaN"),
+        (ZeroDivisionError(), "failed", "ZeroDivisionError: "),
+        (KeyboardInterrupt(), "interrupted", None),
+    ],
+)
+def test_an_error_is_written_and_goes_on(
+    tmp_path: Path, error: BaseException, status: str, line: str | None
+) -> None:
+    run = create(tmp_path)
+    with pytest.raises(type(error)), run:
+        raise error
+    assert (info(run.path)["status"], info(run.path)["error"]) == (status, line)
+
+
+def test_facts_about_the_machine(tmp_path: Path) -> None:
+    facts = info(create(tmp_path).path)
+    assert facts["format_version"] == 1
+    assert (facts["recipe"], facts["task"], facts["seed"]) == ("sac", "Pendulum-v1", 3)
+    assert facts["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert facts["versions"]["torch"]
+    assert {"command", "host", "platform", "git_revision"} <= facts.keys()
+
+
+def test_a_second_process_is_refused_while_the_first_runs(tmp_path: Path) -> None:
+    path = create(tmp_path).path
+    with hold(path) as holder:
+        before = (path / "run.json").read_bytes()
+        with pytest.raises(ConfigError, match=f"in use by another process \\(pid {holder.pid} on"):
+            RunDirectory(path).__enter__()
+        assert (path / "run.json").read_bytes() == before
+    with RunDirectory(path) as run:
+        assert run.info["status"] == "running"
+
+
+def test_a_killed_holder_does_not_block(tmp_path: Path) -> None:
+    path = create(tmp_path).path
+    with hold(path) as holder:
+        holder.send_signal(signal.SIGKILL)
+    assert info(path)["status"] == "running"
+    with RunDirectory(path):
+        pass
+    assert info(path)["status"] == "finished"
+
+
+def test_the_lock_is_free_after_an_error(tmp_path: Path) -> None:
+    run = create(tmp_path)
+    with pytest.raises(RunError), run:
+        raise RunError("x")
+    hold(run.path).communicate()
+    assert info(run.path)["status"] == "finished"
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format_version": 99}', "\0"])
+def test_a_foreign_directory_is_refused_by_name(tmp_path: Path, content: str) -> None:
+    with pytest.raises(RunError, match=r"run\.json cannot be read"):
+        RunDirectory(tmp_path)
+    (tmp_path / "run.json").write_text(content)
+    with pytest.raises(RunError, match=re.escape(str(tmp_path / "run.json"))):
+        RunDirectory(tmp_path)
+
+
+def test_no_partial_file_is_left_and_no_log_before_its_first_row(tmp_path: Path) -> None:
+    with create(tmp_path) as run:
+        run.update_info(frames=1)
+    names = {file.name for file in run.path.iterdir()} - {".lock"}
+    assert names == {"config.yaml", "run.json"}
+
+
+def test_a_failed_write_keeps_the_old_facts(tmp_path: Path) -> None:
+    with create(tmp_path) as run:
+        before = (run.path / "run.json").read_bytes()
+        with pytest.raises(TypeError):
+            run.update_info(device=object())
+        assert (run.path / "run.json").read_bytes() == before
+        run.update_info(device="cpu")
