@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
+from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
 from rlkit_sac.envs import continuous_action_bounds, make_env, observation_dim
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
@@ -131,8 +131,10 @@ def main(config: SACConfig) -> Path:
         )
         log = TrainingLog(run, progress, update.scalar_names, started=started)
         for batch in collector:
+            transitions = batch.select(*loss_module.in_keys)
+            check_finite(transitions, frames=log.frames)
+            replay.extend(transitions.reshape(-1))
             log.collected(batch)
-            replay.extend(batch.select(*loss_module.in_keys).reshape(-1))
             for _ in range(updates.due(log.frames)):
                 log.updated(update(replay.sample()))
             if logging.due(log.frames):

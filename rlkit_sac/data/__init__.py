@@ -1,7 +1,14 @@
 """Collection, and replay: where transitions wait to be learned from."""
 
 from rlkit_sac.data.collection import make_collector
+from rlkit_sac.data.finite import check_finite
 from rlkit_sac.data.replay import check_replay_fits, make_replay_buffer
 from rlkit_sac.data.transition import example_transition
 
-__all__ = ["check_replay_fits", "example_transition", "make_collector", "make_replay_buffer"]
+__all__ = [
+    "check_finite",
+    "check_replay_fits",
+    "example_transition",
+    "make_collector",
+    "make_replay_buffer",
+]

@@ -25,7 +25,7 @@ def continuous_action_bounds(env: EnvBase) -> tuple[list[float], list[float]]:
     if not isinstance(spec, Bounded):
         raise ConfigError(
             f"this algorithm acts in continuous spaces, but the actions are {type(spec).__name__} "
-            f"of shape {list(spec.shape)}"
+            f"of shape {list(spec.shape)}: choose an environment with a Box action space"
         )
     return spec.space.low.tolist(), spec.space.high.tolist()
 

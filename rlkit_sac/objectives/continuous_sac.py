@@ -108,7 +108,7 @@ class ContinuousSACLoss(SoftActorCriticLoss):
     torch.Size([8])
     """
 
-    target_entropy: float
+    target_entropy: float | None = None
 
     def _set_actor_keys(self) -> None:
         if not hasattr(self.actor_network, "get_dist"):

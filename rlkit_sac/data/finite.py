@@ -1,0 +1,38 @@
+"""Stopping NaN and infinity before they reach replay."""
+
+from __future__ import annotations
+
+from tensordict import TensorDictBase
+
+from rlkit_sac.errors import RunError
+
+
+def check_finite(batch: TensorDictBase, *, frames: int) -> None:
+    """Refuse collected frames that hold NaN or infinity: one is enough to spoil every parameter.
+
+    Args:
+        batch: frames ``[T]``, or ``[N, T]`` of N environments stepped together.
+        frames: frames of the run before this batch.
+
+    Raises:
+        RunError: naming the entry, the environment and the frame of the run.
+
+    >>> import torch
+    >>> from tensordict import TensorDict
+    >>> batch = TensorDict(reward=torch.tensor([[1.0], [torch.nan]]), batch_size=[2])
+    >>> check_finite(batch, frames=10)
+    Traceback (most recent call last):
+    rlkit_sac.errors.RunError: 'reward' is nan at frame 12 in environment 0. ...
+    """
+    for key, value in batch.items(True, True):
+        if not value.is_floating_point() or bool(value.isfinite().all()):
+            continue
+        bad = ~value.isfinite().reshape(-1, batch.shape[-1], *value.shape[batch.ndim :])
+        env, t, *_ = min(bad.nonzero().tolist(), key=lambda index: index[1])
+        number = value.reshape(bad.shape)[env, t][bad[env, t]].flatten()[0].item()
+        frame = frames + (t + 1) * bad.shape[0]
+        raise RunError(
+            f"{key!r} is {number} at frame {frame} in environment {env}. It was not stored. An "
+            "observation or a reward comes from the environment; an action comes from the policy, "
+            "whose parameters are then no longer finite"
+        )

@@ -1,0 +1,18 @@
+"""Recipes as modules, although they are scripts."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+CONFIGS = sorted((RECIPES / "configs" / "sac").glob("*.yaml"))
+
+
+def load_recipe(name: str) -> ModuleType:
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, RECIPES / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    return sys.modules[name]
