@@ -17,12 +17,12 @@ def make_collector(
     frames_per_batch: int,
     init_random_frames: int = 0,
 ) -> Collector:
-    """A collector in this process that yields ``total_frames`` frames with live policy weights.
+    """A collector in this process that yields ``total_frames`` frames, the last batch whole.
 
     Args:
         env: batched or not; ``frames_per_batch`` counts the frames of all its environments.
         policy: acts on the environment's device; its parameters are read at every step.
-        total_frames: frames of the run.
+        total_frames: frames of the run; the last batch may go beyond.
         frames_per_batch: frames between two yields, a multiple of the number of environments.
         init_random_frames: first frames, in which actions are drawn from the action space.
 
@@ -44,15 +44,10 @@ def make_collector(
             f"frames_per_batch is {frames_per_batch}, but {num_envs} environments step together: "
             f"choose a multiple of {num_envs}"
         )
-    if total_frames % frames_per_batch:
-        raise ConfigError(
-            f"total_frames is {total_frames}, which is not a multiple of frames_per_batch "
-            f"({frames_per_batch})"
-        )
     return Collector(
         env,
         policy,
-        total_frames=total_frames,
+        total_frames=-(-total_frames // frames_per_batch) * frames_per_batch,
         frames_per_batch=frames_per_batch,
         init_random_frames=init_random_frames or None,
         device=env.device,

@@ -11,6 +11,7 @@ from torchrl.modules import MLP, ProbabilisticActor
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.activations import activation_class
+from rlkit_sac.modules.box import check_box
 from rlkit_sac.modules.distributions import TanhGaussian
 
 LogStdMode = Literal["clipped_exp", "tanh"]
@@ -98,12 +99,7 @@ def tanh_gaussian_actor(
     torch.Size([5, 1])
     """
     low, high = torch.tensor(action_low), torch.tensor(action_high)
-    for dimension, (lo, hi) in enumerate(zip(action_low, action_high, strict=True)):
-        if not -float("inf") < lo < hi < float("inf"):
-            raise ConfigError(
-                f"action dimension {dimension} has the bounds [{lo}, {hi}]: "
-                "a squashed policy needs finite bounds, the lower below the upper"
-            )
+    check_box(low, high)
     network = MLP(
         in_features=observation_dim,
         out_features=2 * len(action_low),
@@ -118,7 +114,7 @@ def tanh_gaussian_actor(
         ),
         in_keys=["loc", "scale"],
         out_keys=["action"],
-        spec=Bounded(low, high, shape=low.shape, dtype=torch.float32),
+        spec=Bounded(low, high, shape=low.shape, dtype=low.dtype),
         distribution_class=TanhGaussian,
         distribution_kwargs={} if unit_box else {"low": low, "high": high},
     )

@@ -5,7 +5,6 @@ import math
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
-from torch.nn.functional import softplus
 
 SampleShape = torch.Size | list[int] | tuple[int, ...]
 
@@ -17,7 +16,7 @@ class TanhGaussian(Distribution):
         m = (\text{high}+\text{low})/2,\quad h = (\text{high}-\text{low})/2
 
     .. math:: \log\pi(a) = \sum_d \log\mathcal N(u_d) - \log h_d
-        - 2\,(\log 2 - u_d - \operatorname{softplus}(-2u_d))
+        - 2\,(\log 2 - |u_d| - \log(1 + e^{-2|u_d|}))
 
     A sample is scored by the value it was made of, never by inverting tanh: once tanh has rounded
     to one, the inverse is a guess (an error of up to 180 nats in float32). The density is in the
@@ -69,8 +68,8 @@ class TanhGaussian(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-density ``[*]`` of any action in the closed box; finite at the bounds.
 
-        An action on a bound is scored as the nearest one that tanh can still tell apart. For
-        actions drawn here, :meth:`rsample_and_log_prob` is the exact way.
+        An action on a bound, or outside by rounding, is scored as the nearest one that tanh can
+        still tell apart. For actions drawn here, :meth:`rsample_and_log_prob` is the exact way.
         """
         unit = value
         if self._box is not None:
@@ -102,7 +101,8 @@ class TanhGaussian(Distribution):
 
     def _log_slope(self, preimage: Tensor) -> Tensor:
         """Log-derivative of the action with respect to its preimage, ``[*, D]``."""
-        slope = 2 * (math.log(2) - preimage - softplus(-2 * preimage))
+        size = preimage.abs()  # torch's softplus rounds its tail, this form does not
+        slope = 2 * (math.log(2) - size - (-2 * size).exp().log1p())
         if self._box is None:
             return slope
         low, high = self._box

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+import torch
 from tensordict import NestedKey, TensorDictBase
 
 from rlkit_sac.errors import BatchError
@@ -37,13 +38,15 @@ Add it, or let the networks read what is there
     raise BatchError(f"the batch has no entry {names}; it holds {held}. Add it, or {mend}")
 
 
-def check_trailing_one(batch: TensorDictBase, key: NestedKey, role: str) -> None:
-    """Refuse an entry whose shape is not the batch's with one trailing dimension.
+def check_flag(batch: TensorDictBase, key: NestedKey, role: str) -> None:
+    """Refuse a flag of each step that is not a bool ``[*batch, 1]``.
 
     Raises:
-        BatchError: naming the entry, its shape and the shape wanted.
+        BatchError: naming the entry, what it is and what was wanted.
     """
-    shape = batch.get(key).shape
+    shape, dtype = batch.get(key).shape, batch.get(key).dtype
+    if dtype != torch.bool:
+        raise BatchError(f"{role} {key!r} has the dtype {dtype}, wanted torch.bool")
     if shape != (*batch.batch_size, 1):
         raise BatchError(
             f"{role} {key!r} has the shape {list(shape)}, wanted {[*batch.batch_size, 1]}: the "

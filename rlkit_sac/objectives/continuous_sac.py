@@ -9,7 +9,11 @@ from torchrl.modules.distributions.utils import rsample_and_log_prob
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.objectives.soft_actor_critic import PolicySample, SoftActorCriticLoss
-from rlkit_sac.objectives.target_entropy import TargetEntropy, resolve_continuous_target_entropy
+from rlkit_sac.objectives.target_entropy import (
+    TargetEntropy,
+    action_leaf,
+    resolve_continuous_target_entropy,
+)
 
 
 class ContinuousSACLoss(SoftActorCriticLoss):
@@ -35,9 +39,10 @@ class ContinuousSACLoss(SoftActorCriticLoss):
     ``[*, 1]`` or ``[*, M]``; ``("next", "terminated")`` ``[*, 1]``; ``("next", "done")`` ``[*, 1]``
     for sequences; ``priority_weight`` ``[*]`` and ``("collector", "mask")`` ``[*]`` if present.
 
-    Writes into the batch the priority ``td_error`` ``[*]``,
-    :math:`\sqrt{\sum_i (Q_i - y)^2}`. Returns ``loss_actor``, ``loss_qvalue``, ``loss_alpha``,
-    ``alpha`` and ``entropy`` (nats), and the critics' statistics with ``diagnostics=True``.
+    Writes into the batch the priority ``td_error`` ``[*]``, :math:`\sqrt{\sum_i (Q_i - y)^2}`
+    with the mean square over reward dimensions, and 0 in invalid steps. Returns ``loss_actor``,
+    ``loss_qvalue``, ``loss_alpha``, ``alpha`` and ``entropy`` (nats), and the critics' statistics
+    with ``diagnostics=True``.
 
     Args:
         actor_network: a TorchRL ``ProbabilisticActor``; its distribution gives reparameterized
@@ -53,16 +58,19 @@ class ContinuousSACLoss(SoftActorCriticLoss):
             summed over critics, averaged over reward dimensions.
         qvalue_coef: factor on ``loss_qvalue``. Default 1.
         reward_scale: factor on the reward in the targets. Default 1.
-        reward_weights: ``[M]`` weights of a vector reward (default ones), a buffer one may assign
-            during a run. The minimum over critics is taken for each dimension before weighting,
-            a maximum where the weight is negative; targets stay one for each dimension.
+        reward_weights: ``[M]`` weights of a vector reward (default ones), an attribute one may
+            assign during a run; not part of the state dict. The minimum over critics is taken for
+            each dimension before weighting, a maximum where the weight is negative; targets stay
+            one for each dimension.
         alpha_init: temperature to start from. Default 1.
-        min_alpha: lower bound of the temperature. Default none.
+        min_alpha: lower bound of the temperature, ``alpha_init`` included. Default none. The losses
+            read it within its bounds; :meth:`project_parameters` moves the parameter there.
         max_alpha: upper bound of the temperature. Default none.
         fixed_alpha: keep the temperature at ``alpha_init``; ``loss_alpha`` is zero then.
         alpha_parametrization: what the parameter ``log_alpha`` holds and its loss multiplies:
             ``"log"`` (default) :math:`\log\alpha` and :math:`\log\alpha`, ``"exp"``
-            :math:`\log\alpha` and :math:`\alpha`, ``"direct"`` :math:`\alpha` and :math:`\alpha`.
+            :math:`\log\alpha` and :math:`\alpha`, ``"direct"`` :math:`\alpha` and :math:`\alpha`
+            (the parameter keeps its name; :meth:`alpha` reads the temperature in every mode).
         target_entropy: ``"auto"`` (default; :math:`\sum_d\log(p(\text{high}_d-\text{low}_d))`),
             ``"neg_dim"`` (:math:`-\dim`), a number of nats, or a function of the action spec.
         min_prob: p of ``"auto"``. Default 0.1.
@@ -72,7 +80,8 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         use_entropy_reward: whether the targets hold the entropy. Default ``True``.
         normalize_entropy_reward: subtract a running mean of :math:`\log\pi` from it in the targets.
         policy_loss_steps: ``"first"`` (default) or ``"all"``: actor and temperature losses at the
-            next states too, added to those at the states; the critic loss stays.
+            next states too, added to those at the states; the critic loss stays. (ALF averages
+            both over its two steps, with no critic loss at the second: the same relative weights.)
         reduction: ``"mean"`` (default), ``"sum"`` or ``"none"``, over the valid steps.
         scalar_output_mode: with ``reduction="none"``, ``"exclude"`` or ``"non_tensor"`` scalars.
         use_prioritized_weights: whether losses are weighted by ``priority_weight``
@@ -119,11 +128,20 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         (action,) = self.actor_network.dist_sample_keys
         self.set_keys(action=action, log_prob=self.actor_network.log_prob_keys[0])
 
-    def _set_target_entropies(
-        self, option: TargetEntropy, spec: TensorSpec | None, min_prob: float
-    ) -> None:
+    def _use_action_specs(self, given: TensorSpec | None, of_actor: TensorSpec | None) -> None:
+        key = self.tensor_keys.action
+        passed, own = action_leaf(given, key), action_leaf(of_actor, key)
+        if passed is not None and own is not None and passed.shape != own.shape:
+            raise ConfigError(
+                f"action_spec has the shape {list(passed.shape)}, but the actor's actions have "
+                f"{list(own.shape)}: pass the spec of one action (for a batched environment "
+                "env.action_spec_unbatched)"
+            )
+        self._action_spec = own if passed is None else passed
+
+    def _set_target_entropies(self, option: TargetEntropy, min_prob: float) -> None:
         self.target_entropy = resolve_continuous_target_entropy(
-            option, spec, self.tensor_keys.action, min_prob=min_prob
+            option, self._action_spec, min_prob=min_prob
         )
 
     def _sample_policy(self, states: TensorDictBase) -> PolicySample:

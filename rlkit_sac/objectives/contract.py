@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import torch
 from tensordict import NestedKey, TensorDict, TensorDictBase
 from tensordict.nn import TensorDictModule, TensorDictParams
 from tensordict.utils import unravel_key
@@ -16,6 +17,7 @@ from torchrl.objectives import LossModule, ValueEstimators
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.objectives.soft_value_estimator import SoftValueEstimator
+from rlkit_sac.objectives.validity import valid_steps
 
 Reduction = Literal["mean", "sum", "none"]
 ScalarOutputMode = Literal["exclude", "non_tensor"]
@@ -62,6 +64,7 @@ class SoftLossContract(LossModule):
         self._out_keys = None
         super().__init__()
         check_choice("reduction", reduction, ("mean", "sum", "none"))
+        check_choice("use_prioritized_weights", use_prioritized_weights, (True, False, "auto"))
         check_choice("scalar_output_mode", scalar_output_mode, (None, "exclude", "non_tensor"))
         if reduction == "none" and scalar_output_mode is None:
             warnings.warn(
@@ -145,7 +148,8 @@ class SoftLossContract(LossModule):
         """
         if value_type is None:
             value_type = self.default_value_estimator
-        kind = next((e for e in _LAMBDAS if value_type in (e, e.name, e.value)), None)
+        name = value_type.replace("_", "").lower() if isinstance(value_type, str) else None
+        kind = next((e for e in _LAMBDAS if value_type is e or name == e.name.lower()), None)
         if kind is None:
             raise NotImplementedError(
                 f"{type(self).__name__} has no value estimator {value_type!r}: soft values need "
@@ -168,10 +172,15 @@ class SoftLossContract(LossModule):
     # ------------------------------------------------------------------ reduction and output
 
     def _importance_weights(self, batch: TensorDictBase) -> Tensor | None:
-        if self.use_prioritized_weights not in (True, "auto"):
+        if self.use_prioritized_weights is False:
             return None
         weights = batch.get(self.tensor_keys.priority_weight, None)
-        return None if weights is None else weights.reshape(batch.batch_size)
+        if weights is None:
+            return None
+        weights = weights.reshape(batch.batch_size)
+        valid = valid_steps(batch, self._loss_mask_keys())
+        # TorchRL's reduction multiplies: a NaN weight of a padded step would survive a zero mask.
+        return weights if valid is None else torch.where(valid, weights, torch.zeros_like(weights))
 
     def _output(
         self, losses: dict[str, Tensor], scalars: dict[str, Tensor], batch: TensorDictBase

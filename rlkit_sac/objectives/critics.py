@@ -1,5 +1,6 @@
 """The list of critics an ensemble is built from."""
 
+import re
 from collections.abc import Sequence
 from copy import deepcopy
 
@@ -29,7 +30,7 @@ def critic_list(network: nn.Module | Sequence[nn.Module], count: int) -> list[nn
     if isinstance(network, nn.Module) and not isinstance(network, nn.ModuleList):
         if count < 1:
             raise ConfigError(f"num_qvalue_nets must be at least 1, not {count}")
-        _check_initialized(network, "qvalue_network")
+        _check_member(network, "qvalue_network")
         return [network, *(_fresh_copy(network) for _ in range(count - 1))]
     critics = list(network)
     if not critics:
@@ -41,7 +42,7 @@ def critic_list(network: nn.Module | Sequence[nn.Module], count: int) -> list[nn
         )
     seen: dict[int, int] = {}
     for index, critic in enumerate(critics):
-        _check_initialized(critic, f"qvalue_network[{index}]")
+        _check_member(critic, f"qvalue_network[{index}]")
         _check_same_structure(critics[0], critic, index)
         for parameter in critic.parameters():
             if seen.setdefault(id(parameter), index) != index:
@@ -57,7 +58,29 @@ def critic_list(network: nn.Module | Sequence[nn.Module], count: int) -> list[nn
 DEFAULT_COUNT = 2
 
 
-def _check_initialized(critic: nn.Module, name: str) -> None:
+def refuse_batch_norm(network: nn.Module, name: str) -> None:
+    """Refuse a network whose layers keep running statistics of their inputs.
+
+    Target updaters track parameters, not buffers: a target critic's statistics would never move,
+    and the forward passes at next states would move those of the others.
+
+    Args:
+        network: an actor or a critic.
+        name: what to call it.
+
+    Raises:
+        ConfigError: naming the layer.
+    """
+    for path, module in network.named_modules():
+        if getattr(module, "track_running_stats", False):
+            raise ConfigError(
+                f"{name} has a {type(module).__name__} at {path!r}, whose running statistics no "
+                "target network follows: use LayerNorm, or track_running_stats=False"
+            )
+
+
+def _check_member(critic: nn.Module, name: str) -> None:
+    refuse_batch_norm(critic, name)
     if any(is_lazy(parameter) for parameter in critic.parameters()):
         raise ConfigError(
             f"{name} has lazy layers without parameters yet: call it once on a batch before "
@@ -69,7 +92,7 @@ def _check_same_structure(first: nn.Module, critic: nn.Module, index: int) -> No
     wanted = {name: tuple(value.shape) for name, value in first.state_dict().items()}
     found = {name: tuple(value.shape) for name, value in critic.state_dict().items()}
     # One module's code runs with every member's parameters, so the code must be the same too.
-    if wanted != found or repr(first) != repr(critic):
+    if wanted != found or _code(first) != _code(critic):
         raise ConfigError(
             f"qvalue_network[{index}] is built differently from qvalue_network[0]: "
             f"{_first_difference(wanted, found, first, critic)}; "
@@ -86,9 +109,21 @@ def _first_difference(
     for name in [*wanted, *found]:
         if wanted.get(name) != found.get(name):
             return f"{name} has shape {found.get(name)}, wanted {wanted.get(name)}"
-    lines = zip(repr(first).splitlines(), repr(critic).splitlines(), strict=False)
+    lines = zip(_code(first), _code(critic), strict=False)
     came, want = next((b.strip(), a.strip()) for a, b in lines if a != b)
     return f"found {came!r}, wanted {want!r}"
+
+
+def _code(critic: nn.Module) -> list[str]:
+    """What a module computes, as far as it shows: its layers and their plain attributes."""
+    lines = re.sub(r" at 0x[0-9a-f]+", "", repr(critic)).splitlines()
+    for name, module in critic.named_modules():
+        lines += [
+            f"{name}.{attribute} = {value!r}"
+            for attribute, value in sorted(vars(module).items())
+            if isinstance(value, bool | int | float | str | tuple) and attribute != "training"
+        ]
+    return lines
 
 
 def _fresh_copy(critic: nn.Module) -> nn.Module:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,14 +18,14 @@ from torchrl.objectives.utils import _vmap_func, distance_loss
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import clip_action_gradient, reduce_replicas, weigh_rewards
-from rlkit_sac.objectives.batch import check_entries, check_trailing_one
+from rlkit_sac.objectives.batch import check_entries, check_flag
 from rlkit_sac.objectives.contract import (
     Reduction,
     ScalarOutputMode,
     SoftLossContract,
     check_choice,
 )
-from rlkit_sac.objectives.critics import DEFAULT_COUNT, critic_list
+from rlkit_sac.objectives.critics import DEFAULT_COUNT, critic_list, refuse_batch_norm
 from rlkit_sac.objectives.diagnostics import critic_diagnostics, diagnostic_keys, masked_mean
 from rlkit_sac.objectives.entropy_reward import RunningLogProb
 from rlkit_sac.objectives.target_entropy import TargetEntropy
@@ -64,7 +65,7 @@ class SoftActorCriticLoss(SoftLossContract):
     #: The factors whose samples carry a gradient to the actor.
     reparameterized_factors: ClassVar[tuple[str, ...]] = ("",)
 
-    reward_weights: Tensor | None
+    _reward_weights: Tensor | None
 
     def __init__(
         self,
@@ -100,6 +101,10 @@ class SoftActorCriticLoss(SoftLossContract):
         check_choice("policy_loss_steps", policy_loss_steps, ("first", "all"))
         if dqda_clipping is not None and not dqda_clipping >= 0:
             raise ConfigError(f"dqda_clipping must be None or a bound >= 0, not {dqda_clipping}")
+        if not 0 <= qvalue_coef < math.inf:
+            raise ConfigError(f"qvalue_coef must be a finite number >= 0, not {qvalue_coef}")
+        if not math.isfinite(reward_scale):
+            raise ConfigError(f"reward_scale must be a finite number, not {reward_scale}")
         self.loss_function = loss_function
         self.qvalue_coef = qvalue_coef
         self.reward_scale = reward_scale
@@ -109,6 +114,7 @@ class SoftActorCriticLoss(SoftLossContract):
         self.deactivate_vmap = deactivate_vmap
         self.diagnostics = diagnostics
 
+        refuse_batch_norm(actor_network, "actor_network")
         self.convert_to_functional(actor_network, "actor_network")
         self._stack_critics(critic_list(qvalue_network, num_qvalue_nets))
         reference = next(self.actor_network_params.parameters())
@@ -122,17 +128,16 @@ class SoftActorCriticLoss(SoftLossContract):
                 self.register_buffer(f"log_alpha{factor}", start)
             else:
                 self.register_parameter(f"log_alpha{factor}", nn.Parameter(start))
-        if reward_weights is not None:
-            reward_weights = torch.as_tensor(reward_weights, **options).detach().clone()
-        self.register_buffer("reward_weights", reward_weights)
+        self.register_buffer("_reward_weights", None, persistent=False)
+        self.reward_weights = reward_weights
         self.entropy_centers = nn.ModuleDict()
         if normalize_entropy_reward:
             for factor in self.factors:
                 self.entropy_centers[f"log_prob{factor}"] = RunningLogProb().to(**options)
         self._set_actor_keys()
+        self._use_action_specs(action_spec, getattr(actor_network, "spec", None))
         if not fixed_alpha:
-            spec = action_spec if action_spec is not None else getattr(actor_network, "spec", None)
-            self._set_target_entropies(target_entropy, spec, min_prob)
+            self._set_target_entropies(target_entropy, min_prob)
         self.make_value_estimator(gamma=gamma)
 
     def _stack_critics(self, critics: list[nn.Module]) -> None:
@@ -150,6 +155,9 @@ class SoftActorCriticLoss(SoftLossContract):
             initial = TensorDict.from_module(critics[0]).data.unsqueeze(0)
             self.qvalue_network_params.data.copy_(initial)
             self._modules["target_qvalue_network_params"].data.copy_(initial)
+            for name, parameter in critics[0].named_parameters():
+                key = tuple(name.split("."))
+                self.qvalue_network_params.get(key).requires_grad_(parameter.requires_grad)
 
     # ------------------------------------------------------------------ what a subclass decides
 
@@ -158,9 +166,11 @@ class SoftActorCriticLoss(SoftLossContract):
         """Take over the keys the actor writes."""
 
     @abstractmethod
-    def _set_target_entropies(
-        self, option: TargetEntropy, spec: TensorSpec | None, min_prob: float
-    ) -> None:
+    def _use_action_specs(self, given: TensorSpec | None, of_actor: TensorSpec | None) -> None:
+        """Check the spec that was passed and the actor's, and keep the one that counts."""
+
+    @abstractmethod
+    def _set_target_entropies(self, option: TargetEntropy, min_prob: float) -> None:
         """Set ``target_entropy{factor}`` for every factor."""
 
     @abstractmethod
@@ -194,11 +204,10 @@ class SoftActorCriticLoss(SoftLossContract):
         losses = {
             "loss_actor": self._actor_loss(states, sample),
             "loss_qvalue": self.qvalue_coef * distances.sum(0),
-            "loss_alpha": self._alpha_loss(sample),
+            "loss_alpha": self._alpha_loss([sample, next_sample] if on_next_states else [sample]),
         }
         if on_next_states:
             losses["loss_actor"] = losses["loss_actor"] + self._actor_loss(next_states, next_sample)
-            losses["loss_alpha"] = losses["loss_alpha"] + self._alpha_loss(next_sample)
         scalars = {}
         for factor, log_prob in sample.detach().log_prob.items():
             scalars[f"alpha{factor}"] = self.alpha(factor)
@@ -252,15 +261,16 @@ class SoftActorCriticLoss(SoftLossContract):
             loss = loss + self.alpha(factor) * sample.log_prob[factor]
         return loss
 
-    def _alpha_loss(self, sample: PolicySample) -> Tensor:
-        """Loss ``[*]`` of the temperatures; zero where they are fixed."""
-        loss = torch.zeros_like(next(iter(sample.log_prob.values()))).detach()
+    def _alpha_loss(self, samples: list[PolicySample]) -> Tensor:
+        """Loss ``[*]`` of the temperatures, added over the samples; zero where they are fixed."""
+        loss = torch.zeros_like(samples[0].log_prob[self.factors[0]]).detach()
         if self.fixed_alpha:
             return loss
-        for factor, log_prob in sample.log_prob.items():
+        for factor in self.factors:
             parameter = getattr(self, f"log_alpha{factor}")
-            target = getattr(self, f"target_entropy{factor}")
-            loss = loss + self.temperature.loss(parameter, -log_prob, target)
+            target = getattr(self, f"target_entropy{factor}") * len(samples)
+            neg_log_prob = -torch.stack([sample.log_prob[factor] for sample in samples]).sum(0)
+            loss = loss + self.temperature.loss(parameter, neg_log_prob, target)
         return loss
 
     # ------------------------------------------------------------------ values
@@ -281,8 +291,15 @@ class SoftActorCriticLoss(SoftLossContract):
             randomness=self.vmap_randomness,
             pseudo_vmap=self.deactivate_vmap,
         )
-        values = critics(states.copy().set(key, action), params)
-        return values.get(self.tensor_keys.state_action_value)
+        out = critics(states.copy().set(key, action), params)
+        values = out.get(self.tensor_keys.state_action_value, None)
+        if values is None:
+            raise BatchError(
+                f"qvalue_network writes {self.qvalue_network.out_keys}, not "
+                f"{self.tensor_keys.state_action_value!r}: name its output so, or name the right "
+                "one with set_keys(state_action_value=...)"
+            )
+        return values
 
     def _expected_value(self, value: Tensor, sample: PolicySample) -> Tensor:
         """What the reduced values of a sample come to under the policy, ``[*, M]``."""
@@ -291,6 +308,31 @@ class SoftActorCriticLoss(SoftLossContract):
     def alpha(self, factor: str = "") -> Tensor:
         """The temperature of a factor, a scalar within its bounds, without gradient."""
         return self.temperature.alpha(getattr(self, f"log_alpha{factor}"))
+
+    @property
+    def reward_weights(self) -> Tensor | None:
+        """Weights ``[M]`` of a vector reward, ``None`` for ones; assign numbers to change them."""
+        return self._reward_weights
+
+    @reward_weights.setter
+    def reward_weights(self, weights: Tensor | Sequence[float] | None) -> None:
+        if weights is not None:
+            reference = getattr(self, f"log_alpha{self.factors[0]}")
+            weights = torch.as_tensor(weights, dtype=reference.dtype, device=reference.device)
+            weights = weights.detach().clone()
+            if weights.ndim != 1 or not bool(weights.isfinite().all()):
+                raise ConfigError(
+                    f"reward_weights must be a list of finite numbers, one for each reward "
+                    f"dimension, not {weights.tolist()}"
+                )
+        self._reward_weights = weights
+
+    def train(self, mode: bool = True) -> SoftActorCriticLoss:
+        """Set training mode here and in the networks (dropout, running statistics)."""
+        super().train(mode)
+        for network in (self.actor_network, self.qvalue_network):
+            network.train(mode)
+        return self
 
     def project_parameters(self) -> None:
         """Move the temperatures inside their bounds; call it after an optimizer step."""
@@ -323,7 +365,7 @@ class SoftActorCriticLoss(SoftLossContract):
                 "TD(lambda) needs sequences [*, T], but the batch has no dimension for time"
             )
         for role in ("terminated", "done")[: 1 + sequential]:
-            check_trailing_one(tensordict, ("next", getattr(keys, role)), role)
+            check_flag(tensordict, ("next", getattr(keys, role)), role)
         valid = valid_steps(tensordict, self._loss_mask_keys())
         return fill_invalid(tensordict.select(*required), valid), valid
 

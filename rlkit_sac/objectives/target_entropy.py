@@ -1,18 +1,22 @@
 """From an action spec and an option to the target entropy in nats."""
 
+import math
 from collections.abc import Callable
+from numbers import Real
 
 from tensordict import NestedKey
+from torch import Tensor
 from torchrl.data import Bounded, Composite, TensorSpec
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import continuous_target_entropy, negative_dimension_target_entropy
+from rlkit_sac.modules.box import check_box
 
-TargetEntropy = str | float | Callable[[TensorSpec], float]
+TargetEntropy = str | float | Tensor | Callable[[TensorSpec], float]
 
 
 def resolve_continuous_target_entropy(
-    option: TargetEntropy, spec: TensorSpec | None, action_key: NestedKey, *, min_prob: float = 0.1
+    option: TargetEntropy, spec: TensorSpec | None, *, min_prob: float = 0.1
 ) -> float:
     """The target entropy of a continuous policy.
 
@@ -20,19 +24,18 @@ def resolve_continuous_target_entropy(
         option: ``"auto"`` (see :func:`~rlkit_sac.functional.continuous_target_entropy`),
             ``"neg_dim"`` (minus the number of action dimensions), a number, or a function of the
             action's spec.
-        spec: spec of the action, or a composite one that holds it; needed unless a number is given.
-        action_key: where a composite spec holds the action.
+        spec: spec of one action; needed unless a number is given.
         min_prob: the fraction of each interval that ``"auto"`` keeps, in (0, 1].
 
     Raises:
-        ConfigError: for an unknown option, a missing spec or infinite bounds.
+        ConfigError: for an unknown option or a missing or unbounded spec.
 
     >>> spec = Bounded(-1.0, 1.0, (6,))
-    >>> round(resolve_continuous_target_entropy("auto", spec, "action"), 6)
+    >>> round(resolve_continuous_target_entropy("auto", spec), 6)
     -9.656627
     """
-    if isinstance(option, int | float) and not isinstance(option, bool):
-        if option != option or abs(option) == float("inf"):
+    if isinstance(option, Real | Tensor):
+        if not math.isfinite(option):
             raise ConfigError(f"target_entropy must be finite, not {option}")
         return float(option)
     if not callable(option) and option not in ("auto", "neg_dim"):
@@ -40,46 +43,47 @@ def resolve_continuous_target_entropy(
             f"target_entropy {option!r} is not 'auto', 'neg_dim', a number or a function of the "
             "action spec"
         )
-    action_spec = _action_leaf(spec, action_key)
-    if action_spec is None:
+    if spec is None:
         raise ConfigError(
             f"target_entropy={option!r} needs the action spec: pass action_spec= (for a batched "
             "environment env.action_spec_unbatched), an actor with a spec, or a number"
         )
     if callable(option):
-        return float(option(action_spec))
+        return float(option(spec))
     if option == "neg_dim":
-        return negative_dimension_target_entropy(action_spec.shape.numel())
+        return negative_dimension_target_entropy(spec.shape.numel())
     if not 0 < min_prob <= 1:
         raise ConfigError(f"min_prob must be in (0, 1], not {min_prob}")
-    if not isinstance(action_spec, Bounded):
+    if not isinstance(spec, Bounded):
         raise ConfigError(
-            f"target_entropy='auto' needs a bounded action spec, not {type(action_spec).__name__}: "
+            f"target_entropy='auto' needs a bounded action spec, not {type(spec).__name__}: "
             "use 'neg_dim' or a number"
         )
-    low = action_spec.space.low.double().flatten()
-    high = action_spec.space.high.double().flatten()
-    for dimension, (lo, hi) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
-        if not -float("inf") < lo < hi < float("inf"):
-            raise ConfigError(
-                f"action dimension {dimension} has the bounds [{lo}, {hi}]: "
-                "target_entropy='auto' needs finite ones, the lower below the upper"
-            )
-    return continuous_target_entropy(low.tolist(), high.tolist(), min_prob)
+    bounds = (spec.space.low, spec.space.high)
+    low, high = (bound.double().flatten().tolist() for bound in bounds)
+    return continuous_target_entropy(low, high, min_prob)
 
 
-def _action_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
-    """The action's own spec, without the batch dimensions of the composite that holds it."""
-    if not isinstance(spec, Composite):
-        return spec
-    path = key if isinstance(key, tuple) else (key,)
-    leaf = spec
-    batch_dims = 0
-    for name in path:
-        if not isinstance(leaf, Composite) or name not in leaf.keys():  # noqa: SIM118
-            return None
-        batch_dims = leaf.ndim
-        leaf = leaf[name]
-    if leaf is not None and batch_dims:
-        leaf = leaf[(0,) * batch_dims]
-    return leaf
+def action_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
+    """The spec of one action, out of the composite spec that may hold it.
+
+    Args:
+        spec: spec of the action (returned as it is), a composite one, or ``None``.
+        key: where a composite spec holds the action; its batch dimensions are taken off.
+
+    Raises:
+        ConfigError: for bounds that are not finite or leave no width.
+    """
+    if isinstance(spec, Composite):
+        path = key if isinstance(key, tuple) else (key,)
+        batch_dims = 0
+        for name in path:
+            if not isinstance(spec, Composite) or name not in spec.keys():  # noqa: SIM118
+                return None
+            batch_dims = spec.ndim
+            spec = spec[name]
+        if spec is not None and batch_dims:
+            spec = spec[(0,) * batch_dims]
+    if isinstance(spec, Bounded):
+        check_box(spec.space.low, spec.space.high)
+    return spec

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -29,7 +29,8 @@ class Temperature:
     ============  =================  ==========================================================
 
     The loss reads the parameter inside its bounds. Outside them (a plain training loop does not
-    project) only a gradient that leads back passes, so the parameter neither sticks nor drifts.
+    project) only a gradient whose descent leads back passes, so the parameter neither sticks nor
+    drifts. The direct parametrization has a floor, :data:`DIRECT_ALPHA_FLOOR`.
 
     Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 18; ``"log"`` as in the code of that paper.
 
@@ -80,15 +81,9 @@ class Temperature:
 
     def loss(self, parameter: Tensor, neg_log_prob: Tensor, target_entropy: float) -> Tensor:
         """The loss of each sample; ``neg_log_prob`` ``[*]`` and the target are in nats."""
-        lower, upper = self._parameter_bounds()
-        excess = neg_log_prob.detach() - target_entropy
-        # Descent moves the parameter against the mean excess; at a bound it may only move back in.
-        too_high, too_low = parameter > upper, parameter < lower
-        leads_back = torch.where(excess.mean() > 0, ~too_low, ~too_high)
-        inside = parameter.detach().clamp(lower, upper)
-        drift = parameter - parameter.detach()
-        inside = inside + torch.where(leads_back, drift, torch.zeros_like(drift))
-        return (inside.exp() if self.mode == "exp" else inside) * excess
+        inside = _ClampLeadingBack.apply(parameter, *self._parameter_bounds())
+        factor = inside.exp() if self.mode == "exp" else inside
+        return factor * (neg_log_prob.detach() - target_entropy)
 
     def project_(self, parameter: Tensor) -> None:
         """Move the parameter inside its bounds in place; call it after an optimizer step."""
@@ -100,3 +95,24 @@ class Temperature:
         if self.mode == "direct":
             return max(lower, DIRECT_ALPHA_FLOOR), upper
         return math.log(lower) if lower > 0 else -math.inf, math.log(upper)
+
+
+class _ClampLeadingBack(torch.autograd.Function):
+    """A clamp that lets a gradient through where its descent leads back inside the bounds.
+
+    It judges the gradient that arrives, after masks, importance weights and coefficients.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, parameter: Tensor, lower: float, upper: float) -> Tensor:
+        ctx.save_for_backward(parameter)
+        ctx.bounds = lower, upper
+        return parameter.clamp(lower, upper)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (gradient,) = gradients
+        (parameter,) = ctx.saved_tensors
+        lower, upper = ctx.bounds
+        outward = ((parameter > upper) & (gradient < 0)) | ((parameter < lower) & (gradient > 0))
+        return torch.where(outward, torch.zeros_like(gradient), gradient), None, None

@@ -19,7 +19,7 @@ def valid_steps(batch: TensorDictBase, mask_keys: Iterable[NestedKey]) -> Tensor
     tensor([ True, False])
     """
     masks = [batch.get(key, None) for key in mask_keys]
-    present = [mask.reshape(batch.batch_size) for mask in masks if mask is not None]
+    present = [mask.bool().reshape(batch.batch_size) for mask in masks if mask is not None]
     return torch.stack(present).all(0) if present else None
 
 

@@ -50,7 +50,7 @@ class CollectorConfig:
     """
 
     total_frames: PositiveInt = 10_000
-    """Environment steps of the whole run, all environments together."""
+    """Environment steps of the whole run, all environments together; the last batch is whole."""
 
     frames_per_batch: PositiveInt = 1
     """Frames collected between two rounds of updates, all environments together."""
@@ -122,8 +122,8 @@ class NetworkConfig:
 class LossConfig:
     """Options of the soft actor-critic loss for continuous actions.
 
-    >>> LossConfig(min_alpha=0.5, alpha_init=0.1).errors()
-    [('alpha_init', 'must be at least min_alpha (0.5), got 0.1')]
+    >>> LossConfig(min_alpha=0.5, max_alpha=0.1).errors()
+    [('min_alpha', 'must not exceed max_alpha (0.1), got 0.5')]
     """
 
     gamma: Annotated[float, Bound(ge=0, le=1)] = 0.99
@@ -142,7 +142,7 @@ class LossConfig:
     """Factor on rewards in training; reported returns are unscaled."""
 
     alpha_init: PositiveFloat = 1.0
-    """First value of the temperature alpha."""
+    """First value of the temperature alpha, moved inside its limits."""
 
     min_alpha: PositiveFloat | None = None
     """Lower limit of alpha; null for none."""
@@ -176,15 +176,10 @@ class LossConfig:
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
-        low, start, high = self.min_alpha, self.alpha_init, self.max_alpha
-        found = []
-        if low is not None and high is not None and low > high:
-            found.append(("min_alpha", f"must not exceed max_alpha ({high}), got {low}"))
-        elif low is not None and start < low:
-            found.append(("alpha_init", f"must be at least min_alpha ({low}), got {start}"))
-        elif high is not None and start > high:
-            found.append(("alpha_init", f"must not exceed max_alpha ({high}), got {start}"))
-        return found
+        low, high = self.min_alpha, self.max_alpha
+        if low is None or high is None or low <= high:
+            return []
+        return [("min_alpha", f"must not exceed max_alpha ({high}), got {low}")]
 
 
 @dataclass
@@ -198,10 +193,10 @@ class UpdateConfig:
     lr_actor: PositiveFloat = 3e-4
     """Learning rate of the actor."""
 
-    lr_qvalue: PositiveFloat = 3e-4
+    lr_qvalue: PositiveFloat = 1e-3
     """Learning rate of the critics."""
 
-    lr_alpha: PositiveFloat = 3e-4
+    lr_alpha: PositiveFloat = 1e-3
     """Learning rate of the temperature."""
 
     utd_ratio: PositiveFloat = 1.0

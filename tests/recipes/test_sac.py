@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,11 +17,11 @@ from rlkit_sac.envs import make_env
 from rlkit_sac.training import evaluate, evaluation_seed, load_policy, parse_config, run_recipe
 from tests.recipes.loading import CONFIGS, load_recipe
 
-SHORT = """
+SHORT = shlex.split("""
     --collector.total_frames 500 --collector.init_random_frames 150 --collector.learning_starts 150
     --replay.batch_size 32 --network.num_cells [16,16] --evaluation.interval 250
     --evaluation.episodes 2 --logging.interval 100 --logging.progress false
-""".split()
+""")
 
 BROKEN_ENVS = """
 import gymnasium as gym
@@ -177,7 +178,7 @@ BAD = {
     "--env.id Pendulum-v9": "unknown version v9",
     "--env.id nowhere:Pendulum-v1": "cannot import the module 'nowhere'",
     "--env.id CartPole-v1": "Box action space",
-    "--env.id broken_envs:Broken-v0 --env.kwargs {bound:.inf}": "lower bound of action dimension",
+    "--env.id broken_envs:Broken-v0 --env.kwargs.bound .inf": "lower bound of action dimension",
     "--env.kwargs {wind:1}": "takes no argument 'wind'",
     "--env.num_envs 2 --collector.frames_per_batch 3": "choose a multiple of 2",
     "--replay.capacity 100000000000": "the largest capacity that fits",
@@ -191,7 +192,7 @@ def test_bad_input_stops_in_one_line_with_nothing_created(workplace, capsys, arg
     before = set(workplace.iterdir())
     recipe = load_recipe("sac")
     with pytest.raises(SystemExit) as stop:
-        run_recipe(recipe.main, recipe.SACConfig, arguments.replace(":.", ": .").split(" "))
+        run_recipe(recipe.main, recipe.SACConfig, arguments.split(" "))
     assert stop.value.code == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1

@@ -1,0 +1,29 @@
+import pytest
+import torch
+
+from rlkit_sac.data import example_transition
+from rlkit_sac.envs import make_env
+
+KEYS = ["observation", "action", ("next", "observation"), ("next", "reward"), ("next", "done")]
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_it_is_one_frame_of_what_the_environment_gives(num_envs: int) -> None:
+    env = make_env("Pendulum-v1", num_envs=num_envs)
+    example = example_transition(env, KEYS)
+    frame = env.rand_step(env.reset())
+    env.close()
+    if num_envs > 1:
+        frame = frame[0]
+    assert example.batch_size == torch.Size([])
+    assert set(example.keys(True, True)) == set(KEYS)
+    for key in KEYS:
+        assert example[key].shape == frame[key].shape
+        assert example[key].dtype == frame[key].dtype
+        assert not example[key].any()
+
+
+def test_an_index_action_has_no_dimension() -> None:
+    example = example_transition(make_env("CartPole-v1"), ["action"])
+    assert example["action"].shape == ()
+    assert example["action"].dtype == torch.int64

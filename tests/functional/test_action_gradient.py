@@ -1,0 +1,75 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from rlkit_sac.functional import clip_action_gradient
+
+
+def curved(action: Tensor) -> Tensor:
+    """A value ``[*]`` with the gradient ``3 a^2 - 2`` in each element."""
+    return (action**3 - 2 * action).flatten(2).sum(-1)
+
+
+ACTION = torch.linspace(-2, 2, 24, dtype=torch.float64).reshape(2, 3, 2, 2)
+
+
+def test_the_value_stays_and_the_gradient_is_clamped_element_by_element() -> None:
+    action = ACTION.clone().requires_grad_()
+    clipped = clip_action_gradient(curved(action), action, 1.5)
+    assert torch.equal(clipped.detach(), curved(ACTION))
+    clipped.sum().backward()
+    slope = 3 * ACTION**2 - 2
+    torch.testing.assert_close(action.grad, slope.clamp(-1.5, 1.5), rtol=1e-12, atol=1e-12)
+    assert slope.min() < -1.5  # both sides of the clamp were at work
+    assert slope.max() > 1.5
+
+
+def test_the_clamped_gradient_goes_on_to_what_made_the_action() -> None:
+    # a = tanh(mu) with dV/da = 5 clamped to 2: dV/dmu = 2 (1 - tanh(mu)^2).
+    mu = torch.tensor([[0.3], [-1.0]], dtype=torch.float64, requires_grad=True)
+    action = mu.tanh()
+    clip_action_gradient(5 * action.sum(-1), action, 2.0).sum().backward()
+    wanted = 2 * (1 - mu.detach().tanh() ** 2)
+    torch.testing.assert_close(mu.grad, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_nothing_else_receives_a_gradient() -> None:
+    action = torch.ones(3, 1, requires_grad=True)
+    slope = torch.tensor(2.0, requires_grad=True)
+    clip_action_gradient((slope * action).sum(-1), action, 1.0).sum().backward()
+    assert slope.grad is None
+    assert action.grad.flatten().tolist() == [1.0, 1.0, 1.0]
+
+
+@given(repeats=st.integers(1, 50), bound=st.floats(0.01, 10))
+def test_the_bound_does_not_depend_on_the_batch_size(repeats: int, bound: float) -> None:
+    theta = torch.tensor([0.4, -1.3], dtype=torch.float64, requires_grad=True)
+    action = theta.expand(repeats, 2)
+    value = (action**3 * torch.tensor([9.0, 0.2], dtype=torch.float64)).sum(-1)
+    clip_action_gradient(value, action, bound).mean().backward()
+    slope = torch.tensor([27 * 0.4**2, 0.6 * 1.3**2], dtype=torch.float64)
+    torch.testing.assert_close(theta.grad, slope.clamp(-bound, bound), rtol=1e-12, atol=1e-12)
+
+
+def test_the_clamp_comes_before_the_weights_of_the_batch() -> None:
+    action = torch.ones(2, 1, requires_grad=True)
+    weights = torch.tensor([0.25, 3.0])
+    (weights * clip_action_gradient(8 * action.sum(-1), action, 1.0)).sum().backward()
+    assert action.grad.flatten().tolist() == weights.tolist()
+
+
+@pytest.mark.parametrize("off", [None, 0, 0.0])
+def test_it_is_off_without_a_bound(off: float | None) -> None:
+    action = ACTION.clone().requires_grad_()
+    value = curved(action)
+    assert clip_action_gradient(value, action, off) is value
+
+
+def test_it_works_without_gradients() -> None:
+    with torch.no_grad():
+        action = ACTION.clone().requires_grad_()
+        clipped = clip_action_gradient(curved(action), action, 0.1)
+    assert torch.equal(clipped, curved(ACTION))
+    assert not clipped.requires_grad

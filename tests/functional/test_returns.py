@@ -1,0 +1,182 @@
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from rlkit_sac.functional import soft_lambda_return, soft_td_target
+
+
+def column(*values: Any) -> Tensor:
+    """``[T, 1]``."""
+    dtype = torch.bool if isinstance(values[0], bool) else torch.float64
+    return torch.tensor(values, dtype=dtype).unsqueeze(-1)
+
+
+REWARD, VALUE, BONUS = column(1.0, 2.0, 3.0), column(4.0, 6.0, 8.0), column(0.2, 0.4, 0.6)
+NEVER = column(False, False, False)
+SECOND = column(False, True, False)
+
+
+def half(**changes: Tensor) -> list[float]:
+    """The three-step example with gamma = lambda = 1/2."""
+    arguments = {
+        "reward": REWARD,
+        "terminated": NEVER,
+        "cut": NEVER,
+        "next_value": VALUE,
+        "next_bonus": BONUS,
+    } | changes
+    return soft_lambda_return(**arguments, gamma=0.5, lmbda=0.5).flatten().tolist()
+
+
+def test_one_step_targets_by_hand() -> None:
+    terminated = column(False, False, True)
+    target = soft_td_target(REWARD, terminated, VALUE, gamma=0.9)
+    assert target.flatten().tolist() == pytest.approx([4.6, 7.4, 3.0], abs=1e-12)
+
+
+def test_one_step_targets_of_vector_rewards_share_the_end() -> None:
+    reward = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    value = torch.tensor([[10.0, 20.0], [30.0, 40.0]])
+    target = soft_td_target(reward, column(True, False), value, gamma=0.5)
+    assert target.tolist() == [[1.0, 2.0], [18.0, 24.0]]
+
+
+def test_a_terminal_next_value_leaks_neither_forward_nor_backward() -> None:
+    value = column(4.0, torch.nan, torch.inf).requires_grad_()
+    target = soft_td_target(REWARD, column(False, True, True), value, gamma=0.5)
+    assert target.flatten().tolist() == [3.0, 2.0, 3.0]
+    target.sum().backward()
+    assert value.grad.flatten().tolist() == [0.5, 0.0, 0.0]
+
+
+def test_lambda_return_by_hand() -> None:
+    # G_3 = 3 + .5 * 8;  G_2 = 2 + .5 (.5 * 6 + .5 (7 + .4));
+    # G_1 = 1 + .5 (.5 * 4 + .5 (5.35 + .2))
+    assert half() == pytest.approx([3.3875, 5.35, 7.0], abs=1e-12)
+
+
+def test_a_cut_restarts_from_the_value() -> None:
+    # G_2 = 2 + .5 * 6;  G_1 = 1 + .5 (.5 * 4 + .5 (5 + .2))
+    assert half(cut=SECOND) == pytest.approx([3.3, 5.0, 7.0], abs=1e-12)
+
+
+def test_a_termination_ends_the_return_without_an_entropy_bonus() -> None:
+    # G_2 = 2;  G_1 = 1 + .5 (.5 * 4 + .5 (2 + .2))
+    wanted = pytest.approx([2.55, 2.0, 7.0], abs=1e-12)
+    assert half(terminated=SECOND, cut=SECOND) == wanted
+    value, bonus = column(4.0, torch.nan, 8.0), column(0.2, torch.nan, 0.6)
+    assert half(terminated=SECOND, cut=SECOND, next_value=value, next_bonus=bonus) == wanted
+
+
+def test_the_last_step_of_a_row_bootstraps_whether_or_not_it_is_cut() -> None:
+    assert half(cut=column(False, False, True)) == half()
+
+
+def test_nothing_from_behind_a_cut_leaks_forward_or_backward() -> None:
+    reward = column(1.0, 2.0, torch.nan).requires_grad_()
+    value = column(4.0, 6.0, torch.nan).requires_grad_()
+    arguments = {"gamma": 0.5, "lmbda": 0.5}
+    found = soft_lambda_return(reward, NEVER, SECOND, value, BONUS, **arguments)[:2]
+    assert found.flatten().tolist() == pytest.approx([3.3, 5.0], abs=1e-12)
+    found.sum().backward()
+    assert reward.grad.flatten().tolist() == [1.0, 1.25, 0.0]
+    # dG_1/dV_1 = .5 * .5;  dG_2/dV_2 = .5, and dG_1/dV_2 = .5 * .5 * .5
+    assert value.grad.flatten().tolist() == [0.25, 0.625, 0.0]
+
+
+def test_rows_and_reward_dimensions_do_not_mix() -> None:
+    torch.manual_seed(0)
+    reward, value = torch.randn(2, 4, 5, 3, dtype=torch.float64)
+    bonus = torch.randn(4, 5, 1, dtype=torch.float64)
+    terminated, cut = torch.rand(2, 4, 5, 1) < 0.3
+    arguments = {"gamma": 0.9, "lmbda": 0.7}
+    whole = soft_lambda_return(reward, terminated, cut, value, bonus, **arguments)
+    for row in range(4):
+        for m in range(3):
+            alone = soft_lambda_return(
+                reward[row, :, [m]],
+                terminated[row],
+                cut[row],
+                value[row, :, [m]],
+                bonus[row],
+                **arguments,
+            )
+            assert torch.equal(whole[row, :, [m]], alone)
+
+
+def draw(seed: int, rows: int, steps: int, rewards: int) -> dict[str, Tensor]:
+    torch.manual_seed(seed)
+    terminated = torch.rand(rows, steps, 1) < 0.2
+    return {
+        "reward": torch.randn(rows, steps, rewards, dtype=torch.float64),
+        "terminated": terminated,
+        "cut": terminated | (torch.rand(rows, steps, 1) < 0.2),
+        "next_value": torch.randn(rows, steps, rewards, dtype=torch.float64),
+        "next_bonus": torch.randn(rows, steps, 1, dtype=torch.float64),
+    }
+
+
+def n_step(data: dict[str, Tensor], row: int, t: int, n: int, m: int, gamma: float) -> float:
+    """Reward and entropy of n steps, and the value behind them."""
+    total = 0.0
+    for k in range(n):
+        total += gamma**k * data["reward"][row, t + k, m].item()
+        if k:
+            total += gamma**k * data["next_bonus"][row, t + k - 1, 0].item()
+    if not data["terminated"][row, t + n - 1, 0]:
+        total += gamma**n * data["next_value"][row, t + n - 1, m].item()
+    return total
+
+
+def mixture(data: dict[str, Tensor], row: int, t: int, m: int, gamma: float, lmbda: float) -> float:
+    """The lambda-return as the geometric mixture of all the n-step returns there are."""
+    last = t
+    while last + 1 < data["reward"].shape[1] and not data["cut"][row, last, 0]:
+        last += 1
+    longest = last - t + 1
+    total = lmbda ** (longest - 1) * n_step(data, row, t, longest, m, gamma)
+    for n in range(1, longest):
+        total += (1 - lmbda) * lmbda ** (n - 1) * n_step(data, row, t, n, m, gamma)
+    return total
+
+
+sizes = {
+    "seed": st.integers(0, 100_000),
+    "rows": st.integers(1, 3),
+    "steps": st.integers(1, 8),
+    "rewards": st.integers(1, 2),
+}
+unit = st.floats(0, 1)
+
+
+@given(**sizes, gamma=unit, lmbda=unit)
+def test_the_recursion_is_the_mixture_of_n_step_returns(
+    seed: int, rows: int, steps: int, rewards: int, gamma: float, lmbda: float
+) -> None:
+    data = draw(seed, rows, steps, rewards)
+    found = soft_lambda_return(**data, gamma=gamma, lmbda=lmbda)
+    for row in range(rows):
+        for t in range(steps):
+            for m in range(rewards):
+                wanted = mixture(data, row, t, m, gamma, lmbda)
+                assert found[row, t, m].item() == pytest.approx(wanted, rel=1e-10, abs=1e-10)
+
+
+@given(**sizes, gamma=unit)
+def test_lambda_zero_is_the_one_step_target(
+    seed: int, rows: int, steps: int, rewards: int, gamma: float
+) -> None:
+    data = draw(seed, rows, steps, rewards)
+    found = soft_lambda_return(**data, gamma=gamma, lmbda=0.0)
+    wanted = soft_td_target(data["reward"], data["terminated"], data["next_value"], gamma=gamma)
+    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_lambda_one_on_a_slice_is_the_soft_n_step_return() -> None:
+    found = soft_lambda_return(REWARD, NEVER, NEVER, VALUE, BONUS, gamma=0.5, lmbda=1.0)
+    # 1 + .5 (2 + .2) + .25 (3 + .4) + .125 * 8
+    assert found[0].item() == pytest.approx(3.95, abs=1e-12)

@@ -1,0 +1,113 @@
+import math
+
+import pytest
+import torch
+from tensordict import TensorDict
+from torchrl.envs.utils import ExplorationType, set_exploration_type
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules import GaussianHead, TanhGaussian, tanh_gaussian_actor
+
+LOW, HIGH = [-2.0, 0.1], [0.5, 0.3]
+
+
+def observations(*batch: int) -> TensorDict:
+    return TensorDict(observation=torch.randn(*batch, 3), batch_size=batch)
+
+
+def test_clipped_exp_clamps_the_logarithm_and_its_gradient() -> None:
+    features = torch.tensor([0.5, -3.0, -11.0, 1.0, 7.0, -10.0]).requires_grad_()
+    loc, scale = GaussianHead("clipped_exp", -10.0, 2.0)(features)
+    assert loc.tolist() == [0.5, -3.0, -11.0]  # the mean is never clamped
+    assert scale.tolist() == pytest.approx([math.e, math.exp(2), math.exp(-10)], rel=1e-6)
+    scale.log().sum().backward()
+    assert features.grad.tolist() == [0, 0, 0, 1, 0, 1]
+
+
+def test_tanh_rescales_the_logarithm_and_keeps_a_gradient() -> None:
+    features = torch.tensor([0.5, 0.0, 0.0, 1.0, 0.0, 3.0, -40.0, 40.0]).double().requires_grad_()
+    loc, scale = GaussianHead("tanh", -20.0, 2.0)(features)
+    assert loc.tolist() == [0.5, 0.0, 0.0, 1.0]
+    wanted = [-9.0, -9.0 + 11 * math.tanh(3.0), -20.0, 2.0]
+    assert scale.log().tolist() == pytest.approx(wanted, abs=1e-9)
+    scale.log().sum().backward()
+    slope = [11.0, 11 * (1 - math.tanh(3.0) ** 2)]
+    assert features.grad[4:6].tolist() == pytest.approx(slope, abs=1e-9)
+
+
+def test_head_refusals() -> None:
+    with pytest.raises(ConfigError, match="log_std_mode 'softplus' is not 'clipped_exp' or 'tanh'"):
+        GaussianHead("softplus")
+    for upper in (-20.0, -21.0, math.nan):
+        with pytest.raises(ConfigError, match=r"log_std_min \(-20.0\) must be smaller than"):
+            GaussianHead(log_std_max=upper)
+
+
+@pytest.mark.parametrize("batch", [(), (7,), (3, 5)])
+def test_shapes_and_spec(batch: tuple[int, ...]) -> None:
+    actor = tanh_gaussian_actor(3, LOW, HIGH, num_cells=[8])
+    out = actor(observations(*batch))
+    assert out["action"].shape == out["loc"].shape == out["scale"].shape == (*batch, 2)
+    assert actor.spec["action"].shape == (2,)
+    assert actor.spec["action"].space.low.tolist() == pytest.approx(LOW)
+    assert actor.spec["action"].space.high.tolist() == pytest.approx(HIGH)
+    assert actor.spec["action"].expand(*batch, 2).is_in(out["action"])
+
+
+def test_the_network_is_built_as_asked() -> None:
+    actor = tanh_gaussian_actor(
+        3, LOW, HIGH, num_cells=[8, 5], activation="elu", log_std_min=-10.0, log_std_mode="tanh"
+    )
+    layers = [tuple(p.shape) for name, p in actor.named_parameters() if name.endswith("weight")]
+    assert layers == [(8, 3), (5, 8), (4, 5)]
+    kinds = [type(module) for module in actor.modules()]
+    assert kinds.count(torch.nn.ELU) == 2
+    (head,) = (module for module in actor.modules() if isinstance(module, GaussianHead))
+    assert (head.log_std_mode, head.log_std_min, head.log_std_max) == ("tanh", -10.0, 2.0)
+
+
+@pytest.mark.parametrize(("low", "high"), [(LOW, HIGH), ([-1.0, -1.0], [1.0, 1.0])])
+def test_exploration_types(low: list[float], high: list[float]) -> None:
+    torch.manual_seed(0)
+    actor, states = tanh_gaussian_actor(3, low, high, num_cells=[8]), observations(400)
+    lowest, highest = torch.tensor(low), torch.tensor(high)
+    greedy = (highest + lowest) / 2 + (highest - lowest) / 2 * actor(states)["loc"].tanh()
+    torch.testing.assert_close(actor(states)["action"], greedy)  # the default, without a collector
+    with set_exploration_type(ExplorationType.DETERMINISTIC):
+        torch.testing.assert_close(actor(states)["action"], greedy)
+    with set_exploration_type(ExplorationType.RANDOM):
+        first, second = (actor(states.clone())["action"] for _ in range(2))
+    assert (first != second).all(-1).all()
+    assert (first >= lowest).all()
+    assert (first <= highest).all()
+
+
+def test_the_distribution_knows_the_box() -> None:
+    actor = tanh_gaussian_actor(3, LOW, HIGH, num_cells=[8])
+    states = observations(4)
+    dist = actor.get_dist(states)
+    out = actor(states.clone())
+    wanted = TanhGaussian(out["loc"], out["scale"], torch.tensor(LOW), torch.tensor(HIGH))
+    action = torch.tensor([0.2, 0.2])
+    assert isinstance(dist, TanhGaussian)
+    torch.testing.assert_close(dist.log_prob(action), wanted.log_prob(action))
+
+
+def test_whole_numbers_are_bounds_too() -> None:
+    actor = tanh_gaussian_actor(3, [-2], [2], num_cells=[8])
+    out = actor(observations(4))
+    torch.testing.assert_close(out["action"], 2 * out["loc"].tanh())
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(-math.inf, 1.0), (-1.0, math.inf), (1.0, 1.0), (1.0, -1.0), (math.nan, 1.0)],
+)
+def test_impossible_bounds_are_refused(low: float, high: float) -> None:
+    with pytest.raises(ConfigError, match=r"action dimension 1 has the bounds \[.*finite bounds"):
+        tanh_gaussian_actor(3, [-1.0, low], [1.0, high])
+
+
+def test_an_unknown_activation_is_refused() -> None:
+    with pytest.raises(ConfigError, match="activation 'mish' is not one of elu, gelu, relu, silu"):
+        tanh_gaussian_actor(3, LOW, HIGH, activation="mish")

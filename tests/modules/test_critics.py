@@ -1,0 +1,45 @@
+import pytest
+import torch
+from tensordict import TensorDict
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules import state_action_critic
+from rlkit_sac.modules.activations import ACTIVATIONS
+
+
+@pytest.mark.parametrize("batch", [(), (7,), (3, 5)])
+@pytest.mark.parametrize("reward_dim", [1, 4])
+def test_one_value_for_each_reward_dimension(batch: tuple[int, ...], reward_dim: int) -> None:
+    critic = state_action_critic(3, 2, num_cells=[8], reward_dim=reward_dim)
+    data = TensorDict(
+        observation=torch.randn(*batch, 3), action=torch.randn(*batch, 2), batch_size=batch
+    )
+    assert critic.in_keys == ["observation", "action"]
+    assert critic(data)["state_action_value"].shape == (*batch, reward_dim)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("relu", torch.relu),
+        ("tanh", torch.tanh),
+        ("elu", torch.nn.functional.elu),
+        ("silu", torch.nn.functional.silu),
+        ("gelu", torch.nn.functional.gelu),
+    ],
+)
+def test_the_value_is_that_of_the_layers(name: str, function) -> None:
+    torch.manual_seed(0)
+    critic = state_action_critic(3, 2, num_cells=[6, 5], activation=name)
+    observation, action = torch.randn(4, 3), torch.randn(4, 2)
+    w1, b1, w2, b2, w3, b3 = critic.parameters()
+    hidden = function(torch.cat([observation, action], -1) @ w1.T + b1)
+    wanted = function(hidden @ w2.T + b2) @ w3.T + b3
+    data = TensorDict(observation=observation, action=action, batch_size=[4])
+    torch.testing.assert_close(critic(data)["state_action_value"], wanted)
+    assert name in ACTIVATIONS
+
+
+def test_an_unknown_activation_is_refused() -> None:
+    with pytest.raises(ConfigError, match="'swish' is not one of elu, gelu, relu, silu, tanh"):
+        state_action_critic(3, 2, activation="swish")

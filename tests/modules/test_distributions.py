@@ -1,0 +1,203 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from rlkit_sac.modules import TanhGaussian
+
+BOXES = [(-1.0, 1.0), (-2.0, 2.0), (0.1, 0.3), (-1e-3, 1e4), (-7.5, -0.25)]
+SHAPES = [(0.0, 0.5), (0.7, 0.3), (-0.4, 0.8)]
+
+
+class FixedNoise(TanhGaussian):
+    """Draws the noise it is given."""
+
+    noise: Tensor
+
+    def rsample_and_log_prob(self, sample_shape=()):
+        original, torch.randn = torch.randn, lambda *args, **kwargs: self.noise
+        try:
+            return super().rsample_and_log_prob(sample_shape)
+        finally:
+            torch.randn = original
+
+
+def box(low: float, high: float, dimensions: int, dtype=torch.float64) -> dict[str, Tensor]:
+    """Bounds as an actor passes them, plain numbers for the unit box."""
+    if (low, high) == (-1.0, 1.0):
+        return {}
+    bounds = {"low": low, "high": high}
+    return {name: torch.full((dimensions,), x, dtype=dtype) for name, x in bounds.items()}
+
+
+def make(loc: float, scale: float, low: float = -1.0, high: float = 1.0, dtype=torch.float64):
+    return TanhGaussian(
+        torch.tensor([loc], dtype=dtype),
+        torch.tensor([scale], dtype=dtype),
+        **box(low, high, 1, dtype),
+    )
+
+
+def quadrature(low: float, high: float, nodes: int = 400) -> tuple[Tensor, Tensor]:
+    """Points ``[nodes, 1]`` in the box and their Gauss-Legendre weights."""
+    points, weights = map(torch.from_numpy, np.polynomial.legendre.leggauss(nodes))
+    half = (high - low) / 2
+    return ((low + high) / 2 + half * points).unsqueeze(-1), half * weights
+
+
+@pytest.mark.parametrize(("low", "high"), BOXES)
+@pytest.mark.parametrize(("loc", "scale"), SHAPES)
+def test_the_density_integrates_to_one_over_the_box(low, high, loc, scale) -> None:
+    points, weights = quadrature(low, high)
+    density = make(loc, scale, low, high).log_prob(points).exp()
+    assert (density * weights).sum().item() == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(("low", "high"), BOXES)
+def test_samples_follow_the_density(low: float, high: float) -> None:
+    torch.manual_seed(0)
+    dist, number = make(0.7, 0.3, low, high), 200_000
+    points, weights = quadrature(low, high)
+    density = dist.log_prob(points).exp() * weights
+    unit = (2 * points.squeeze() - low - high) / (high - low)
+    sample = (2 * dist.sample((number,)).squeeze() - low - high) / (high - low)
+    for power in (1, 2, 3):
+        wanted = (density * unit**power).sum().item()
+        deviation = (density * unit ** (2 * power)).sum().item() - wanted**2
+        found = (sample**power).mean().item()
+        assert found == pytest.approx(wanted, abs=5 * math.sqrt(deviation / number))
+
+
+def test_dimensions_are_independent_and_summed() -> None:
+    locs, scales = torch.tensor([0.2, -0.5]).double(), torch.tensor([0.4, 1.1]).double()
+    low, high = torch.tensor([-1.0, 0.1]).double(), torch.tensor([3.0, 0.3]).double()
+    action = torch.tensor([[0.5, 0.15], [2.9, 0.25]]).double()
+    joint = TanhGaussian(locs, scales, low, high).log_prob(action)
+    alone = [
+        make(locs[d].item(), scales[d].item(), low[d].item(), high[d].item()).log_prob(
+            action[:, [d]]
+        )
+        for d in range(2)
+    ]
+    torch.testing.assert_close(joint, alone[0] + alone[1], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("low", "high"), BOXES)
+def test_a_sample_is_scored_as_log_prob_scores_it(low: float, high: float) -> None:
+    torch.manual_seed(0)
+    loc = torch.randn(500, 3).double()
+    dist = TanhGaussian(loc, torch.rand(500, 3).double() + 0.1, **box(low, high, 3))
+    action, log_prob = dist.rsample_and_log_prob()
+    assert action.shape == (500, 3)
+    assert log_prob.shape == (500,)
+    torch.testing.assert_close(dist.log_prob(action), log_prob, rtol=0, atol=1e-6)
+
+
+def test_sample_shapes() -> None:
+    dist = TanhGaussian(torch.zeros(4, 2), torch.ones(4, 2))
+    action, log_prob = dist.rsample_and_log_prob((5, 3))
+    assert action.shape == (5, 3, 4, 2)
+    assert log_prob.shape == (5, 3, 4)
+    assert dist.rsample((7,)).shape == dist.sample((7,)).shape == (7, 4, 2)
+    assert dist.batch_shape == (4,)
+    assert dist.event_shape == (2,)
+
+
+def reference(loc, scale, noise, low: float, high: float) -> tuple[Tensor, Tensor]:
+    """Action and log-density of one dimension in float64, with the slope as 1 / cosh squared."""
+    u = loc + scale * noise
+    normal = -0.5 * noise**2 - scale.log() - 0.5 * math.log(2 * math.pi)
+    log_cosh = u.abs() + torch.log1p(torch.exp(-2 * u.abs())) - math.log(2)
+    half = (high - low) / 2
+    action = (high + low) / 2 + half * torch.tanh(u)
+    return action, (normal + 2 * log_cosh - math.log(half)).squeeze(-1)
+
+
+@pytest.mark.parametrize(("low", "high"), BOXES)
+@given(
+    loc=st.floats(-20, 20, width=32),
+    scale=st.floats(2**-10, 7, width=32),
+    noise=st.floats(-5, 5, width=32),
+)
+def test_saturated_samples_in_float32_are_scored_as_in_float64(
+    low: float, high: float, loc: float, scale: float, noise: float
+) -> None:
+    dist = FixedNoise(
+        torch.tensor([loc]), torch.tensor([scale]), **box(low, high, 1, torch.float32)
+    )
+    dist.noise = torch.tensor([noise])
+    action, log_prob = dist.rsample_and_log_prob()
+    wanted = reference(*(x.double() for x in (dist.loc, dist.scale, dist.noise)), low, high)
+    torch.testing.assert_close(log_prob.double(), wanted[1], rtol=0, atol=1e-3)
+    torch.testing.assert_close(action.double(), wanted[0], rtol=0, atol=1e-6 * max(high - low, 1))
+
+
+def test_inverting_tanh_would_have_been_far_off() -> None:
+    """The trap itself: at a saturated float32 action log_prob cannot know the preimage."""
+    dist = FixedNoise(torch.tensor([20.0]), torch.tensor([1e-2]))
+    dist.noise = torch.tensor([0.0])
+    action, log_prob = dist.rsample_and_log_prob()
+    assert action.item() == 1.0
+    assert abs(log_prob - dist.log_prob(action)) > 100
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("low", "high"), [*BOXES, (-1 / 3, 0.7), (1e-7, 2e-7)])
+def test_no_sample_leaves_the_box(low: float, high: float, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    loc = torch.linspace(-30, 30, 4001, dtype=dtype).unsqueeze(-1)
+    dist = TanhGaussian(loc, torch.full_like(loc, 3.0), **box(low, high, 1, dtype))
+    lowest, highest = torch.tensor([low, high], dtype=dtype)
+    for action in (dist.rsample((20,)), dist.deterministic_sample):
+        assert lowest <= action.min() <= lowest + 1e-6 * (highest - lowest)
+        assert highest - 1e-6 * (highest - lowest) <= action.max() <= highest
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("low", "high"), BOXES)
+def test_the_bounds_have_a_finite_density(low: float, high: float, dtype: torch.dtype) -> None:
+    dist = make(0.5, 1.0, low, high, dtype)
+    action = torch.tensor([[low], [high]], dtype=dtype)
+    assert dist.log_prob(action).isfinite().all()
+
+
+@pytest.mark.parametrize(("low", "high"), BOXES[:3])
+def test_gradients_equal_finite_differences(low: float, high: float) -> None:
+    torch.manual_seed(0)
+    noise = torch.randn(4, 2).double()
+
+    def draw(loc: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+        dist = FixedNoise(loc, scale, **box(low, high, 2))
+        dist.noise = noise
+        return dist.rsample_and_log_prob()
+
+    loc = torch.randn(4, 2).double().requires_grad_()
+    scale = (torch.rand(4, 2).double() + 0.2).requires_grad_()
+    torch.autograd.gradcheck(draw, (loc, scale))
+
+    def score(loc: Tensor, scale: Tensor) -> Tensor:
+        action = low + (high - low) * torch.tensor([0.2, 0.9]).double()
+        return TanhGaussian(loc, scale, **box(low, high, 2)).log_prob(action)
+
+    torch.autograd.gradcheck(score, (loc, scale))
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_the_entropy_still_pulls_a_saturated_policy_back(sign: float) -> None:
+    # Far out log pi grows by 2 for each unit of the mean: d/du of -log(1 - tanh(u)^2) is 2 tanh(u).
+    loc = torch.tensor([sign * 15.0], requires_grad=True)
+    _, log_prob = TanhGaussian(loc, torch.tensor([0.1])).rsample_and_log_prob()
+    log_prob.backward()
+    assert loc.grad.item() == pytest.approx(2 * sign, abs=1e-5)
+
+
+def test_the_greedy_action_is_the_squashed_mean() -> None:
+    dist = make(0.7, 5.0, 0.1, 0.3)
+    wanted = 0.2 + 0.1 * math.tanh(0.7)
+    assert dist.deterministic_sample.item() == pytest.approx(wanted, abs=1e-12)
+    assert dist.mode.item() == pytest.approx(wanted, abs=1e-12)
+    assert make(-0.4, 5.0).deterministic_sample.item() == pytest.approx(math.tanh(-0.4), abs=1e-12)

@@ -1,0 +1,167 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.objectives.temperature import DIRECT_ALPHA_FLOOR, Temperature
+
+MODES = ["log", "exp", "direct"]
+NEG_LOG_PROB = torch.tensor([1.0, -0.5, 2.5], dtype=torch.float64)  # mean 1
+
+
+def parameter(value: float) -> Tensor:
+    return torch.tensor(value, dtype=torch.float64, requires_grad=True)
+
+
+def stands_for(mode: str, alpha: float) -> float:
+    """The parameter that holds ``alpha``."""
+    return alpha if mode == "direct" else math.log(alpha)
+
+
+def gradient(temperature: Temperature, at: Tensor, target_entropy: float) -> float:
+    (found,) = torch.autograd.grad(temperature.loss(at, NEG_LOG_PROB, target_entropy).mean(), at)
+    return found.item()
+
+
+@pytest.mark.parametrize(
+    ("mode", "factor", "slope"),
+    [("log", math.log(0.2), 1.0), ("exp", 0.2, 0.2), ("direct", 0.2, 1.0)],
+)
+def test_values_and_gradients(mode: str, factor: float, slope: float) -> None:
+    # With a target of -1 the excess entropies are 2, .5 and 3.5, their mean 2.
+    temperature, at = Temperature(mode), parameter(stands_for(mode, 0.2))
+    assert temperature.alpha(at).item() == pytest.approx(0.2, abs=1e-15)
+    assert not temperature.alpha(at).requires_grad
+    loss = temperature.loss(at, NEG_LOG_PROB, -1.0)
+    assert loss.tolist() == pytest.approx([2 * factor, 0.5 * factor, 3.5 * factor], abs=1e-12)
+    assert gradient(temperature, at, -1.0) == pytest.approx(2 * slope, abs=1e-12)
+    assert gradient(temperature, at, 3.0) == pytest.approx(-2 * slope, abs=1e-12)
+
+
+def test_the_policy_gets_no_gradient() -> None:
+    neg_log_prob = NEG_LOG_PROB.clone().requires_grad_()
+    at = parameter(0.3)
+    Temperature().loss(at, neg_log_prob, 0.0).sum().backward()
+    assert neg_log_prob.grad is None
+    assert at.grad is not None
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("bounds", "below", "inside", "above"),
+    [
+        ({"minimum": 0.1}, 0.1, 0.5, 9.0),
+        ({"maximum": 2.0}, 0.01, 0.5, 2.0),
+        ({"minimum": 0.1, "maximum": 2.0}, 0.1, 0.5, 2.0),
+        ({}, 0.01, 0.5, 9.0),
+    ],
+)
+def test_the_bounds_work_alone_and_together(
+    mode: str, bounds: dict[str, float], below: float, inside: float, above: float
+) -> None:
+    temperature = Temperature(mode, **bounds)
+    for alpha, wanted in ((0.01, below), (0.5, inside), (9.0, above)):
+        at = parameter(stands_for(mode, alpha))
+        assert temperature.alpha(at).item() == pytest.approx(wanted, abs=1e-12)
+        factor = math.log(wanted) if mode == "log" else wanted
+        assert temperature.loss(at, torch.ones(1).double(), 0.0).item() == pytest.approx(
+            factor, abs=1e-12
+        )
+        assert at.item() == stands_for(mode, alpha)  # reading changes nothing
+        temperature.project_(at)
+        assert at.item() == pytest.approx(stands_for(mode, wanted), abs=1e-12)
+        start = temperature.initial_parameter(alpha)
+        assert start == pytest.approx(stands_for(mode, wanted), abs=1e-12)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_outside_the_bounds_only_a_gradient_that_leads_back_passes(mode: str) -> None:
+    temperature = Temperature(mode, 0.1, 2.0)
+    too_much_entropy, too_little_entropy = -1.0, 3.0  # descent lowers alpha, or raises it
+    high, low = parameter(stands_for(mode, 3.0)), parameter(stands_for(mode, 0.05))
+    # exp is read at the bound, so is its slope.
+    slope = {"exp": (2.0, 0.1)}.get(mode, (1.0, 1.0))
+    assert gradient(temperature, high, too_much_entropy) == pytest.approx(2 * slope[0], abs=1e-12)
+    assert gradient(temperature, high, too_little_entropy) == 0
+    assert gradient(temperature, low, too_little_entropy) == pytest.approx(-2 * slope[1], abs=1e-12)
+    assert gradient(temperature, low, too_much_entropy) == 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_at_a_bound_a_gradient_leads_back(mode: str) -> None:
+    temperature = Temperature(mode, 0.1, 2.0)
+    assert gradient(temperature, parameter(stands_for(mode, 2.0)), -1.0) > 0
+    assert gradient(temperature, parameter(stands_for(mode, 0.1)), 3.0) < 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_plain_loop_without_projection_stays_near_the_bounds(mode: str) -> None:
+    """One overshoot at most, and no debt to pay back when the entropy turns."""
+    temperature = Temperature(mode, 0.1, 2.0)
+    at = parameter(stands_for(mode, 1.0))
+    optimizer = torch.optim.SGD([at], 0.1)
+    for target, bound in ((3.0, 2.0), (-1.0, 0.1), (3.0, 2.0)):
+        for _ in range(300):
+            optimizer.zero_grad()
+            temperature.loss(at, NEG_LOG_PROB, target).mean().backward()
+            optimizer.step()
+        assert temperature.alpha(at).item() == pytest.approx(bound, abs=1e-12)
+        assert abs(at.item() - stands_for(mode, bound)) <= 0.4  # step of 0.1 times |gradient| <= 4
+
+
+def test_direct_never_reaches_zero() -> None:
+    temperature, at = Temperature("direct"), parameter(-5.0)
+    assert temperature.alpha(at).item() == DIRECT_ALPHA_FLOOR > 0
+    assert gradient(temperature, at, 3.0) == pytest.approx(-2.0, abs=1e-12)
+    temperature.project_(at)
+    assert at.item() == DIRECT_ALPHA_FLOOR
+    assert at.requires_grad
+
+
+def test_a_minimum_of_zero_is_no_minimum_of_the_logarithm() -> None:
+    at = parameter(-50.0)
+    Temperature("log", minimum=0.0).project_(at)
+    assert at.item() == -50.0
+
+
+@given(
+    mode=st.sampled_from(MODES),
+    bounds=st.lists(st.floats(1e-3, 10), min_size=2, max_size=2).map(sorted),
+    value=st.floats(-20, 20),
+)
+def test_alpha_is_always_within_its_bounds(mode: str, bounds: list[float], value: float) -> None:
+    temperature, at = Temperature(mode, *bounds), parameter(value)
+    alpha = temperature.alpha(at).item()
+    assert bounds[0] * (1 - 1e-12) <= alpha <= bounds[1] * (1 + 1e-12)
+    temperature.project_(at)
+    assert temperature.alpha(at).item() == alpha
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("sqrt",), "alpha_parametrization 'sqrt' is not 'log', 'exp' or 'direct'"),
+        (("log", -0.1), "min_alpha must be a finite number >= 0, not -0.1"),
+        (("log", math.inf), "min_alpha must be a finite number >= 0, not inf"),
+        (("log", math.nan), "min_alpha must be a finite number >= 0, not nan"),
+        (("log", None, 0.0), "max_alpha must be greater than 0, not 0.0"),
+        (("log", None, math.nan), "max_alpha must be greater than 0, not nan"),
+        (("log", 0.5, 0.4), "min_alpha 0.5 is above max_alpha 0.4"),
+    ],
+)
+def test_impossible_options_are_refused(arguments: tuple, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Temperature(*arguments)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("alpha_init", [0.0, -1.0, math.inf, math.nan])
+def test_an_impossible_start_is_refused(mode: str, alpha_init: float) -> None:
+    with pytest.raises(
+        ConfigError, match=f"alpha_init must be a finite.*above 0, not {alpha_init}"
+    ):
+        Temperature(mode).initial_parameter(alpha_init)

@@ -1,0 +1,79 @@
+import torch
+from tensordict import TensorDict
+
+from rlkit_sac.envs import make_env
+from rlkit_sac.training.episodes import finished_episodes
+
+
+def collected(done: list, terminated: list, returns: list, lengths: list) -> TensorDict:
+    """Nested lists ``[T]`` or ``[N, T]``."""
+    shape = torch.tensor(done).shape
+    after = TensorDict(
+        done=torch.tensor(done).bool().unsqueeze(-1),
+        terminated=torch.tensor(terminated).bool().unsqueeze(-1),
+        episode_reward=torch.tensor(returns, dtype=torch.float32).unsqueeze(-1),
+        step_count=torch.tensor(lengths).unsqueeze(-1),
+        batch_size=shape,
+    )
+    return TensorDict(next=after, batch_size=shape)
+
+
+def row(frames: int, env: int, value: float, length: int, terminated: bool) -> dict:
+    return {
+        "frames": frames,
+        "env": env,
+        "return": value,
+        "length": length,
+        "terminated": terminated,
+    }
+
+
+def test_several_ends_of_one_environment() -> None:
+    batch = collected(
+        done=[0, 1, 0, 0, 1], terminated=[0, 1, 0, 0, 0], returns=[4, 5, 1, 2, 3],
+        lengths=[8, 9, 1, 2, 3],
+    )  # fmt: skip
+    assert finished_episodes(batch, frames=100) == [
+        row(102, 0, 5.0, 9, True),
+        row(105, 0, 3.0, 3, False),
+    ]
+
+
+def test_several_environments_count_their_frames_together() -> None:
+    batch = collected(
+        done=[[0, 0, 1, 1], [0, 0, 1, 0], [1, 0, 0, 0]],
+        terminated=[[0, 0, 0, 1], [0, 0, 1, 0], [0, 0, 0, 0]],
+        returns=[[1, 2, 3, -1], [5, 6, 7, 1], [9, 1, 2, 3]],
+        lengths=[[1, 2, 3, 1], [4, 5, 6, 1], [7, 1, 2, 3]],
+    )
+    # By time first, so that the frames never fall; three frames for each step.
+    assert finished_episodes(batch, frames=30) == [
+        row(33, 2, 9.0, 7, False),
+        row(39, 0, 3.0, 3, False),
+        row(39, 1, 7.0, 6, True),
+        row(42, 0, -1.0, 1, True),
+    ]
+
+
+def test_no_end_no_row() -> None:
+    assert finished_episodes(collected([0, 0], [0, 0], [1, 2], [1, 2]), frames=0) == []
+
+
+def test_the_rows_of_an_environment_are_its_episodes() -> None:
+    torch.manual_seed(0)
+    env = make_env("Pendulum-v1", num_envs=2, max_episode_steps=4)
+    steps = env.rollout(10, break_when_any_done=False)
+    env.close()
+    rows = finished_episodes(steps, frames=0)
+    assert [(r["frames"], r["env"], r["length"]) for r in rows] == [
+        (8, 0, 4),
+        (8, 1, 4),
+        (16, 0, 4),
+        (16, 1, 4),
+    ]
+    rewards = steps["next", "reward"].squeeze(-1)
+    for r in rows:
+        end = r["frames"] // 2
+        wanted = rewards[r["env"], end - 4 : end].sum()
+        torch.testing.assert_close(torch.tensor(r["return"]), wanted)
+        assert not r["terminated"]

@@ -1,0 +1,182 @@
+import csv
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from tensordict import TensorDict
+
+from rlkit_sac.errors import RunError
+from rlkit_sac.training import EvaluationResult, ProgressBar, RunDirectory, TrainingLog
+
+NAMES = ("loss_actor", "alpha", "q0_min", "grad_norm_actor")
+
+
+@dataclass
+class Config:
+    seed: int = 0
+
+
+class Clock:
+    """Wall time that moves when it is told to."""
+
+    now = 1000.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(
+        "rlkit_sac.training.log.time", SimpleNamespace(perf_counter=clock.perf_counter)
+    )
+    return clock
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[RunDirectory]:
+    with RunDirectory.create(Config(), recipe="sac", task="Toy", seed=0, root=tmp_path) as run:
+        yield run
+
+
+class Shown(ProgressBar):
+    """A hidden bar that remembers its numbers."""
+
+    def update(self, frames, shown=None) -> None:
+        super().update(frames, shown)
+        self.last = frames, dict(shown)
+
+
+@pytest.fixture
+def bar() -> Iterator[Shown]:
+    with Shown(1000, enabled=False) as bar:
+        yield bar
+
+
+def make_log(run: RunDirectory, bar: ProgressBar) -> TrainingLog:
+    return TrainingLog(run, bar, NAMES, started=1000.0)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def frames(number: int, ends: tuple[int, ...] = ()) -> TensorDict:
+    done = torch.zeros(number, 1, dtype=torch.bool)
+    done[list(ends)] = True
+    after = TensorDict(
+        done=done,
+        terminated=done,
+        episode_reward=torch.arange(float(number)).unsqueeze(-1),
+        step_count=torch.arange(number).unsqueeze(-1) + 1,
+        batch_size=[number],
+    )
+    return TensorDict(next=after, batch_size=[number])
+
+
+def scalars(**values: float) -> dict[str, torch.Tensor]:
+    return {name: torch.tensor(value, dtype=torch.float64) for name, value in values.items()}
+
+
+def test_a_row_averages_the_updates_since_the_last(run, bar, clock) -> None:
+    log = make_log(run, bar)
+    log.collected(frames(20))
+    log.updated(scalars(loss_actor=1.0, alpha=0.5, q0_min=-3.0, grad_norm_actor=2.0))
+    log.updated(scalars(loss_actor=2.0, alpha=0.25, q0_min=-1.0, grad_norm_actor=4.0))
+    clock.now += 4.0
+    log.write_metrics()
+    log.collected(frames(30))
+    log.updated(scalars(loss_actor=7.0, alpha=0.125, q0_min=5.0, grad_norm_actor=1.0))
+    clock.now += 2.0
+    log.write_metrics()
+    columns = ["frames", "updates", "seconds", "frames_per_second", *NAMES]
+    first, second = rows(run.path / "metrics.csv")
+    assert list(first) == columns
+    assert [float(first[c]) for c in columns] == [20, 2, 4, 5, 1.5, 0.375, -3, 3]
+    assert [float(second[c]) for c in columns] == [50, 3, 6, 15, 7, 0.125, 5, 1]
+
+
+def test_the_columns_stay_when_a_step_was_not_due(run, bar) -> None:
+    log = make_log(run, bar)
+    log.collected(frames(10))
+    log.write_metrics()  # before learning starts
+    log.collected(frames(10))
+    log.updated(scalars(loss_actor=1.0, alpha=0.5, q0_min=0.0))  # the actor's step was not due
+    log.write_metrics()
+    log.collected(frames(10))
+    log.updated(scalars(loss_actor=1.0, alpha=0.5, q0_min=0.0, grad_norm_actor=2.0))
+    log.write_metrics()
+    found = rows(run.path / "metrics.csv")
+    assert [row["grad_norm_actor"] for row in found] == ["", "", "2.0"]
+    assert [row["loss_actor"] for row in found] == ["", "1.0", "1.0"]
+    assert [row["updates"] for row in found] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_value_that_is_not_finite_ends_the_run_once_it_is_on_disk(run, bar, value) -> None:
+    log = make_log(run, bar)
+    log.collected(frames(10))
+    log.updated(scalars(loss_actor=1.0, alpha=0.5, q0_min=0.0))
+    log.write_metrics()
+    log.collected(frames(15))
+    log.updated(scalars(loss_actor=value, alpha=0.5, q0_min=0.0))
+    log.updated(scalars(loss_actor=1.0, alpha=0.5, q0_min=0.0))
+    with pytest.raises(RunError, match=f"loss_actor became {value} between the frames 10 and 25"):
+        log.write_metrics()
+    last = rows(run.path / "metrics.csv")[-1]
+    assert last["frames"] == "25"
+    assert last["loss_actor"] == str(value)
+
+
+def test_episodes_are_written_as_they_end(run, bar, clock) -> None:
+    log = make_log(run, bar)
+    clock.now += 3.0
+    log.collected(frames(5))
+    log.collected(frames(8, ends=(1, 6)))
+    assert log.frames == 13
+    found = rows(run.path / "episodes.csv")
+    assert list(found[0]) == ["frames", "env", "return", "length", "terminated", "seconds"]
+    assert [list(row.values()) for row in found] == [
+        ["7", "0", "1.0", "2", "true", "3.0"],
+        ["12", "0", "6.0", "7", "true", "3.0"],
+    ]
+
+
+def test_environments_of_one_batch_are_counted_together(run, bar) -> None:
+    log = make_log(run, bar)
+    log.collected(torch.stack([frames(4, ends=(3,)), frames(4, ends=(3,))]))
+    assert log.frames == 8
+    assert [(row["frames"], row["env"]) for row in rows(run.path / "episodes.csv")] == [
+        ("8", "0"),
+        ("8", "1"),
+    ]
+
+
+def test_evaluations(run, bar, clock) -> None:
+    log = make_log(run, bar)
+    log.collected(frames(10))
+    clock.now += 8.0
+    log.evaluated(EvaluationResult(np.array([1.0, 3.0]), np.array([10, 20])))
+    (row,) = rows(run.path / "evaluations.csv")
+    assert (row["frames"], row["episodes"], row["seconds"]) == ("10", "2", "8.0")
+    assert (row["return_mean"], row["return_std"], row["length_mean"]) == ("2.0", "1.0", "15.0")
+    assert json.loads(row["returns"]) == [1.0, 3.0]
+
+
+def test_the_bar_shows_the_last_return_temperature_and_evaluation(run, bar) -> None:
+    log = make_log(run, bar)
+    log.collected(frames(10, ends=(4, 8)))
+    assert bar.last == (10, {"return": 8.0})
+    log.updated(scalars(loss_actor=1.0, alpha=0.5))
+    log.write_metrics()
+    log.evaluated(EvaluationResult(np.array([1.0, 3.0]), np.array([10, 20])))
+    log.collected(frames(10))
+    assert bar.last == (20, {"return": 8.0, "alpha": 0.5, "evaluation": 2.0})

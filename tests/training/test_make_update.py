@@ -1,0 +1,147 @@
+import copy
+from typing import Any
+
+import pytest
+import torch
+from tensordict import TensorDict
+
+from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
+from rlkit_sac.objectives import ContinuousSACLoss
+from rlkit_sac.training import LossStep, TargetStep, UpdateConfig, make_update
+from rlkit_sac.training.make_update import parameter_groups
+
+ALL = ("actor", "qvalue", "alpha")
+
+
+def make_loss(**options: Any) -> ContinuousSACLoss:
+    torch.manual_seed(0)
+    actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
+    return ContinuousSACLoss(actor, state_action_critic(3, 1, num_cells=[8]), **options)
+
+
+def batch() -> TensorDict:
+    ends = torch.zeros(6, 1, dtype=torch.bool)
+    after = TensorDict(
+        observation=torch.randn(6, 3),
+        reward=torch.randn(6, 1),
+        done=ends,
+        terminated=ends,
+        batch_size=[6],
+    )
+    observation, action = torch.randn(6, 3), torch.rand(6, 1)
+    return TensorDict(observation=observation, action=action, next=after, batch_size=[6])
+
+
+def step(name: str, period: int = 1) -> LossStep:
+    return LossStep((f"loss_{name}",), (name,), period)
+
+
+def test_every_parameter_is_in_one_group() -> None:
+    loss = make_loss()
+    groups = parameter_groups(loss)
+    assert tuple(groups) == ALL
+    ids = [id(p) for group in groups.values() for p in group]
+    assert len(ids) == len(set(ids))
+    assert set(ids) == {id(p) for p in loss.parameters()}
+    assert groups["alpha"] == [loss.log_alpha]
+
+
+def test_each_group_has_its_own_adam() -> None:
+    loss = make_loss()
+    config = UpdateConfig(lr_actor=1e-3, lr_qvalue=2e-3, lr_alpha=3e-3, adam_eps=1e-5)
+    update = make_update(loss, config)
+    assert {name: o.defaults["lr"] for name, o in update.optimizers.items()} == {
+        "actor": 1e-3,
+        "qvalue": 2e-3,
+        "alpha": 3e-3,
+    }
+    for name, optimizer in update.optimizers.items():
+        assert type(optimizer) is torch.optim.Adam
+        assert optimizer.defaults["eps"] == 1e-5
+        (group,) = optimizer.param_groups
+        assert group["params"] == parameter_groups(loss)[name]
+
+
+def test_the_first_step_of_each_group_is_its_learning_rate() -> None:
+    # Adam's first step is lr * sign(gradient) where the gradient is far above eps.
+    loss = make_loss()
+    before = {name: copy.deepcopy(p.data) for name, p in loss.named_parameters()}
+    config = UpdateConfig(lr_actor=1e-3, lr_qvalue=2e-3, lr_alpha=3e-3)
+    make_update(loss, config)(batch())
+    rates = {"actor_network": 1e-3, "qvalue_network": 2e-3, "log_alpha": 3e-3}
+    for name, p in loss.named_parameters():
+        rate = next(rate for prefix, rate in rates.items() if name.startswith(prefix))
+        step = (p.data - before[name]).abs().max().item()
+        assert step == pytest.approx(rate, rel=1e-2), name
+
+
+def test_the_other_options_arrive() -> None:
+    config = UpdateConfig(max_grad_norm=0.7, recompute=True, target_update_tau=0.25)
+    loss = make_loss()
+    update = make_update(loss, config)
+    assert update.max_grad_norm == 0.7
+    assert update.recompute
+    key = ("module", "0", "weight")
+    online, target = (
+        params.data.clone()[key]
+        for params in (loss.qvalue_network_params, loss.target_qvalue_network_params)
+    )
+    loss.qvalue_network_params.data.apply_(lambda p: p.add_(1.0))
+    update.target_updater.step()
+    moved = loss.target_qvalue_network_params[key]
+    torch.testing.assert_close(moved, target + 0.25 * (online + 1.0 - target))
+
+
+ORDERS = {
+    "all at once": ({}, (LossStep(tuple(f"loss_{n}" for n in ALL), ALL), TargetStep())),
+    "actor, critic, target": (
+        {"order": ["actor", "qvalue", "target"]},
+        (step("actor"), step("qvalue"), TargetStep()),
+    ),
+    "temperature, critic, actor, target": (
+        {"order": ["alpha", "qvalue", "actor", "target"], "recompute": True},
+        (step("alpha"), step("qvalue"), step("actor"), TargetStep()),
+    ),
+    "delayed actor and target": (
+        {
+            "order": ["alpha", "actor", "target", "qvalue"],
+            "periods": {"actor": 2, "target": 2},
+        },
+        (step("alpha"), step("actor", 2), TargetStep(2), step("qvalue")),
+    ),
+    "no targets": ({"order": ["qvalue"]}, (step("qvalue"),)),
+}
+
+
+@pytest.mark.parametrize(("options", "steps"), ORDERS.values(), ids=ORDERS)
+def test_published_orders(options: dict[str, Any], steps: tuple) -> None:
+    config = UpdateConfig(**options)
+    assert not config.errors()
+    update = make_update(make_loss(), config)
+    assert update.steps == steps
+    for _ in range(2):
+        scalars = update(batch())
+    trained = {name for step in steps if isinstance(step, LossStep) for name in step.optimizers}
+    assert {name for name in ALL if f"grad_norm_{name}" in scalars} == trained
+
+
+@pytest.mark.parametrize(
+    ("order", "steps"),
+    [
+        (
+            ["joint", "target"],
+            (LossStep(("loss_actor", "loss_qvalue"), ("actor", "qvalue")), TargetStep()),
+        ),
+        (
+            ["alpha", "qvalue", "actor", "target"],
+            (step("qvalue"), step("actor"), TargetStep()),
+        ),
+    ],
+)
+def test_a_fixed_temperature_has_no_group_and_no_step(order: list, steps: tuple) -> None:
+    loss = make_loss(fixed_alpha=True, alpha_init=0.2)
+    update = make_update(loss, UpdateConfig(order=order))
+    assert tuple(update.optimizers) == ("actor", "qvalue")
+    assert update.steps == steps
+    update(batch())
+    assert loss.alpha().item() == pytest.approx(0.2, abs=1e-7)

@@ -1,0 +1,412 @@
+"""The update against loops written out by hand, with the same draws."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from tensordict import TensorDict, TensorDictBase
+from torch import Tensor, nn
+from torchrl.modules import QValueActor
+from torchrl.objectives import DQNLoss, HardUpdate, LossModule, SACLoss, SoftUpdate
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
+from rlkit_sac.objectives import ContinuousSACLoss
+from rlkit_sac.training import LossStep, TargetStep, Update
+
+LOSSES = ("loss_actor", "loss_qvalue", "loss_alpha")
+JOINT = LossStep(LOSSES, ("all",))
+
+
+class Bilinear(LossModule):
+    """Two parameters and two losses, x y and x y z, whose gradients one sees at a glance."""
+
+    def __init__(self, x: float = 1.0, y: float = 2.0) -> None:
+        super().__init__()
+        self.x, self.y = (nn.Parameter(torch.tensor(v, dtype=torch.float64)) for v in (x, y))
+        self.calls = 0
+
+    @property
+    def out_keys(self) -> list[str]:
+        return ["loss_x", "loss_y", "x_seen"]
+
+    def forward(self, tensordict: TensorDictBase) -> TensorDict:
+        self.calls += 1
+        product = self.x * self.y
+        return TensorDict(
+            loss_x=product, loss_y=product * tensordict["z"], x_seen=self.x.detach().clone()
+        )
+
+    @property
+    def values(self) -> list[float]:
+        return [self.x.item(), self.y.item()]
+
+
+class Witness:
+    """Stands in for a target updater and notes what the parameters are when it is called."""
+
+    def __init__(self, loss: Bilinear) -> None:
+        self.loss, self.seen = loss, []
+
+    def step(self) -> None:
+        self.seen.append(self.loss.values)
+
+
+Z = TensorDict(z=torch.tensor(1.0, dtype=torch.float64))
+X, Y = LossStep(("loss_x",), ("x",)), LossStep(("loss_y",), ("y",))
+
+
+def bilinear(*steps: LossStep | TargetStep, rate: float = 0.1, **options):
+    loss = Bilinear()
+    optimizers = {"x": torch.optim.SGD([loss.x], rate), "y": torch.optim.SGD([loss.y], rate)}
+    witness = Witness(loss)
+    return loss, witness, Update(loss, optimizers, steps, target_updater=witness, **options)
+
+
+# ---------------------------------------------------------------------- order
+
+
+def test_steps_of_one_forward_use_gradients_taken_before_any_step() -> None:
+    loss, _, update = bilinear(X, Y)
+    update(Z)
+    # dL/dx = y = 2 and dL/dy = x = 1, both at the start.
+    assert loss.values == pytest.approx([0.8, 1.9], abs=1e-15)
+    assert loss.calls == 1
+
+
+def test_recomputed_steps_see_what_the_step_before_left() -> None:
+    loss, _, update = bilinear(X, Y, recompute=True)
+    scalars = update(Z)
+    assert loss.values == pytest.approx([0.8, 2 - 0.1 * 0.8], abs=1e-15)
+    assert loss.calls == 2
+    assert scalars["x_seen"].item() == 0.8
+    loss, _, update = bilinear(Y, X, recompute=True)
+    update(Z)
+    assert loss.values == pytest.approx([1 - 0.1 * 1.9, 1.9], abs=1e-15)
+
+
+def test_a_step_minimizes_the_sum_of_its_losses() -> None:
+    loss, _, update = bilinear(LossStep(("loss_x", "loss_y"), ("x", "y")))
+    scalars = update(TensorDict(z=torch.tensor(3.0, dtype=torch.float64)))
+    assert loss.values == pytest.approx([1 - 0.1 * 2 * 4, 2 - 0.1 * 1 * 4], abs=1e-15)
+    assert scalars["loss_x"].item() == 2.0  # the losses are reported one by one
+    assert scalars["loss_y"].item() == 6.0
+
+
+def test_a_step_leaves_other_parameters_alone() -> None:
+    loss, _, update = bilinear(LossStep(("loss_x", "loss_y"), ("x",)))
+    update(Z)
+    assert loss.values == pytest.approx([0.6, 2.0], abs=1e-15)
+    assert loss.y.grad is None
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize(
+    ("steps", "seen"),
+    [
+        ((TargetStep(), X, Y), [1.0, 2.0]),
+        ((X, TargetStep(), Y), [0.8, 2.0]),
+        ((X, Y, TargetStep()), [0.8, None]),
+    ],
+)
+def test_the_targets_move_at_their_place_in_the_order(steps, seen, recompute: bool) -> None:
+    loss, witness, update = bilinear(*steps, recompute=recompute)
+    update(Z)
+    assert witness.seen == [pytest.approx([seen[0], seen[1] or loss.y.item()], abs=1e-15)]
+    assert loss.x.item() == pytest.approx(0.8, abs=1e-15)
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_periods(recompute: bool) -> None:
+    every_second, every_third = LossStep(("loss_y",), ("y",), period=2), TargetStep(period=3)
+    loss, witness, update = bilinear(X, every_second, every_third, recompute=recompute)
+    moved, reported, targets = [], [], []
+    for number in range(1, 7):
+        before, calls = loss.values, len(witness.seen)
+        scalars = update(Z)
+        moved += [number] if loss.y.item() != before[1] else []
+        reported += [number] if "grad_norm_y" in scalars else []
+        targets += [number] if len(witness.seen) > calls else []
+        assert loss.x.item() != before[0]
+        assert {"loss_x", "loss_y", "grad_norm_x"} <= set(scalars)
+    assert moved == reported == [2, 4, 6]
+    assert targets == [3, 6]
+    assert update.count == 6
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_an_update_without_a_step_that_is_due_still_reports_the_losses(recompute: bool) -> None:
+    loss, _, update = bilinear(LossStep(("loss_x",), ("x",), period=2), recompute=recompute)
+    assert set(update(Z)) == set(loss.out_keys)
+    assert loss.values == [1.0, 2.0]
+
+
+def test_what_it_reports() -> None:
+    _, _, update = bilinear(X, Y)
+    scalars = update(Z)
+    assert update.scalar_names == ("loss_x", "loss_y", "x_seen", "grad_norm_x", "grad_norm_y")
+    assert set(scalars) == set(update.scalar_names)
+    assert not any(value.requires_grad for value in scalars.values())
+    assert scalars["loss_x"].item() == 2.0  # of the parameters before the step
+
+
+# ---------------------------------------------------------------------- norms
+
+
+def test_the_norm_is_bounded_for_each_optimizer_and_reported_before_clipping() -> None:
+    loss, _, update = bilinear(X, Y, max_grad_norm=1.5)
+    scalars = update(Z)
+    assert scalars["grad_norm_x"].item() == pytest.approx(2.0, abs=1e-12)
+    assert scalars["grad_norm_y"].item() == pytest.approx(1.0, abs=1e-12)
+    assert loss.x.item() == pytest.approx(1 - 0.1 * 1.5, abs=1e-6)
+    assert loss.y.item() == pytest.approx(1.9, abs=1e-12)  # below the bound: as it is
+
+
+def test_the_norm_is_that_of_all_parameters_of_an_optimizer() -> None:
+    loss = Bilinear(3.0, 4.0)  # the gradient is (4, 3), its norm 5
+    update = Update(
+        loss,
+        {"both": torch.optim.SGD(loss.parameters(), 1.0)},
+        [LossStep(("loss_x",), ("both",))],
+        max_grad_norm=0.5,
+    )
+    assert update(Z)["grad_norm_both"].item() == pytest.approx(5.0, abs=1e-12)
+    assert loss.values == pytest.approx([3 - 0.4, 4 - 0.3], abs=1e-6)
+
+
+# ---------------------------------------------------------------------- against plain loops
+
+
+def sac_batch(dtype: torch.dtype = torch.float32, size: int = 16) -> TensorDict:
+    return TensorDict(
+        observation=torch.randn(size, 4, dtype=dtype),
+        action=torch.rand(size, 2, dtype=dtype) * 2 - 1,
+        next=TensorDict(
+            observation=torch.randn(size, 4, dtype=dtype),
+            reward=torch.randn(size, 1, dtype=dtype),
+            done=torch.rand(size, 1) < 0.3,
+            terminated=torch.rand(size, 1) < 0.2,
+            batch_size=[size],
+        ),
+        batch_size=[size],
+    )
+
+
+def networks() -> tuple[nn.Module, nn.Module]:
+    torch.manual_seed(1)
+    actor = tanh_gaussian_actor(4, [-1.0, -1.0], [1.0, 1.0], num_cells=[7, 5])
+    return actor, state_action_critic(4, 2, num_cells=[7, 5])
+
+
+def continuous_sac() -> LossModule:
+    return ContinuousSACLoss(*networks())
+
+
+def torchrl_sac() -> LossModule:
+    loss = SACLoss(*networks(), num_qvalue_nets=3)
+    loss.make_value_estimator(gamma=0.97)
+    return loss
+
+
+def adam(fused: bool) -> Callable[[list[Tensor]], torch.optim.Optimizer]:
+    return lambda parameters: torch.optim.Adam(parameters, lr=1e-2, fused=fused)
+
+
+def everything(loss: LossModule) -> dict[str, Tensor]:
+    """Parameters, targets and temperature."""
+    return {name: value.detach().clone() for name, value in loss.state_dict().items()}
+
+
+def assert_same(found: LossModule, wanted: LossModule, tolerance: float) -> None:
+    found, wanted = everything(found), everything(wanted)
+    assert found.keys() == wanted.keys()
+    for name, value in found.items():
+        torch.testing.assert_close(value, wanted[name], rtol=tolerance, atol=tolerance, msg=name)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("make_loss", [continuous_sac, torchrl_sac])
+def test_a_joint_update_is_the_loop_one_would_write(make_loss, dtype, fused: bool) -> None:
+    ours, theirs = make_loss().to(dtype), make_loss().to(dtype)
+    start = everything(ours)
+    assert_same(ours, theirs, 0)
+    update = Update(
+        ours,
+        {"all": adam(fused)(list(ours.parameters()))},
+        [JOINT, TargetStep()],
+        target_updater=SoftUpdate(ours, tau=0.1),
+    )
+    torch.manual_seed(2)
+    for _ in range(5):
+        update(sac_batch(dtype))
+
+    optimizer = adam(fused)(list(theirs.parameters()))
+    targets = SoftUpdate(theirs, tau=0.1)
+    torch.manual_seed(2)
+    for _ in range(5):
+        out = theirs(sac_batch(dtype))
+        optimizer.zero_grad()
+        sum(out[name] for name in LOSSES).backward()
+        optimizer.step()
+        targets.step()
+
+    assert_same(ours, theirs, 1e-12 if dtype == torch.float64 else 1e-6)
+    moved = {name for name, value in everything(ours).items() if not value.equal(start[name])}
+    assert {name for name, _ in ours.named_parameters()} <= moved
+    assert any(name.startswith("target_qvalue") for name in moved)
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize("fused", [False, True])
+def test_an_ordered_update_is_the_loop_one_would_write(fused: bool, recompute: bool) -> None:
+    order = ("alpha", "qvalue", "actor")
+    prefixes = {
+        "actor": "actor_network_params",
+        "qvalue": "qvalue_network_params",
+        "alpha": "log_alpha",
+    }
+
+    def groups(loss: LossModule) -> dict[str, list[Tensor]]:
+        return {
+            name: [p for key, p in loss.named_parameters() if key.startswith(prefix)]
+            for name, prefix in prefixes.items()
+        }
+
+    ours, theirs = continuous_sac().double(), continuous_sac().double()
+    make = adam(fused)
+    update = Update(
+        ours,
+        {name: make(parameters) for name, parameters in groups(ours).items()},
+        [*(LossStep((f"loss_{name}",), (name,)) for name in order), TargetStep()],
+        target_updater=SoftUpdate(ours, tau=0.1),
+        recompute=recompute,
+    )
+    torch.manual_seed(2)
+    for _ in range(5):
+        update(sac_batch(torch.float64))
+
+    parameters = groups(theirs)
+    optimizers = {name: make(own) for name, own in parameters.items()}
+    targets = SoftUpdate(theirs, tau=0.1)
+    torch.manual_seed(2)
+    for _ in range(5):
+        batch = sac_batch(torch.float64)
+        if not recompute:
+            # Every loss trains its own parameters alone, so one backward gives each its gradient.
+            theirs.zero_grad()
+            out = theirs(batch)
+            sum(out[name] for name in LOSSES).backward()
+        for name in order:
+            if recompute:
+                theirs.zero_grad()
+                theirs(batch)[f"loss_{name}"].backward()
+            optimizers[name].step()
+        targets.step()
+    assert_same(ours, theirs, 1e-12)
+
+
+@pytest.mark.parametrize("make_loss", [continuous_sac, torchrl_sac])
+def test_gradients_reach_the_optimizer_laid_out_like_their_parameters(make_loss) -> None:
+    """Fused optimizers read both by position, whatever the strides."""
+    loss = make_loss()
+    update = Update(loss, {"all": torch.optim.SGD(loss.parameters(), 0.0)}, [JOINT])
+    torch.manual_seed(2)
+    batch = sac_batch()
+    torch.manual_seed(3)
+    update(batch.clone())
+    found = {name: p.grad.clone() for name, p in loss.named_parameters()}
+    assert all(p.grad.stride() == p.stride() for p in loss.parameters())
+    loss.zero_grad()
+    torch.manual_seed(3)
+    out = loss(batch)
+    sum(out[name] for name in LOSSES).backward()
+    for name, p in loss.named_parameters():
+        torch.testing.assert_close(found[name], p.grad, rtol=1e-6, atol=1e-7)
+
+
+def test_it_runs_a_dqn_loss_of_torchrl() -> None:
+    def make() -> DQNLoss:
+        torch.manual_seed(1)
+        network = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+        actor = QValueActor(network, in_keys=["observation"], action_space="one-hot")
+        return DQNLoss(actor, action_space="one-hot", delay_value=True)
+
+    def batch() -> TensorDict:
+        data = sac_batch()
+        data["action"] = nn.functional.one_hot(torch.randint(3, (16,)), 3)
+        return data
+
+    ours, theirs = make(), make()
+    update = Update(
+        ours,
+        {"value": torch.optim.Adam(ours.parameters(), 1e-2)},
+        [LossStep(("loss",), ("value",)), TargetStep(period=2)],
+        target_updater=HardUpdate(ours, value_network_update_interval=1),
+        max_grad_norm=0.5,
+    )
+    torch.manual_seed(2)
+    for _ in range(5):
+        update(batch())
+
+    optimizer = torch.optim.Adam(theirs.parameters(), 1e-2)
+    targets = HardUpdate(theirs, value_network_update_interval=1)
+    torch.manual_seed(2)
+    for number in range(1, 6):
+        optimizer.zero_grad()
+        theirs(batch())["loss"].backward()
+        nn.utils.clip_grad_norm_(theirs.parameters(), 0.5)
+        optimizer.step()
+        if number % 2 == 0:
+            targets.step()
+    assert_same(ours, theirs, 1e-6)
+
+
+# ---------------------------------------------------------------------- bounds of parameters
+
+
+@pytest.mark.parametrize("parametrization", ["log", "exp", "direct"])
+def test_the_temperature_keeps_its_bounds_after_every_step(parametrization: str) -> None:
+    loss = ContinuousSACLoss(
+        *networks(),
+        min_alpha=0.5,
+        max_alpha=2.0,
+        alpha_parametrization=parametrization,
+        target_entropy=-100.0,
+    )
+    update = Update(
+        loss,
+        {"alpha": torch.optim.SGD([loss.log_alpha], 1.0)},
+        [LossStep(("loss_alpha",), ("alpha",))],
+    )
+    bounds = torch.tensor([0.5, 2.0])
+    low, high = bounds if parametrization == "direct" else bounds.log()
+    for target, bound in ((-100.0, low), (100.0, high), (-100.0, low)):
+        loss.target_entropy = target  # pushes far beyond the bound in one step
+        update(sac_batch())
+        assert loss.log_alpha.item() == pytest.approx(bound.item(), abs=1e-6)
+
+
+# ---------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (LossStep(("loss_x",), ("z",)), "names the optimizer 'z', but there are 'x', 'y'"),
+        (LossStep(("loss_z",), ("x",)), "'loss_z', but Bilinear writes 'loss_x', 'loss_y'"),
+        (LossStep((), ("x",)), "must name at least one loss and one optimizer"),
+        (LossStep(("loss_x",), ()), "must name at least one loss and one optimizer"),
+        (LossStep(("loss_x",), ("x",), period=0), "the period of .* must be at least 1"),
+        (TargetStep(period=-1), "the period of .* must be at least 1"),
+    ],
+)
+def test_impossible_steps_are_refused(step: LossStep | TargetStep, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        bilinear(step)
+
+
+def test_a_target_step_needs_an_updater() -> None:
+    loss = Bilinear()
+    with pytest.raises(ConfigError, match=r"TargetStep but no target_updater: pass SoftUpdate\("):
+        Update(loss, {"x": torch.optim.SGD([loss.x], 0.1)}, [TargetStep()])
