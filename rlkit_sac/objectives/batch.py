@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 
-import torch
 from tensordict import NestedKey, TensorDictBase
 
 from rlkit_sac.errors import BatchError
@@ -39,14 +38,12 @@ Add it, or let the networks read what is there
 
 
 def check_flag(batch: TensorDictBase, key: NestedKey, role: str) -> None:
-    """Refuse a flag of each step that is not a bool ``[*batch, 1]``.
+    """Refuse a flag of each step whose shape is not ``[*batch, 1]``.
 
     Raises:
-        BatchError: naming the entry, what it is and what was wanted.
+        BatchError: naming the entry, its shape and the shape wanted.
     """
-    shape, dtype = batch.get(key).shape, batch.get(key).dtype
-    if dtype != torch.bool:
-        raise BatchError(f"{role} {key!r} has the dtype {dtype}, wanted torch.bool")
+    shape = batch.get(key).shape
     if shape != (*batch.batch_size, 1):
         raise BatchError(
             f"{role} {key!r} has the shape {list(shape)}, wanted {[*batch.batch_size, 1]}: the "

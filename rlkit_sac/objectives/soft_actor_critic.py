@@ -226,7 +226,7 @@ class SoftActorCriticLoss(SoftLossContract):
         r"""Targets ``[*, M]`` with :math:`V = Q_{min}(s', a') - \sum_f\alpha_f\log\pi_f(a'|s')`."""
         keys, estimator = self.tensor_keys, self.value_estimator
         reward = self.reward_scale * batch.get(("next", keys.reward))
-        terminated = batch.get(("next", keys.terminated))
+        terminated = batch.get(("next", keys.terminated)).bool()
         with torch.no_grad():
             q = self._action_values(
                 next_states, next_sample.action, self.target_qvalue_network_params
@@ -236,7 +236,7 @@ class SoftActorCriticLoss(SoftLossContract):
             value = self._expected_value(reduce_replicas(q, self.reward_weights), next_sample)
             cut = None
             if estimator.lmbda:
-                cut = cut_steps(batch.get(("next", keys.done)), valid)
+                cut = cut_steps(batch.get(("next", keys.done)).bool(), valid)
             return estimator(reward, terminated, cut, value + bonus, bonus)
 
     def _entropy_bonus(self, sample: PolicySample) -> Tensor:

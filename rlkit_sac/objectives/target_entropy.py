@@ -34,7 +34,7 @@ def resolve_continuous_target_entropy(
     >>> round(resolve_continuous_target_entropy("auto", spec), 6)
     -9.656627
     """
-    if isinstance(option, Real | Tensor):
+    if isinstance(option, Real | Tensor) and type(option) is not bool:
         if not math.isfinite(option):
             raise ConfigError(f"target_entropy must be finite, not {option}")
         return float(option)

@@ -5,10 +5,15 @@ import torch
 from torchrl.data import Bounded, Categorical, Composite, Unbounded
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.objectives.target_entropy import resolve_continuous_target_entropy as resolve
+from rlkit_sac.objectives.target_entropy import action_leaf, resolve_continuous_target_entropy
 
 BOX = Bounded(torch.tensor([-2.0, 0.1]), torch.tensor([0.5, 0.3]), (2,))
 AUTO = math.log(0.25) + math.log(0.02)
+
+
+def resolve(option, spec, key, **options) -> float:
+    """As the loss does it: the spec of one action first, then the option."""
+    return resolve_continuous_target_entropy(option, action_leaf(spec, key), **options)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +102,8 @@ def test_bounds_without_a_width_are_refused(low: float, high: float) -> None:
     spec = Bounded(torch.tensor([-1.0, low]), torch.tensor([1.0, high]), (2,))
     with pytest.raises(ConfigError, match=r"action dimension 1 has the bounds \[.*finite ones"):
         resolve("auto", spec, "action")
-    assert resolve("neg_dim", spec, "action") == -2.0  # which reads no bounds
+    with pytest.raises(ConfigError, match="action dimension 1"):
+        resolve(-2.0, spec, "action")  # no policy can act in such a box
 
 
 @pytest.mark.parametrize("min_prob", [0.0, -0.1, 1.1, math.nan])

@@ -179,7 +179,7 @@ BAD = {
     "--env.id nowhere:Pendulum-v1": "cannot import the module 'nowhere'",
     "--env.id CartPole-v1": "Box action space",
     "--env.id broken_envs:Broken-v0 --env.kwargs.bound .inf": "lower bound of action dimension",
-    "--env.kwargs {wind:1}": "takes no argument 'wind'",
+    "--env.kwargs.wind 1": "takes no argument 'wind'",
     "--env.num_envs 2 --collector.frames_per_batch 3": "choose a multiple of 2",
     "--replay.capacity 100000000000": "the largest capacity that fits",
     "--replay.capacity 10": "at least batch_size",
