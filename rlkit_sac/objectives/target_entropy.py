@@ -34,15 +34,16 @@ def resolve_continuous_target_entropy(
     >>> round(resolve_continuous_target_entropy("auto", spec), 6)
     -9.656627
     """
-    if isinstance(option, Real | Tensor) and type(option) is not bool:
-        if not math.isfinite(option):
-            raise ConfigError(f"target_entropy must be finite, not {option}")
-        return float(option)
-    if not callable(option) and option not in ("auto", "neg_dim"):
+    known = isinstance(option, Real | Tensor) or callable(option) or option in ("auto", "neg_dim")
+    if isinstance(option, bool) or not known:
         raise ConfigError(
             f"target_entropy {option!r} is not 'auto', 'neg_dim', a number or a function of the "
             "action spec"
         )
+    if isinstance(option, Real | Tensor):
+        if not math.isfinite(option):
+            raise ConfigError(f"target_entropy must be finite, not {option}")
+        return float(option)
     if spec is None:
         raise ConfigError(
             f"target_entropy={option!r} needs the action spec: pass action_spec= (for a batched "
