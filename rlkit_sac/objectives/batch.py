@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from tensordict import NestedKey, TensorDictBase
+from torch import Tensor
 
 from rlkit_sac.errors import BatchError
 
@@ -48,4 +49,56 @@ def check_flag(batch: TensorDictBase, key: NestedKey, role: str) -> None:
         raise BatchError(
             f"{role} {key!r} has the shape {list(shape)}, wanted {[*batch.batch_size, 1]}: the "
             "batch's shape and one trailing dimension, as TorchRL's environments write it"
+        )
+
+
+def check_action(action: Tensor, sampled: Tensor, key: NestedKey) -> None:
+    """Refuse actions of another shape than the policy's.
+
+    Args:
+        action: the batch's.
+        sampled: the policy's at the same states.
+        key: where the batch holds its actions.
+
+    Raises:
+        BatchError: naming both shapes.
+    """
+    if action.shape != sampled.shape:
+        raise BatchError(
+            f"action {key!r} has the shape {list(action.shape)}, but the actor's actions have "
+            f"{list(sampled.shape)}"
+        )
+
+
+def check_reward(
+    reward: Tensor, q: Tensor, reward_weights: Tensor | None, batch: TensorDictBase
+) -> None:
+    """Refuse rewards, values and reward weights that do not belong together.
+
+    Args:
+        reward: wanted ``[*batch, M]``.
+        q: values of R critics, wanted ``[R, *batch, M]``.
+        reward_weights: wanted ``[M]`` with M > 1, or ``None``.
+        batch: what the reward comes from.
+
+    Raises:
+        BatchError: naming what came and what was wanted.
+    """
+    dimensions = reward.shape[-1] if reward.ndim == batch.ndim + 1 else None
+    if dimensions is None or reward.shape[:-1] != batch.batch_size:
+        raise BatchError(
+            f"reward has the shape {list(reward.shape)}, wanted {[*batch.batch_size]} and one "
+            "trailing dimension: 1 for a scalar reward, M for a vector one"
+        )
+    if q.shape[1:] != reward.shape:
+        raise BatchError(
+            f"qvalue_network wrote values of the shape {list(q.shape[1:])} for rewards of the "
+            f"shape {list(reward.shape)}: a critic needs one output for each reward dimension"
+        )
+    if reward_weights is not None and dimensions == 1:
+        raise BatchError("reward_weights are for vector rewards, but the reward is a scalar")
+    if reward_weights is not None and reward_weights.shape != (dimensions,):
+        raise BatchError(
+            f"reward_weights has the shape {list(reward_weights.shape)}, but the reward has "
+            f"{dimensions} dimensions: wanted [{dimensions}]"
         )

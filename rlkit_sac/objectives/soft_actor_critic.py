@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, cast
 
 import torch
-from tensordict import NestedKey, TensorDict, TensorDictBase
+from tensordict import TensorDict, TensorDictBase
 from tensordict.nn import TensorDictModule, TensorDictParams, dispatch
 from tensordict.utils import unravel_key
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from torchrl.objectives.utils import _vmap_func, distance_loss
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import clip_action_gradient, reduce_replicas, weigh_rewards
-from rlkit_sac.objectives.batch import check_entries, check_flag
+from rlkit_sac.objectives.batch import check_action, check_entries, check_flag, check_reward
 from rlkit_sac.objectives.contract import (
     Reduction,
     ScalarOutputMode,
@@ -193,7 +193,7 @@ class SoftActorCriticLoss(SoftLossContract):
 
         target = self._target(batch, next_states, next_sample.detach(), valid)
         action = batch.get(self.tensor_keys.action)
-        _check_action(action, sample.action, self.tensor_keys.action)
+        check_action(action, sample.action, self.tensor_keys.action)
         values = self._action_values(states, action, self.qvalue_network_params)
         distances = distance_loss(values, target.expand_as(values), self.loss_function).mean(-1)
         td_error = (values.detach() - target).square().mean(-1).sum(0).sqrt()
@@ -231,7 +231,7 @@ class SoftActorCriticLoss(SoftLossContract):
             q = self._action_values(
                 next_states, next_sample.action, self.target_qvalue_network_params
             )
-            _check_reward(reward, q, self.reward_weights, batch)
+            check_reward(reward, q, self.reward_weights, batch)
             bonus = self._entropy_bonus(next_sample).unsqueeze(-1)
             value = self._expected_value(reduce_replicas(q, self.reward_weights), next_sample)
             cut = None
@@ -385,34 +385,3 @@ class SoftActorCriticLoss(SoftLossContract):
         keys = ["loss_actor", "loss_qvalue", "loss_alpha"]
         keys += [f"{name}{factor}" for factor in self.factors for name in ("alpha", "entropy")]
         return keys + (diagnostic_keys(self.num_qvalue_nets) if self.diagnostics else [])
-
-
-def _check_action(action: Tensor, sampled: Tensor, key: NestedKey) -> None:
-    if action.shape != sampled.shape:
-        raise BatchError(
-            f"action {key!r} has the shape {list(action.shape)}, but the actor's actions have "
-            f"{list(sampled.shape)}"
-        )
-
-
-def _check_reward(
-    reward: Tensor, q: Tensor, reward_weights: Tensor | None, batch: TensorDictBase
-) -> None:
-    dimensions = reward.shape[-1] if reward.ndim == batch.ndim + 1 else None
-    if dimensions is None or reward.shape[:-1] != batch.batch_size:
-        raise BatchError(
-            f"reward has the shape {list(reward.shape)}, wanted {[*batch.batch_size]} and one "
-            "trailing dimension: 1 for a scalar reward, M for a vector one"
-        )
-    if q.shape[1:] != reward.shape:
-        raise BatchError(
-            f"qvalue_network wrote values of the shape {list(q.shape[1:])} for rewards of the "
-            f"shape {list(reward.shape)}: a critic needs one output for each reward dimension"
-        )
-    if reward_weights is not None and dimensions == 1:
-        raise BatchError("reward_weights are for vector rewards, but the reward is a scalar")
-    if reward_weights is not None and reward_weights.shape != (dimensions,):
-        raise BatchError(
-            f"reward_weights has the shape {list(reward_weights.shape)}, but the reward has "
-            f"{dimensions} dimensions: wanted [{dimensions}]"
-        )
