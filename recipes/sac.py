@@ -15,9 +15,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
+from torchrl.envs import EnvBase
 
 from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
-from rlkit_sac.envs import continuous_action_bounds, make_env, observation_dim
+from rlkit_sac.envs import (
+    check_scalar_reward,
+    closing,
+    continuous_action_bounds,
+    make_env,
+    observation_dim,
+)
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.training import (
@@ -69,17 +76,28 @@ class SACConfig:
 
 def main(config: SACConfig) -> Path:
     """Train, evaluate and save; returns the run directory."""
-    started = time.perf_counter()
-    device = resolve_device(config.device)
     torch.set_num_threads(config.num_threads)
     seed_everything(config.seed)
+    task = {
+        "env_id": config.env.id,
+        "rescale_actions": config.env.rescale_actions,
+        "max_episode_steps": config.env.max_episode_steps,
+        "kwargs": config.env.kwargs,
+        "device": resolve_device(config.device),
+    }
+    copies = {"num_envs": config.env.num_envs, "parallel": config.env.parallel}
+    with (
+        closing(make_env(**task, **copies, seed=config.seed)) as env,
+        closing(make_env(**task)) as eval_env,
+    ):
+        return train(config, env, eval_env)
 
-    # Environments: one to learn from, one to be judged in.
-    task = asdict(config.env)
-    env_id = task.pop("id")
-    env = make_env(env_id, **task, seed=config.seed, device=device)
-    task |= {"num_envs": 1, "parallel": False}
-    eval_env = make_env(env_id, **task, device=device)
+
+def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
+    """Train in one environment, be judged in another; returns the run directory."""
+    started = time.perf_counter()
+    device = env.device
+    check_scalar_reward(env)
 
     # Networks and loss.
     action_low, action_high = continuous_action_bounds(env)
@@ -103,25 +121,25 @@ def main(config: SACConfig) -> Path:
         **asdict(config.replay),
         device=device,
     )
-    frames = config.collector
+    total_frames = config.collector.total_frames
     collector = make_collector(
         env,
         policy,
-        total_frames=frames.total_frames,
-        frames_per_batch=frames.frames_per_batch,
-        init_random_frames=frames.init_random_frames,
+        total_frames=total_frames,
+        frames_per_batch=config.collector.frames_per_batch,
+        init_random_frames=config.collector.init_random_frames,
     )
     updates = UpdateSchedule(
-        learning_starts=frames.learning_starts, utd_ratio=config.update.utd_ratio
+        learning_starts=config.collector.learning_starts, utd_ratio=config.update.utd_ratio
     )
-    logging = Every(config.logging.interval, total_frames=frames.total_frames)
-    evaluation = Every(config.evaluation.interval, total_frames=frames.total_frames)
+    metrics = Every(config.logging.interval, total_frames=total_frames)
+    evaluations = Every(config.evaluation.interval, total_frames=total_frames)
 
     with (
         RunDirectory.create(
-            config, recipe="sac", task=env_id, seed=config.seed, root=config.logging.dir
+            config, recipe="sac", task=config.env.id, seed=config.seed, root=config.logging.dir
         ) as run,
-        ProgressBar(frames.total_frames, enabled=config.logging.progress) as progress,
+        ProgressBar(total_frames, enabled=config.logging.progress) as progress,
     ):
         run.update_info(
             device=str(device),
@@ -137,9 +155,9 @@ def main(config: SACConfig) -> Path:
             log.collected(batch)
             for _ in range(updates.due(log.frames)):
                 log.updated(update(replay.sample()))
-            if logging.due(log.frames):
+            if metrics.due(log.frames):
                 log.write_metrics()
-            if evaluation.due(log.frames):
+            if evaluations.due(log.frames):
                 result = evaluate(
                     policy,
                     eval_env,

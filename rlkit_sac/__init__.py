@@ -1,1 +1,1 @@
-"""Soft actor-critic for every action space, and ACER, as TorchRL components."""
+"""Soft actor-critic as TorchRL components: losses, networks, recipes and analysis."""

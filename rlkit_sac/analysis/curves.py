@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 
@@ -42,6 +44,7 @@ def learning_curves(data: pd.DataFrame, *, column: str = "return_mean") -> pd.Da
         0       0 -1100.0     2
         1     100  -180.0     2
     """
+    _warn_of_repeats(data)
     data = select_rows(data, ["run", "recipe", "task", "frames", column])
     groups = data.groupby(["recipe", "task"])
     curves = [_average(group, column, str(recipe), str(task)) for (recipe, task), group in groups]
@@ -75,6 +78,20 @@ def select_rows(data: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     if rows.empty:
         raise ConfigError(f"the table has no row with a value in {', '.join(columns)}")
     return rows
+
+
+def _warn_of_repeats(data: pd.DataFrame) -> None:
+    if "seed" not in data.columns:
+        return
+    seeds = data[["recipe", "task", "seed", "run"]].drop_duplicates()
+    repeats = seeds[seeds.duplicated(["recipe", "task", "seed"])]
+    if len(repeats):
+        first = repeats.iloc[0]
+        warnings.warn(
+            f"several runs of {first['recipe']} on {first['task']} have the seed {first['seed']}: "
+            "each counts as a run of its own; if their configurations differ, select one",
+            stacklevel=3,
+        )
 
 
 def _average(group: pd.DataFrame, column: str, recipe: str, task: str) -> pd.DataFrame:

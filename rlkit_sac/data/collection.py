@@ -24,7 +24,8 @@ def make_collector(
         policy: acts on the environment's device; its parameters are read at every step.
         total_frames: frames of the run; the last batch may go beyond.
         frames_per_batch: frames between two yields, a multiple of the number of environments.
-        init_random_frames: first frames, in which actions are drawn from the action space.
+        init_random_frames: first frames, in which actions are drawn from the action space; rounded
+            up to whole batches.
 
     Raises:
         ConfigError: for a number of frames that the environments cannot share evenly.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from pathlib import Path
 from typing import Literal
 
@@ -61,9 +63,12 @@ def make_replay_buffer(
         return TensorDictReplayBuffer(
             storage=LazyTensorStorage(capacity, device=device), batch_size=batch_size
         )
+    scratch = directory or Path(tempfile.mkdtemp(prefix="rlkit_sac-replay-"))
     buffer = TensorDictReplayBuffer(
-        storage=LazyMemmapStorage(capacity, scratch_dir=directory), batch_size=batch_size
+        storage=LazyMemmapStorage(capacity, scratch_dir=scratch), batch_size=batch_size
     )
+    if directory is None:  # left alone, TorchRL would put the files into shared memory
+        weakref.finalize(buffer, shutil.rmtree, scratch, ignore_errors=True)
     if torch.device(device).type != "cpu":
         buffer.append_transform(lambda batch: batch.to(device))
     return buffer

@@ -1,12 +1,14 @@
 """From a Gymnasium id to a TorchRL environment."""
 
-from rlkit_sac.envs.make import check_env, make_env
+from rlkit_sac.envs.make import check_env, closing, make_env
 from rlkit_sac.envs.previous_action import PreviousAction
-from rlkit_sac.envs.specs import continuous_action_bounds, observation_dim
+from rlkit_sac.envs.specs import check_scalar_reward, continuous_action_bounds, observation_dim
 
 __all__ = [
     "PreviousAction",
     "check_env",
+    "check_scalar_reward",
+    "closing",
     "continuous_action_bounds",
     "make_env",
     "observation_dim",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -98,6 +99,26 @@ def make_env(
     return TransformedEnv(
         base, Compose(InitTracker(), StepCounter(), RewardSum(), PreviousAction())
     )
+
+
+@contextmanager
+def closing(env: EnvBase) -> Iterator[EnvBase]:
+    """Close an environment at the end of the block, whatever ends it.
+
+    The processes of a parallel environment that is left open keep Python from exiting.
+
+    Args:
+        env: open, or closed already by a collector.
+
+    >>> with closing(make_env("Pendulum-v1")) as env:
+    ...     _ = env.reset()
+    >>> env.is_closed
+    True
+    """
+    try:
+        yield env
+    finally:
+        env.close(raise_if_closed=False)
 
 
 def check_env(env_id: str, *, kwargs: Mapping[str, Any] | None = None) -> None:

@@ -51,3 +51,24 @@ def observation_dim(env: EnvBase) -> int:
             "loss in a copy of the recipe"
         )
     return shape[0]
+
+
+def check_scalar_reward(env: EnvBase) -> None:
+    """Refuse an environment with a vector reward.
+
+    Args:
+        env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
+
+    Raises:
+        ConfigError: naming the reward's shape.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> check_scalar_reward(make_env("Pendulum-v1"))
+    """
+    shape = env.reward_spec_unbatched.shape
+    if shape.numel() != 1:
+        raise ConfigError(
+            f"this recipe learns from scalar rewards, but the reward has the shape {list(shape)}: "
+            "combine its dimensions in the environment, or use the loss with reward_weights in a "
+            "recipe of your own"
+        )

@@ -34,7 +34,8 @@ def critic_diagnostics(
     r"""Scalars that tell how the critics are doing, over the valid steps of a batch.
 
     ``explained_variance`` is :math:`1 - \operatorname{Var}(y - \bar Q) / \operatorname{Var}(y)`
-    with the mean of the critics; 1 is perfect, 0 no better than a constant.
+    with the mean of the critics; 1 is perfect, 0 no better than a constant, NaN where all targets
+    are equal. Losses are those of each critic, without coefficient and importance weights.
 
     Args:
         values: ``[R, *, M]`` of R critics.
@@ -61,5 +62,5 @@ def critic_diagnostics(
     spread = masked_mean((target - out["target_mean"]).square().mean(-1), valid)
     bias = masked_mean(residual.mean(-1), valid)
     unexplained = masked_mean((residual - bias).square().mean(-1), valid)
-    out["explained_variance"] = 1 - unexplained / spread.clamp_min(torch.finfo(spread.dtype).tiny)
+    out["explained_variance"] = 1 - unexplained / torch.where(spread > 0, spread, torch.nan)
     return out

@@ -280,11 +280,6 @@ class SoftActorCriticLoss(SoftLossContract):
     ) -> Tensor:
         """Values ``[R, *, M]`` of all critics with the given parameters."""
         key = self.tensor_keys.action
-        if unravel_key(key) not in map(unravel_key, self.qvalue_network.in_keys):
-            raise BatchError(
-                f"qvalue_network reads {self.qvalue_network.in_keys}, not the action {key!r}: add "
-                "it to the network's in_keys, or name the right one with set_keys(action=...)"
-            )
         critics = _vmap_func(
             self.qvalue_network,
             (None, 0),
@@ -351,6 +346,12 @@ class SoftActorCriticLoss(SoftLossContract):
     def _read(self, tensordict: TensorDictBase) -> tuple[TensorDictBase, Tensor | None]:
         """The entries the losses need, checked, with zeros in invalid steps; and the mask."""
         keys = self.tensor_keys
+        if unravel_key(keys.action) not in map(unravel_key, self.qvalue_network.in_keys):
+            raise BatchError(
+                f"qvalue_network reads {self.qvalue_network.in_keys}, not the action "
+                f"{keys.action!r}: add it to the network's in_keys, or name the right one with "
+                "set_keys(action=...)"
+            )
         done = unravel_key(("next", keys.done))
         sequential = self.value_estimator.lmbda > 0
         # A one-step target has no use for `done`: only `terminated` stops the bootstrap.

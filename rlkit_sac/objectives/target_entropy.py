@@ -61,7 +61,7 @@ def resolve_continuous_target_entropy(
             "use 'neg_dim' or a number"
         )
     bounds = (spec.space.low, spec.space.high)
-    low, high = (bound.double().flatten().tolist() for bound in bounds)
+    low, high = (bound.cpu().double().flatten().tolist() for bound in bounds)
     return continuous_target_entropy(low, high, min_prob)
 
 

@@ -56,7 +56,7 @@ class CollectorConfig:
     """Frames collected between two rounds of updates, all environments together."""
 
     init_random_frames: NonNegativeInt = 1_000
-    """First frames, whose actions are drawn uniformly instead of from the policy."""
+    """First frames, whose actions are drawn uniformly; rounded up to whole batches."""
 
     learning_starts: NonNegativeInt = 1_000
     """Frames collected before the first update."""
@@ -186,7 +186,7 @@ class LossConfig:
 class UpdateConfig:
     """The gradient step: what is optimized, in which order, how fast.
 
-    >>> UpdateConfig(order=["joint", "actor"]).errors()
+    >>> UpdateConfig(order=["joint", "actor", "target"]).errors()
     [('order', "'joint' already holds every loss: remove 'actor'")]
     """
 
@@ -226,8 +226,11 @@ class UpdateConfig:
         """List the conditions between fields that do not hold."""
         losses = [step for step in self.order if step != "target"]
         found = []
-        if not losses:
-            found.append(("order", f"must name a loss to optimize, got {self.order}"))
+        missing = [] if "joint" in losses else [x for x in ("actor", "qvalue") if x not in losses]
+        missing += [] if "target" in self.order else ["target"]
+        if missing:
+            names = " and ".join(f"'{name}'" for name in missing)
+            found.append(("order", f"must also name {names} for the policy to learn"))
         if len(set(self.order)) != len(self.order):
             found.append(("order", f"must name each step once, got {self.order}"))
         elif "joint" in losses and len(losses) > 1:

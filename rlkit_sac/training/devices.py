@@ -11,6 +11,8 @@ import torch
 
 from rlkit_sac.errors import ConfigError
 
+_EVALUATION = 1  # marks the sequence of evaluation seeds among those derived from a run's seed
+
 
 def resolve_device(name: str) -> torch.device:
     """Turn the name of a device into one that this machine has.
@@ -52,15 +54,15 @@ def seed_everything(seed: int) -> None:
 
 
 def evaluation_seed(seed: int) -> int:
-    """The seed of a run's evaluations, half the range away from that of its training.
+    """The seed of a run's evaluations, unlike that of its training and of every other run.
 
     Args:
         seed: of the run, from 0 to 2**32 - 1.
 
-    >>> evaluation_seed(1)
-    2147483649
+    >>> evaluation_seed(0), evaluation_seed(1)
+    (3964924996, 1189033389)
     """
-    return (seed + 2**31) % 2**32
+    return int(np.random.SeedSequence([seed, _EVALUATION]).generate_state(1)[0])
 
 
 @contextmanager

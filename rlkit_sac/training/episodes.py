@@ -31,6 +31,8 @@ def finished_episodes(batch: TensorDictBase, *, frames: int) -> list[dict[str, A
     >>> finished_episodes(batch, frames=10)
     [{'frames': 12, 'env': 0, 'return': 3.0, 'length': 2, 'terminated': False}]
     """
+    if not batch.get(("next", "done")).any():
+        return []
     after = batch.get("next").select("done", "terminated", "episode_reward", "step_count")
     after = after.reshape(-1, batch.shape[-1]).transpose(0, 1)  # [T, N]: time first
     rows = []

@@ -14,8 +14,11 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.errors import BatchError
+from rlkit_sac.errors import BatchError, RunError
 from rlkit_sac.training.devices import separate_random_streams
+
+#: Frames after which an evaluation gives up on an episode.
+LONGEST_EPISODE = 100_000
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,7 @@ def evaluate(
 
     Raises:
         BatchError: if the environment does not write ``episode_reward`` and ``step_count``.
+        RunError: for an episode without end.
 
     >>> from rlkit_sac.envs import make_env
     >>> from rlkit_sac.modules import tanh_gaussian_actor
@@ -108,7 +112,7 @@ def evaluate(
             returns.append(episode_returns[: episodes - done])
             lengths.append(episode_lengths[: episodes - done])
     return EvaluationResult(
-        torch.cat(returns).double().cpu().numpy(), torch.cat(lengths).long().cpu().numpy()
+        torch.cat(returns).cpu().double().numpy(), torch.cat(lengths).cpu().long().numpy()
     )
 
 
@@ -124,16 +128,21 @@ def _first_episodes(
                 "append torchrl's RewardSum and StepCounter to it"
             )
     finished = torch.zeros(env.batch_size.numel(), dtype=torch.bool, device=env.device)
-    returns = torch.zeros_like(finished, dtype=torch.float64)
-    lengths = torch.zeros_like(finished, dtype=torch.int64)
-    while not finished.all():
+    returns = torch.zeros_like(step["episode_reward"].reshape(-1))
+    lengths = torch.zeros_like(step["step_count"].reshape(-1))
+    for _ in range(LONGEST_EPISODE):
         before, step = env.step_and_maybe_reset(policy(step))
         after = before["next"]
         ended = after["done"].reshape(-1) & ~finished
-        returns = torch.where(ended, after["episode_reward"].reshape(-1).double(), returns)
+        returns = torch.where(ended, after["episode_reward"].reshape(-1), returns)
         lengths = torch.where(ended, after["step_count"].reshape(-1), lengths)
         finished |= ended
-    return returns, lengths
+        if finished.all():
+            return returns, lengths
+    raise RunError(
+        f"an evaluation episode did not end within {LONGEST_EPISODE:,} frames: give the "
+        "environment a time limit (env.max_episode_steps)"
+    )
 
 
 @contextmanager

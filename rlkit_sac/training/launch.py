@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -34,6 +35,8 @@ def run_recipe(
     >>> run_recipe(lambda config: print(config.id), EnvConfig, ["--id", "Ant-v5"])
     Ant-v5
     """
+    # TorchRL reports each storage it makes; a recipe's own lines are what its user looks for.
+    logging.getLogger("torchrl").setLevel(logging.WARNING)
     try:
         main(parse_config(config_class, argv))
     except ConfigError as error:

@@ -16,6 +16,9 @@ from rlkit_sac.training.metrics import MetricsAverage
 from rlkit_sac.training.progress import ProgressBar
 from rlkit_sac.training.run_directory import RunDirectory
 
+# What only parameters beyond repair turn into NaN; statistics may lack a value without harm.
+_FATAL = ("loss", "alpha", "grad_norm")
+
 
 class TrainingLog:
     """Counts frames and updates and writes what they bring.
@@ -67,7 +70,8 @@ class TrainingLog:
         """Write a row of ``metrics.csv`` over the updates since the last one.
 
         Raises:
-            RunError: for a value that is not finite, once the row is written.
+            RunError: for a loss, temperature or gradient that is not finite, once the row is
+                written.
         """
         values = self._average.compute()
         frames, seconds = self._last_row
@@ -81,7 +85,7 @@ class TrainingLog:
         }
         self._run.metrics.write(row | {name: values.get(name) for name in self._scalar_names})
         for name, value in values.items():
-            if not math.isfinite(value):
+            if name.startswith(_FATAL) and not math.isfinite(value):
                 raise RunError(
                     f"{name} became {value} between the frames {frames} and {self.frames}: "
                     "the parameters are no longer of use. Lower the learning rates, bound the "

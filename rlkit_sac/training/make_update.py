@@ -6,6 +6,7 @@ import torch
 from torch.nn import Parameter
 from torchrl.objectives import LossModule, SoftUpdate
 
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.training.config import UpdateConfig
 from rlkit_sac.training.update import LossStep, TargetStep, Update
 
@@ -61,7 +62,18 @@ def make_update(loss_module: LossModule, config: UpdateConfig) -> Update:
 
 
 def parameter_groups(loss_module: LossModule) -> dict[str, list[Parameter]]:
-    """The trainable parameters of a loss, by the name of the step that trains them."""
+    """The trainable parameters of a loss, by the name of the step that trains them.
+
+    Raises:
+        ConfigError: for a parameter that no step trains.
+    """
+    prefixes = tuple(PARAMETER_PREFIXES.values())
+    for name, _ in loss_module.named_parameters():
+        if not name.startswith(prefixes):
+            raise ConfigError(
+                f"no step of the update trains {name!r} of {type(loss_module).__name__}: it knows "
+                f"{', '.join(prefixes)}"
+            )
     groups: dict[str, list[Parameter]] = {}
     for group, prefix in PARAMETER_PREFIXES.items():
         found = [p for name, p in loss_module.named_parameters() if name.startswith(prefix)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,7 +13,8 @@ class MetricsAverage:
     """Collects scalars on their device and reduces them once for each row.
 
     Names that end in ``_min`` and ``_max`` are reduced by minimum and maximum, the others by mean.
-    The values reach the host only in :meth:`compute`, so logging does not stall a GPU.
+    The values reach the host only in :meth:`compute`, so logging does not stall a GPU, and take no
+    more memory however many updates a row covers.
 
     >>> average = MetricsAverage()
     >>> average.add({"alpha": torch.tensor(1.0), "q0_min": torch.tensor(-2.0)})
@@ -22,25 +24,50 @@ class MetricsAverage:
     """
 
     def __init__(self) -> None:
-        self._rows: dict[str, list[Tensor]] = {}
+        self._parts: dict[tuple[str, ...], _Part] = {}
 
     def add(self, scalars: Mapping[str, Tensor]) -> None:
         """Take in the scalars of one update."""
-        for name, value in scalars.items():
-            self._rows.setdefault(name, []).append(value)
+        names = tuple(scalars)
+        values = torch.stack([scalars[name].detach() for name in names])
+        self._parts[names] = (
+            self._parts[names].merge(values)
+            if names in self._parts
+            else _Part(1, values, values, values)
+        )
 
     def compute(self) -> dict[str, float]:
         """The reduced values since the last call, in the order of first appearance."""
-        reduced = [_reduce(name, torch.stack(rows)) for name, rows in self._rows.items()]
-        values = torch.stack(reduced).tolist() if reduced else []
-        names = list(self._rows)
-        self._rows = {}
-        return dict(zip(names, values, strict=True))
+        means: dict[str, tuple[int, float]] = {}
+        out: dict[str, float] = {}
+        for names, part in self._parts.items():
+            rows = torch.stack([part.total, part.low, part.high]).tolist()
+            for name, total, low, high in zip(names, *rows, strict=True):
+                if name.endswith("_min"):
+                    out[name] = min(out.get(name, low), low)
+                elif name.endswith("_max"):
+                    out[name] = max(out.get(name, high), high)
+                else:
+                    count, sum_so_far = means.get(name, (0, 0.0))
+                    means[name] = count + part.count, sum_so_far + total
+                    out[name] = means[name][1] / means[name][0]
+        self._parts = {}
+        return out
 
 
-def _reduce(name: str, values: Tensor) -> Tensor:
-    if name.endswith("_min"):
-        return values.min()
-    if name.endswith("_max"):
-        return values.max()
-    return values.mean()
+@dataclass(frozen=True)
+class _Part:
+    """What updates that report the same names have come to."""
+
+    count: int
+    total: Tensor
+    low: Tensor
+    high: Tensor
+
+    def merge(self, values: Tensor) -> _Part:
+        return _Part(
+            self.count + 1,
+            self.total + values,
+            torch.minimum(self.low, values),
+            torch.maximum(self.high, values),
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlkit_sac.analysis import load_runs, plot_learning_curves
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import RlkitSacError
 from rlkit_sac.training.log import TrainingLog
 from rlkit_sac.training.progress import final_summary
 from rlkit_sac.training.run_directory import RunDirectory
@@ -25,7 +25,9 @@ def report(run: RunDirectory, log: TrainingLog) -> str:
     figure = run.figures / "learning_curve.png"
     try:
         episodes = load_runs(run.path, table="episodes")
-        plot_learning_curves(load_runs(run.path), episodes=episodes, path=figure)
-    except ConfigError as error:
+        plot_learning_curves(
+            load_runs(run.path), episodes=None if episodes.empty else episodes, path=figure
+        )
+    except (RlkitSacError, OSError) as error:
         return f"{summary}\n{error}"
     return f"{summary}\nlearning curve   {figure}"

@@ -82,7 +82,12 @@ class RunDirectory:
             parent.mkdir(parents=True, exist_ok=True)
             path = _make_new(parent, f"{started:%Y-%m-%d_%H-%M-%S}-seed{seed}")
             write_atomically(path / "config.yaml", to_yaml(dataclasses.asdict(config)).encode())
-            facts = {"recipe": recipe, "task": task, "seed": seed} | _surroundings()
+            facts = {
+                "recipe": recipe,
+                "task": task,
+                "seed": seed,
+                "status": "created",
+            } | _surroundings()
             _write_info(path / "run.json", {"format_version": FORMAT_VERSION, **facts})
         except (OSError, RunError) as error:
             reason = error.strerror if isinstance(error, OSError) else error

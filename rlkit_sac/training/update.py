@@ -62,7 +62,8 @@ class Update:
         recompute: run the loss module anew for every step.
 
     Raises:
-        ConfigError: for a step that names an unknown optimizer or no loss, or a missing updater.
+        ConfigError: for a step that names an unknown optimizer or no loss, or a missing updater; in
+            the call, for an optimizer whose parameters the losses do not depend on.
 
     >>> import torch
     >>> from torchrl.objectives import SoftUpdate
@@ -126,7 +127,7 @@ class Update:
 
         Returns:
             The loss module's scalars and ``grad_norm_<optimizer>`` (before clipping), on the
-            device, without gradients.
+            device, without gradients; with ``recompute`` those of the last forward pass.
         """
         self.count += 1
         due = [step for step in self.steps if self.count % step.period == 0]
@@ -167,6 +168,12 @@ class Update:
         for name, own in parameters.items():
             found[name] = list(flat[start : start + len(own)])
             start += len(own)
+            if all(gradient is None for gradient in found[name]):
+                raise ConfigError(
+                    f"no gradient of {', '.join(step.losses)} reaches the parameters of the "
+                    f"optimizer {name!r}: pass it the loss module's parameters, not those of the "
+                    "networks it was made from"
+                )
         return found
 
     def _descend(self, name: str, gradients: Sequence[Tensor | None]) -> Tensor:

@@ -466,6 +466,15 @@ def test_a_critic_that_ignores_the_action_is_refused():
         ContinuousSACLoss(foreign_actor(), critic)(batch(5))
 
 
+def test_an_action_key_the_critic_does_not_read_is_named_as_such():
+    loss = own_loss()
+    loss.set_keys(action=("agent", "action"))
+    data = batch(5)
+    data["agent", "action"] = data.pop("action")
+    with pytest.raises(BatchError, match=r"not the action \('agent', 'action'\)"):
+        loss(data)
+
+
 def test_estimators_without_entropy_are_refused():
     with pytest.raises(NotImplementedError, match="Available: TD0, TD1, TDLambda"):
         own_loss().make_value_estimator(ValueEstimators.GAE)

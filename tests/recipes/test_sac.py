@@ -172,7 +172,7 @@ BAD = {
     "--num_threads 0": "--num_threads",
     "--network.num_cells [64,0]": "--network.num_cells",
     "--network.activation relo": "--network.activation",
-    "--update.order [joint,actor]": "already holds every loss",
+    "--update.order [joint,actor,target]": "already holds every loss",
     "--device cuda:7": "device 'cuda:7' is not available",
     "--env.id Pendulun-v1": "did you mean Pendulum-v1",
     "--env.id Pendulum-v9": "unknown version v9",
@@ -230,3 +230,54 @@ def test_every_configuration_parses_and_names_its_command(path):
     assert make_env(config.env.id).action_spec.shape[-1] > 0
     first = path.read_text().splitlines()[0]
     assert first == f"# python recipes/sac.py --config recipes/configs/sac/{path.name}"
+
+
+def test_a_failure_leaves_no_processes_of_parallel_environments(tmp_path):
+    """Workers that outlive the error would keep the recipe from exiting."""
+    (tmp_path / "broken_envs.py").write_text(BROKEN_ENVS)
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join([str(root), str(tmp_path)])
+    command = [sys.executable, str(root / "recipes" / "sac.py"), *SHORT]
+    command += ["--env.id", "broken_envs:Broken-v0", "--env.kwargs.spoil", "reward"]
+    command += [
+        "--env.num_envs",
+        "2",
+        "--env.parallel",
+        "true",
+        "--collector.frames_per_batch",
+        "2",
+    ]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 1
+    assert "('next', 'reward') is nan at frame" in done.stderr
+
+
+def test_a_run_without_a_finished_episode_still_draws_its_curve(workplace):
+    run = train("--env.id", "HalfCheetah-v5", "--evaluation.episodes", "1")
+    assert pd.read_csv(run / "evaluations.csv")["frames"].tolist() == [250, 500]
+    assert not (run / "episodes.csv").exists()
+    assert (run / "figures" / "learning_curve.png").exists()
+
+
+def test_vector_rewards_are_refused_before_anything_is_created(workplace, capsys):
+    (workplace / "vector_env.py").write_text(
+        BROKEN_ENVS.replace("Broken-v0", "Vector-v0")
+        .replace("else 1.0, False", "else np.ones(2), False")
+        .replace(
+            "        self.steps = 0\n",
+            "        self.steps = 0\n        self.reward_space = gym.spaces.Box(0, 1, (2,))\n",
+        )
+    )
+    recipe = load_recipe("sac")
+    with pytest.raises(SystemExit) as stop:
+        run_recipe(recipe.main, recipe.SACConfig, [*SHORT, "--env.id", "vector_env:Vector-v0"])
+    assert stop.value.code == 2
+    assert "scalar rewards, but the reward has the shape [2]" in capsys.readouterr().err
+    assert not (workplace / "runs").exists()

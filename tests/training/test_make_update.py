@@ -109,7 +109,6 @@ ORDERS = {
         },
         (step("alpha"), step("actor", 2), TargetStep(2), step("qvalue")),
     ),
-    "no targets": ({"order": ["qvalue"]}, (step("qvalue"),)),
 }
 
 
