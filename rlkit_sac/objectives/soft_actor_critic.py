@@ -141,6 +141,12 @@ class SoftActorCriticLoss(SoftLossContract):
         self.make_value_estimator(gamma=gamma)
 
     def _stack_critics(self, critics: list[nn.Module]) -> None:
+        for critic in critics:
+            if not hasattr(critic, "in_keys"):
+                raise ConfigError(
+                    f"qvalue_network is a {type(critic).__name__} without in_keys: wrap it in a "
+                    "TensorDictModule that reads the observation and the action"
+                )
         self.num_qvalue_nets = len(critics)
         alone = len(critics) == 1
         # TorchRL makes a list of one a view of the network's own parameters, which no optimizer of
@@ -349,8 +355,8 @@ class SoftActorCriticLoss(SoftLossContract):
         if unravel_key(keys.action) not in map(unravel_key, self.qvalue_network.in_keys):
             raise BatchError(
                 f"qvalue_network reads {self.qvalue_network.in_keys}, not the action "
-                f"{keys.action!r}: add it to the network's in_keys, or name the right one with "
-                "set_keys(action=...)"
+                f"{keys.action!r}, which is the key the actor writes unless set_keys(action=...) "
+                "named another: let actor, critics and batch use one key"
             )
         done = unravel_key(("next", keys.done))
         sequential = self.value_estimator.lmbda > 0

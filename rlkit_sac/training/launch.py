@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from rlkit_sac.errors import ConfigError, RlkitSacError
+from rlkit_sac.training.interrupts import is_interrupt
 from rlkit_sac.training.parse import parse_config
 
 Config = TypeVar("Config")
@@ -39,15 +40,14 @@ def run_recipe(
     logging.getLogger("torchrl").setLevel(logging.WARNING)
     try:
         main(parse_config(config_class, argv))
-    except ConfigError as error:
-        _report(error)
-        raise SystemExit(2) from None
-    except RlkitSacError as error:
-        _report(error)
-        raise SystemExit(1) from None
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        raise SystemExit(130) from None
+    except BaseException as error:
+        if is_interrupt(error):
+            print("interrupted", file=sys.stderr)
+            raise SystemExit(130) from None
+        if isinstance(error, RlkitSacError):
+            _report(error)
+            raise SystemExit(2 if isinstance(error, ConfigError) else 1) from None
+        raise
 
 
 def _report(error: RlkitSacError) -> None:

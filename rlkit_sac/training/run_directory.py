@@ -21,6 +21,7 @@ from filelock import FileLock, Timeout
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.training.csv_log import CSVLog
 from rlkit_sac.training.files import write_atomically
+from rlkit_sac.training.interrupts import is_interrupt
 from rlkit_sac.training.yaml_file import to_yaml
 
 FORMAT_VERSION = 1
@@ -144,7 +145,7 @@ class RunDirectory:
         traceback: TracebackType | None,
     ) -> None:
         facts: dict[str, Any] = {"status": "finished", "finished": _now()}
-        if isinstance(error, KeyboardInterrupt):
+        if is_interrupt(error):
             facts["status"] = "interrupted"
         elif error is not None:
             message = (str(error).splitlines() or [""])[0]

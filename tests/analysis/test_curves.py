@@ -104,3 +104,9 @@ def test_curves_stay_within_the_range_and_values_all_runs_share(runs):
         .between(data["return_mean"].min() - 1e-9, data["return_mean"].max() + 1e-9)
         .all()
     )
+
+
+def test_runs_of_one_seed_are_counted_with_a_warning():
+    data = table([(100, 1.0)], [(100, 3.0)]).assign(seed=[7, 7])
+    with pytest.warns(UserWarning, match="several runs of sac on Pendulum-v1 have the seed 7"):
+        assert learning_curves(data)["runs"].tolist() == [2]

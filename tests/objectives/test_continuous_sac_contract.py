@@ -475,6 +475,11 @@ def test_an_action_key_the_critic_does_not_read_is_named_as_such():
         loss(data)
 
 
+def test_a_bare_module_as_critic_is_refused():
+    with pytest.raises(ConfigError, match="Critic without in_keys: wrap it in a TensorDictModule"):
+        ContinuousSACLoss(foreign_actor(), Critic())
+
+
 def test_estimators_without_entropy_are_refused():
     with pytest.raises(NotImplementedError, match="Available: TD0, TD1, TDLambda"):
         own_loss().make_value_estimator(ValueEstimators.GAE)

@@ -8,9 +8,9 @@ from tensordict.nn import TensorDictModule
 from torchrl.envs import EnvBase, GymEnv, SerialEnv
 
 from rlkit_sac.envs import make_env
-from rlkit_sac.errors import BatchError
+from rlkit_sac.errors import BatchError, RunError
 from rlkit_sac.modules import tanh_gaussian_actor
-from rlkit_sac.training.devices import seed_everything
+from rlkit_sac.training.devices import evaluation_seed, seed_everything
 from rlkit_sac.training.evaluation import EvaluationResult, evaluate
 
 LIMIT = 15
@@ -157,3 +157,20 @@ def test_row() -> None:
         "seconds": 2.5,
         "returns": [1.0, 2.0, 6.0],
     }
+
+
+def test_an_episode_without_end_is_given_up(policy, monkeypatch):
+    monkeypatch.setattr("rlkit_sac.training.evaluation.LONGEST_EPISODE", LIMIT - 1)
+    env = make_env("Pendulum-v1", max_episode_steps=LIMIT)
+    with pytest.raises(RunError, match=r"did not end within 14 frames.*max_episode_steps"):
+        evaluate(policy, env, episodes=1, seed=0)
+    monkeypatch.setattr("rlkit_sac.training.evaluation.LONGEST_EPISODE", LIMIT)
+    assert evaluate(policy, env, episodes=1, seed=0).lengths.tolist() == [LIMIT]
+
+
+def test_runs_of_neighboring_seeds_are_judged_by_different_episodes(policy):
+    env = make_env("Pendulum-v1", max_episode_steps=LIMIT)
+    returns = [
+        evaluate(policy, env, episodes=5, seed=evaluation_seed(seed)).returns for seed in range(3)
+    ]
+    assert len(np.unique(np.concatenate(returns))) == 15

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 import rlkit_sac
+from rlkit_sac.training.config import EnvConfig
+from rlkit_sac.training.launch import run_recipe
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(rlkit_sac.__file__).parents[1])}
 RECIPE = '''
@@ -136,3 +138,16 @@ def test_written_configuration_starts_the_same_run(recipe: Path) -> None:
     again = Path(run(recipe, "--config", str(first / "config.yaml")).stdout.strip())
     assert first != again
     assert (first / "config.yaml").read_text() == (again / "config.yaml").read_text()
+
+
+def test_an_interrupt_that_comes_out_as_another_error_is_still_one(capsys):
+    def main(config):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("a context manager failed on the way out")
+
+    with pytest.raises(SystemExit) as stop:
+        run_recipe(main, EnvConfig, [])
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "interrupted\n"

@@ -5,6 +5,7 @@ import pytest
 import torch
 from tensordict import TensorDict
 
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.training import LossStep, TargetStep, UpdateConfig, make_update
@@ -144,3 +145,25 @@ def test_a_fixed_temperature_has_no_group_and_no_step(order: list, steps: tuple)
     assert update.steps == steps
     update(batch())
     assert loss.alpha().item() == pytest.approx(0.2, abs=1e-7)
+
+
+def test_a_parameter_that_no_step_trains_is_named() -> None:
+    loss = make_loss()
+    loss.extra = torch.nn.Parameter(torch.zeros(()))
+    with pytest.raises(ConfigError, match="no step of the update trains 'extra'"):
+        parameter_groups(loss)
+
+
+@pytest.mark.parametrize(
+    ("order", "missing"),
+    [
+        (["actor", "target"], "'qvalue'"),
+        (["qvalue", "target"], "'actor'"),
+        (["joint"], "'target'"),
+        (["alpha", "target"], "'actor' and 'qvalue'"),
+    ],
+)
+def test_an_order_that_cannot_learn_is_refused(order: list[str], missing: str) -> None:
+    ((field, text),) = UpdateConfig(order=order).errors()
+    assert field == "order"
+    assert missing in text

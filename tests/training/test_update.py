@@ -410,3 +410,13 @@ def test_a_target_step_needs_an_updater() -> None:
     loss = Bilinear()
     with pytest.raises(ConfigError, match=r"TargetStep but no target_updater: pass SoftUpdate\("):
         Update(loss, {"x": torch.optim.SGD([loss.x], 0.1)}, [TargetStep()])
+
+
+def test_an_optimizer_that_no_loss_reaches_is_named():
+    loss = Bilinear()
+    stranger = nn.Parameter(torch.zeros((), dtype=torch.float64))
+    update = Update(
+        loss, {"all": torch.optim.SGD([stranger], 0.1)}, [LossStep(("loss_x",), ("all",))]
+    )
+    with pytest.raises(ConfigError, match=r"no gradient of loss_x reaches.*optimizer 'all'"):
+        update(TensorDict(z=torch.tensor(1.0).double()))
