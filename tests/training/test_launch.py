@@ -116,6 +116,8 @@ def test_ctrl_c_exits_with_130(recipe: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         env=ENVIRONMENT,
+        # Where the tests run in the background, the shell has them ignore Ctrl-C, and a child too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
         path = Path(process.stdout.readline().strip())
