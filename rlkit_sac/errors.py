@@ -18,3 +18,7 @@ class BatchError(RlkitSacError, ValueError):
 
 class RunError(RlkitSacError, RuntimeError):
     """Something that failed while a run was under way. Recipes exit with code 1."""
+
+
+class EnvironmentFault(RunError):  # noqa: N818 (EnvironmentError is another name of OSError)
+    """An exception raised inside an environment, with the environment, episode and seed."""

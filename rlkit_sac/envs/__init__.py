@@ -1,15 +1,19 @@
 """From a Gymnasium id to a TorchRL environment."""
 
+from rlkit_sac.envs.episode_state import can_save_episodes, load_episodes, save_episodes
 from rlkit_sac.envs.make import check_env, closing, make_env
 from rlkit_sac.envs.previous_action import PreviousAction
 from rlkit_sac.envs.specs import check_scalar_reward, continuous_action_bounds, observation_dim
 
 __all__ = [
     "PreviousAction",
+    "can_save_episodes",
     "check_env",
     "check_scalar_reward",
     "closing",
     "continuous_action_bounds",
+    "load_episodes",
     "make_env",
     "observation_dim",
+    "save_episodes",
 ]

@@ -15,6 +15,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, load_env_creator, parse_env_id
 
 from rlkit_sac.envs.actions import adapt_actions
+from rlkit_sac.envs.faults import NamedFaults
 from rlkit_sac.envs.observations import ArrayObservation
 from rlkit_sac.envs.seeding import EpisodeSeeding
 from rlkit_sac.errors import ConfigError
@@ -83,7 +84,8 @@ def make_gym_env(
     env = _create(spec, max_episode_steps, kwargs, render_mode)
     try:
         env = EpisodeSeeding(env, seed=seed, env_index=env_index)
-        return ArrayObservation(adapt_actions(env, rescale=rescale_actions))
+        env = ArrayObservation(adapt_actions(env, rescale=rescale_actions))
+        return NamedFaults(env, env_index=env_index)
     except ConfigError as error:
         env.close()
         raise ConfigError(f"{spec.id}: {error}") from None

@@ -13,9 +13,7 @@ from torchrl.data import Unbounded
 from torchrl.envs import (
     Compose,
     EnvBase,
-    GymWrapper,
     InitTracker,
-    ParallelEnv,
     RewardSum,
     SerialEnv,
     StepCounter,
@@ -23,7 +21,9 @@ from torchrl.envs import (
 )
 
 from rlkit_sac.envs.gym_env import find_env_spec, make_gym_env
+from rlkit_sac.envs.gym_wrapper import EpisodicGymWrapper
 from rlkit_sac.envs.previous_action import PreviousAction
+from rlkit_sac.envs.workers import WatchedParallelEnv, Worker
 from rlkit_sac.errors import ConfigError
 
 
@@ -65,6 +65,10 @@ def make_env(
         kwargs: arguments of the environment's constructor.
         render_mode: Gymnasium's render mode.
 
+    What an environment raises while it runs comes out as `EnvironmentFault`, also from a process of
+    its own; so does the death of such a process. They leave Ctrl-C and SIGTERM to the main process
+    and do not outlive it.
+
     Raises:
         ConfigError: the environment is unknown, cannot be built, or has unsupported spaces.
 
@@ -89,13 +93,11 @@ def make_env(
     )
     if num_envs == 1:
         base = create(env_index=0, device=device)
+    elif parallel:
+        base = WatchedParallelEnv(num_envs, create, device=device)
     else:
-        base = (ParallelEnv if parallel else SerialEnv)(
-            num_envs,
-            create,
-            create_env_kwargs=[{"env_index": index} for index in range(num_envs)],
-            device=device,
-        )
+        arguments = [{"env_index": index} for index in range(num_envs)]
+        base = SerialEnv(num_envs, create, create_env_kwargs=arguments, device=device)
     return TransformedEnv(
         base, Compose(InitTracker(), StepCounter(), RewardSum(), PreviousAction())
     )
@@ -140,13 +142,27 @@ def check_env(env_id: str, *, kwargs: Mapping[str, Any] | None = None) -> None:
 
 
 def _make_single(
-    spec: EnvSpec, *, env_index: int, device: torch.device | str = "cpu", **options: Any
-) -> GymWrapper:
-    env = GymWrapper(
-        make_gym_env(spec, env_index=env_index, **options),
-        categorical_action_encoding=True,
-        device=device,
-    )
+    spec: EnvSpec,
+    *,
+    env_index: int,
+    device: torch.device | str = "cpu",
+    worker: Worker | None = None,
+    **options: Any,
+) -> EpisodicGymWrapper:
+    here = worker if worker is not None and worker.is_here else None
+    try:
+        if here is not None:
+            here.settle()
+        env = EpisodicGymWrapper(
+            make_gym_env(spec, env_index=env_index, **options),
+            worker=here,
+            categorical_action_encoding=True,
+            device=device,
+        )
+    except Exception as error:
+        if here is not None:
+            here.leave(error)
+        raise
     # RewardSum copies the spec of the reward for its sum, which no bound of one step holds.
     env.reward_spec = Unbounded(shape=env.reward_spec.shape, device=device, dtype=torch.float32)
     return env

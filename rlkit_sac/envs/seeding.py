@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+
+from rlkit_sac.envs.faults import in_one_line
+from rlkit_sac.envs.simulator import (
+    CannotSaveError,
+    fixed_parts,
+    read_simulator,
+    write_simulator,
+)
 
 
 def episode_seed(seed: int, env_index: int, episode: int) -> int:
@@ -32,6 +41,8 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
     The environment's action space is seeded along, for environments that draw from it. A reset
     with an explicit seed makes it the seed of the run and begins again at episode 0.
 
+    An episode that is under way can be saved, and continued in another process.
+
     Args:
         env: any Gymnasium environment.
         seed: seed of the run.
@@ -49,15 +60,76 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         self._seed = seed
         self._env_index = env_index
         self._next_episode = 0
+        self._step: int | None = None
+        self._at_reset: dict[str, Any] = {}
+        self._loaded: dict[str, Any] | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begins the next episode."""
+        """Begins the next episode, or goes on with the one that was loaded."""
         if seed is not None:
             self._seed = seed
             self._next_episode = 0
+            self._loaded = None
+        loaded, self._loaded = self._loaded, None
+        self._step = None
         derived = episode_seed(self._seed, self._env_index, self._next_episode)
         self._next_episode += 1
         self.env.action_space.seed(derived)
-        return self.env.reset(seed=derived, options=options)
+        result = self.env.reset(seed=derived, options=options)
+        self._at_reset = {}
+        with suppress(Exception):  # an object that cannot be looked at must not end the run
+            self._at_reset = fixed_parts(self.env)
+        self._step = 0
+        if loaded is not None:
+            write_simulator(self.env, loaded["simulator"])
+            self._step = loaded["step"]
+        return result
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Takes one step, and counts it."""
+        if self._step is not None:
+            self._step += 1
+        return self.env.step(action)
+
+    @property
+    def position(self) -> str:
+        """Where the environment is, for messages."""
+        episode = max(self._next_episode - 1, 0)
+        seed = episode_seed(self._seed, self._env_index, episode)
+        where = f"step {self._step}" if self._step else "the reset"
+        return f"{where} of its episode {episode} (reset seed {seed})"
+
+    def save_episode(self) -> dict[str, Any]:
+        """Returns the number of the episode, the frames since its reset, and the simulator's state.
+
+        See :func:`rlkit_sac.envs.save_episodes`.
+        """
+        if self._loaded is not None:
+            return self._loaded
+        step = self._step or 0
+        return {
+            "episode": max(self._next_episode - 1, 0),
+            "step": step,
+            "simulator": self._read_simulator()[0] if step else None,
+        }
+
+    def load_episode(self, saved: dict[str, Any]) -> bool:
+        """Lets the next reset go on with a saved episode; False if it begins the one after it."""
+        is_exact = saved["step"] == 0 or saved["simulator"] is not None
+        self._next_episode = saved["episode"] + (not is_exact)
+        self._loaded = saved if saved["simulator"] is not None else None
+        return is_exact
+
+    def why_not_saved(self) -> str | None:
+        """Returns what keeps the present state from being saved, None if nothing does."""
+        return self._read_simulator()[1]
+
+    def _read_simulator(self) -> tuple[Any, str | None]:
+        try:
+            return read_simulator(self.env, self._at_reset), None
+        except CannotSaveError as error:
+            return None, str(error)
+        except Exception as error:  # of an object that cannot be looked at
+            return None, in_one_line(error)

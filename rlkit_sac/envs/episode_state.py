@@ -1,0 +1,132 @@
+"""Episodes that are saved in one process and continued in another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from torchrl.envs import EnvBase, SerialEnv, TransformedEnv
+
+from rlkit_sac.envs.workers import WatchedParallelEnv
+from rlkit_sac.errors import ConfigError, RunError
+
+
+def save_episodes(env: EnvBase) -> list[dict[str, Any]]:
+    """Returns where each environment is, as JSON values and NumPy arrays.
+
+    One entry per environment:
+
+    - ``episode``: number of the episode, from 0,
+    - ``step``: frames since its reset,
+    - ``simulator``: what the environment holds at that step; None at step 0, which the reset
+      repeats, and where it cannot be saved (see :func:`can_save_episodes`).
+
+    Args:
+        env: what :func:`make_env` returned.
+
+    Raises:
+        RunError: several environments have not been started by a reset, or are closed.
+        EnvironmentFault: the process of an environment has failed.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> env = make_env("Pendulum-v1", num_envs=2)
+    >>> _ = env.rollout(3)
+    >>> [(saved["episode"], saved["step"]) for saved in save_episodes(env)]
+    [(0, 3), (0, 3)]
+    """
+    return _ask(env, "save_episode")
+
+
+def load_episodes(env: EnvBase, episodes: Sequence[dict[str, Any]]) -> list[bool]:
+    """Lets the next reset of each environment go on with a saved episode.
+
+    That reset repeats the reset of the episode, with its seed, and then gives the environment the
+    state it had. What it returns is the observation of the reset: the tensors that belong to the
+    saved step are the caller's. Where the state could not be saved, the next episode begins. A
+    state that does not fit raises `ConfigError` in that reset.
+
+    Args:
+        env: what :func:`make_env` returned for the same task, seed and number of environments.
+        episodes: what :func:`save_episodes` returned, possibly through JSON.
+
+    Returns:
+        For each environment whether its episode goes on exactly where it was.
+
+    Raises:
+        ConfigError: the number of episodes is not that of the environments.
+        EnvironmentFault: the process of an environment has failed.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> env, again = make_env("Pendulum-v1"), make_env("Pendulum-v1")
+    >>> _ = env.rollout(3)
+    >>> load_episodes(again, save_episodes(env))
+    [True]
+    >>> _ = again.reset()
+    >>> save_episodes(again)[0]["step"]
+    3
+    """
+    base = _base(env)
+    count = base.num_workers if _is_batched(base) else 1
+    if len(episodes) != count:
+        raise ConfigError(
+            f"{len(episodes)} saved episodes do not fit {count} environments: "
+            "num_envs must be that of the saved run"
+        )
+    if not _is_batched(base):
+        return [base.load_episode(episodes[0])]
+    with _watching(base):
+        if base.is_closed:
+            base.start()
+        return [base[index].load_episode(saved)[0] for index, saved in enumerate(episodes)]
+
+
+def can_save_episodes(env: EnvBase) -> bool:
+    """Whether the state of every environment can be saved in mid-episode.
+
+    It can for the classic control and MuJoCo tasks of Gymnasium, and where the attributes of an
+    environment are numbers, arrays, strings, random generators, containers of these, and plain
+    Python objects of such attributes. It cannot where a simulator of another library keeps the
+    state (Box2D), or a list of objects. What lies outside of its attributes is not seen: variables
+    of modules and classes, and changes that steps make to MuJoCo's model.
+
+    Args:
+        env: what :func:`make_env` returned, after a reset.
+
+    Raises:
+        RunError: several environments have not been started by a reset, or are closed.
+        EnvironmentFault: the process of an environment has failed.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> for task in ("Pendulum-v1", "LunarLander-v3"):
+    ...     env = make_env(task)
+    ...     _ = env.reset()
+    ...     can_save_episodes(env)
+    True
+    False
+    """
+    return all(reason is None for reason in _ask(env, "why_not_saved"))
+
+
+def _ask(env: EnvBase, method: str) -> list[Any]:
+    base = _base(env)
+    if not _is_batched(base):
+        return [getattr(base, method)()]
+    with _watching(base):
+        if base.is_closed:
+            raise RunError("the environments are closed; they can be saved after a reset")
+        return list(getattr(base, method)())
+
+
+def _base(env: EnvBase) -> EnvBase:
+    while isinstance(env, TransformedEnv):
+        env = env.base_env
+    return env
+
+
+def _is_batched(env: EnvBase) -> bool:
+    return isinstance(env, (SerialEnv, WatchedParallelEnv))
+
+
+def _watching(env: EnvBase) -> AbstractContextManager[None]:
+    return env.watching() if isinstance(env, WatchedParallelEnv) else nullcontext()

@@ -1,0 +1,71 @@
+"""NumPy arrays of any dtype and layout as nodes that hold common dtypes only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlkit_sac.envs.simulator.errors import CannotSaveError
+
+
+def array_node(array: NDArray[Any]) -> dict[str, Any]:
+    """Returns dtype, shape, strides where they are unusual, and the data as a copy in C order.
+
+    The data keep their dtype where it is a boolean, an integer or a float of at most 64 bits in the
+    machine's byte order; otherwise they are bytes.
+
+    Raises:
+        CannotSaveError: the array holds objects, records or nothing at all.
+
+    >>> array_node(np.array([1, 2], np.int8))
+    {'dtype': '|i1', 'shape': [2], 'data': array([1, 2], dtype=int8)}
+    """
+    dtype = array.dtype
+    if dtype.hasobject or dtype.kind == "V" or not dtype.itemsize:
+        raise CannotSaveError(f"an array of {dtype} cannot be saved")
+    node: dict[str, Any] = {"dtype": dtype.str, "shape": list(array.shape)}
+    if not array.flags.c_contiguous:
+        node["strides"] = list(array.strides)
+    node["data"] = (
+        array.copy(order="C") if _is_common(dtype) else np.frombuffer(array.tobytes(), np.uint8)
+    )
+    return node
+
+
+def array_of(node: dict[str, Any]) -> NDArray[Any]:
+    """Returns the array of a node, in the memory layout it had.
+
+    >>> array_of(array_node(np.ones((2, 3), order="F"))).flags.f_contiguous
+    True
+    """
+    dtype, shape = np.dtype(node["dtype"]), tuple(node["shape"])
+    if _is_common(dtype):
+        data = np.array(node["data"], dtype).reshape(shape)
+    else:
+        content = np.asarray(node["data"], np.uint8).tobytes()
+        data = np.frombuffer(content, dtype).reshape(shape).copy()
+    if "strides" not in node or not data.size:
+        return data
+    # Sums and products of another layout may round differently.
+    low, high = extent(shape, node["strides"], dtype.itemsize)
+    memory = np.zeros(high - low, np.uint8)
+    array: NDArray[Any] = np.ndarray(shape, dtype, memory.data, -low, node["strides"])
+    array[...] = data
+    return array
+
+
+def extent(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
+    """Returns where an array begins and ends in memory, in bytes from its first element.
+
+    >>> extent([3], [-8], 8)
+    (-16, 8)
+    """
+    spans = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
+    return sum(min(span, 0) for span in spans), sum(max(span, 0) for span in spans) + itemsize
+
+
+def _is_common(dtype: np.dtype[Any]) -> bool:
+    return dtype.isnative and dtype.kind in "biuf" and dtype.itemsize <= 8

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from rlkit_sac.envs import closing, make_env, save_episodes
+from rlkit_sac.envs.seeding import episode_seed
+from rlkit_sac.errors import ConfigError, EnvironmentFault
+
+
+@pytest.fixture(autouse=True)
+def _faulty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes ``faulty:Faulty-v0`` an id, also for processes that are started."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.delitem(sys.modules, "faulty", raising=False)
+    gym.registry.pop("Faulty-v0", None)
+
+
+def fault(error: type[Exception] = EnvironmentFault, **options: Any) -> Exception:
+    with (
+        closing(make_env("faulty:Faulty-v0", seed=3, **options)) as env,
+        pytest.raises(error) as info,
+    ):
+        env.rollout(20, break_when_any_done=False)
+    assert multiprocessing.active_children() == []
+    return info.value
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+@pytest.mark.parametrize(
+    ("how", "what", "where", "cause"),
+    [
+        ("raise", "ZeroDivisionError: division by zero", "step 3", ZeroDivisionError),
+        ("reset", "OSError: lost connection", "the reset", OSError),
+        ("shape", "ValueError: cannot reshape array of size 2 into", "step 3", ValueError),
+    ],
+)
+def test_an_exception_is_told_with_environment_step_episode_and_seed(
+    how: str, what: str, where: str, cause: type[Exception], num_envs: int
+) -> None:
+    error = fault(num_envs=num_envs, kwargs={"how": how, "step": 3})
+    text = str(error)
+    assert text.startswith(f"environment 0 raised {what}")
+    assert text.endswith(f" in {where} of its episode 1 (reset seed {episode_seed(3, 0, 1)})")
+    assert "\n" not in text
+    assert isinstance(error.__cause__, cause)
+
+
+def test_an_exception_in_another_process_arrives_as_it_was(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    options = {"num_envs": 2, "kwargs": {"how": "raise", "step": 3}}
+    error = fault(parallel=True, **options)
+    assert str(error) == str(fault(**options))
+    assert 'raise ZeroDivisionError("division by zero")' in str(error.__cause__)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_process_that_is_killed_is_named_with_the_signal() -> None:
+    error = fault(num_envs=2, parallel=True, kwargs={"how": "kill"})
+    assert "the process of environment" in str(error)
+    assert "was killed by SIGKILL" in str(error)
+
+
+def test_a_process_that_went_between_two_steps_is_noticed() -> None:
+    with closing(make_env("Pendulum-v1", num_envs=2, parallel=True)) as env:
+        env.reset()
+        env.base_env._workers[1].kill()
+        with pytest.raises(EnvironmentFault, match="environment 1 was killed by SIGKILL"):
+            save_episodes(env)
+
+
+def test_closing_takes_a_process_that_went() -> None:
+    with closing(make_env("Pendulum-v1", num_envs=2, parallel=True)) as env:
+        env.reset()
+        env.base_env._workers[0].kill()
+    assert multiprocessing.active_children() == []
+
+
+def test_an_environment_that_cannot_be_made_in_its_process_says_why() -> None:
+    error = fault(
+        ConfigError, num_envs=2, parallel=True, kwargs={"only_in_children_of": os.getpid()}
+    )
+    assert "ValueError: no license for a second process" in str(error)
