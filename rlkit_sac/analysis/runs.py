@@ -4,51 +4,67 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 
+from rlkit_sac.analysis.config_columns import config_cells, differing_names, read_config
 from rlkit_sac.errors import ConfigError, RunError
 
 IDENTITY = ("recipe", "task", "seed", "status")
+# Before version 3.1, pandas may miss the last digit of a number unless asked; since then asking is
+# deprecated.
+_OLD_PANDAS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+_EXACT_FLOATS: dict[str, Any] = {"float_precision": "round_trip"} if _OLD_PANDAS else {}
 
 
 def load_runs(
     paths: str | PathLike[str] | Iterable[str | PathLike[str]],
     *,
     table: Literal["evaluations", "episodes", "metrics"] = "evaluations",
+    config: bool | str | Iterable[str] = False,
 ) -> pd.DataFrame:
     r"""Read one table of every run found under the given paths.
 
     A run directory is any directory that holds a `run.json`; the search goes down from each path.
-    A run that is still being written, or was killed, is read up to its last complete row.
+    A run that is still being written, or was killed, is read up to its last complete row. A
+    damaged run is left out with a warning that names the file.
 
     Args:
         paths: a run directory, a directory above runs, or several of either.
         table: which file to read: `"evaluations"` (default), `"episodes"` or `"metrics"`.
+        config: the values of `config.yaml` that become columns, by dotted name, such as
+            `["update.lr_actor", "network.num_cells"]`. True: all that differ between the runs,
+            except the seed, which always is a column. Default: none. Lists and mappings become
+            JSON text; a value that is null, or that a run lacks, is missing in the table.
 
     Returns:
         One row per row of the files. The columns `run` (the run directory), `recipe`, `task`,
-        `seed` and `status` come first, the file's own columns follow. A run without rows adds none.
+        `seed` and `status` come first, those of `config` and the file's own columns follow. A run
+        without rows adds none.
 
     Raises:
-        ConfigError: a path does not exist, no run is found, or `table` is unknown.
-        RunError: a file of a run cannot be read as what it should be.
+        ConfigError: a path does not exist, no run is found, `table` is unknown, or no run has a
+            value that `config` names.
+        RunError: no run can be read.
 
     Example:
         >>> import tempfile
         >>> run_dir = Path(tempfile.mkdtemp())
         >>> description = {"recipe": "sac", "task": "Pendulum-v1", "seed": 0, "status": "finished"}
         >>> _ = (run_dir / "run.json").write_text(json.dumps(description))
+        >>> _ = (run_dir / "config.yaml").write_text("update: {lr_actor: 0.001}")
         >>> csv = "frames,return_mean\n1000,-900.0\n2000,-150.0\n"
         >>> _ = (run_dir / "evaluations.csv").write_text(csv)
-        >>> load_runs(run_dir)[["task", "seed", "frames", "return_mean"]]
-                  task  seed  frames  return_mean
-        0  Pendulum-v1     0    1000       -900.0
-        1  Pendulum-v1     0    2000       -150.0
+        >>> data = load_runs(run_dir, config=["update.lr_actor"])
+        >>> data[["seed", "update.lr_actor", "frames", "return_mean"]]
+           seed  update.lr_actor  frames  return_mean
+        0     0            0.001    1000       -900.0
+        1     0            0.001    2000       -150.0
     """
     if table not in ("evaluations", "episodes", "metrics"):
         raise ConfigError(f"table is {table!r}; choose 'evaluations', 'episodes' or 'metrics'")
@@ -60,9 +76,31 @@ def load_runs(
             f"no run found under {where}: a run directory holds a run.json; "
             "give the directory a recipe printed, or one above it"
         )
-    frames = [_load_run(run_dir, table) for run_dir in run_dirs]
-    filled = [frame for frame in frames if not frame.empty]
-    return pd.concat(filled or frames[:1], ignore_index=True)
+    names = [config] if isinstance(config, str) else config
+    runs, configs = {}, []
+    problems = []
+    for run_dir in run_dirs:
+        try:
+            values = read_config(run_dir / "config.yaml") if names is not False else {}
+            runs[str(run_dir)] = _load_run(run_dir, table)
+            configs.append(values)
+        except RunError as error:  # noqa: PERF203
+            problems.append(str(error))
+    if not runs:
+        raise RunError("; ".join(problems))
+    if problems:
+        warnings.warn(
+            f"{len(problems)} of {len(run_dirs)} runs left out: {'; '.join(problems)}", stacklevel=2
+        )
+    filled = [frame for frame in runs.values() if not frame.empty]
+    data = pd.concat(filled or list(runs.values())[:1], ignore_index=True)
+    if names is not False:
+        names = differing_names(configs) if names is True else names
+        names = [name for name in dict.fromkeys(names) if name not in IDENTITY]
+        for index, (name, cells) in enumerate(config_cells(configs, names).items()):
+            of_run = dict(zip(runs, cells, strict=True))
+            data.insert(1 + len(IDENTITY) + index, name, [of_run[run] for run in data["run"]])
+    return data
 
 
 def _find_runs(root: Path) -> Iterator[Path]:
@@ -99,6 +137,6 @@ def _read_complete_rows(file: Path) -> pd.DataFrame:
     if not newline:
         return pd.DataFrame()
     try:
-        return pd.read_csv(io.BytesIO(complete))
+        return pd.read_csv(io.BytesIO(complete), **_EXACT_FLOATS)
     except ValueError as error:
         raise RunError(f"{file} cannot be read as a table: {error}") from error

@@ -1,7 +1,13 @@
+import json
 import subprocess
 import sys
+import tempfile
+import warnings
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rlkit_sac.analysis import load_runs
 from rlkit_sac.errors import ConfigError, RunError
@@ -87,10 +93,41 @@ def test_a_damaged_file_is_named(make_run, file, content):
         load_runs(run_dir)
 
 
-def test_loading_imports_neither_torch_nor_matplotlib():
+def test_a_damaged_run_does_not_stop_the_others(make_run, tmp_path):
+    make_run("a", seed=0, evaluations=EVALUATIONS)
+    (make_run("b", evaluations=EVALUATIONS) / "run.json").write_text("{")
+    make_run("c", evaluations="frames\n1,2\n3,4,5,6\n")
+    make_run("d", seed=3, evaluations=EVALUATIONS)
+    with pytest.warns(
+        UserWarning, match=r"2 of 4 runs left out: .*b/run\.json.*c/evaluations\.csv"
+    ):
+        data = load_runs(tmp_path)
+    assert data["seed"].tolist() == [0, 0, 3, 3]
+
+
+def test_all_damaged_runs_are_named(make_run, tmp_path):
+    for name in "ab":
+        (make_run(name) / "run.json").write_text("{")
+    with pytest.raises(RunError, match=r"a/run\.json cannot be read .*; .*b/run\.json"):
+        load_runs(tmp_path)
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
+def test_floats_are_read_exactly(values):
+    with tempfile.TemporaryDirectory() as folder:
+        description = {"recipe": "sac", "task": "T", "seed": 0, "status": "finished"}
+        (Path(folder) / "run.json").write_text(json.dumps(description))
+        rows = "".join(f"{k},{value!r}\n" for k, value in enumerate(values))
+        (Path(folder) / "evaluations.csv").write_text(f"frames,return_mean\n{rows}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert load_runs(folder)["return_mean"].tolist() == values
+
+
+def test_loading_imports_neither_torch_nor_scipy_nor_matplotlib():
     code = (
-        "import sys, rlkit_sac.analysis; "
-        "sys.exit(str([m for m in ('torch', 'tensordict', 'matplotlib') if m in sys.modules]))"
+        "import sys, rlkit_sac.analysis; names = {'torch', 'tensordict', 'scipy', 'matplotlib'}; "
+        "sys.exit(str(sorted(names & set(sys.modules))))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.stderr.strip() == "[]"

@@ -1,0 +1,181 @@
+"""What all aggregates share: the rows they need, the groups of runs, and warnings about both."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rlkit_sac.errors import ConfigError
+
+Key = dict[str, Any]  # the value of each column that tells groups apart; None where missing
+
+ENDS_EARLY = 0.9  # a run that stops before this share of the longest run's frames ends early
+
+
+def grouping_columns(by: str | Sequence[str]) -> list[str]:
+    """The columns that tell lines apart besides the task, which always does.
+
+    Args:
+        by: a column or several.
+
+    Example:
+        >>> grouping_columns("recipe"), grouping_columns(["task", "update.lr_actor"])
+        (['recipe'], ['update.lr_actor'])
+    """
+    names = [by] if isinstance(by, str) else list(by)
+    return [name for name in dict.fromkeys(names) if name != "task"]
+
+
+def select_rows(data: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -> pd.DataFrame:
+    """The rows in which none of the needed values is missing.
+
+    Args:
+        data: a table of :func:`load_runs`.
+        columns: the columns that are needed.
+        by: further columns, which may lack values: a missing one is a group of its own.
+
+    Returns:
+        The rows, at least one, with all their columns.
+
+    Raises:
+        ConfigError: a column is missing, or no row is left.
+
+    Example:
+        >>> select_rows(pd.DataFrame({"frames": [1, 2], "return": [5.0, None]}), ["return"], [])
+           frames  return
+        0       1     5.0
+    """
+    missing = [name for name in [*columns, *by] if name not in data.columns]
+    if missing:
+        text = (
+            f"the table has no column {', '.join(missing)}; "
+            f"its columns: {', '.join(map(str, data.columns))}"
+        )
+        settings = [name for name in missing if name in by]
+        hint = f"; load_runs(..., config={settings}) adds values of config.yaml" if settings else ""
+        raise ConfigError(text + hint)
+    rows = data.dropna(subset=list(columns))
+    if rows.empty:
+        raise ConfigError(f"the table has no row with a value in {', '.join(columns)}")
+    return rows
+
+
+def split(data: pd.DataFrame, columns: Sequence[str]) -> list[tuple[Key, pd.DataFrame]]:
+    """Split a table by the values of some columns.
+
+    Args:
+        data: a table.
+        columns: the columns that tell the groups apart.
+
+    Returns:
+        The groups with their key, in order: numbers before text, missing values last.
+
+    Example:
+        >>> data = pd.DataFrame({"task": ["b", "a", "b"], "frames": [1, 2, 3]})
+        >>> [(key, list(group["frames"])) for key, group in split(data, ["task"])]
+        [({'task': 'a'}, [2]), ({'task': 'b'}, [1, 3])]
+    """
+    if not columns:
+        return [({}, data)]
+    groups = []
+    for values, group in data.groupby(list(columns), sort=False, dropna=False):
+        groups.append((dict(zip(columns, map(_plain, values), strict=True)), group))
+    return sorted(groups, key=lambda group: [_order(value) for value in group[0].values()])
+
+
+def describe(key: Key) -> str:
+    """Name a group in words.
+
+    Args:
+        key: its key. Settings are called by the last part of their dotted name where that is clear.
+
+    Example:
+        >>> describe({"recipe": "sac", "update.lr_actor": 0.001, "task": "Pendulum-v1"})
+        'sac, lr_actor = 0.001 on Pendulum-v1'
+    """
+    short = [name.rpartition(".")[2] for name in key]
+    words = []
+    for name, value in key.items():
+        if name in ("recipe", "status"):
+            words.append(_text(value))
+        elif name != "task":
+            last = name.rpartition(".")[2]
+            words.append(f"{last if short.count(last) == 1 else name} = {_text(value)}")
+    text = ", ".join(words)
+    if "task" not in key:
+        return text or "all runs"
+    return f"{text} on {key['task']}" if text else str(key["task"])
+
+
+def warn_of_repeats(data: pd.DataFrame, by: Sequence[str]) -> None:
+    """Warn if a group holds several runs of one seed.
+
+    Args:
+        data: a table of :func:`load_runs`; without a column `seed` nothing is checked.
+        by: the columns that tell groups apart, besides the task.
+    """
+    if "seed" not in data.columns:
+        return
+    columns = ["task", *by, "seed"]
+    seeds = data[[*columns, "run"]].drop_duplicates()
+    repeats = seeds[seeds.duplicated(columns)] if "seed" not in by else seeds[:0]
+    if len(repeats):
+        first = repeats.iloc[0]
+        group = describe({name: _plain(first[name]) for name in [*by, "task"]})
+        warnings.warn(
+            f"several runs of {group} have the seed {first['seed']}: each counts as a run of its "
+            "own; if their configurations differ, tell them apart: load_runs(..., config=True) "
+            "shows the settings, by= takes them",
+            stacklevel=3,
+        )
+
+
+def warn_of_early_ends(group: pd.DataFrame, name: str, consequence: str) -> None:
+    """Warn if some runs of a group stopped well before the others.
+
+    Args:
+        group: the rows of one group.
+        name: the group in words.
+        consequence: what that does to the result.
+    """
+    runs = group.groupby("run")
+    ends = runs["frames"].max()
+    early = ends[ends < ENDS_EARLY * ends.max()]
+    if early.empty:
+        return
+    status = runs["status"].first() if "status" in group.columns else pd.Series(dtype=object)
+    listing = "; ".join(
+        f"{run} at frame {frame}" + (f" (status {status[run]})" if run in status else "")
+        for run, frame in early.items()
+    )
+    unfinished = len(status) > 0 and (status[early.index] != "finished").all()
+    advice = 'data[data["status"] == "finished"] leaves them out' if unfinished else "select runs"
+    warnings.warn(
+        f"{len(early)} of {len(ends)} runs of {name} end early, the longest at frame {ends.max()}: "
+        f"{listing}; {consequence}; {advice} if they should not count",
+        stacklevel=3,
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A cell as a Python value, None if it is missing."""
+    if pd.isna(value):
+        return None
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _order(value: Any) -> tuple[int, float, str]:
+    if value is None:
+        return 2, 0.0, ""
+    return (0, float(value), "") if isinstance(value, (int, float)) else (1, 0.0, str(value))
+
+
+def _text(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,137 @@
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rlkit_sac.analysis import aggregate_scores, final_performance
+from rlkit_sac.errors import ConfigError
+
+
+@pytest.fixture
+def data(table):
+    return table(
+        [(0, 0.0), (100, 9.0), (200, 1.0)],
+        [(0, 0.0), (100, 3.0), (200, 2.0)],
+        [(0, 0.0), (100, 4.0), (200, 6.0)],
+    )
+
+
+def test_the_table_of_three_runs(data):
+    (row,) = final_performance(data).to_dict("records")
+    # Final values 1, 2, 6: squared deviations from 3 are 4 + 1 + 9 = 14, over n - 1 = 2.
+    assert row == {
+        "task": "Pendulum-v1",
+        "recipe": "sac",
+        "frames": 200,
+        "runs": 3,
+        "mean": 3.0,
+        "std": pytest.approx(7**0.5),
+        "iqm": 3.0,
+        "low": 1.0,
+        "high": 6.0,
+        "min": 1.0,
+        "max": 6.0,
+        "best": 9.0,
+    }
+
+
+def test_final_can_be_the_mean_over_the_last_evaluations(data):
+    shuffled = data.sample(frac=1, random_state=0)
+    (row,) = final_performance(shuffled, last=2).to_dict("records")
+    assert (row["min"], row["mean"], row["max"]) == (2.5, pytest.approx(12.5 / 3), 5.0)
+    with pytest.raises(ConfigError, match=r"last is 4, but sac/Pendulum-v1/0 has only 3 values"):
+        final_performance(data, last=4)
+    with pytest.raises(ConfigError, match="last is 0"):
+        final_performance(data, last=0)
+
+
+def test_a_single_run_has_neither_deviation_nor_interval(table):
+    row = final_performance(table([(100, 5.0)])).iloc[0]
+    assert row[["std", "low", "high"]].isna().all()
+    assert row[["mean", "iqm", "min", "max", "best"]].tolist() == [5.0] * 5
+
+
+def test_the_interval_is_that_of_the_statistic(table):
+    data = table(*[[(100, x)] for x in (0.0, 1.0, 2.0, 3.0, 1000.0)])
+    mean, iqm = (final_performance(data, statistic=s).iloc[0] for s in ("mean", "iqm"))
+    assert mean["mean"] == iqm["mean"] == 201.2
+    assert mean["iqm"] == iqm["iqm"] == 2.0
+    # 5.8 % of resamples draw the outlier at least three times: their mean is above 600.
+    assert mean["high"] > 600
+    assert iqm["low"] < mean["low"]
+
+
+def test_each_task_and_setting_is_a_row(table, data):
+    other = table([(100, 7.0)], task="Ant-v5")
+    both = pd.concat([data, other], ignore_index=True)
+    both["lr"] = np.where(both["run"].str.endswith("2"), 0.1, 0.2)
+    result = final_performance(both, by=("recipe", "lr"))
+    assert result[["task", "recipe", "lr", "runs", "mean"]].to_numpy().tolist() == [
+        ["Ant-v5", "sac", 0.2, 1, 7.0],
+        ["Pendulum-v1", "sac", 0.1, 1, 6.0],
+        ["Pendulum-v1", "sac", 0.2, 2, 1.5],
+    ]
+
+
+REFERENCES = {"A": (0.0, 10.0), "B": (-1000.0, 1000.0), "C": (0.0, 1.0)}
+
+
+@pytest.fixture
+def two_tasks(table):
+    first = table([(100, 1.0)], [(100, 2.0)], [(100, 6.0)], task="A")
+    return pd.concat([first, table([(100, 0.0)], [(100, 800.0)], [(100, 400.0)], task="B")])
+
+
+def test_scores_of_two_tasks_by_hand(two_tasks):
+    (row,) = aggregate_scores(two_tasks, REFERENCES).to_dict("records")
+    # Scores 0.1, 0.2, 0.6 and 0.5, 0.9, 0.7: without the lowest and the highest 2.0 / 4.
+    assert row["value"] == pytest.approx(0.5)
+    assert (row["recipe"], row["tasks"], row["runs"]) == ("sac", 2, 6)
+    (row,) = aggregate_scores(two_tasks, REFERENCES, statistic="mean").to_dict("records")
+    assert row["value"] == pytest.approx(0.5)
+
+
+def test_the_interval_of_scores_is_stratified_by_task(two_tasks):
+    (row,) = aggregate_scores(
+        two_tasks, REFERENCES, statistic="mean", confidence=0.8, resamples=99_999
+    ).to_dict("records")
+    means = sorted(
+        np.mean(a + b)
+        for a in itertools.product((0.1, 0.2, 0.6), repeat=3)
+        for b in itertools.product((0.5, 0.9, 0.7), repeat=3)
+    )
+    assert (row["low"], row["high"]) == pytest.approx((means[72], means[656]))  # of 729
+
+
+def test_scores_do_not_depend_on_the_scale_of_a_task(two_tasks):
+    scaled = two_tasks.copy()
+    scaled.loc[scaled["task"] == "A", "return_mean"] *= 1e6
+    before = aggregate_scores(two_tasks, REFERENCES)
+    after = aggregate_scores(scaled, {**REFERENCES, "A": (0.0, 1e7)})
+    pd.testing.assert_frame_equal(before, after)
+
+
+def test_a_task_with_a_single_run_leaves_no_interval(table, two_tasks):
+    data = pd.concat([two_tasks, table([(100, 0.5)], task="C")])
+    with pytest.warns(UserWarning, match="sac has different numbers of runs on the tasks"):
+        (row,) = aggregate_scores(data, REFERENCES, statistic="mean").to_dict("records")
+    assert row["value"] == pytest.approx(3.5 / 7)
+    assert np.isnan([row["low"], row["high"]]).all()
+
+
+def test_groups_are_compared_on_the_same_tasks_only(table, two_tasks):
+    data = pd.concat([two_tasks, table([(100, 1.0)], task="A", recipe="x")])
+    with pytest.raises(ConfigError, match="x has no run on B, which others have"):
+        aggregate_scores(data, REFERENCES)
+    assert aggregate_scores(data[data["task"] == "A"], REFERENCES)["recipe"].tolist() == [
+        "sac",
+        "x",
+    ]
+
+
+def test_references_are_needed_for_each_task(two_tasks):
+    with pytest.raises(ConfigError, match="no references for B; give the returns"):
+        aggregate_scores(two_tasks, {"A": (0, 1)})
+    with pytest.raises(ConfigError, match=r"references of A are equal, 1"):
+        aggregate_scores(two_tasks, {**REFERENCES, "A": (1, 1)})
