@@ -3,15 +3,18 @@
     python recipes/sac.py
     python recipes/sac.py --config recipes/configs/sac/halfcheetah.yaml --seed 1
     python recipes/sac.py --env.id InvertedPendulum-v5 --collector.total_frames 15000
+    python recipes/sac.py --seeds 0,1,2 --jobs 2
+    python recipes/sac.py --resume runs/sac/Pendulum-v1/<run> --collector.total_frames 20000
 
 The data's way: environment, collector, replay, sample, loss, update; beside it evaluation, logs and
-the final policy in the run directory. ``--help`` lists every option.
+checkpoints in the run directory. ``--help`` lists every option.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -28,6 +31,9 @@ from rlkit_sac.envs import (
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.training import (
+    Check,
+    CheckpointConfig,
+    Checkpoints,
     CollectorConfig,
     EnvConfig,
     EvaluationConfig,
@@ -38,19 +44,28 @@ from rlkit_sac.training import (
     PositiveInt,
     ProgressBar,
     ReplayConfig,
-    RunDirectory,
     Seed,
     TrainingLog,
     UpdateConfig,
     UpdateSchedule,
+    WarmStartConfig,
+    begin_run,
+    check_config,
+    check_resume,
+    check_warm_start,
+    deferred_signals,
     evaluate,
     evaluation_seed,
+    flat_config,
     make_update,
+    open_run,
+    policy_files,
     report,
     resolve_device,
     run_recipe,
-    save_policy,
     seed_everything,
+    standard_checks,
+    warm_start,
 )
 
 
@@ -68,14 +83,28 @@ class SACConfig:
     logging: LoggingConfig = field(default_factory=LoggingConfig)
     seed: Seed = 0
     """Seed of networks, environments, sampling and replay."""
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    warm_start: WarmStartConfig = field(default_factory=WarmStartConfig)
+    resume: str | None = None
+    """Run directory to go on with, or one of its checkpoints; it brings its own options along."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:<index> or mps."""
     num_threads: PositiveInt = 1
     """PyTorch's CPU threads: two are faster on an idle machine, far slower on a busy one."""
 
+    def checks(self) -> list[Check]:
+        """What the machine, the task and the run to go on with must fulfill."""
+        task = [continuous_action_bounds, observation_dim, check_scalar_reward]
+        return [
+            *standard_checks(self, task=task),
+            Check(("warm_start.run",), lambda: check_warm_start(self.warm_start)),
+            Check(("resume",), lambda: check_resume(self)),
+        ]
+
 
 def main(config: SACConfig) -> Path:
     """Train, evaluate and save; returns the run directory."""
+    check_config(config)
     torch.set_num_threads(config.num_threads)
     seed_everything(config.seed)
     task = {
@@ -97,7 +126,6 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     """Train in one environment, be judged in another; returns the run directory."""
     started = time.perf_counter()
     device = env.device
-    check_scalar_reward(env)
 
     # Networks and loss.
     action_low, action_high = continuous_action_bounds(env)
@@ -114,6 +142,8 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     loss_module = ContinuousSACLoss(actor, critic, diagnostics=True, **asdict(config.loss))
     policy = loss_module.policy()
     update = make_update(loss_module, config.update)
+    if config.resume is None:
+        warm_start(loss_module, config.warm_start)
 
     # Replay and collection.
     replay = make_replay_buffer(
@@ -126,53 +156,69 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         env,
         policy,
         total_frames=total_frames,
-        frames_per_batch=config.collector.frames_per_batch,
+        frames_per_batch=config.collector.batch_frames(config.env.num_envs),
         init_random_frames=config.collector.init_random_frames,
     )
     updates = UpdateSchedule(
         learning_starts=config.collector.learning_starts, utd_ratio=config.update.utd_ratio
     )
-    metrics = Every(config.logging.interval, total_frames=total_frames)
-    evaluations = Every(config.evaluation.interval, total_frames=total_frames)
+    metrics = Every(config.logging.interval)
+    evaluations = Every(config.evaluation.interval)
+    judge = partial(
+        evaluate,
+        policy,
+        eval_env,
+        episodes=config.evaluation.episodes,
+        seed=evaluation_seed(config.seed),
+        deterministic=config.evaluation.deterministic,
+    )
 
     with (
-        RunDirectory.create(
-            config, recipe="sac", task=config.env.id, seed=config.seed, root=config.logging.dir
-        ) as run,
+        open_run(config, recipe="sac") as run,
         ProgressBar(total_frames, enabled=config.logging.progress) as progress,
     ):
-        run.update_info(
+        log = TrainingLog(run, progress, update.scalar_names, started=started)
+        checkpoints = Checkpoints(
+            run.path,
+            {"loss": loss_module, "update": update, "collector": collector, "log": log, "run": run},
+            replay,
+            policy=partial(
+                policy_files, policy, builder="tanh_gaussian_actor", arguments=policy_arguments
+            ),
+            config=flat_config(config),
+            **asdict(config.checkpoint),
+        )
+        begin_run(
+            run,
+            config,
+            checkpoints,
             device=str(device),
             num_threads=config.num_threads,
             target_entropy=loss_module.target_entropy,
             parameters=sum(p.numel() for p in loss_module.parameters()),
         )
-        log = TrainingLog(run, progress, update.scalar_names, started=started)
-        for batch in collector:
-            transitions = batch.select(*loss_module.in_keys)
-            check_finite(transitions, frames=log.frames)
-            replay.extend(transitions.reshape(-1))
-            log.collected(batch)
-            for _ in range(updates.due(log.frames)):
-                log.updated(update(replay.sample()))
-            if metrics.due(log.frames):
-                log.write_metrics()
-            if evaluations.due(log.frames):
-                result = evaluate(
-                    policy,
-                    eval_env,
-                    episodes=config.evaluation.episodes,
-                    seed=evaluation_seed(config.seed),
-                    deterministic=config.evaluation.deterministic,
-                )
-                log.evaluated(result)
-        save_policy(
-            run.checkpoints / f"step_{log.frames}",
-            policy,
-            builder="tanh_gaussian_actor",
-            arguments=policy_arguments,
-        )
-        run.update_info(frames=log.frames, updates=log.updates)
+        with deferred_signals() as stop:
+            for batch in collector:
+                before = log.frames
+                transitions = batch.select(*loss_module.in_keys)
+                check_finite(transitions, frames=before)
+                replay.extend(transitions.reshape(-1))
+                log.collected(batch)
+                for _ in range(updates.due(log.frames, made=log.updates)):
+                    log.updated(update(replay.sample()))
+                if metrics.due(before, log.frames):
+                    log.write_metrics()
+                best = evaluations.due(before, log.frames) and log.evaluated(judge())
+                preferred = collector.between_episodes()
+                if best or stop or checkpoints.due(log.frames, preferred=preferred):
+                    checkpoints.save(log.frames)
+                stop.obey()
+            checkpoints.save(log.frames)
+        # What the end alone brings comes after the checkpoint: a longer run would not have it.
+        if run.metrics.last != log.frames:
+            log.write_metrics()
+        if run.evaluations.last != log.frames:
+            log.evaluated(judge())
 
     print(report(run, log))
     return run.path

@@ -1,12 +1,97 @@
-"""Collecting frames with TorchRL's collector."""
+"""Collecting frames with TorchRL's collector, and going on after a stop."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from tensordict import TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from torchrl.collectors import Collector
 from torchrl.envs import EnvBase
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.envs import can_save_episodes, load_episodes, save_episodes
+from rlkit_sac.errors import ConfigError, EnvironmentFault
+
+
+class ResumableCollector(Collector):
+    """TorchRL's collector, whose state includes where its environments are.
+
+    TorchRL's own state counts the frames but not the environments', so that a resumed run begins
+    new episodes. Here an environment goes on in the middle of an episode where its state can be
+    saved, and anywhere at the beginning of one, since each episode is seeded by its number.
+
+    Attributes:
+        doubts: why the environments do not go on where the loaded state left them, if so.
+    """
+
+    doubts: Sequence[str] = ()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Frames so far, the environments' episodes, and the TensorDict of the next step."""
+        root = self._carrier.exclude("collector")
+        return {
+            "frames": self._frames,
+            "iter": self._iter,
+            "episodes": save_episodes(self.env),
+            "root": list(root.items(True, True)),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state.
+
+        Raises:
+            ConfigError: if the environments are others than those of the state.
+        """
+        kept = load_episodes(self.env, state["episodes"])
+        self._frames, self._iter = state["frames"], state["iter"]
+        if not all(kept):
+            self.doubts = [
+                f"the state of {kept.count(False)} of {len(kept)} environments could not be saved "
+                "in the middle of an episode; the next episode begins there"
+            ]
+        with torch.no_grad():
+            root = self.env.reset()
+        mask = torch.tensor(kept, device=root.device).reshape(root.batch_size)
+        for key, value in state["root"]:
+            saved, fresh = value.to(root.device), root.get(key, None)
+            if fresh is None or all(kept):
+                root.set(key, saved)
+            else:
+                fits = mask.reshape(*mask.shape, *[1] * (saved.ndim - mask.ndim))
+                root.set(key, torch.where(fits, saved, fresh))
+        self._carrier.update(root)
+
+    def between_episodes(self) -> bool:
+        """Whether now is a better moment than others to save the state.
+
+        True at the beginning of an episode in all environments, where their state cannot be saved
+        in the middle of one.
+        """
+        return bool(self._carrier.get("is_init").all()) and not can_save_episodes(self.env)
+
+    def _increment_frames(self, numel: int) -> bool:
+        """Count frames; whether they are all there.
+
+        TorchRL would close the environments here, before the last batch is out and their state is
+        saved; whoever opened them closes them, or :meth:`shutdown`.
+        """
+        self._frames += numel
+        return bool(self._frames >= self.total_frames)
+
+    def rollout(self) -> TensorDictBase:
+        """Collect one batch.
+
+        Raises:
+            EnvironmentFault: for an exception inside an environment, with the frames of the run.
+        """
+        try:
+            return super().rollout()
+        except EnvironmentFault as fault:
+            first, last = self._frames + 1, self._frames + self.requested_frames_per_batch
+            when = f"frame {first}" if first == last else f"the frames {first} to {last}"
+            raise EnvironmentFault(f"at {when} of the run: {fault}") from fault.__cause__
 
 
 def make_collector(
@@ -16,7 +101,7 @@ def make_collector(
     total_frames: int,
     frames_per_batch: int,
     init_random_frames: int = 0,
-) -> Collector:
+) -> ResumableCollector:
     """A collector in this process that yields ``total_frames`` frames, the last batch whole.
 
     Args:
@@ -45,11 +130,15 @@ def make_collector(
             f"frames_per_batch is {frames_per_batch}, but {num_envs} environments step together: "
             f"choose a multiple of {num_envs}"
         )
-    return Collector(
+    return ResumableCollector(
         env,
         policy,
-        total_frames=-(-total_frames // frames_per_batch) * frames_per_batch,
+        total_frames=_round_up(total_frames, frames_per_batch),
         frames_per_batch=frames_per_batch,
-        init_random_frames=init_random_frames or None,
+        init_random_frames=_round_up(init_random_frames, frames_per_batch) or None,
         device=env.device,
     )
+
+
+def _round_up(number: int, step: int) -> int:
+    return -(-number // step) * step

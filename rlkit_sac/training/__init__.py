@@ -1,7 +1,9 @@
-"""What every recipe shares: configuration, run directory, update, evaluation, logs, policies."""
+"""What every recipe shares: configuration, run directory, update, evaluation, logs, checkpoints."""
 
-from rlkit_sac.training.bounds import PositiveInt, Seed
+from rlkit_sac.training.bounds import Check, PositiveInt, Seed, check_config
+from rlkit_sac.training.checkpoints import Checkpoints
 from rlkit_sac.training.config import (
+    CheckpointConfig,
     CollectorConfig,
     EnvConfig,
     EvaluationConfig,
@@ -10,21 +12,31 @@ from rlkit_sac.training.config import (
     NetworkConfig,
     ReplayConfig,
     UpdateConfig,
+    WarmStartConfig,
 )
-from rlkit_sac.training.devices import evaluation_seed, resolve_device, seed_everything
+from rlkit_sac.training.devices import resolve_device
 from rlkit_sac.training.evaluation import EvaluationResult, evaluate
+from rlkit_sac.training.flat import flat_config
+from rlkit_sac.training.interrupts import deferred_signals
 from rlkit_sac.training.launch import run_recipe
 from rlkit_sac.training.log import TrainingLog
 from rlkit_sac.training.make_update import make_update
 from rlkit_sac.training.parse import parse_config
-from rlkit_sac.training.policy_files import load_policy, save_policy
+from rlkit_sac.training.policy_files import load_policy, policy_files, save_policy
+from rlkit_sac.training.preflight import standard_checks
 from rlkit_sac.training.progress import ProgressBar
+from rlkit_sac.training.random_streams import evaluation_seed, seed_everything
 from rlkit_sac.training.report import report
+from rlkit_sac.training.resume import begin_run, check_resume, open_run
 from rlkit_sac.training.run_directory import RunDirectory
 from rlkit_sac.training.schedule import Every, UpdateSchedule
 from rlkit_sac.training.update import LossStep, TargetStep, Update
+from rlkit_sac.training.warm_start import check_warm_start, warm_start
 
 __all__ = [
+    "Check",
+    "CheckpointConfig",
+    "Checkpoints",
     "CollectorConfig",
     "EnvConfig",
     "EvaluationConfig",
@@ -44,14 +56,25 @@ __all__ = [
     "Update",
     "UpdateConfig",
     "UpdateSchedule",
+    "WarmStartConfig",
+    "begin_run",
+    "check_config",
+    "check_resume",
+    "check_warm_start",
+    "deferred_signals",
     "evaluate",
     "evaluation_seed",
+    "flat_config",
     "load_policy",
     "make_update",
+    "open_run",
     "parse_config",
+    "policy_files",
     "report",
     "resolve_device",
     "run_recipe",
     "save_policy",
     "seed_everything",
+    "standard_checks",
+    "warm_start",
 ]

@@ -1,11 +1,13 @@
-"""Ranges of configuration values, declared on the field's type and checked all at once."""
+"""Ranges and conditions of a configuration, declared in its dataclasses, checked all at once."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from rlkit_sac.errors import ConfigError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,14 +65,34 @@ def bounds_of(hint: Any) -> Iterator[Bound]:
         yield from bounds_of(argument)
 
 
-def config_errors(config: Any) -> list[tuple[str, str]]:
-    """List all that is out of range in a configuration, as pairs of dotted key and message.
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """A condition that takes more than the values themselves: a device, a task, a folder.
+
+    Args:
+        reads: the fields and sections it depends on, as dotted keys; errors name the first. It
+            does not run where one of them is wrong already.
+        run: raises `ConfigError`, with one line for each thing that is wrong.
+
+    >>> Check(("device",), lambda: None).reads
+    ('device',)
+    """
+
+    reads: tuple[str, ...]
+    run: Callable[[], object]
+
+
+def config_errors(config: Any, wrong: Collection[str] = ()) -> list[tuple[str, str]]:
+    """List all that is wrong in a configuration, as pairs of dotted key and message.
 
     A range is a `Bound` on the field's type; every ``float`` must also be finite. A dataclass
-    may add an ``errors()`` method for conditions between its fields, returning such pairs.
+    may add a method ``errors()`` for conditions between its fields, which returns such pairs, and
+    a method ``checks()`` for those that need the machine or the task, which returns `Check` s.
 
     Args:
         config: an instance of a (nested) configuration dataclass.
+        wrong: keys whose values could not be read and are those of the defaults; what depends on
+            them is not judged.
 
     >>> from rlkit_sac.training.config import LossConfig
     >>> config_errors(LossConfig(gamma=1.5))
@@ -81,7 +103,9 @@ def config_errors(config: Any) -> list[tuple[str, str]]:
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
         if dataclasses.is_dataclass(value):
-            found += [(f"{field.name}.{key}", text) for key, text in config_errors(value)]
+            prefix = f"{field.name}."
+            inner = [key.removeprefix(prefix) for key in wrong if key.startswith(prefix)]
+            found += [(prefix + key, text) for key, text in config_errors(value, inner)]
             continue
         bounds = list(bounds_of(hints[field.name]))
         for number in _numbers(value):
@@ -91,9 +115,42 @@ def config_errors(config: Any) -> list[tuple[str, str]]:
             elif not math.isfinite(number) and hints[field.name] != dict[str, Any]:
                 found.append((field.name, f"must be a finite number, got {number}"))
     if hasattr(config, "errors"):
-        out_of_range = {key for key, _ in found}
-        found += [(key, text) for key, text in config.errors() if key not in out_of_range]
+        judged = {key for key, _ in found} | set(wrong)
+        found += [(key, text) for key, text in config.errors() if key not in judged]
+    for check in config.checks() if hasattr(config, "checks") else ():
+        judged = {key for key, _ in found} | set(wrong)
+        if any(_concerns(key, name) for name in check.reads for key in judged):
+            continue
+        try:
+            check.run()
+        except ConfigError as error:
+            found += [(check.reads[0], line) for line in str(error).splitlines()]
     return found
+
+
+def check_config(config: Any) -> None:
+    """Raise one error with all that is wrong in a configuration.
+
+    Args:
+        config: as in `config_errors`.
+
+    Raises:
+        ConfigError: with one line for each problem, which begins with the dotted key.
+
+    >>> from rlkit_sac.training.config import LossConfig
+    >>> check_config(LossConfig(gamma=1.5))
+    Traceback (most recent call last):
+        ...
+    rlkit_sac.errors.ConfigError: gamma: must be >= 0 and <= 1, got 1.5
+    """
+    problems = [f"{key}: {text}" for key, text in config_errors(config)]
+    if problems:
+        raise ConfigError("\n".join(problems))
+
+
+def _concerns(key: str, name: str) -> bool:
+    """Whether ``key`` is the field ``name``, or lies in the section or mapping ``name``."""
+    return key == name or key.startswith(f"{name}.")
 
 
 def _numbers(value: Any) -> list[float]:

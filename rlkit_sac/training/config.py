@@ -47,19 +47,29 @@ class CollectorConfig:
 
     >>> CollectorConfig(total_frames=500).init_random_frames
     1000
+    >>> CollectorConfig().batch_frames(num_envs=4)
+    4
     """
 
     total_frames: PositiveInt = 10_000
     """Environment steps of the whole run, all environments together; the last batch is whole."""
 
-    frames_per_batch: PositiveInt = 1
-    """Frames collected between two rounds of updates, all environments together."""
+    frames_per_batch: PositiveInt | None = None
+    """Frames collected between two rounds of updates; null for one of each environment."""
 
     init_random_frames: NonNegativeInt = 1_000
     """First frames, whose actions are drawn uniformly; rounded up to whole batches."""
 
     learning_starts: NonNegativeInt = 1_000
     """Frames collected before the first update."""
+
+    def batch_frames(self, num_envs: int) -> int:
+        """Frames of one batch: ``frames_per_batch``, or one of each environment.
+
+        Args:
+            num_envs: environments that step together.
+        """
+        return num_envs if self.frames_per_batch is None else self.frames_per_batch
 
 
 @dataclass
@@ -278,3 +288,52 @@ class LoggingConfig:
 
     progress: bool = True
     """Show a progress bar."""
+
+    tensorboard: bool = False
+    """Also write the numbers of the CSV files for TensorBoard."""
+
+    wandb: bool = False
+    """Also send the numbers of the CSV files to Weights & Biases."""
+
+    wandb_project: str = "rlkit_sac"
+    """Project of Weights & Biases that the run belongs to."""
+
+
+@dataclass
+class CheckpointConfig:
+    """How often the whole state of a run is saved, and how much of it stays.
+
+    >>> CheckpointConfig().keep
+    2
+    """
+
+    interval: PositiveInt = 5_000
+    """Frames between two checkpoints."""
+
+    keep: PositiveInt = 2
+    """Newest checkpoints kept, besides that of the best evaluation."""
+
+
+@dataclass
+class WarmStartConfig:
+    """Modules that begin with the values another run ended with.
+
+    >>> WarmStartConfig(run="runs/sac/Ant-v5/first", modules=["actor"]).errors()
+    []
+    """
+
+    run: str | None = None
+    """Run directory whose newest checkpoint gives first values to some modules; null for none."""
+
+    modules: list[Literal["actor", "qvalue", "alpha"]] = field(
+        default_factory=lambda: ["actor", "qvalue", "alpha"]
+    )
+    """Which modules: actor, qvalue (critics and their targets), alpha."""
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        if len(set(self.modules)) != len(self.modules):
+            return [("modules", f"must name each module once, got {self.modules}")]
+        if self.run is not None and not self.modules:
+            return [("modules", "must name at least one module to take from run")]
+        return []

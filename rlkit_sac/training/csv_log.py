@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +24,8 @@ class CSVLog:
     ``float_precision="round_trip"`` to keep the last digit.
 
     Args:
-        path: the file; created by the first row, and must not exist before it.
+        path: the file; created by the first row, and must not exist before it unless
+            :meth:`load_state_dict` is called.
         keys: the columns that identify a row. The first must grow strictly from row to row, or
             stay while the others change to a combination not yet seen at that value.
 
@@ -42,6 +45,8 @@ class CSVLog:
         self._file: BinaryIO | None = None
         self._last: Any = None
         self._seen: set[tuple[Any, ...]] = set()
+        self._size = 0
+        self._digest = hashlib.sha256()
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append one row.
@@ -67,6 +72,71 @@ class CSVLog:
         first, others = row[self._keys[0]], tuple(row[key] for key in self._keys[1:])
         self._seen = {*self._seen, others} if first == self._last else {others}
         self._last = first
+
+    @property
+    def last(self) -> Any:
+        """The first key of the last row, ``None`` before any row."""
+        return self._last
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it takes to go on from here; the rows so far are synced to disk.
+
+        Raises:
+            RunError: if they cannot be.
+        """
+        if self._file is not None:
+            try:
+                os.fsync(self._file.fileno())
+            except OSError as error:
+                raise RunError(f"cannot write {self.path}: {error.strerror}") from error
+        return {
+            "size": self._size,
+            "sha256": self._digest.hexdigest(),
+            "columns": list(self._columns),
+            "last": self._last,
+            "seen": [list(others) for others in sorted(self._seen)],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up the position of a state; :meth:`cut` then removes what was written after it.
+
+        Raises:
+            RunError: if the file does not begin with the rows that the state counted.
+        """
+        size = int(state["size"])
+        try:
+            with self.path.open("rb") as file:
+                content = file.read(size)
+        except FileNotFoundError:
+            content = b""
+        except OSError as error:
+            raise RunError(f"{self.path} cannot be read: {error.strerror}") from error
+        self._digest = hashlib.sha256(content)
+        if len(content) != size or self._digest.hexdigest() != state["sha256"]:
+            raise RunError(
+                f"{self.path} is not as it was at the checkpoint: its first {size} bytes were "
+                "changed or removed since; put them back to continue"
+            )
+        self._size = size
+        self._columns = tuple(state["columns"])
+        self._last = state["last"]
+        self._seen = {tuple(others) for others in state["seen"]}
+
+    def cut(self) -> None:
+        """Remove the rows after the position that :meth:`load_state_dict` set.
+
+        Raises:
+            RunError: if the file cannot be written.
+        """
+        try:
+            if self._size == 0:
+                self.path.unlink(missing_ok=True)
+                return
+            self._file = self.path.open("r+b", buffering=0)
+            self._file.truncate(self._size)
+            self._file.seek(self._size)
+        except OSError as error:
+            raise RunError(f"cannot write {self.path}: {error.strerror}") from error
 
     def close(self) -> None:
         """Close the file; rows already written need no closing to be safe."""
@@ -115,6 +185,8 @@ class CSVLog:
             raise RunError(f"cannot write {self.path}: {error.strerror}") from error
         if written != len(content):
             raise RunError(f"cannot write {self.path}: only part of a row fitted on the disk")
+        self._size += written
+        self._digest.update(content)
 
 
 def _check_columns(

@@ -15,7 +15,7 @@ from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.errors import BatchError, RunError
-from rlkit_sac.training.devices import separate_random_streams
+from rlkit_sac.training.random_streams import separate_random_streams
 
 #: Frames after which an evaluation gives up on an episode.
 LONGEST_EPISODE = 100_000

@@ -32,14 +32,17 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
-        _sync_folder(path.parent)
-    except OSError as error:
+        sync_folder(path.parent)
+    except BaseException as error:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
-        raise RunError(f"cannot write {path}: {error.strerror}") from error
+        if isinstance(error, OSError):
+            raise RunError(f"cannot write {path}: {error.strerror}") from error
+        raise
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make renames inside a folder last through a power failure."""
     if os.name == "nt":  # Windows cannot open a folder
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -47,3 +50,22 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def make_new_folder(parent: Path, name: str) -> Path:
+    """Make a folder that no other process has; ``-2``, ``-3``, ... is appended where one does.
+
+    >>> import tempfile
+    >>> parent = Path(tempfile.mkdtemp())
+    >>> [make_new_folder(parent, "run").name for _ in range(2)]
+    ['run', 'run-2']
+    """
+    number = 1
+    while True:
+        path = parent / (name if number == 1 else f"{name}-{number}")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            number += 1
+        else:
+            return path

@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
-from rlkit_sac.errors import ConfigError, RlkitSacError
-from rlkit_sac.training.interrupts import is_interrupt
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.training.failures import describe_failure, exit_code, is_bug, results_so_far
+from rlkit_sac.training.interrupts import interrupt_behind, raised_signals
 from rlkit_sac.training.parse import parse_config
+from rlkit_sac.training.seeds import (
+    HELP,
+    SeedOptions,
+    run_seeds,
+    seed_errors,
+    split_seed_options,
+)
 
 Config = TypeVar("Config")
 
 
 def run_recipe(
-    main: Callable[[Config], object],
+    main: Callable[[Config], Path],
     config_class: type[Config],
     argv: Sequence[str] | None = None,
 ) -> None:
     """Parse the command line and call ``main(config)``, reporting known errors in one line each.
 
-    Exit codes: 2 for `ConfigError`, 1 for any other `RlkitSacError`, 130 for Ctrl-C. Any other
-    exception is a bug and keeps its traceback.
+    A recipe whose configuration has a ``seed`` also takes ``--seeds 0,1,2`` and ``--jobs N``,
+    which call ``main`` once for each seed; see `run_seeds`. The command line is checked as a whole
+    before anything runs.
+
+    Exit codes: 2 for `ConfigError`, 1 for any other `RlkitSacError`, 130 for Ctrl-C and 143 for
+    SIGTERM, both of which close everything that is open. Any other exception is a bug and keeps
+    its traceback. Where the exception has the attribute ``run_path``, the last lines say where the
+    results so far lie and how to continue.
 
     Args:
-        main: the recipe.
+        main: the recipe; it returns the run directory.
         config_class: its configuration dataclass.
         argv: the arguments after the program's name; default ``sys.argv[1:]``.
 
@@ -33,23 +49,55 @@ def run_recipe(
         SystemExit: with the exit codes above.
 
     >>> from rlkit_sac.training.config import EnvConfig
-    >>> run_recipe(lambda config: print(config.id), EnvConfig, ["--id", "Ant-v5"])
+    >>> def main(config):
+    ...     print(config.id)
+    ...     return Path("runs")
+    >>> run_recipe(main, EnvConfig, ["--id", "Ant-v5"])
     Ant-v5
     """
     # TorchRL reports each storage it makes; a recipe's own lines are what its user looks for.
     logging.getLogger("torchrl").setLevel(logging.WARNING)
+    with raised_signals():
+        try:
+            config, seeds = _parse(config_class, sys.argv[1:] if argv is None else argv)
+            if seeds is None:
+                main(config)
+                return
+            code = run_seeds(main, config, seeds)
+        except BaseException as error:
+            if isinstance(error, SystemExit) and interrupt_behind(error) is None:
+                raise
+            if is_bug(error):
+                _add_notes(error, results_so_far(error))
+                raise
+            print(describe_failure(error), file=sys.stderr)
+            raise SystemExit(exit_code(error)) from None
+    raise SystemExit(code)
+
+
+def _parse(config_class: type[Config], argv: Sequence[str]) -> tuple[Config, SeedOptions | None]:
+    has_seed = any(field.name == "seed" for field in dataclasses.fields(config_class))  # type: ignore[arg-type]
+    if not has_seed:
+        return parse_config(config_class, argv), None
+    seeds, argv, problems = split_seed_options(argv)
     try:
-        main(parse_config(config_class, argv))
-    except BaseException as error:
-        if is_interrupt(error):
-            print("interrupted", file=sys.stderr)
-            raise SystemExit(130) from None
-        if isinstance(error, RlkitSacError):
-            _report(error)
-            raise SystemExit(2 if isinstance(error, ConfigError) else 1) from None
+        config = parse_config(config_class, argv)
+    except SystemExit:  # --help
+        print(HELP)
         raise
+    except ConfigError as error:
+        raise ConfigError("\n".join([*problems, str(error)])) from None
+    if seeds is not None:
+        problems += seed_errors(config, seeds)
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return config, seeds
 
 
-def _report(error: RlkitSacError) -> None:
-    for line in str(error).splitlines():
-        print(f"error: {line}", file=sys.stderr)
+def _add_notes(error: BaseException, lines: list[str]) -> None:
+    """Have the interpreter print lines below the traceback; above it before Python 3.11."""
+    for line in lines:
+        if sys.version_info >= (3, 11):
+            error.add_note(line)
+        else:
+            print(line, file=sys.stderr)

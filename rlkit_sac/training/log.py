@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tensordict import TensorDictBase
 from torch import Tensor
 
-from rlkit_sac.errors import RunError
+from rlkit_sac.training.best import evaluation_means
 from rlkit_sac.training.episodes import finished_episodes
 from rlkit_sac.training.evaluation import EvaluationResult
 from rlkit_sac.training.metrics import MetricsAverage
 from rlkit_sac.training.progress import ProgressBar
 from rlkit_sac.training.run_directory import RunDirectory
-
-# What only parameters beyond repair turn into NaN; statistics may lack a value without harm.
-_FATAL = ("loss", "alpha", "grad_norm")
 
 
 class TrainingLog:
@@ -48,6 +45,25 @@ class TrainingLog:
         self._last_row = (0, self.seconds)
         self._shown: dict[str, float] = {}
 
+    def state_dict(self) -> dict[str, Any]:
+        """Counters, and what the next row of ``metrics.csv`` has so far."""
+        return {
+            "frames": self.frames,
+            "updates": self.updates,
+            "seconds": self.seconds,
+            "last_row": self._last_row,
+            "average": self._average.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state; ``seconds`` go on from those it had."""
+        self.frames, self.updates = state["frames"], state["updates"]
+        self._started = time.perf_counter() - state["seconds"]
+        self._last_row = state["last_row"]
+        self._average.load_state_dict(state["average"])
+        self._progress.start_at(self.frames)
+        self._count()
+
     @property
     def seconds(self) -> float:
         """Wall time since the run began."""
@@ -56,23 +72,23 @@ class TrainingLog:
     def collected(self, batch: TensorDictBase) -> None:
         """Count the frames of a batch and write the episodes that ended in it."""
         for row in finished_episodes(batch, frames=self.frames):
-            self._run.episodes.write(row | {"seconds": self.seconds})
+            self._run.write("episodes", row | {"seconds": self.seconds})
             self._shown["return"] = row["return"]
         self.frames += batch.numel()
+        self._count()
+
+    def _count(self) -> None:
+        self._run.info |= {"frames": self.frames, "updates": self.updates}
         self._progress.update(self.frames, self._shown)
 
     def updated(self, scalars: Mapping[str, Tensor]) -> None:
         """Count an update and keep its scalars for the next row."""
         self.updates += 1
+        self._run.info["updates"] = self.updates
         self._average.add(scalars)
 
     def write_metrics(self) -> None:
-        """Write a row of ``metrics.csv`` over the updates since the last one.
-
-        Raises:
-            RunError: for a loss, temperature or gradient that is not finite, once the row is
-                written.
-        """
+        """Write a row of ``metrics.csv`` over the updates since the last one."""
         values = self._average.compute()
         frames, seconds = self._last_row
         self._last_row = self.frames, self.seconds
@@ -83,18 +99,17 @@ class TrainingLog:
             "seconds": self.seconds,
             "frames_per_second": rate,
         }
-        self._run.metrics.write(row | {name: values.get(name) for name in self._scalar_names})
-        for name, value in values.items():
-            if name.startswith(_FATAL) and not math.isfinite(value):
-                raise RunError(
-                    f"{name} became {value} between the frames {frames} and {self.frames}: "
-                    "the parameters are no longer of use. Lower the learning rates, bound the "
-                    "gradients (update.max_grad_norm) or scale the rewards (loss.reward_scale)"
-                )
+        self._run.write("metrics", row | {name: values.get(name) for name in self._scalar_names})
         self._shown |= {name: value for name, value in values.items() if name.startswith("alpha")}
 
-    def evaluated(self, result: EvaluationResult) -> None:
-        """Write a row of ``evaluations.csv``."""
+    def evaluated(self, result: EvaluationResult) -> bool:
+        """Write a row of ``evaluations.csv``.
+
+        Returns:
+            Whether no evaluation of the run was better.
+        """
         row = result.row(self.frames, self.seconds)
-        self._run.evaluations.write(row)
+        earlier = [mean for _, mean in evaluation_means(self._run.path)]
+        self._run.write("evaluations", row)
         self._shown["evaluation"] = row["return_mean"]
+        return all(row["return_mean"] >= mean for mean in earlier)

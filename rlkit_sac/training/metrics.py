@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -54,6 +55,16 @@ class MetricsAverage:
         self._parts = {}
         return out
 
+    def state_dict(self) -> dict[str, Any]:
+        """What was added since the last row."""
+        return {
+            "parts": [(list(names), *vars(part).values()) for names, part in self._parts.items()]
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state, on whatever device it lies."""
+        self._parts = {tuple(names): _Part(*values) for names, *values in state["parts"]}
+
 
 @dataclass(frozen=True)
 class _Part:
@@ -67,7 +78,7 @@ class _Part:
     def merge(self, values: Tensor) -> _Part:
         return _Part(
             self.count + 1,
-            self.total + values,
-            torch.minimum(self.low, values),
-            torch.maximum(self.high, values),
+            self.total.to(values.device) + values,
+            torch.minimum(self.low.to(values.device), values),
+            torch.maximum(self.high.to(values.device), values),
         )

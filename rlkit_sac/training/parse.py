@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import difflib
 import sys
@@ -14,8 +15,10 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import docstring_parser
 from jsonargparse import ArgumentParser
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, RlkitSacError
 from rlkit_sac.training.bounds import bounds_of, config_errors
+from rlkit_sac.training.checkpoints import Manifest
+from rlkit_sac.training.resume import find_checkpoint
 from rlkit_sac.training.yaml_file import read_yaml
 
 Config = TypeVar("Config")
@@ -67,6 +70,17 @@ def parse_config(
     parser = _parser(config_class, fields, prog)
     options, files, problems = _read_command_line(sys.argv[1:] if argv is None else argv, parser)
     settings: list[_Setting] = []
+    wrong: set[str] = set()  # what could not be read has its default's value
+    # A run that goes on begins with its own options, which the command line may change.
+    for option in options:
+        if option.key == "resume" and "resume" in fields:
+            try:
+                stored = Manifest.read(find_checkpoint(option.value)[1]).config
+            except RlkitSacError as error:
+                problems.append(f"{option.where}: {error}")
+                wrong.add("resume")
+            else:
+                settings += [_Setting(key, key, value, False) for key, value in stored.items()]
     for file in files:
         entries, file_problems = read_yaml(Path(file), sections)
         problems += file_problems
@@ -80,18 +94,20 @@ def parse_config(
         key = _field_of(setting, fields)
         if key is None:
             problems.append(_unknown(setting, fields, sections))
+            wrong.add(setting.key)
             continue
         try:
             value = _adapt(parser, key, fields[key].hint, setting)
         except (argparse.ArgumentError, TypeError):
             wanted = _describe(fields[key].hint)
             problems.append(f"{setting.where}: expected {wanted}, got {_shown(setting.value)}")
+            wrong.add(key)
             continue
         # --env.kwargs.name adds one entry, --env.kwargs replaces the dictionary.
         values[key] = value if setting.key == key else {**values[key], **value}
         origin[key] = setting.where
     config = _build(default, values)
-    problems += [f"{origin.get(key, key)}: {text}" for key, text in config_errors(config)]
+    problems += [f"{origin.get(key, key)}: {text}" for key, text in config_errors(config, wrong)]
     if problems:
         raise ConfigError("\n".join(problems))
     return config
@@ -202,13 +218,27 @@ def _unknown(setting: _Setting, fields: dict[str, _Field], sections: set[str]) -
 
 
 def _adapt(parser: ArgumentParser, key: str, hint: Any, setting: _Setting) -> Any:
+    value = _whole(hint, setting)
     if setting.on_command_line:
-        found = parser.parse_args([f"--{setting.key}={setting.value}"], defaults=False)
-    elif setting.value is None and type(None) not in get_args(_plain(hint)):
+        found = parser.parse_args([f"--{setting.key}={value}"], defaults=False)
+    elif value is None and type(None) not in get_args(_plain(hint)):
         raise TypeError("jsonargparse lets null pass for every type")
     else:
-        found = parser.parse_object({setting.key: setting.value}, defaults=False)
+        found = parser.parse_object({setting.key: value}, defaults=False)
     return found[key]
+
+
+def _whole(hint: Any, setting: _Setting) -> Any:
+    """Read 1e6 as the integer it is, where an integer is wanted."""
+    hint, value = _plain(hint), setting.value
+    types = get_args(hint) or (hint,)
+    if int not in types or float in types:
+        return value
+    if setting.on_command_line and not value.lstrip("+-").isdecimal():
+        with contextlib.suppress(ValueError):
+            value = float(value)
+    is_whole = isinstance(value, float) and value.is_integer()
+    return int(value) if is_whole else setting.value
 
 
 def _build(default: Any, values: dict[str, Any], prefix: str = "") -> Any:

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import safetensors.torch
 import torch
@@ -16,6 +16,7 @@ from tensordict.nn import TensorDictModule
 
 from rlkit_sac.errors import RunError
 from rlkit_sac.modules.actors import tanh_gaussian_actor
+from rlkit_sac.training.best import best_frames
 from rlkit_sac.training.files import write_atomically
 
 FORMAT_VERSION = 1
@@ -55,6 +56,28 @@ def save_policy(
     >>> load_policy(run).in_keys
     ['observation']
     """
+    files = policy_files(policy, builder=builder, arguments=arguments)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot create {directory}: {error.strerror}") from error
+    for name, content in files.items():
+        write_atomically(directory / name, content)
+
+
+def policy_files(
+    policy: TensorDictModule, *, builder: str, arguments: dict[str, Any]
+) -> dict[str, bytes]:
+    """The files that :func:`save_policy` writes, by name, ``policy.json`` last.
+
+    Args:
+        policy: the acting module, on any device.
+        builder: name of the function that builds it, as known to `load_policy`.
+        arguments: JSON values to call the builder with.
+
+    Raises:
+        ValueError: if ``builder`` is unknown or ``arguments`` are not JSON.
+    """
     if builder not in _BUILDERS:
         raise ValueError(f"unknown builder {builder!r}; choose one of {sorted(_BUILDERS)}")
     weights = safetensors.torch.save(
@@ -67,25 +90,29 @@ def save_policy(
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
     description["sha256"] = _checksum(description)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot create {directory}: {error.strerror}") from error
-    write_atomically(directory / "policy.safetensors", weights)
-    write_atomically(directory / "policy.json", json.dumps(description, indent=2).encode())
+    return {
+        "policy.safetensors": weights,
+        "policy.json": json.dumps(description, indent=2).encode(),
+    }
 
 
-def load_policy(run_dir: Path | str, *, device: torch.device | str = "cpu") -> TensorDictModule:
-    """Rebuild the policy of a run's newest checkpoint, in evaluation mode.
+def load_policy(
+    run_dir: Path | str,
+    *,
+    which: Literal["last", "best"] = "last",
+    device: torch.device | str = "cpu",
+) -> TensorDictModule:
+    """Rebuild the policy of one of a run's checkpoints, in evaluation mode.
 
     Args:
-        run_dir: the run directory; the complete ``checkpoints/step_*`` of most frames is taken.
+        run_dir: the run directory, or one of its ``checkpoints/step_<frames>``.
+        which: the newest checkpoint of the run, or that of the best evaluation.
         device: where the policy shall live, whatever device it was trained on.
 
     Raises:
         RunError: naming the file, if one is missing, damaged, or not of this format.
     """
-    directory = _newest_checkpoint(Path(run_dir))
+    directory = _find_checkpoint(Path(run_dir), which)
     description = _read_description(directory / "policy.json")
     weights_file = directory / "policy.safetensors"
     try:
@@ -103,7 +130,11 @@ def load_policy(run_dir: Path | str, *, device: torch.device | str = "cpu") -> T
     return policy.to(device).eval()
 
 
-def _newest_checkpoint(run_dir: Path) -> Path:
+def _find_checkpoint(run_dir: Path, which: str) -> Path:
+    if which not in ("last", "best"):
+        raise RunError(f"which is {which!r}; choose 'last' or 'best'")
+    if (run_dir / "policy.json").exists():
+        return run_dir
     steps = {
         int(match[1]): file.parent
         for file in run_dir.glob("checkpoints/step_*/policy.json")
@@ -112,7 +143,14 @@ def _newest_checkpoint(run_dir: Path) -> Path:
     if not steps:
         wanted = run_dir / "checkpoints" / "step_<frames>" / "policy.json"
         raise RunError(f"no policy to load: there is no {wanted}")
-    return steps[max(steps)]
+    if which == "last":
+        return steps[max(steps)]
+    best = best_frames(run_dir, among=steps)
+    if best is None:
+        raise RunError(
+            f"no checkpoint of {run_dir} was evaluated: there is no best one; load the last"
+        )
+    return steps[best]
 
 
 def _read_description(path: Path) -> dict[str, Any]:

@@ -34,6 +34,10 @@ class ProgressBar:
         )
         self._frames = 0
 
+    def start_at(self, frames: int) -> None:
+        """Begin with the frames of earlier sessions; the speed shown counts later ones only."""
+        self._bar.initial = self._bar.n = self._frames = frames
+
     def update(self, frames: int, shown: Mapping[str, float] | None = None) -> None:
         """Move the bar.
 

@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
@@ -20,23 +21,33 @@ from filelock import FileLock, Timeout
 
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.training.csv_log import CSVLog
-from rlkit_sac.training.files import write_atomically
-from rlkit_sac.training.interrupts import is_interrupt
+from rlkit_sac.training.files import make_new_folder, write_atomically
+from rlkit_sac.training.interrupts import interrupt_behind
+from rlkit_sac.training.loggers import RunLoggers
 from rlkit_sac.training.yaml_file import to_yaml
 
 FORMAT_VERSION = 1
+# What describes one session of a run, from its start to its end.
+_SESSION = (
+    *("command", "host", "pid", "started", "finished", "status", "error"),
+    *("frames", "updates", "device", "versions", "git_revision", "resumed_at", "exact"),
+)
 _PACKAGES = ("rlkit_sac", "torch", "torchrl", "tensordict", "gymnasium", "numpy")
 
 
 class RunDirectory:
     """One run on disk, locked against other processes while the ``with`` block lasts.
 
-    Entering writes the status ``running`` to ``run.json``; leaving writes ``finished``,
-    ``interrupted`` (Ctrl-C) or ``failed`` with the error. A process that is killed leaves
+    :meth:`begin` writes the status ``running`` to ``run.json``; leaving then writes ``finished``,
+    ``interrupted`` (Ctrl-C, SIGTERM) or ``failed`` with the error. A process that is killed leaves
     ``running`` and no lock: the system drops the lock with the process.
 
     Args:
-        path: a directory made by `RunDirectory.create`.
+        path: a directory made by `RunDirectory.create`, by this process or an earlier one.
+
+    Attributes:
+        info: the content of ``run.json``.
+        loggers: what else receives the rows of the tables; closed along with the run.
 
     Raises:
         RunError: if ``run.json`` is missing or not that of a run.
@@ -45,8 +56,8 @@ class RunDirectory:
     >>> from rlkit_sac.training.config import EnvConfig
     >>> root = Path(tempfile.mkdtemp())
     >>> with RunDirectory.create(EnvConfig(), recipe="sac", task="Ant", seed=3, root=root) as run:
-    ...     run.metrics.write({"frames": 1, "alpha": 0.5})
-    ...     run.update_info(target_entropy=-1.6)
+    ...     run.begin(target_entropy=-1.6)
+    ...     run.write("metrics", {"frames": 1, "alpha": 0.5})
     >>> sorted(file.name for file in run.path.iterdir() if file.suffix)
     ['config.yaml', 'metrics.csv', 'run.json']
     >>> run.info["status"], run.info["target_entropy"]
@@ -59,6 +70,8 @@ class RunDirectory:
         self.metrics = CSVLog(self.path / "metrics.csv")
         self.episodes = CSVLog(self.path / "episodes.csv", keys=("frames", "env"))
         self.evaluations = CSVLog(self.path / "evaluations.csv")
+        self.loggers = RunLoggers()
+        self._begun = False
         self._lock = FileLock(self.path / ".lock", timeout=0, thread_local=False)
 
     @classmethod
@@ -81,8 +94,8 @@ class RunDirectory:
         parent = Path(root) / _file_name(recipe) / _file_name(task)
         try:
             parent.mkdir(parents=True, exist_ok=True)
-            path = _make_new(parent, f"{started:%Y-%m-%d_%H-%M-%S}-seed{seed}")
-            write_atomically(path / "config.yaml", to_yaml(dataclasses.asdict(config)).encode())
+            path = make_new_folder(parent, f"{started:%Y-%m-%d_%H-%M-%S}-seed{seed}")
+            _write_config(path, config)
             facts = {
                 "recipe": recipe,
                 "task": task,
@@ -94,11 +107,6 @@ class RunDirectory:
             reason = error.strerror if isinstance(error, OSError) else error
             raise ConfigError(f"cannot create a run directory in {parent}: {reason}") from error
         return cls(path)
-
-    @property
-    def checkpoints(self) -> Path:
-        """Folder of the checkpoints, ``step_<frames>`` each; made by whoever writes there."""
-        return self.path / "checkpoints"
 
     @property
     def figures(self) -> Path:
@@ -117,6 +125,75 @@ class RunDirectory:
         self.info |= facts
         _write_info(self.path / "run.json", self.info)
 
+    def state_dict(self) -> dict[str, Any]:
+        """How far each table is."""
+        return {name: log.state_dict() for name, log in self._tables.items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where a state was: :meth:`begin` removes the rows after it.
+
+        Raises:
+            RunError: if a table is no longer what it was.
+        """
+        for name, log in self._tables.items():
+            log.load_state_dict(state[name])
+
+    def begin(self, **facts: Any) -> None:
+        """Start writing: tables where they stopped, ``run.json`` with the status ``running``.
+
+        What ``run.json`` said of an earlier session of this run goes to its list ``sessions``.
+
+        Args:
+            facts: JSON values to add, as in :meth:`update_info`.
+
+        Raises:
+            RunError: if a file cannot be written.
+        """
+        for log in self._tables.values():
+            log.cut()
+        if self.info["status"] != "created":
+            last = {name: self.info.get(name) for name in _SESSION}
+            self.info["sessions"] = [*self.info.get("sessions", []), last]
+            self.info |= _surroundings()
+        self._begun = True
+        self.update_info(
+            status="running",
+            error=None,
+            pid=os.getpid(),
+            started=_now(),
+            finished=None,
+            **facts,
+        )
+
+    def write(self, table: str, row: Mapping[str, Any]) -> None:
+        """Append a row to a table, and send it to the loggers.
+
+        Args:
+            table: ``"metrics"``, ``"episodes"`` or ``"evaluations"``.
+            row: as in :meth:`CSVLog.write`.
+
+        Raises:
+            RunError: as :meth:`CSVLog.write`.
+        """
+        self._tables[table].write(row)
+        self.loggers.write(table, row)
+
+    def write_config(self, config: Any) -> None:
+        """Replace ``config.yaml``.
+
+        Args:
+            config: a configuration dataclass.
+        """
+        _write_config(self.path, config)
+
+    @property
+    def _tables(self) -> dict[str, CSVLog]:
+        return {
+            "metrics": self.metrics,
+            "episodes": self.episodes,
+            "evaluations": self.evaluations,
+        }
+
     def __enter__(self) -> RunDirectory:
         try:
             self._lock.acquire()
@@ -130,9 +207,6 @@ class RunDirectory:
             raise ConfigError(f"cannot lock {self.path}: {error.strerror}") from error
         try:
             self.info = _read_info(self.path / "run.json")  # its last holder may have changed it
-            self.update_info(
-                status="running", error=None, pid=os.getpid(), started=_now(), finished=None
-            )
         except BaseException:
             self._lock.release()
             raise
@@ -145,15 +219,21 @@ class RunDirectory:
         traceback: TracebackType | None,
     ) -> None:
         facts: dict[str, Any] = {"status": "finished", "finished": _now()}
-        if is_interrupt(error):
+        interrupt = interrupt_behind(error)
+        if interrupt is not None:
             facts["status"] = "interrupted"
         elif error is not None:
             message = (str(error).splitlines() or [""])[0]
             facts |= {"status": "failed", "error": f"{type(error).__name__}: {message}"}
         try:
-            for log in (self.metrics, self.episodes, self.evaluations):
+            for log in self._tables.values():
                 log.close()
-            self.update_info(**facts)
+            self.loggers.close(failed=error is not None)
+            if self._begun:
+                for raised in (error, interrupt):
+                    if raised is not None:
+                        raised.run_path = self.path  # type: ignore[attr-defined]
+                self.update_info(**facts)
         except RunError:
             if error is None:
                 raise  # otherwise the first error, often the same full disk, says more
@@ -161,20 +241,12 @@ class RunDirectory:
             self._lock.release()
 
 
+def _write_config(path: Path, config: Any) -> None:
+    write_atomically(path / "config.yaml", to_yaml(dataclasses.asdict(config)).encode())
+
+
 def _file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:100] or "unnamed"
-
-
-def _make_new(parent: Path, name: str) -> Path:
-    number = 1
-    while True:
-        path = parent / (name if number == 1 else f"{name}-{number}")
-        try:
-            path.mkdir()
-        except FileExistsError:
-            number += 1
-        else:
-            return path
 
 
 def _write_info(path: Path, info: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import torch
 from tensordict import TensorDictBase
@@ -14,7 +15,7 @@ from torch.optim import Optimizer
 from torchrl.objectives import LossModule
 from torchrl.objectives.utils import TargetNetUpdater
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, RunError
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,14 @@ class TargetStep:
     period: int = 1
 
 
+@dataclass(frozen=True)
+class _Gradients:
+    """Of one optimizer's parameters, in their order; ``None`` where the losses do not depend."""
+
+    values: tuple[Tensor | None, ...]
+    norm: Tensor
+
+
 class Update:
     r"""Runs a loss module, its optimizers and its target updater in a given order.
 
@@ -64,6 +73,8 @@ class Update:
     Raises:
         ConfigError: for a step that names an unknown optimizer or no loss, or a missing updater; in
             the call, for an optimizer whose parameters the losses do not depend on.
+        RunError: in the call, for a loss or gradient that is not finite, before any parameter moves
+            (with ``recompute``: before those of that step do).
 
     >>> import torch
     >>> from torchrl.objectives import SoftUpdate
@@ -136,50 +147,108 @@ class Update:
         if not self.recompute or not loss_steps:
             losses = self._forward(batch, scalars)
             gradients = {step: self._gradients(step, losses) for step in loss_steps}
+            self._check_finite(losses, gradients)
         for step in due:
             if isinstance(step, TargetStep):
                 assert self.target_updater is not None
                 self.target_updater.step()
                 continue
             if self.recompute:
-                found = self._gradients(step, self._forward(batch, scalars))
+                losses = self._forward(batch, scalars)
+                found = self._gradients(step, losses)
+                self._check_finite(losses, {step: found})
             else:
                 found = gradients[step]
             for name in step.optimizers:
                 scalars[f"grad_norm_{name}"] = self._descend(name, found[name])
         return scalars
 
+    def state_dict(self) -> dict[str, Any]:
+        """Updates made, and the state of each optimizer in the form of ``torch.optim``."""
+        return {
+            "count": self.count,
+            "optimizers": {name: each.state_dict() for name, each in self.optimizers.items()},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state, with the learning rates and other settings this update was given.
+
+        Raises:
+            ValueError: if the optimizers are others than those of the state.
+        """
+        if set(state["optimizers"]) != set(self.optimizers):
+            raise ValueError(
+                f"the state has the optimizers {sorted(state['optimizers'])}, this update has "
+                f"{sorted(self.optimizers)}"
+            )
+        self.count = state["count"]
+        for name, optimizer in self.optimizers.items():
+            parameters = self._parameters(name)
+            moments = {
+                index: {
+                    key: _laid_out_like(value, parameters[index])
+                    if torch.is_tensor(value) and value.shape == parameters[index].shape
+                    else value
+                    for key, value in entry.items()
+                }
+                for index, entry in state["optimizers"][name]["state"].items()
+            }
+            groups = optimizer.state_dict()["param_groups"]
+            optimizer.load_state_dict({"state": moments, "param_groups": groups})
+
     def _forward(self, batch: TensorDictBase, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
         out = dict(self.loss_module(batch).items())
         scalars |= {name: value.detach() for name, value in out.items()}
         return out
 
-    def _gradients(
-        self, step: LossStep, losses: Mapping[str, Tensor]
-    ) -> dict[str, list[Tensor | None]]:
+    def _check_finite(
+        self,
+        losses: Mapping[str, Tensor],
+        gradients: Mapping[LossStep, Mapping[str, _Gradients]],
+    ) -> None:
+        """Refuse what would spoil parameters, before any of them moves."""
+        values = {name: losses[name].detach() for step in gradients for name in step.losses}
+        for found in gradients.values():
+            for name, gradient in found.items():
+                values[f"the gradient norm of {name}"] = gradient.norm
+        finite = torch.stack(list(values.values())).isfinite() if values else torch.ones(())
+        if finite.all():
+            return
+        bad = ", ".join(
+            f"{name} is {value.item()}" for name, value in values.items() if not value.isfinite()
+        )
+        raise RunError(
+            f"{bad} in update {self.count}; no parameter was changed by it. Lower the learning "
+            "rates, bound the gradients (update.max_grad_norm) or scale the rewards "
+            "(loss.reward_scale)"
+        )
+
+    def _gradients(self, step: LossStep, losses: Mapping[str, Tensor]) -> dict[str, _Gradients]:
         """For each of the step's optimizers the gradients of its parameters."""
         total = torch.stack([losses[name] for name in step.losses]).sum()
         parameters = {name: self._parameters(name) for name in step.optimizers}
         flat = torch.autograd.grad(
             total, list(chain(*parameters.values())), retain_graph=True, allow_unused=True
         )
-        found: dict[str, list[Tensor | None]] = {}
+        found: dict[str, _Gradients] = {}
         start = 0
         for name, own in parameters.items():
-            found[name] = list(flat[start : start + len(own)])
+            values = flat[start : start + len(own)]
             start += len(own)
-            if all(gradient is None for gradient in found[name]):
+            present = [gradient for gradient in values if gradient is not None]
+            if not present:
                 raise ConfigError(
                     f"no gradient of {', '.join(step.losses)} reaches the parameters of the "
                     f"optimizer {name!r}: pass it the loss module's parameters, not those of the "
                     "networks it was made from"
                 )
+            found[name] = _Gradients(values, get_total_norm(present))
         return found
 
-    def _descend(self, name: str, gradients: Sequence[Tensor | None]) -> Tensor:
-        norm = get_total_norm([g for g in gradients if g is not None])
+    def _descend(self, name: str, gradients: _Gradients) -> Tensor:
+        norm = gradients.norm
         parameters = self._parameters(name)
-        for parameter, gradient in zip(parameters, gradients, strict=True):
+        for parameter, gradient in zip(parameters, gradients.values, strict=True):
             parameter.grad = None if gradient is None else _laid_out_like(gradient, parameter)
         if self.max_grad_norm is not None:
             clip_grads_with_norm_(parameters, self.max_grad_norm, norm)

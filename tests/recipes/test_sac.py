@@ -133,6 +133,7 @@ def test_evaluation_does_not_change_the_training(workplace):
 
 
 VARIANTS = {
+    "environments alone": "--env.num_envs 4",
     "two environments": "--env.num_envs 2 --collector.frames_per_batch 10",
     "files for replay": "--replay.storage memmap",
     "fixed alpha": "--loss.fixed_alpha true --loss.alpha_init 0.2",
@@ -180,7 +181,10 @@ BAD = {
     "--env.id CartPole-v1": "Box action space",
     "--env.id broken_envs:Broken-v0 --env.kwargs.bound .inf": "lower bound of action dimension",
     "--env.kwargs.wind 1": "takes no argument 'wind'",
-    "--env.num_envs 2 --collector.frames_per_batch 3": "choose a multiple of 2",
+    "--env.num_envs 2 --collector.frames_per_batch 3": "must be a multiple of env.num_envs (2)",
+    "--logging.dir broken_envs.py": "is not a folder",
+    "--resume nowhere": "--resume: nowhere does not exist",
+    "--warm_start.run nowhere": "--warm_start.run: nowhere does not exist",
     "--replay.capacity 100000000000": "the largest capacity that fits",
     "--replay.capacity 10": "at least batch_size",
     "--config missing.yaml": "missing.yaml: cannot be read",

@@ -140,3 +140,53 @@ def test_a_full_disk_is_a_clear_error(tmp_path: Path) -> None:
         log.write({"frames": 2})
     assert read(tmp_path / "m.csv")["frames"].tolist() == [1]
     assert isinstance(full, io.RawIOBase)
+
+
+def test_a_log_goes_on_at_a_state_and_forgets_what_came_after(tmp_path: Path) -> None:
+    path = tmp_path / "e.csv"
+    with CSVLog(path, keys=("frames", "env")) as log:
+        log.write({"frames": 5, "env": 0, "x": 0.1})
+        log.write({"frames": 5, "env": 1, "x": 0.2})
+        state = log.state_dict()
+        log.write({"frames": 9, "env": 0, "x": 0.3})
+    with path.open("a") as file:
+        file.write("10,0,0.")  # a row cut short by a kill
+    with CSVLog(path, keys=("frames", "env")) as again:
+        again.load_state_dict(state)
+        assert again.last == 5
+        again.cut()
+        assert path.read_text() == "frames,env,x\n5,0,0.1\n5,1,0.2\n"
+        with pytest.raises(RunError, match="does not come after frames=5"):
+            again.write({"frames": 5, "env": 1, "x": 0.4})
+        with pytest.raises(RunError, match="missing x"):
+            again.write({"frames": 6, "env": 1})
+        again.write({"frames": 6, "env": 0, "x": 0.5})
+        assert again.state_dict()["size"] == path.stat().st_size
+    assert path.read_text().endswith("5,1,0.2\n6,0,0.5\n")
+
+
+def test_a_state_before_the_first_row_removes_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "m.csv"
+    with CSVLog(path) as log:
+        state = log.state_dict()
+        log.write({"frames": 1})
+    with CSVLog(path) as again:
+        again.load_state_dict(state)
+        again.cut()
+        assert not path.exists()
+        again.write({"frames": 1, "other": 2})
+    assert path.read_text() == "frames,other\n1,2\n"
+
+
+@pytest.mark.parametrize("harm", ["frames,x\n1,0.6\n", "frames,x\n1,0", "", None])
+def test_a_table_that_was_changed_is_not_continued(tmp_path: Path, harm: str | None) -> None:
+    path = tmp_path / "m.csv"
+    with CSVLog(path) as log:
+        log.write({"frames": 1, "x": 0.5})
+        state = log.state_dict()
+    if harm is None:
+        path.unlink()
+    else:
+        path.write_text(harm)
+    with pytest.raises(RunError, match=r"m\.csv is not as it was at the checkpoint"):
+        CSVLog(path).load_state_dict(state)

@@ -10,8 +10,8 @@ from torchrl.envs import EnvBase, GymEnv, SerialEnv
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import BatchError, RunError
 from rlkit_sac.modules import tanh_gaussian_actor
-from rlkit_sac.training.devices import evaluation_seed, seed_everything
 from rlkit_sac.training.evaluation import EvaluationResult, evaluate
+from rlkit_sac.training.random_streams import evaluation_seed, seed_everything
 
 LIMIT = 15
 

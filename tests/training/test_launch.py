@@ -16,7 +16,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rlkit_sac.errors import BatchError, ConfigError, RunError
+from rlkit_sac.errors import BatchError, ConfigError, EnvironmentFault, RunError
 from rlkit_sac.training.config import EnvConfig, LoggingConfig
 from rlkit_sac.training.launch import run_recipe
 from rlkit_sac.training.run_directory import RunDirectory
@@ -34,21 +34,31 @@ class Config:
     """What to raise."""
 
 
-def main(config: Config) -> None:
+def main(config: Config) -> Path:
     if config.error == "config":
         raise ConfigError("device 'gpu' is not available here")
     with RunDirectory.create(
         config, recipe="test", task=config.env.id, seed=config.seed, root=config.logging.dir
     ) as run:
+        run.begin()
         print(run.path, flush=True)
         if config.error == "wait":
             sys.stdin.read()
         if config.error == "run":
             raise RunError("reward is NaN at frame 7")
+        if config.error == "saved":
+            (run.path / "checkpoints" / "step_7").mkdir(parents=True)
+            raise RunError("no space left on device")
+        if config.error == "environment":
+            try:
+                [].pop()
+            except IndexError as error:
+                raise EnvironmentFault("Hopper-v5 failed in episode 3") from error
         if config.error == "batch":
             raise BatchError("no 'observation'")
         if config.error == "bug":
             raise ZeroDivisionError("oops")
+    return run.path
 
 
 if __name__ == "__main__":
@@ -88,27 +98,59 @@ def test_bad_options_exit_with_two_in_one_line_each_and_create_nothing(recipe: P
     assert sorted(file.name for file in recipe.parent.iterdir()) == ["c.yaml", "recipe.py"]
 
 
+def test_a_refusal_by_the_recipe_is_one_line_and_creates_nothing(recipe: Path) -> None:
+    done = run(recipe, "--error", "config")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: device 'gpu' is not available here\n"
+    assert not (recipe.parent / "runs").exists()
+
+
 @pytest.mark.parametrize(
-    ("error", "code", "message"),
-    [
-        ("config", 2, "error: device 'gpu' is not available here\n"),
-        ("run", 1, "error: reward is NaN at frame 7\n"),
-        ("batch", 1, "error: no 'observation'\n"),
-    ],
+    ("error", "message"),
+    [("run", "error: reward is NaN at frame 7"), ("batch", "error: no 'observation'")],
 )
-def test_known_errors_are_one_line(recipe: Path, error: str, code: int, message: str) -> None:
+def test_known_errors_are_one_line_and_the_place_of_the_results(
+    recipe: Path, error: str, message: str
+) -> None:
     done = run(recipe, "--error", error)
-    assert (done.returncode, done.stderr) == (code, message)
+    assert done.returncode == 1
+    assert done.stderr == f"{message}\nresults so far: {done.stdout}"
+
+
+def test_a_failed_run_with_a_checkpoint_says_how_to_continue(recipe: Path) -> None:
+    done = run(recipe, "--error", "saved")
+    path = done.stdout.strip()
+    assert done.stderr.splitlines() == [
+        "error: no space left on device",
+        f"results so far: {path}",
+        f"continue with: --resume {path}",
+    ]
+
+
+def test_an_exception_of_the_environment_is_shown_with_its_traceback(recipe: Path) -> None:
+    done = run(recipe, "--error", "environment")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Traceback")
+    assert done.stderr.splitlines()[-3:] == [
+        "IndexError: pop from empty list",
+        "error: Hopper-v5 failed in episode 3",
+        f"results so far: {done.stdout.strip()}",
+    ]
+    assert done.stderr.count("Traceback") == 1
 
 
 def test_a_bug_keeps_its_traceback(recipe: Path) -> None:
     done = run(recipe, "--error", "bug")
     assert done.returncode == 1
-    assert done.stderr.startswith("Traceback")
-    assert done.stderr.endswith("ZeroDivisionError: oops\n")
+    assert "Traceback" in done.stderr
+    assert "ZeroDivisionError: oops\n" in done.stderr
+    assert f"results so far: {done.stdout}" in done.stderr
 
 
-def test_ctrl_c_exits_with_130(recipe: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_close_the_run_and_exit_with_their_code(
+    recipe: Path, number: signal.Signals, code: int
+) -> None:
     with subprocess.Popen(
         command(recipe, "--error", "wait"),
         stdin=subprocess.PIPE,
@@ -121,9 +163,9 @@ def test_ctrl_c_exits_with_130(recipe: Path) -> None:
     ) as process:
         assert process.stdout is not None
         path = Path(process.stdout.readline().strip())
-        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, number)
         _, stderr = process.communicate()
-    assert (process.returncode, stderr) == (130, "interrupted\n")
+    assert (process.returncode, stderr) == (code, f"interrupted\nresults so far: {path}\n")
     assert '"status": "interrupted"' in (path / "run.json").read_text()
 
 

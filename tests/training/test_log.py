@@ -1,6 +1,5 @@
 import csv
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,8 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from rlkit_sac.errors import RunError
 from rlkit_sac.training import EvaluationResult, ProgressBar, RunDirectory, TrainingLog
+from rlkit_sac.training.checkpoints.state_tree import join_state, split_state
 
 NAMES = ("loss_actor", "alpha", "q0_min", "grad_norm_actor")
 
@@ -120,20 +119,34 @@ def test_the_columns_stay_when_a_step_was_not_due(run, bar) -> None:
     assert [row["updates"] for row in found] == ["0", "1", "2"]
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_a_value_that_is_not_finite_ends_the_run_once_it_is_on_disk(run, bar, value) -> None:
+def test_a_log_goes_on_in_the_middle_of_a_row(tmp_path, run, bar, clock) -> None:
     log = make_log(run, bar)
     log.collected(frames(10))
-    log.updated(scalars(loss_actor=1.0, alpha=0.5, q0_min=0.0))
-    log.write_metrics()
-    log.collected(frames(15))
-    log.updated(scalars(loss_actor=value, alpha=0.5, q0_min=0.0))
-    log.updated(scalars(loss_actor=1.0, alpha=0.5, q0_min=0.0))
-    with pytest.raises(RunError, match=f"loss_actor became {value} between the frames 10 and 25"):
-        log.write_metrics()
-    last = rows(run.path / "metrics.csv")[-1]
-    assert last["frames"] == "25"
-    assert last["loss_actor"] == str(value)
+    log.updated(scalars(loss_actor=1.0, alpha=0.5, q0_min=-3.0))
+    clock.now += 6.0
+    state = join_state(*split_state(log.state_dict()))
+    clock.now += 100.0  # between the two sessions
+    again = make_log(run, bar)
+    again.load_state_dict(state)
+    assert (again.frames, again.updates, again.seconds) == (10, 1, 6.0)
+    assert (run.info["frames"], run.info["updates"]) == (10, 1)
+    again.updated(scalars(loss_actor=4.0, alpha=0.5, q0_min=2.0))
+    again.write_metrics()
+    (row,) = rows(run.path / "metrics.csv")
+    assert [row[name] for name in ("updates", "seconds", "loss_actor", "q0_min")] == [
+        "2",
+        "6.0",
+        "2.5",
+        "-3.0",
+    ]
+
+
+def test_an_evaluation_knows_whether_it_is_the_best(run, bar) -> None:
+    log, found = make_log(run, bar), []
+    for mean in (1.0, 3.0, 2.0, 3.0, 4.0):
+        log.collected(frames(10))
+        found.append(log.evaluated(EvaluationResult(np.array([mean]), np.array([10]))))
+    assert found == [True, True, False, True, True]
 
 
 def test_episodes_are_written_as_they_end(run, bar, clock) -> None:

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.training.bounds import PositiveInt, Seed
+from rlkit_sac.training.bounds import Check, PositiveInt, Seed
 from rlkit_sac.training.config import (
+    CheckpointConfig,
     CollectorConfig,
     EnvConfig,
     EvaluationConfig,
@@ -18,6 +19,7 @@ from rlkit_sac.training.config import (
     NetworkConfig,
     ReplayConfig,
     UpdateConfig,
+    WarmStartConfig,
 )
 from rlkit_sac.training.parse import parse_config
 from rlkit_sac.training.yaml_file import read_yaml, to_yaml
@@ -31,6 +33,8 @@ SECTIONS = [
     UpdateConfig,
     EvaluationConfig,
     LoggingConfig,
+    CheckpointConfig,
+    WarmStartConfig,
 ]
 
 
@@ -91,6 +95,11 @@ def test_later_yaml_files_win(tmp_path: Path) -> None:
         (["--loss.target_entropy", "neg_dim"], "loss", {"target_entropy": "neg_dim"}),
         (["--env.id=a=b"], "env", {"id": "a=b"}),
         (["--env.id", "10"], "env", {"id": "10"}),
+        (["--env.num_envs", "2.0"], "env", {"num_envs": 2}),
+        (["--env.max_episode_steps", "1e3"], "env", {"max_episode_steps": 1000}),
+        (["--replay.capacity", "1.5e6"], "replay", {"capacity": 1_500_000}),
+        (["--env.kwargs.a", "1e3"], "env", {"kwargs": {"a": 1e3}}),
+        (["--update.periods.target", "2.0"], "update", {"periods": {"target": 2}}),
         (
             ["--env.kwargs", "{a: 1e-2}", "--env.kwargs.b", "x"],
             "env",
@@ -150,6 +159,9 @@ def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
         (["--loss.gamma", "nan"], "--loss.gamma: expected a number, got 'nan'"),
         (["--loss.fixed_alpha", "1"], "--loss.fixed_alpha: expected true or false, got '1'"),
         (["--seed", "true"], "--seed: expected an integer, got 'true'"),
+        (["--seed", "1.5"], "--seed: expected an integer, got '1.5'"),
+        (["--seed", "1e999"], "--seed: expected an integer, got '1e999'"),
+        (["--seed", "4294967297"], "--seed: must be >= 0 and < 4294967296, got 4294967297"),
         (
             ["--replay.storage", "disk"],
             "--replay.storage: expected one of tensor, memmap, got 'disk'",
@@ -182,6 +194,8 @@ def test_bad_option(argv: list[str], line: str) -> None:
             "loss: {target_entropy: .inf}",
             "1: loss.target_entropy: must be a finite number, got inf",
         ),
+        ("seed: 1.5", "1: seed: expected an integer, got 1.5"),
+        ("seed: true", "1: seed: expected an integer, got true"),
         ("seed: null", "1: seed: expected an integer, got null"),
         ("env: Pendulum-v1", "1: section 'env' must hold 'key: value' lines"),
         ("- 1", "1: the file must hold 'key: value' lines"),
@@ -204,6 +218,14 @@ def test_unreadable_files(tmp_path: Path) -> None:
     assert "is not a UTF-8 text file" in line
     (line,) = errors(["--config", str(tmp_path)])
     assert line == f"{tmp_path}: cannot be read: Is a directory"
+
+
+def test_whole_numbers_may_be_written_as_floats_in_files(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("replay: {capacity: 1e6}\nseed: 3.0\n")
+    config = parse_config(Config, ["--config", str(file)])
+    assert (config.replay.capacity, config.seed) == (1_000_000, 3)
+    assert type(config.replay.capacity) is int
 
 
 def test_an_option_without_any_likeness_points_to_help() -> None:
@@ -284,3 +306,36 @@ def test_sections_nest() -> None:
     assert parse_config(Nested, ["--inner.env.num_envs", "4"]).inner.env.num_envs == 4
     with pytest.raises(ConfigError, match=r"--inner\.env\.num_envs: must be >= 1, got 0"):
         parse_config(Nested, ["--inner.env.num_envs", "0"])
+
+
+@dataclass
+class Checked:
+    """Refuses every task."""
+
+    env: EnvConfig = field(default_factory=EnvConfig)
+    seed: Seed = 0
+    """Seed of the run."""
+
+    def checks(self) -> list[Check]:
+        """One check of the whole section."""
+        return [Check(("env.id", "env"), self.refuse)]
+
+    def refuse(self) -> None:
+        raise ConfigError("no such task\nno such bounds")
+
+
+@pytest.mark.parametrize(
+    ("argv", "lines"),
+    [
+        (["--env.id", "A-v0"], ["--env.id: no such task", "--env.id: no such bounds"]),
+        (["--seed", "x"], ["--seed: expected an integer, got 'x'", "env.id: no such task"]),
+        (["--env.num_envs", "x"], ["--env.num_envs: expected an integer, got 'x'"]),
+        (["--env.num_envs", "0"], ["--env.num_envs: must be >= 1, got 0"]),
+        (["--env.idd", "A-v0"], ["unknown option --env.idd; did you mean --env.id?"]),
+    ],
+)
+def test_checks_judge_only_what_could_be_read(argv: list[str], lines: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_config(Checked, argv)
+    assert str(caught.value).splitlines()[: len(lines)] == lines
+    assert ("no such" in str(caught.value)) == any("no such" in line for line in lines)

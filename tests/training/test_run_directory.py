@@ -17,7 +17,8 @@ from rlkit_sac.training.run_directory import RunDirectory
 HOLDER = """
 import sys
 from rlkit_sac.training.run_directory import RunDirectory
-with RunDirectory(sys.argv[1]):
+with RunDirectory(sys.argv[1]) as run:
+    run.begin()
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -32,6 +33,12 @@ class Config:
 def create(root: Path, **changes: Any) -> RunDirectory:
     options = {"recipe": "sac", "task": "Pendulum-v1", "seed": 3, "root": root, **changes}
     return RunDirectory.create(Config(), **options)
+
+
+def begin_and_raise(run: RunDirectory, error: BaseException) -> None:
+    with run:
+        run.begin()
+        raise error
 
 
 def info(path: Path) -> dict[str, Any]:
@@ -79,6 +86,8 @@ def test_runs_started_together_get_directories_of_their_own(tmp_path: Path) -> N
 
 def test_status_follows_the_run(tmp_path: Path) -> None:
     with create(tmp_path) as run:
+        assert info(run.path)["status"] == "created"
+        run.begin()
         started = info(run.path)
         assert started["status"] == "running"
         assert started["finished"] is None
@@ -100,9 +109,9 @@ def test_status_follows_the_run(tmp_path: Path) -> None:
 def test_an_error_is_written_and_goes_on(
     tmp_path: Path, error: BaseException, status: str, line: str | None
 ) -> None:
-    run = create(tmp_path)
-    with pytest.raises(type(error)), run:
-        raise error
+    with pytest.raises(type(error)) as raised:
+        begin_and_raise(run := create(tmp_path), error)
+    assert raised.value.run_path == run.path
     assert (info(run.path)["status"], info(run.path)["error"]) == (status, line)
 
 
@@ -123,7 +132,7 @@ def test_a_second_process_is_refused_while_the_first_runs(tmp_path: Path) -> Non
             RunDirectory(path).__enter__()
         assert (path / "run.json").read_bytes() == before
     with RunDirectory(path) as run:
-        assert run.info["status"] == "running"
+        assert run.info["status"] == "finished"
 
 
 def test_a_killed_holder_does_not_block(tmp_path: Path) -> None:
@@ -131,15 +140,52 @@ def test_a_killed_holder_does_not_block(tmp_path: Path) -> None:
     with hold(path) as holder:
         holder.send_signal(signal.SIGKILL)
     assert info(path)["status"] == "running"
-    with RunDirectory(path):
-        pass
+    with RunDirectory(path) as run:
+        run.begin()
     assert info(path)["status"] == "finished"
 
 
+def test_a_directory_that_was_only_looked_at_is_left_as_it_was(tmp_path: Path) -> None:
+    path = create(tmp_path).path
+    before = (path / "run.json").read_bytes()
+    with pytest.raises(ConfigError), RunDirectory(path):
+        raise ConfigError("damaged")
+    assert (path / "run.json").read_bytes() == before
+
+
+def test_sessions_of_a_run_are_listed(tmp_path: Path) -> None:
+    path = create(tmp_path).path
+    for frames in (10, 20, 30):
+        with RunDirectory(path) as run:
+            run.begin(device="cpu", resumed_at=frames - 10)
+            run.info["frames"] = frames
+    facts = info(path)
+    assert facts["frames"] == 30
+    assert [(s["resumed_at"], s["frames"], s["status"]) for s in facts["sessions"]] == [
+        (0, 10, "finished"),
+        (10, 20, "finished"),
+    ]
+
+
+def test_tables_go_on_where_a_state_was(tmp_path: Path) -> None:
+    with create(tmp_path) as run:
+        run.begin()
+        run.metrics.write({"frames": 1, "alpha": 0.5})
+        state = run.state_dict()
+        run.metrics.write({"frames": 2, "alpha": 0.25})
+        run.episodes.write({"frames": 2, "env": 0})
+    with RunDirectory(run.path) as again:
+        again.load_state_dict(state)
+        assert (run.path / "metrics.csv").read_text().count("\n") == 3  # nothing changed so far
+        again.begin()
+        again.metrics.write({"frames": 3, "alpha": 1.0})
+    assert (run.path / "metrics.csv").read_text() == "frames,alpha\n1,0.5\n3,1.0\n"
+    assert not (run.path / "episodes.csv").exists()
+
+
 def test_the_lock_is_free_after_an_error(tmp_path: Path) -> None:
-    run = create(tmp_path)
-    with pytest.raises(RunError), run:
-        raise RunError("x")
+    with pytest.raises(RunError):
+        begin_and_raise(run := create(tmp_path), RunError("x"))
     hold(run.path).communicate()
     assert info(run.path)["status"] == "finished"
 

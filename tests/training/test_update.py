@@ -1,5 +1,6 @@
 """The update against loops written out by hand, with the same draws."""
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -9,10 +10,11 @@ from torch import Tensor, nn
 from torchrl.modules import QValueActor
 from torchrl.objectives import DQNLoss, HardUpdate, LossModule, SACLoss, SoftUpdate
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.training import LossStep, TargetStep, Update
+from rlkit_sac.training.checkpoints.state_tree import join_state, split_state
 
 LOSSES = ("loss_actor", "loss_qvalue", "loss_alpha")
 JOINT = LossStep(LOSSES, ("all",))
@@ -420,3 +422,73 @@ def test_an_optimizer_that_no_loss_reaches_is_named():
     )
     with pytest.raises(ConfigError, match=r"no gradient of loss_x reaches.*optimizer 'all'"):
         update(TensorDict(z=torch.tensor(1.0).double()))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("recompute", [False, True])
+def test_a_loss_that_is_not_finite_stops_before_any_parameter_moves(value, recompute):
+    loss, _, update = bilinear(X, Y, TargetStep(), recompute=recompute)
+    first = loss.values
+    bad = TensorDict(z=torch.tensor(value, dtype=torch.float64))
+    with pytest.raises(RunError, match=rf"loss_y is -?{abs(value)}.* in update 1; no parameter"):
+        update(bad)
+    # With recompute the step before has been taken; the losses that it saw were finite.
+    assert loss.values == ([first[0] - 0.1 * first[1], first[1]] if recompute else first)
+
+
+def test_a_gradient_that_is_not_finite_stops_before_any_parameter_moves():
+    class Root(Bilinear):
+        def forward(self, tensordict: TensorDictBase) -> TensorDict:
+            out = super().forward(tensordict)
+            out["loss_y"] = (self.y - self.y.detach()).abs().sqrt()  # 0, with an infinite slope
+            return out
+
+    loss = Root()
+    optimizers = {name: torch.optim.SGD([getattr(loss, name)], 0.1) for name in "xy"}
+    with pytest.raises(RunError, match=r"the gradient norm of y is (nan|inf) in update 1"):
+        Update(loss, optimizers, [X, Y])(Z)
+    assert loss.values == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("period", [1, 3])
+def test_an_update_goes_on_where_its_state_was(period):
+    def make():
+        torch.manual_seed(0)
+        loss = ContinuousSACLoss(*networks())
+        steps = [LossStep(LOSSES, ("all",)), TargetStep(period)]
+        adam = torch.optim.Adam(loss.parameters(), 1e-2, fused=True)
+        return loss, Update(loss, {"all": adam}, steps, target_updater=SoftUpdate(loss, tau=0.1))
+
+    loss, update = make()
+    for _ in range(4):
+        update(sac_batch())
+    state = join_state(*split_state({"loss": loss.state_dict(), "update": update.state_dict()}))
+    torch.manual_seed(1)
+    for _ in range(3):
+        update(sac_batch())
+    again, further = make()
+    again.load_state_dict(state["loss"])
+    further.load_state_dict(state["update"])
+    assert further.count == 4
+    torch.manual_seed(1)
+    for _ in range(3):
+        further(sac_batch())
+    for (name, tensor), other in zip(
+        loss.state_dict().items(), again.state_dict().values(), strict=True
+    ):
+        assert torch.equal(tensor, other), name
+
+
+def test_a_state_keeps_the_learning_rates_of_the_update_it_is_loaded_into():
+    *_, update = bilinear(X, Y, rate=0.1)
+    update(Z)
+    *_, other = bilinear(X, Y, rate=0.5)
+    other.load_state_dict(update.state_dict())
+    assert {g["lr"] for o in other.optimizers.values() for g in o.param_groups} == {0.5}
+
+
+def test_a_state_of_other_optimizers_is_refused():
+    loss, _, update = bilinear(X, Y)
+    other = Update(loss, {"x": torch.optim.SGD([loss.x], 0.1)}, [X])
+    with pytest.raises(ValueError, match=r"optimizers \['x', 'y'\], this update has \['x'\]"):
+        other.load_state_dict(update.state_dict())

@@ -1,0 +1,222 @@
+"""The checkpoints of a run: when to save, how to go on from one, which to keep."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import safetensors.torch
+from safetensors import SafetensorError
+from torchrl.data import TensorDictReplayBuffer
+
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.training.best import best_frames
+from rlkit_sac.training.checkpoints.folders import (
+    FileRecord,
+    Manifest,
+    read_checked,
+    remove_folder,
+    step_folders,
+    write_folder,
+)
+from rlkit_sac.training.checkpoints.replay_segments import (
+    read_segments,
+    segment_range,
+    write_segments,
+)
+from rlkit_sac.training.checkpoints.state_tree import join_state, split_state
+from rlkit_sac.training.random_streams import random_state, set_random_state
+from rlkit_sac.training.schedule import Every
+
+STATE = "state.safetensors"
+
+
+class Stateful(Protocol):
+    """A part of a run that can be saved and put back.
+
+    One that may not come back exactly has a list ``doubts`` that says why.
+    """
+
+    def state_dict(self) -> Mapping[str, Any]:
+        """Nested dicts, lists and tuples of JSON values, tensors and NumPy arrays."""
+
+    def load_state_dict(self, state: Any, /) -> object:
+        """Become what the state describes."""
+
+
+class Checkpoints:
+    """Saves a run in whole, and brings it back.
+
+    A checkpoint holds the state of each part, of all random generators and the acting policy;
+    replay is written once, in segments beside it. Nothing is pickled, every file has a checksum,
+    and a checkpoint has its name only when all of it is on disk: a process that is killed at any
+    moment leaves the one before.
+
+    Args:
+        run_path: the run directory.
+        parts: by name.
+        replay: the buffer, with a ring of ``capacity`` slots.
+        policy: returns the files of the acting policy, as
+            :func:`~rlkit_sac.training.policy_files.policy_files` makes them.
+        config: the options of the run by dotted key, JSON values.
+        interval: frames between two checkpoints.
+        keep: newest checkpoints kept, besides that of the best evaluation.
+
+    Attributes:
+        saved_at: frames of the newest checkpoint.
+    """
+
+    def __init__(
+        self,
+        run_path: Path,
+        parts: Mapping[str, Stateful],
+        replay: TensorDictReplayBuffer,
+        *,
+        policy: Callable[[], Mapping[str, bytes]],
+        config: Mapping[str, Any],
+        interval: int,
+        keep: int,
+    ) -> None:
+        self._run_path = run_path
+        self._parts = dict(parts)
+        self._replay = replay
+        self._policy = policy
+        self._config = dict(config)
+        self._every = Every(interval)
+        self._keep = keep
+        self._segments: dict[str, FileRecord] = {}
+        self.saved_at = 0
+
+    @property
+    def folder(self) -> Path:
+        """Where the checkpoints are, ``step_<frames>`` each."""
+        return self._run_path / "checkpoints"
+
+    @property
+    def _replay_folder(self) -> Path:
+        return self._run_path / "replay"
+
+    def due(self, frames: int, *, preferred: bool = False) -> bool:
+        """Whether a multiple of the interval was reached since the last checkpoint.
+
+        Args:
+            frames: frames of the run so far.
+            preferred: a better moment than others: it is taken from half the interval on.
+        """
+        waited = frames - self.saved_at
+        return self._every.due(self.saved_at, frames) or (
+            preferred and 2 * waited >= self._every.interval
+        )
+
+    def save(self, frames: int) -> None:
+        """Write a checkpoint, unless this frame has one, and delete what is no longer kept.
+
+        Raises:
+            RunError: if it cannot be written; the one before is whole then.
+        """
+        if frames in step_folders(self.folder):
+            return
+        try:
+            self._replay_folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise RunError(f"cannot create {self._replay_folder}: {error.strerror}") from error
+        oldest = self._replay.write_count - self._replay.storage.max_size
+        saved = max((_stop(name) for name in self._segments), default=0)
+        segments = {name: record for name, record in self._segments.items() if _stop(name) > oldest}
+        for file in write_segments(self._replay, self._replay_folder, saved=saved):
+            segments[file.name] = FileRecord.of(file.read_bytes())
+        state = {name: part.state_dict() for name, part in self._parts.items()}
+        tree, tensors = split_state(state | {"random": random_state()})
+        write_folder(
+            self.folder,
+            frames,
+            files={STATE: safetensors.torch.save(tensors), **self._policy()},
+            segments=segments,
+            config=self._config,
+            state=tree,
+        )
+        self._segments, self.saved_at = segments, frames
+        self.prune()
+
+    def restore(self, folder: Path) -> list[str]:
+        """Bring every part, replay and the random generators to where a checkpoint left them.
+
+        Nothing is written. All files are checked before they are used.
+
+        Args:
+            folder: the checkpoint, ``checkpoints/step_<frames>``.
+
+        Returns:
+            What keeps the run from going on as if it had never stopped; usually nothing.
+
+        Raises:
+            ConfigError: naming the file, if one is missing, damaged, of another format, or does not
+                fit this run.
+        """
+        try:
+            manifest = Manifest.read(folder)
+            state = read_state(manifest)
+            for name, part in self._parts.items():
+                part.load_state_dict(state[name])
+            segments = {
+                self._replay_folder / name: record for name, record in manifest.segments.items()
+            }
+            read_segments(
+                self._replay, ((file, read_checked(file, segments[file])) for file in segments)
+            )
+            same_streams = set_random_state(state["random"])
+        except (KeyError, TypeError, ValueError, RuntimeError, RecursionError) as error:
+            older = [path for path in step_folders(self.folder).values() if path != folder]
+            advice = f"; another checkpoint: --resume {older[-1]}" if older else ""
+            raise ConfigError(f"cannot go on from {folder}: {error}{advice}") from error
+        self._segments, self.saved_at = manifest.segments, manifest.frames
+        doubts = [] if same_streams else ["the random streams of its GPUs are not available here"]
+        for part in self._parts.values():
+            doubts += getattr(part, "doubts", [])
+        return doubts
+
+    def discard_later(self) -> None:
+        """Delete the checkpoints after the one restored, which the run will now write anew."""
+        for frames, folder in step_folders(self.folder).items():
+            if frames > self.saved_at:
+                remove_folder(folder)
+        self.prune()
+
+    def prune(self) -> None:
+        """Delete checkpoints that are neither new nor best, and what none of those left needs."""
+        folders = step_folders(self.folder)
+        kept = {*list(folders)[-self._keep :], best_frames(self._run_path, among=folders)}
+        for frames, folder in folders.items():
+            if frames not in kept:
+                remove_folder(folder)
+        needed = set(self._segments)
+        for folder in step_folders(self.folder).values():
+            with contextlib.suppress(RunError):  # a damaged one can claim nothing
+                needed |= set(Manifest.read(folder).segments)
+        for file in self._replay_folder.glob("segment_*"):
+            if file.name not in needed:
+                file.unlink(missing_ok=True)
+
+
+def read_state(manifest: Manifest) -> dict[str, Any]:
+    """The nested state of a checkpoint.
+
+    Raises:
+        RunError: naming the file, if the tensors are missing or damaged.
+    """
+    content = manifest.content(STATE)
+    try:
+        tensors = safetensors.torch.load(content)
+    except SafetensorError as error:
+        raise RunError(f"{manifest.folder / STATE} is not a safetensors file: {error}") from error
+    state: dict[str, Any] = join_state(manifest.state, tensors)
+    return state
+
+
+def _stop(name: str) -> int:
+    bounds = segment_range(Path(name))
+    if bounds is None or Path(name).name != name:
+        raise RunError(f"{name!r} is not the name of a replay segment")
+    return bounds[1]

@@ -1,0 +1,210 @@
+"""Checkpoint folders: complete or not there at all, and checked before anything is read from them.
+
+checkpoints/step_<frames>/
+  checkpoint.json      frames, JSON state, and size and SHA-256 of every file it needs
+  state.safetensors    the tensors of the state
+  policy.safetensors   the acting policy alone, with policy.json
+replay/segment_<start>-<stop>.safetensors
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlkit_sac.errors import RunError
+from rlkit_sac.training.files import sync_folder, write_atomically
+
+FORMAT_VERSION = 1
+MANIFEST = "checkpoint.json"
+_NAME = re.compile(r"step_(\d+)")
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """What a manifest says of a file: its bytes, and their SHA-256.
+
+    >>> FileRecord.of(b"hello").size
+    5
+    """
+
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, content: bytes) -> FileRecord:
+        """Describe some content."""
+        return cls(len(content), hashlib.sha256(content).hexdigest())
+
+
+def read_checked(file: Path, record: FileRecord) -> bytes:
+    """Read a file that must be as the manifest says.
+
+    Raises:
+        RunError: naming the file, if it is missing, cut short or changed.
+    """
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise RunError(f"{file} cannot be read: {error.strerror}") from error
+    if len(content) != record.size:
+        raise RunError(f"{file} is damaged: it has {len(content)} bytes instead of {record.size}")
+    if FileRecord.of(content) != record:
+        raise RunError(f"{file} is damaged: its checksum is not that of its checkpoint")
+    return content
+
+
+def step_folders(checkpoints: Path) -> dict[int, Path]:
+    """The complete checkpoints of a run by their frames, oldest first.
+
+    >>> step_folders(Path("nowhere"))
+    {}
+    """
+    found = {
+        int(match[1]): file.parent
+        for file in checkpoints.glob(f"step_*/{MANIFEST}")
+        if (match := _NAME.fullmatch(file.parent.name))
+    }
+    return dict(sorted(found.items()))
+
+
+def write_folder(
+    checkpoints: Path,
+    frames: int,
+    *,
+    files: Mapping[str, bytes],
+    segments: Mapping[str, FileRecord],
+    config: Mapping[str, Any],
+    state: Any,
+) -> Path:
+    """Write a checkpoint aside and give it its name when all of it is on disk.
+
+    Args:
+        checkpoints: the folder of checkpoints; made where missing.
+        frames: of the run.
+        files: content by name, for the folder itself.
+        segments: the replay files it needs, by name.
+        config: JSON values of the run's options, by dotted key.
+        state: JSON value.
+
+    Raises:
+        RunError: if it cannot be written; earlier checkpoints stay as they were.
+    """
+    folder = checkpoints / f"step_{frames}"
+    partial = checkpoints / f".step_{frames}.partial"
+    records = {name: FileRecord.of(content) for name, content in files.items()}
+    manifest = {
+        "format_version": FORMAT_VERSION,
+        "frames": frames,
+        "files": {name: vars(record) for name, record in records.items()},
+        "segments": {name: vars(record) for name, record in segments.items()},
+        "config": dict(config),
+        "state": state,
+    }
+    manifest["sha256"] = _checksum(manifest)
+    try:
+        checkpoints.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        for name, content in files.items():
+            write_atomically(partial / name, content)
+        write_atomically(partial / MANIFEST, json.dumps(manifest).encode())
+        if folder.exists():  # without its manifest it was no checkpoint
+            remove_folder(folder)
+        os.rename(partial, folder)
+        sync_folder(checkpoints)
+    except BaseException as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise RunError(f"cannot write {folder}: {error.strerror}") from error
+        raise
+    return folder
+
+
+def remove_folder(folder: Path) -> None:
+    """Delete a checkpoint; cut short, it leaves nothing that looks like one."""
+    doomed = folder.with_name(f".{folder.name}.removed.partial")
+    try:
+        shutil.rmtree(doomed, ignore_errors=True)
+        os.rename(folder, doomed)
+    except OSError as error:
+        raise RunError(f"cannot remove {folder}: {error.strerror}") from error
+    shutil.rmtree(doomed, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The content of ``checkpoint.json``.
+
+    Attributes:
+        folder: the checkpoint.
+        frames: of the run.
+        files: of the folder, by name.
+        segments: replay files, by name.
+        config: options of the run, by dotted key.
+        state: JSON value.
+    """
+
+    folder: Path
+    frames: int
+    files: dict[str, FileRecord]
+    segments: dict[str, FileRecord]
+    config: dict[str, Any]
+    state: Any
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest:
+        """Read and check the manifest of a checkpoint.
+
+        Raises:
+            RunError: naming the file, if it is missing, damaged or of another format.
+        """
+        file = folder / MANIFEST
+        try:
+            content = json.loads(file.read_bytes())
+        except OSError as error:
+            raise RunError(f"{file} cannot be read: {error.strerror}") from error
+        except (ValueError, RecursionError) as error:
+            raise RunError(f"{file} is damaged: it is not JSON ({error})") from error
+        if not isinstance(content, dict) or "format_version" not in content:
+            raise RunError(f"{file} does not describe a checkpoint")
+        version = content["format_version"]
+        if version != FORMAT_VERSION:
+            raise RunError(
+                f"{file} has format version {version!r}, this version reads {FORMAT_VERSION}"
+            )
+        claimed = content.pop("sha256", None)
+        if claimed != _checksum(content):
+            raise RunError(f"{file} is damaged: its checksum does not match its content")
+        try:
+            return cls(
+                folder,
+                int(content["frames"]),
+                {name: FileRecord(**record) for name, record in content["files"].items()},
+                {name: FileRecord(**record) for name, record in content["segments"].items()},
+                dict(content["config"]),
+                content["state"],
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise RunError(f"{file} does not describe a checkpoint ({error!r})") from error
+
+    def content(self, name: str) -> bytes:
+        """A file of the folder, checked.
+
+        Raises:
+            RunError: as :func:`read_checked`.
+        """
+        if name not in self.files:
+            raise RunError(f"{self.folder / MANIFEST} knows no file {name}")
+        return read_checked(self.folder / name, self.files[name])
+
+
+def _checksum(manifest: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,27 @@
+"""A configuration as one level of dotted keys."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+
+def flat_config(config: Any, prefix: str = "") -> dict[str, Any]:
+    """The options of a run by dotted key; ``resume``, which is none of the run's, is left out.
+
+    Args:
+        config: a (nested) configuration dataclass.
+        prefix: put before each key.
+
+    >>> from rlkit_sac.training.config import CheckpointConfig
+    >>> flat_config(CheckpointConfig(), "checkpoint.")
+    {'checkpoint.interval': 5000, 'checkpoint.keep': 2}
+    """
+    flat: dict[str, Any] = {}
+    for field in dataclasses.fields(config):
+        key, value = prefix + field.name, getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            flat |= flat_config(value, f"{key}.")
+        elif key != "resume":
+            flat[key] = value
+    return flat

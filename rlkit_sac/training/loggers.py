@@ -1,0 +1,203 @@
+"""TensorBoard and Weights & Biases beside the CSV files, through TorchRL's loggers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from torchrl.record.loggers import Logger, TensorboardLogger, WandbLogger
+
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.training.config import LoggingConfig
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+
+class RunLoggers:
+    """Sends the rows of a run's CSV files on, under the names of table and column.
+
+    The column ``alpha`` of ``metrics.csv`` becomes ``metrics/alpha``, at the step ``frames``.
+    Numbers and truth values (as 0 and 1) are sent; lists, text and empty cells are not.
+
+    Args:
+        tensorboard: an open logger, or ``None``.
+        wandb: an open logger, or ``None``.
+
+    >>> loggers = RunLoggers()
+    >>> loggers.write("metrics", {"frames": 500, "alpha": 0.1})
+    >>> loggers.close()
+    """
+
+    def __init__(self, tensorboard: Logger | None = None, wandb: Logger | None = None) -> None:
+        self._tensorboard = tensorboard
+        self._wandb = wandb
+
+    @property
+    def wandb_id(self) -> str | None:
+        """Id of the W&B run, which a resumed run passes on to continue it; ``None`` without W&B."""
+        return None if self._wandb is None else str(self._wandb.experiment.id)
+
+    def write(self, table: str, row: Mapping[str, Any]) -> None:
+        """Send one row.
+
+        Args:
+            table: ``"metrics"``, ``"episodes"`` or ``"evaluations"``.
+            row: as written to the CSV file; ``frames`` is the step.
+
+        Raises:
+            RunError: if the files of TensorBoard cannot be written.
+        """
+        step = int(row["frames"])
+        scalars = {
+            f"{table}/{column}": number
+            for column, number in ((column, _number(row[column])) for column in row)
+            if number is not None and column != "frames"
+        }
+        if self._tensorboard is not None:
+            try:
+                self._tensorboard.log_metrics(scalars, step=step)
+                self._tensorboard.flush()  # a killed run would lack what the writer still holds
+            except OSError as error:
+                raise RunError(f"cannot write the files of TensorBoard: {error}") from error
+        self._tell_wandb(lambda logger: logger.log_metrics(scalars, step=step))
+
+    def close(self, *, failed: bool = False) -> None:
+        """Write what is left and end the W&B run.
+
+        Args:
+            failed: whether W&B shall show the run as failed.
+        """
+        self._tell_wandb(lambda logger: logger.experiment.finish(exit_code=int(failed)))
+        if self._tensorboard is not None:
+            try:
+                self._tensorboard.close()
+            except OSError as error:
+                raise RunError(f"cannot write the files of TensorBoard: {error}") from error
+
+    def _tell_wandb(self, act: Callable[[Logger], object]) -> None:
+        if self._wandb is None:
+            return
+        import wandb
+
+        try:
+            act(self._wandb)
+        except (wandb.Error, OSError) as error:  # the CSV files hold every row: training goes on
+            self._wandb = None
+            warnings.warn(f"W&B receives no more rows of this run: {error}", stacklevel=3)
+
+
+def check_logger(name: Literal["tensorboard", "wandb"], wanted: bool) -> None:
+    """Check that the package of a logger is installed, where it was asked for.
+
+    Args:
+        name: of the package, and of the extra that brings it.
+        wanted: whether it was asked for.
+
+    Raises:
+        ConfigError: saying how to install it.
+
+    >>> check_logger("wandb", wanted=False)
+    """
+    if wanted and not _is_installed(name):
+        raise ConfigError(f"the package {name} is missing: pip install 'rlkit_sac[{name}]'")
+
+
+def make_loggers(
+    config: LoggingConfig,
+    path: Path,
+    *,
+    name: str,
+    options: Mapping[str, Any],
+    resumed_at: int | None = None,
+    wandb_id: str | None = None,
+) -> RunLoggers:
+    """Open the loggers asked for, with their files in the folders ``tensorboard`` and ``wandb``.
+
+    W&B obeys its own environment variables, such as ``WANDB_MODE=offline``.
+
+    Args:
+        config: which loggers, and the project of W&B.
+        path: the run directory.
+        name: what W&B calls the run.
+        options: the run's whole configuration, which W&B shows.
+        resumed_at: frames of the checkpoint the run continues from; TensorBoard drops the rows
+            after it. W&B cannot: there they stay, below those of the resumed run.
+        wandb_id: ``RunLoggers.wandb_id`` of the run that is continued; default a new one.
+
+    Raises:
+        ConfigError: if a package is missing.
+        RunError: if W&B does not start, or the files cannot be written.
+
+    >>> make_loggers(LoggingConfig(), Path("runs"), name="a", options={}).wandb_id is None
+    True
+    """
+    check_logger("tensorboard", config.tensorboard)
+    check_logger("wandb", config.wandb)
+    tensorboard = wandb = None
+    if config.tensorboard:
+        try:
+            tensorboard = _PurgingTensorboardLogger(path, resumed_at)
+        except OSError as error:
+            raise RunError(f"cannot write the files of TensorBoard: {error}") from error
+    if config.wandb:
+        try:
+            wandb = _start_wandb(config.wandb_project, path, name, options, wandb_id)
+        except RunError:
+            if tensorboard is not None:
+                tensorboard.close()
+            raise
+    return RunLoggers(tensorboard, wandb)
+
+
+class _PurgingTensorboardLogger(TensorboardLogger):
+    """TorchRL's logger with what it does not pass on: the step from which old rows are void."""
+
+    def __init__(self, path: Path, resumed_at: int | None) -> None:
+        self._purge_step = None if resumed_at is None else resumed_at + 1
+        super().__init__(exp_name="tensorboard", log_dir=str(path))
+
+    def _create_experiment(self) -> SummaryWriter:
+        from torch.utils.tensorboard import SummaryWriter
+
+        folder = Path(self.log_dir) / self.exp_name
+        return SummaryWriter(str(folder), purge_step=self._purge_step)
+
+
+def _start_wandb(
+    project: str, path: Path, name: str, options: Mapping[str, Any], wandb_id: str | None
+) -> Logger:
+    import wandb
+
+    try:
+        return WandbLogger(
+            name,
+            save_dir=str(path),
+            id=wandb_id,
+            project=project,
+            config=dict(options),
+            log_env_packages=False,  # W&B itself lists the packages
+        )
+    except (wandb.Error, OSError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise RunError(
+            f"W&B does not start: {reason}. Set WANDB_MODE=offline to keep its files on this "
+            "machine, or leave logging.wandb false"
+        ) from error
+
+
+def _number(value: Any) -> float | int | None:
+    if hasattr(value, "tolist"):  # NumPy and torch, scalars and arrays
+        value = value.tolist()
+    if isinstance(value, bool):
+        return int(value)
+    return value if isinstance(value, int | float) else None
+
+
+def _is_installed(package: str) -> bool:
+    spec = find_spec(package)
+    # A mere folder of that name, such as W&B leaves behind, would pass for a package.
+    return spec is not None and spec.origin is not None

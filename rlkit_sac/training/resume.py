@@ -1,0 +1,158 @@
+"""Going on with a run: which checkpoint, what may have changed, and the first writes."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any, Protocol
+
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.training.checkpoints import Checkpoints, Manifest, step_folders
+from rlkit_sac.training.config import CollectorConfig, EnvConfig, LoggingConfig
+from rlkit_sac.training.flat import flat_config
+from rlkit_sac.training.loggers import make_loggers
+from rlkit_sac.training.run_directory import RunDirectory
+
+#: Options, and sections of options, that a resumed run may give other values.
+MAY_CHANGE = (
+    "collector.total_frames",
+    "evaluation",
+    "update.lr_actor",
+    "update.lr_qvalue",
+    "update.lr_alpha",
+    "device",
+    "num_threads",
+    "checkpoint",
+    "logging.progress",
+)
+
+
+class ResumableConfig(Protocol):
+    """The part of a recipe's configuration that this module reads."""
+
+    env: EnvConfig
+    collector: CollectorConfig
+    logging: LoggingConfig
+    seed: int
+    resume: str | None
+
+
+def find_checkpoint(path: Path | str) -> tuple[Path, Path]:
+    """The run directory and the checkpoint that a path means.
+
+    Args:
+        path: a run directory, for its newest checkpoint, or one of its ``checkpoints/step_*``.
+
+    Raises:
+        ConfigError: if there is none.
+
+    >>> find_checkpoint("nowhere")
+    Traceback (most recent call last):
+        ...
+    rlkit_sac.errors.ConfigError: nowhere does not exist; give a run directory, or one of its ...
+    """
+    path = Path(path)
+    if not path.is_dir():
+        what = "is not a folder" if path.exists() else "does not exist"
+        raise ConfigError(
+            f"{path} {what}; give a run directory, or one of its checkpoints/step_<frames>"
+        )
+    if path.parent.name == "checkpoints":
+        return path.parent.parent, path
+    folders = step_folders(path / "checkpoints")
+    if not folders:
+        raise ConfigError(f"{path} has no checkpoint to go on from (no checkpoints/step_<frames>)")
+    return path, folders[max(folders)]
+
+
+def check_resume(config: ResumableConfig) -> None:
+    """Refuse to go on where there is nothing to do, or what was done would no longer be true.
+
+    Args:
+        config: with ``resume``; without it everything is fine.
+
+    Raises:
+        ConfigError: with one line for each problem.
+    """
+    if config.resume is None:
+        return
+    run_path, folder = find_checkpoint(config.resume)
+    try:
+        manifest, info = Manifest.read(folder), RunDirectory(run_path).info
+    except RunError as error:
+        raise ConfigError(f"cannot go on from {folder}: {error}") from error
+    problems = [
+        f"{key} was {manifest.config[key]!r} in this run and cannot become {value!r}; only "
+        f"{', '.join(MAY_CHANGE)} may change"
+        for key, value in flat_config(config).items()
+        if key in manifest.config and manifest.config[key] != value and not _may_change(key)
+    ]
+    frames, total = manifest.frames, config.collector.total_frames
+    if frames > total or (frames == total and info["status"] == "finished"):
+        problems.append(
+            f"{folder} is at frame {frames:,} of {total:,} already: raise collector.total_frames "
+            "to go on"
+        )
+    if problems:
+        raise ConfigError("\n".join(problems))
+
+
+def open_run(config: ResumableConfig, *, recipe: str) -> RunDirectory:
+    """A new run directory, or that of ``config.resume``.
+
+    Args:
+        config: of the recipe.
+        recipe: its name.
+
+    Raises:
+        ConfigError: if it cannot be made.
+    """
+    if config.resume is not None:
+        return RunDirectory(find_checkpoint(config.resume)[0])
+    return RunDirectory.create(
+        config, recipe=recipe, task=config.env.id, seed=config.seed, root=config.logging.dir
+    )
+
+
+def begin_run(
+    run: RunDirectory, config: ResumableConfig, checkpoints: Checkpoints, **facts: Any
+) -> None:
+    """Begin a new run, or put everything back to where ``config.resume`` left it.
+
+    Args:
+        run: from :func:`open_run`, entered.
+        config: of the recipe.
+        checkpoints: of the run; what it restores has not been written before.
+        facts: for ``run.json``.
+
+    Raises:
+        ConfigError: for a checkpoint that is damaged or does not fit; nothing is changed then.
+    """
+    frames = None
+    if config.resume is None:
+        run.begin(**facts)
+    else:
+        check_resume(config)  # once more: the run is locked only now
+        folder = find_checkpoint(config.resume)[1]
+        doubts = checkpoints.restore(folder)
+        frames = checkpoints.saved_at
+        run.begin(resumed_at=frames, exact=not doubts, **facts)
+        run.write_config(dataclasses.replace(config, resume=None))  # type: ignore[type-var]
+        checkpoints.discard_later()
+        print(f"going on with {run.path} at frame {frames:,}")
+        for doubt in doubts:
+            print(f"not as if it had never stopped: {doubt}")
+    run.loggers = make_loggers(
+        config.logging,
+        run.path,
+        name=f"{config.env.id}/{run.path.name}",
+        options=dataclasses.asdict(config),  # type: ignore[call-overload]
+        resumed_at=frames,
+        wandb_id=run.info.get("wandb_id"),
+    )
+    if run.loggers.wandb_id is not None:
+        run.update_info(wandb_id=run.loggers.wandb_id)
+
+
+def _may_change(key: str) -> bool:
+    return key in MAY_CHANGE or key.partition(".")[0] in MAY_CHANGE

@@ -1,0 +1,172 @@
+"""Runs of several seeds at a time, each in a process of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import connection, resource_tracker
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from rlkit_sac.training.config import LoggingConfig
+from rlkit_sac.training.interrupts import SIGNALS, handled_by, raised_signals
+from rlkit_sac.training.seeds.one_run import SeedRun, run_seed
+
+
+def run_in_processes(
+    main: Callable[[Any], Path], configs: Sequence[Any], jobs: int
+) -> tuple[list[SeedRun], int]:
+    """Run each configuration in a process of its own, up to ``jobs`` at a time.
+
+    The processes show no progress bars; what else one writes is printed when it ends. SIGINT and
+    SIGTERM, each time they come, are passed on to the running processes as SIGTERM, and none is
+    started any more: they save and end, which this function waits for. If this process itself is
+    killed, the others save and end too.
+
+    Args:
+        main: the recipe, a function that other processes can import.
+        configs: its configurations, with a field ``seed``.
+        jobs: largest number of processes at a time.
+
+    Returns:
+        How the runs ended, in the order in which they did, and 128 plus the signal that ended
+        them, else 0.
+    """
+    waiting = list(configs)
+    running: list[_SeedProcess] = []
+    runs: list[SeedRun] = []
+    received: list[int] = []
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        for process in running:
+            process.terminate()
+
+    with tempfile.TemporaryDirectory(prefix="rlkit_sac-") as folder, handled_by(pass_on):
+        try:
+            while running or (waiting and not received):
+                while waiting and len(running) < jobs and not received:
+                    with _signals_held():  # so that the new process cannot be missed
+                        running.append(_SeedProcess(main, waiting.pop(0), Path(folder)))
+                    print(running[-1].started, flush=True)
+                # A killed run's own workers may hold its sentinel open: look once in a while.
+                connection.wait([process.sentinel for process in running], timeout=1)
+                for process in [process for process in running if process.ended]:
+                    runs.append(process.result())
+                    running.remove(process)
+                    print(_account(process, runs[-1], f"{len(runs)} of {len(configs)}"), flush=True)
+                    if runs[-1].exit_code == 2:
+                        waiting.clear()
+        finally:
+            for process in running:  # none, unless this process failed
+                process.terminate()
+                process.join()
+    return runs, 128 + received[0] if received else 0
+
+
+class _SeedProcess:
+    def __init__(self, main: Callable[[Any], Path], config: Any, folder: Path) -> None:
+        self.seed: int = config.seed
+        self._log = folder / f"seed{self.seed}.log"
+        self._result = folder / f"seed{self.seed}.json"
+        # Not a daemon: those may not have processes of their own, which parallel environments are.
+        self._process = multiprocessing.get_context("spawn").Process(
+            target=_run_apart, args=(main, _without_progress(config), self._log, self._result)
+        )
+        self._process.start()
+        self.started = f"seed {self.seed}: started (process {self._process.pid})"
+        self.sentinel = self._process.sentinel
+        self.terminate = self._process.terminate
+        self.join = self._process.join
+
+    @property
+    def ended(self) -> bool:
+        return self._process.exitcode is not None
+
+    def result(self) -> SeedRun:
+        code = self._process.exitcode or 0
+        if self._result.exists():
+            return SeedRun(**json.loads(self._result.read_text(encoding="utf-8")))
+        if code < 0:
+            error = f"killed by {signal.Signals(-code).name}; --resume continues what it saved"
+        else:
+            error = f"its process ended early, with exit code {code}"
+        return SeedRun(self.seed, 1, error=error)
+
+    def output(self) -> str:
+        if not self._log.exists():
+            return ""
+        return self._log.read_text(encoding="utf-8", errors="replace").rstrip()
+
+
+def _account(process: _SeedProcess, run: SeedRun, number: str) -> str:
+    ending = "interrupted" if run.exit_code > 128 else "failed" if run.exit_code else "finished"
+    return "\n".join(filter(None, [f"\nseed {run.seed}: {ending} ({number})", process.output()]))
+
+
+def _without_progress(config: Any) -> Any:
+    logging_config = getattr(config, "logging", None)
+    if not isinstance(logging_config, LoggingConfig):
+        return config
+    return dataclasses.replace(config, logging=dataclasses.replace(logging_config, progress=False))
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Signals wait until the end of the block; a process started in it begins with them held."""
+    if sys.platform == "win32":
+        yield
+        return
+    resource_tracker.ensure_running()  # its start, which the first process needs, releases signals
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+
+def _run_apart(main: Callable[[Any], Path], config: Any, log: Path, result: Path) -> None:
+    """What a process does: one run, its output in one file and how it ended in another."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    logging.getLogger("torchrl").setLevel(logging.WARNING)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+    def run(config: Any) -> Path:
+        _leave_terminal()
+        return main(config)
+
+    with raised_signals():
+        seed_run = run_seed(run, config)
+    result.write_text(json.dumps(dataclasses.asdict(seed_run)), encoding="utf-8")
+    raise SystemExit(seed_run.exit_code)
+
+
+def _leave_terminal() -> None:
+    """Only the parent passes signals on: a second one would end the run without saving."""
+    if sys.platform == "win32":
+        return
+    os.setsid()
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)  # drops a Ctrl-C that was held
+    signal.signal(signal.SIGINT, handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,61 @@
+"""First values for some modules from another run."""
+
+from __future__ import annotations
+
+from torchrl.objectives import LossModule
+
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.training.checkpoints import Manifest, read_state
+from rlkit_sac.training.config import WarmStartConfig
+from rlkit_sac.training.make_update import PARAMETER_PREFIXES
+from rlkit_sac.training.resume import find_checkpoint
+
+
+def check_warm_start(config: WarmStartConfig) -> None:
+    """Refuse a run without a checkpoint to start from.
+
+    Args:
+        config: which run; without one everything is fine.
+
+    Raises:
+        ConfigError: naming what is missing.
+
+    >>> check_warm_start(WarmStartConfig())
+    """
+    if config.run is not None:
+        find_checkpoint(config.run)
+
+
+def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
+    """Give modules of a loss the values they have in a checkpoint of another run.
+
+    Critics bring their target networks along. Optimizers, replay and counters start anew.
+
+    Args:
+        loss_module: the loss to be trained.
+        config: which run, which modules; without a run nothing happens.
+
+    Raises:
+        ConfigError: if the checkpoint cannot be read, or a module is missing or of another shape.
+    """
+    if config.run is None:
+        return
+    folder = find_checkpoint(config.run)[1]
+    try:
+        saved = read_state(Manifest.read(folder))["loss"]
+    except (RunError, KeyError, TypeError) as error:
+        raise ConfigError(f"cannot warm-start from {folder}: {error}") from error
+    own = loss_module.state_dict()
+    for module in config.modules:
+        prefix = PARAMETER_PREFIXES[module]
+        names = [name for name in own if name.startswith((prefix, f"target_{prefix}"))]
+        for name in names:
+            if name not in saved or saved[name].shape != own[name].shape:
+                there = list(saved[name].shape) if name in saved else "nothing"
+                raise ConfigError(
+                    f"cannot warm-start {module} from {folder}: {name} is {there} there and "
+                    f"{list(own[name].shape)} here; use the same environment and network options, "
+                    "or leave the module out of warm_start.modules"
+                )
+            own[name] = saved[name]
+    loss_module.load_state_dict(own)

@@ -1,0 +1,49 @@
+"""A run that stops and goes on is the run that never stopped, to the last bit."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run, train
+
+
+@pytest.mark.parametrize(
+    ("half", "options"),
+    [
+        (200, ["--env.id", "Pendulum-v1"]),  # where an episode ends
+        (173, ["--env.id", "Pendulum-v1", "--update.order", "[qvalue, actor, alpha, target]"]),
+        (137, ["--env.id", "HalfCheetah-v5"]),  # in the middle of one
+        (
+            150,
+            [
+                *("--env.id", "Hopper-v5", "--env.num_envs", "2"),
+                *("--collector.frames_per_batch", "6", "--replay.storage", "memmap"),
+            ],
+        ),
+        (
+            150,
+            [
+                *("--env.id", "MountainCarContinuous-v0", "--env.num_envs", "2"),
+                *("--env.parallel", "true", "--env.max_episode_steps", "40"),
+            ],
+        ),
+    ],
+    ids=["episode boundary", "classic control", "mujoco", "two environments", "processes"],
+)
+def test_half_the_frames_and_then_the_rest_equal_all_at_once(tmp_path, half, options):
+    options = [*SHORT, *options, "--seed", "3"]
+    total = ["--collector.total_frames", str(2 * half)]
+    whole = train(tmp_path / "whole", *options, *total)
+    parts = train(tmp_path / "parts", *options, "--collector.total_frames", str(half))
+    assert newest(parts).frames == half
+    done = run(tmp_path / "parts", "--resume", str(parts), *total)
+    assert done.returncode == 0, done.stderr
+    assert f"at frame {half}" in done.stdout
+    assert "not as if" not in done.stdout
+    assert only_run(tmp_path / "parts") == parts
+    assert_same_run(whole, parts)
+    info = json.loads((parts / "run.json").read_text())
+    assert (info["status"], info["frames"], info["exact"]) == ("finished", 2 * half, True)
+    assert [session["frames"] for session in info["sessions"]] == [half]

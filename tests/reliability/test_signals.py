@@ -1,0 +1,58 @@
+"""Ctrl-C and SIGTERM: the step is finished, the state saved, nothing left running."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run, start, train
+
+PARALLEL = ["--env.num_envs", "2", "--env.parallel", "true"]
+
+
+def processes_of_group(leader: int) -> list[str]:
+    """Command lines of the living processes in a process group."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[2]) == leader and fields[0] != "Z":
+                found.append((stat.parent / "cmdline").read_text())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "options"),
+    [
+        (signal.SIGINT, 130, []),
+        (signal.SIGTERM, 143, []),
+        (signal.SIGINT, 130, PARALLEL),
+        (signal.SIGTERM, 143, PARALLEL),
+    ],
+    ids=["SIGINT", "SIGTERM", "SIGINT to the group of processes", "SIGTERM to the group"],
+)
+def test_a_signal_ends_the_run_after_its_step(tmp_path, number, code, options):
+    options = [*SHORT, *options, "--collector.total_frames", "400"]
+    with start(tmp_path, *options) as process:
+        while process.poll() is None and not list(tmp_path.glob("runs/*/*/*/metrics.csv")):
+            time.sleep(0.01)
+        os.killpg(process.pid, number)
+        _, stderr = process.communicate(timeout=120)
+    assert process.returncode == code, stderr
+    assert "Traceback" not in stderr
+    path = only_run(tmp_path)
+    assert stderr.splitlines()[0] == "interrupted"
+    assert f"--resume {path.relative_to(tmp_path)}" in stderr
+    info = json.loads((path / "run.json").read_text())
+    assert (info["status"], info["frames"]) == ("interrupted", newest(path).frames)
+    assert 70 <= info["frames"] < 400
+    assert processes_of_group(process.pid) == []
+    done = run(tmp_path, "--resume", str(path))
+    assert done.returncode == 0, done.stderr
+    assert_same_run(train(tmp_path / "whole", *options), path)

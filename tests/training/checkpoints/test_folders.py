@@ -1,0 +1,173 @@
+"""Checkpoint folders: whole or absent, and every damage is named."""
+
+import errno
+import hashlib
+import json
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from rlkit_sac.errors import RunError
+from rlkit_sac.training import files as file_writing
+from rlkit_sac.training.checkpoints.folders import (
+    FileRecord,
+    Manifest,
+    remove_folder,
+    step_folders,
+    write_folder,
+)
+
+FILES = {"state.safetensors": b"tensors", "policy.json": b"{}"}
+
+
+def write(checkpoints: Path, frames: int) -> Path:
+    segments = {"segment_0-5.safetensors": FileRecord.of(b"rows")}
+    return write_folder(
+        checkpoints,
+        frames,
+        files=FILES,
+        segments=segments,
+        config={"seed": 3},
+        state={"count": [1, None]},
+    )
+
+
+def test_what_was_written_is_read(tmp_path):
+    folder = write(tmp_path, 50)
+    assert folder == tmp_path / "step_50"
+    manifest = Manifest.read(folder)
+    assert (manifest.frames, manifest.state) == (50, {"count": [1, None]})
+    assert manifest.config == {"seed": 3}
+    assert manifest.segments == {"segment_0-5.safetensors": FileRecord.of(b"rows")}
+    assert {name: manifest.content(name) for name in FILES} == FILES
+
+
+def test_complete_folders_are_listed_by_frames(tmp_path):
+    for frames in (1000, 50, 200):
+        write(tmp_path, frames)
+    (tmp_path / "step_300").mkdir()  # no manifest: not a checkpoint
+    (tmp_path / "step_x").mkdir()
+    assert list(step_folders(tmp_path)) == [50, 200, 1000]
+
+
+@pytest.mark.parametrize("name", [*FILES, "checkpoint.json"])
+def test_a_flipped_bit_is_found_wherever_it_is(tmp_path, name):
+    folder = write(tmp_path, 1)
+    content = (folder / name).read_bytes()
+    for place in range(len(content)):
+        for bit in (0, 6):
+            changed = bytearray(content)
+            changed[place] ^= 1 << bit
+            (folder / name).write_bytes(changed)
+            with pytest.raises(RunError, match=str(folder / name)):
+                Manifest.read(folder).content(name)
+    (folder / name).write_bytes(content)
+    Manifest.read(folder)
+
+
+@pytest.mark.parametrize("name", [*FILES, "checkpoint.json"])
+def test_a_file_cut_short_or_missing_is_named(tmp_path, name):
+    folder = write(tmp_path, 1)
+    content = (folder / name).read_bytes()
+    for length in range(len(content)):
+        (folder / name).write_bytes(content[:length])
+        with pytest.raises(RunError, match=str(folder / name)):
+            Manifest.read(folder).content(name)
+    (folder / name).unlink()
+    with pytest.raises(RunError, match=f"{folder / name} cannot be read"):
+        Manifest.read(folder).content(name)
+
+
+class Evil:
+    """Unpickling it makes a file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self):
+        return (Path.touch, (self.file,))
+
+
+@pytest.mark.parametrize("name", [*FILES, "checkpoint.json"])
+def test_a_pickle_is_refused_and_not_executed(tmp_path, name):
+    folder = write(tmp_path, 1)
+    (folder / name).write_bytes(pickle.dumps(Evil(tmp_path / "executed")))
+    with pytest.raises(RunError, match=str(folder / name)):
+        Manifest.read(folder).content(name)
+    assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "does not describe a checkpoint"),
+        ("{}", "does not describe a checkpoint"),
+        ('{"format_version": 99}', "has format version 99, this version reads 1"),
+        ("[" * 100_000, "damaged"),
+        ("\0", "damaged"),
+    ],
+)
+def test_another_manifest_is_refused(tmp_path, content, message):
+    folder = write(tmp_path, 1)
+    (folder / "checkpoint.json").write_text(content)
+    with pytest.raises(RunError, match=message):
+        Manifest.read(folder)
+
+
+def test_a_manifest_with_a_right_checksum_and_wrong_content_is_refused(tmp_path):
+    folder = tmp_path / "step_1"
+    write_folder(tmp_path, 1, files=FILES, segments={}, config={}, state=None)
+    manifest = json.loads((folder / "checkpoint.json").read_bytes())
+    del manifest["files"], manifest["sha256"]
+    canonical = json.dumps(manifest, sort_keys=True).encode()
+    manifest["sha256"] = hashlib.sha256(canonical).hexdigest()
+    (folder / "checkpoint.json").write_text(json.dumps(manifest))
+    with pytest.raises(RunError, match=str(folder / "checkpoint.json")):
+        Manifest.read(folder)
+
+
+@pytest.mark.parametrize("after", range(4))
+def test_a_full_disk_leaves_the_checkpoint_before(tmp_path, monkeypatch, after):
+    write(tmp_path, 1)
+    calls = []
+
+    def replace(source, target):
+        calls.append(target)
+        if len(calls) > after:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        os.rename(source, target)
+
+    monkeypatch.setattr(file_writing.os, "replace", replace)
+    if after < 3:  # two files and the manifest
+        with pytest.raises(RunError, match="No space left"):
+            write(tmp_path, 2)
+        assert list(step_folders(tmp_path)) == [1]
+        assert [file.name for file in tmp_path.iterdir()] == ["step_1"]
+    else:
+        write(tmp_path, 2)
+    assert Manifest.read(tmp_path / "step_1").frames == 1
+
+
+def test_a_read_only_folder_is_a_clear_error(tmp_path, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)  # root may write everywhere
+    with pytest.raises(RunError, match=r"cannot write .*step_1: Permission denied"):
+        write(tmp_path / "checkpoints", 1)
+
+
+def test_leftovers_of_a_killed_process_are_in_nobodys_way(tmp_path):
+    partial = tmp_path / ".step_7.partial"
+    partial.mkdir()
+    (partial / "state.safetensors").write_bytes(b"half")
+    assert step_folders(tmp_path) == {}
+    Manifest.read(write(tmp_path, 7))
+    assert not partial.exists()
+
+
+def test_a_removed_folder_is_gone(tmp_path):
+    remove_folder(write(tmp_path, 3))
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,118 @@
+"""Replay in segments: every transition written once, each back in the slot it had."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tensordict import TensorDict
+
+from rlkit_sac.data import make_replay_buffer
+from rlkit_sac.training.checkpoints import replay_segments
+from rlkit_sac.training.checkpoints.replay_segments import (
+    read_segments,
+    segment_range,
+    write_segments,
+)
+
+
+def rows(start: int, stop: int) -> TensorDict:
+    number = torch.arange(start, stop)
+    return TensorDict(
+        {
+            "observation": torch.stack([number, -number], -1).float(),
+            ("next", "reward"): number[:, None].double() / 3,
+            ("next", "done"): (number % 7 == 0)[:, None],
+            "a/b.c": number.to(torch.uint8),
+        },
+        batch_size=[stop - start],
+    )
+
+
+def buffer(capacity: int, **options):
+    return make_replay_buffer(rows(0, 1)[0], capacity=capacity, batch_size=1, **options)
+
+
+def content(replay) -> TensorDict:
+    return replay.storage.get(torch.arange(len(replay)))
+
+
+def assert_same(first, second) -> None:
+    assert len(first) == len(second)
+    assert first.write_count == second.write_count
+    assert set(content(first).keys(True, True)) == set(content(second).keys(True, True))
+    assert (content(first) == content(second)).all()
+    following = rows(first.write_count, first.write_count + 1)
+    for replay in (first, second):
+        replay.extend(following.clone())
+    assert (content(first) == content(second)).all()
+
+
+def with_content(files):
+    return ((file, file.read_bytes()) for file in files)
+
+
+@given(
+    capacity=st.integers(1, 30),
+    sizes=st.lists(st.integers(1, 12), min_size=1, max_size=12),
+    saves=st.sets(st.integers(0, 11)),
+)
+@settings(max_examples=60, deadline=None)
+def test_a_ring_comes_back_slot_by_slot(tmp_path_factory, capacity, sizes, saves):
+    folder = tmp_path_factory.mktemp("replay")
+    replay, files, total = buffer(capacity), [], 0
+    for number, size in enumerate(sizes):
+        size = min(size, capacity)  # one batch never laps the ring
+        replay.extend(rows(total, total + size))
+        total += size
+        if number in saves or number == len(sizes) - 1:
+            saved = segment_range(files[-1])[1] if files else 0
+            files += write_segments(replay, folder, saved=saved)
+    needed = [file for file in files if segment_range(file)[1] > total - capacity]
+    again = buffer(capacity)
+    read_segments(again, with_content(needed))
+    assert_same(replay, again)
+
+
+def test_nothing_new_writes_nothing(tmp_path):
+    replay = buffer(10)
+    replay.extend(rows(0, 4))
+    assert [file.name for file in write_segments(replay, tmp_path, saved=0)] == [
+        "segment_0-4.safetensors"
+    ]
+    assert write_segments(replay, tmp_path, saved=4) == []
+
+
+def test_overwritten_transitions_are_not_written(tmp_path):
+    replay = buffer(10)
+    for start in (0, 8, 16):
+        replay.extend(rows(start, start + 8))
+    (file,) = write_segments(replay, tmp_path, saved=3)
+    assert segment_range(file) == (14, 24)
+
+
+def test_long_histories_are_cut_into_files_of_bounded_size(tmp_path, monkeypatch):
+    replay = buffer(100)
+    replay.extend(rows(0, 10))
+    row = sum(value[0].nbytes for value in content(replay).values(True, True))
+    monkeypatch.setattr(replay_segments, "_SEGMENT_BYTES", 4 * row)
+    files = write_segments(replay, tmp_path, saved=0)
+    assert [segment_range(file) for file in files] == [(0, 4), (4, 8), (8, 10)]
+    again = buffer(100)
+    read_segments(again, with_content(files))
+    assert_same(replay, again)
+
+
+def test_files_on_disk_and_in_memory_hold_the_same(tmp_path):
+    replay = buffer(10, storage="memmap", directory=tmp_path / "memmap")
+    replay.extend(rows(0, 10))
+    replay.extend(rows(10, 13))
+    again = buffer(10)
+    read_segments(again, with_content(write_segments(replay, tmp_path, saved=0)))
+    assert_same(replay, again)
+
+
+@pytest.mark.parametrize("name", ["segment_1.safetensors", ".segment_0-4.safetensors.7.partial"])
+def test_other_files_are_no_segments(name):
+    assert segment_range(Path(name)) is None

@@ -1,0 +1,249 @@
+"""TensorBoard and W&B show what the CSV files hold, and leave the training as it is."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import random
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.training.config import LoggingConfig
+from rlkit_sac.training.loggers import RunLoggers, check_logger, make_loggers
+
+
+@pytest.fixture
+def offline(monkeypatch, tmp_path):
+    """W&B without network or account."""
+    wandb = pytest.importorskip("wandb")
+    wandb.teardown()  # it reads its environment once in a process
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    yield
+    wandb.teardown()
+
+
+def open_loggers(path: Path, *, tensorboard=False, wandb=False, **options) -> RunLoggers:
+    config = LoggingConfig(tensorboard=tensorboard, wandb=wandb)
+    return make_loggers(config, path, name="run", options={"seed": 3}, **options)
+
+
+def tensorboard_scalars(path: Path) -> dict[str, list[tuple[int, float]]]:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(path / "tensorboard"))
+    events.Reload()
+    return {
+        tag: [(event.step, event.value) for event in events.Scalars(tag)]
+        for tag in events.Tags()["scalars"]
+    }
+
+
+def wandb_records(path: Path) -> list:
+    """Every record of every offline file: LevelDB's log format after a header of 7 bytes."""
+    import wandb
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    wandb.teardown()  # its service writes the last records on its own time
+    records = []
+    for file in sorted(path.glob("wandb/offline-run-*/*.wandb")):
+        content, position, data = file.read_bytes(), 7, b""
+        while position + 7 <= len(content):
+            _, length, kind = struct.unpack_from("<IHB", content, position)
+            data += content[position + 7 : position + 7 + length]
+            position += 7 + length
+            if -position % 32768 < 7:  # no header fits into the rest of the block
+                position += -position % 32768
+            if kind in (1, 4):  # a whole record, or the last part of one
+                records.append(Record.FromString(data))
+                data = b""
+    return records
+
+
+def wandb_rows(path: Path) -> list[dict]:
+    rows = [record.history.item for record in wandb_records(path) if record.HasField("history")]
+    return [
+        {"/".join(item.nested_key) or item.key: json.loads(item.value_json) for item in row}
+        for row in rows
+    ]
+
+
+def random_states() -> tuple:
+    name, keys, *rest = np.random.get_state()
+    return random.getstate(), name, keys.tolist(), rest, torch.get_rng_state().tolist()
+
+
+ROWS = [
+    ("metrics", {"frames": 500, "updates": 0, "alpha": 0.5, "q0_mean": None}),
+    (
+        "episodes",
+        {"frames": np.int64(600), "return": np.float32(-2.5), "terminated": True, "env": 1},
+    ),
+    ("metrics", {"frames": 1000, "updates": 9, "alpha": torch.tensor(0.25), "q0_mean": 4.0}),
+    ("evaluations", {"frames": 1000, "return_mean": -1.5, "returns": [-1.0, -2.0]}),
+]
+EXPECTED = {
+    "metrics/updates": [(500, 0.0), (1000, 9.0)],
+    "metrics/alpha": [(500, 0.5), (1000, 0.25)],
+    "metrics/q0_mean": [(1000, 4.0)],
+    "episodes/return": [(600, -2.5)],
+    "episodes/terminated": [(600, 1.0)],
+    "episodes/env": [(600, 1.0)],
+    "evaluations/return_mean": [(1000, -1.5)],
+}
+
+
+def test_tensorboard_has_the_numbers_under_table_and_column(tmp_path):
+    pytest.importorskip("tensorboard")
+    loggers = open_loggers(tmp_path, tensorboard=True)
+    for table, row in ROWS:
+        loggers.write(table, row)
+    assert tensorboard_scalars(tmp_path) == EXPECTED, "a killed run has all it wrote"
+    loggers.close()
+    assert tensorboard_scalars(tmp_path) == EXPECTED
+    assert [file.name for file in tmp_path.iterdir()] == ["tensorboard"]
+    assert loggers.wandb_id is None
+
+
+def test_a_resumed_run_shows_no_row_twice_in_tensorboard(tmp_path):
+    pytest.importorskip("tensorboard")
+    first = open_loggers(tmp_path, tensorboard=True)
+    for frames in (100, 200, 300, 400):
+        first.write("metrics", {"frames": frames, "alpha": 0.5})
+    first.close()
+    second = open_loggers(tmp_path, tensorboard=True, resumed_at=200)
+    for frames in (250, 350):
+        second.write("metrics", {"frames": frames, "alpha": 0.25})
+    second.close()
+    expected = [(100, 0.5), (200, 0.5), (250, 0.25), (350, 0.25)]
+    assert tensorboard_scalars(tmp_path) == {"metrics/alpha": expected}
+
+
+def test_wandb_has_the_numbers_under_table_and_column(tmp_path, offline):
+    loggers = open_loggers(tmp_path, wandb=True)
+    for table, row in ROWS:
+        loggers.write(table, row)
+    loggers.close()
+    found: dict[str, list[tuple[int, float]]] = {}
+    for row in wandb_rows(tmp_path):
+        for key, value in row.items():
+            table, _, column = key.partition("/")
+            if column not in ("", "step"):
+                found.setdefault(key, []).append((row[f"{table}/step"], value))
+    assert found == EXPECTED
+    assert [file.name for file in tmp_path.iterdir() if file.name != "home"] == ["wandb"]
+
+
+def test_a_resumed_run_continues_the_wandb_run(tmp_path, offline):
+    first = open_loggers(tmp_path, wandb=True)
+    first.write("metrics", {"frames": 100, "alpha": 0.5})
+    first.close()
+    second = open_loggers(tmp_path, wandb=True, resumed_at=100, wandb_id=first.wandb_id)
+    second.write("metrics", {"frames": 200, "alpha": 0.25})
+    second.close(failed=True)
+    assert second.wandb_id == first.wandb_id
+    runs = [record.run for record in wandb_records(tmp_path) if record.HasField("run")]
+    assert {(run.run_id, run.project, run.display_name) for run in runs} == {
+        (first.wandb_id, "rlkit_sac", "run")
+    }
+    options = {item.key: item.value_json for run in runs for item in run.config.update}
+    assert options["seed"] == "3"
+    exits = [record.exit.exit_code for record in wandb_records(tmp_path) if record.HasField("exit")]
+    assert sorted(exits) == [0, 1]
+
+
+@pytest.mark.parametrize("package", ["tensorboard", "wandb"])
+def test_logging_leaves_the_random_streams_alone(tmp_path, offline, package):
+    pytest.importorskip(package)
+    before = random_states()
+    loggers = open_loggers(tmp_path, **{package: True})
+    for table, row in ROWS:
+        loggers.write(table, row)
+    loggers.close()
+    assert random_states() == before
+
+
+@pytest.mark.parametrize("package", ["tensorboard", "wandb"])
+def test_a_missing_package_is_said_with_the_line_that_installs_it(tmp_path, monkeypatch, package):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        "rlkit_sac.training.loggers.find_spec",
+        lambda name: None if name == package else find_spec(name),
+    )
+    config = LoggingConfig(**{package: True})
+    with pytest.raises(
+        ConfigError, match=rf"{package} is missing: pip install 'rlkit_sac\[{package}"
+    ):
+        check_logger(package, wanted=True)
+    with pytest.raises(ConfigError):
+        make_loggers(config, tmp_path, name="run", options={})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_named_wandb_is_no_package(tmp_path, monkeypatch):
+    (tmp_path / "a_folder").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(
+        "rlkit_sac.training.loggers.find_spec", lambda name: importlib.util.find_spec("a_folder")
+    )
+    with pytest.raises(ConfigError, match="wandb is missing"):
+        check_logger("wandb", wanted=True)
+
+
+def test_wandb_without_an_account_is_one_clear_error(tmp_path, offline, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "online")
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    with pytest.raises(RunError, match=r"^W&B does not start: .*`wandb login`.*WANDB_MODE=offline"):
+        open_loggers(tmp_path, wandb=True)
+
+
+LOSE_WANDB = """
+import os, signal, sys
+from pathlib import Path
+
+from rlkit_sac.training.config import LoggingConfig
+from rlkit_sac.training.loggers import make_loggers
+
+loggers = make_loggers(LoggingConfig(wandb=True), Path(sys.argv[1]), name="run", options={})
+loggers.write("metrics", {"frames": 1, "alpha": 0.5})
+for status in Path("/proc").glob("[0-9]*/status"):
+    facts = dict(line.split(":\\t", 1) for line in status.read_text().splitlines())
+    if facts["Name"].startswith("wandb") and int(facts["PPid"]) == os.getpid():
+        os.kill(int(facts["Pid"]), signal.SIGKILL)
+        os.waitpid(int(facts["Pid"]), 0)
+for frames in range(2, 100):
+    loggers.write("metrics", {"frames": frames, "alpha": 0.5})
+loggers.close()
+print("trained to the end")
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="finds the process in /proc")
+def test_a_run_outlives_the_process_of_wandb(tmp_path, offline):
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", LOSE_WANDB, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "trained to the end" in done.stdout
+    assert done.stderr.count("W&B receives no more rows of this run") == 1
+    assert done.returncode == 0
+
+
+def test_files_that_cannot_be_written_are_a_run_error(tmp_path):
+    pytest.importorskip("tensorboard")
+    (tmp_path / "tensorboard").write_text("in the way")
+    with pytest.raises(RunError, match="cannot write the files of TensorBoard"):
+        open_loggers(tmp_path, tensorboard=True)

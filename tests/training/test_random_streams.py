@@ -1,0 +1,57 @@
+import random
+
+import numpy as np
+import torch
+
+from rlkit_sac.training.checkpoints.state_tree import join_state, split_state
+from rlkit_sac.training.random_streams import (
+    random_state,
+    seed_everything,
+    separate_random_streams,
+    set_random_state,
+)
+
+
+def draw() -> tuple[float, float, float]:
+    return random.random(), float(np.random.randn()), float(torch.randn(()))
+
+
+def test_one_seed_sets_every_generator() -> None:
+    seed_everything(4)
+    first = draw()
+    seed_everything(4)
+    assert draw() == first
+    seed_everything(5)
+    assert all(a != b for a, b in zip(draw(), first, strict=True))
+
+
+def test_a_separate_stream_is_fresh_inside_and_leaves_no_trace() -> None:
+    seed_everything(0)
+    expected = [draw(), draw()]
+    seed_everything(9)
+    separate = draw()
+    seed_everything(0)
+    found = [draw()]
+    with separate_random_streams(9):
+        assert draw() == separate
+    found.append(draw())
+    assert found == expected
+
+
+def test_a_state_brings_every_generator_back_between_two_halves_of_a_pair() -> None:
+    """Normal numbers are made in pairs, and the second of a pair is part of the state."""
+    seed_everything(1)
+    random.gauss(0, 1)
+    draw()
+    state = join_state(*split_state(random_state()))
+    expected = [random.gauss(0, 1), *draw(), *draw()]
+    seed_everything(2)
+    assert set_random_state(state)
+    assert [random.gauss(0, 1), *draw(), *draw()] == expected
+
+
+def test_the_state_of_gpus_that_are_not_here_is_reported() -> None:
+    state = random_state() | {"cuda": [torch.zeros(16, dtype=torch.uint8)] * 99}
+    expected = draw()
+    assert not set_random_state(state)
+    assert draw() == expected

@@ -1,0 +1,394 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from rlkit_sac.training import Seed, run_recipe
+from rlkit_sac.training.seeds import split_seed_options
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+TIMEOUT = 300
+RECIPE = '''
+import os
+import signal
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.training import LoggingConfig, RunDirectory, Seed, run_recipe
+from rlkit_sac.training.interrupts import deferred_signals
+
+
+@dataclass
+class Config:
+    """Fail as told, for the seeds told."""
+
+    logging: LoggingConfig = field(default_factory=LoggingConfig)
+    seed: Seed = 0
+    """Seed."""
+    resume: str | None = None
+    """Run to go on with."""
+    fail: dict[str, str] = field(default_factory=dict)
+    """What seeds do wrong."""
+
+
+def main(config: Config) -> Path:
+    fault = config.fail.get(f"seed{config.seed}")
+    if fault == "config":
+        raise ConfigError("the replay buffer does not fit\\nnor does the environment")
+    with RunDirectory.create(
+        config, recipe="test", task="Task", seed=config.seed, root=config.logging.dir
+    ) as run:
+        run.begin()
+        run.evaluations.write({"frames": 7, "return_mean": 10.0 * config.seed, "return_std": 0.5})
+        if fault == "run":
+            raise RunError("reward is NaN at frame 7")
+        if fault == "bug":
+            raise ZeroDivisionError("oops")
+        if fault == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if fault == "wait":
+            with deferred_signals() as stop:
+                (run.path / "ready").touch()
+                while not stop:
+                    time.sleep(0.05)
+                (run.path / "stopping").touch()
+                while not Path("may_save").exists():
+                    time.sleep(0.05)
+                (run.path / "checkpoints" / "step_7").mkdir(parents=True)
+                stop.obey()
+    print(f"results {run.path}")
+    return run.path
+
+
+if __name__ == "__main__":
+    run_recipe(main, Config)
+'''
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    file = tmp_path / "recipe.py"
+    file.write_text(RECIPE)
+    return file
+
+
+def run(recipe: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(recipe), *argv],
+        cwd=recipe.parent,
+        env=ENVIRONMENT | {"TMPDIR": str(recipe.parent)},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+
+
+def runs(recipe: Path) -> dict[int, Path]:
+    """Run directories by seed."""
+    files = recipe.parent.glob("runs/*/*/*/run.json")
+    return {json.loads(file.read_text())["seed"]: file.parent for file in files}
+
+
+def statuses(recipe: Path) -> dict[int, str]:
+    return {
+        seed: json.loads((path / "run.json").read_text())["status"]
+        for seed, path in sorted(runs(recipe).items())
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"),
+    [("0,1,2", (0, 1, 2)), ("0-4", (0, 1, 2, 3, 4)), ("7", (7,)), ("9,2-3", (9, 2, 3))],
+)
+def test_seeds_are_listed_or_ranges(text: str, seeds: tuple[int, ...]) -> None:
+    options, others, problems = split_seed_options(["--seeds", text, "--jobs=2"])
+    assert options is not None
+    assert (options.seeds, options.jobs, others, problems) == (seeds, 2, [], [])
+
+
+@dataclass
+class Config:
+    """Seeds alone."""
+
+    seed: Seed = 0
+    """Seed."""
+    resume: str | None = None
+    """Run to go on with."""
+
+
+def never(config: Config) -> Path:
+    raise AssertionError("nothing may run")
+
+
+BAD = {
+    "--seeds 1,1": "--seeds: 1 comes twice in '1,1'",
+    "--seeds 0-3,2": "--seeds: 2 comes twice in '0-3,2'",
+    "--seeds -1,2": "--seeds: expected seeds such as 0,1,2 or 0-4, got '-1,2'",
+    "--seeds 0,": "--seeds: expected seeds such as 0,1,2 or 0-4, got '0,'",
+    "--seeds 3-1": "--seeds: expected seeds such as 0,1,2 or 0-4, got '3-1'",
+    "--seeds one": "--seeds: expected seeds such as 0,1,2 or 0-4, got 'one'",
+    "--seeds 0-4000000000": "--seeds: at most 1000 seeds, got '0-4000000000'",
+    "--seeds 4294967296": "--seeds: must be >= 0 and < 4294967296, got 4294967296",
+    "--seeds": "--seeds: needs a value; write --seeds VALUE",
+    "--seeds 0,1 --jobs 0": "--jobs: must be an integer >= 1, got '0'",
+    "--seeds 0,1 --jobs two": "--jobs: must be an integer >= 1, got 'two'",
+    "--jobs 2": "--jobs: give the seeds too, for example --seeds 0,1,2",
+    "--seeds 0,1 --seed 2": "--seeds: give either --seed or --seeds",
+    "--seeds 0,1 --sead 2": "unknown option --sead; did you mean --seed?",
+}
+
+
+@pytest.mark.parametrize(("options", "message"), BAD.items(), ids=BAD.keys())
+def test_bad_options_are_one_line_and_nothing_runs(
+    options: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        run_recipe(never, Config, options.split())
+    assert stop.value.code == 2
+    assert capsys.readouterr() == ("", f"error: {message}\n")
+
+
+def test_seeds_do_not_go_with_resume(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run_recipe(never, Config, ["--seeds", "0,1", "--resume", "nowhere"])
+    message = "error: --seeds: cannot go with --resume; continue each run by itself\n"
+    assert message in capsys.readouterr().err
+
+
+def test_help_shows_the_options(recipe: Path) -> None:
+    done = run(recipe, "--help")
+    assert done.returncode == 0
+    assert "--seeds" in done.stdout
+    assert "--jobs" in done.stdout
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_each_seed_has_its_run_and_all_have_a_report(recipe: Path, jobs: str) -> None:
+    done = run(recipe, "--seeds", "0-2", "--jobs", jobs)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert statuses(recipe) == {0: "finished", 1: "finished", 2: "finished"}
+    for seed, path in runs(recipe).items():
+        assert f"seed: {seed}\n" in (path / "config.yaml").read_text()
+        assert f"results {path.relative_to(recipe.parent)}\n" in done.stdout
+    (folder,) = recipe.parent.glob("runs/test/Task/*-seeds0-2")
+    assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    (row,) = pd.read_csv(folder / "final_performance.csv").to_dict("records")
+    assert (row["runs"], row["mean"]) == (3, 10.0)
+    markdown = (folder / "final_performance.md").read_text()
+    assert markdown.startswith("| task")
+    seeds = pd.read_csv(folder / "seeds.csv")
+    assert seeds["seed"].tolist() == [0, 1, 2]
+    assert seeds["return_mean"].tolist() == [0.0, 10.0, 20.0]
+    for name in ("seeds.csv", "final_performance.md", "learning_curve.png"):
+        assert str(folder.relative_to(recipe.parent) / name) in done.stdout
+
+
+@pytest.mark.parametrize("jobs", ["1", "3"])
+def test_a_seed_that_fails_does_not_stop_the_others(recipe: Path, jobs: str) -> None:
+    done = run(recipe, "--seeds", "0,1,2", "--jobs", jobs, "--fail", "{seed0: run, seed1: bug}")
+    assert done.returncode == 1
+    assert statuses(recipe) == {0: "failed", 1: "failed", 2: "finished"}
+    assert done.stderr.splitlines()[-2:] == [
+        "error: seed 0: reward is NaN at frame 7",
+        "error: seed 1: ZeroDivisionError: oops",
+    ]
+    assert "Traceback" in done.stdout + done.stderr
+    (folder,) = recipe.parent.glob("runs/test/Task/*-seeds0,1,2")
+    assert pd.read_csv(folder / "seeds.csv")["seed"].tolist() == [2]
+
+
+def test_a_killed_process_is_a_failure_of_its_seed(recipe: Path) -> None:
+    done = run(recipe, "--seeds", "0,1", "--jobs", "2", "--fail", "{seed0: killed}")
+    assert done.returncode == 1
+    assert statuses(recipe) == {0: "running", 1: "finished"}
+    assert "error: seed 0: killed by SIGKILL" in done.stderr
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_refusal_of_all_seeds_is_reported_once(recipe: Path, jobs: str) -> None:
+    fail = "{seed0: config, seed1: config, seed2: config}"
+    done = run(recipe, "--seeds", "0,1,2", "--jobs", jobs, "--fail", fail)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "error: the replay buffer does not fit",
+        "error: nor does the environment",
+    ]
+    assert not (recipe.parent / "runs").exists()
+
+
+@contextmanager
+def waiting(recipe: Path, *argv: str, ready: int) -> Iterator[subprocess.Popen[str]]:
+    """A process in a session of its own, as in a terminal, once ``ready`` runs wait in it."""
+    process = subprocess.Popen(
+        [sys.executable, str(recipe), *argv],
+        cwd=recipe.parent,
+        env=ENVIRONMENT | {"TMPDIR": str(recipe.parent)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # Where the tests run in the background, the shell has them ignore Ctrl-C, and a child too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        until(lambda: marked(recipe, "ready") == ready, process)
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def marked(recipe: Path, name: str) -> int:
+    return len(list(recipe.parent.glob(f"runs/*/*/*/{name}")))
+
+
+def until(condition: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> None:
+    end = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < end
+        assert process is None or process.poll() is None, process.communicate()
+        time.sleep(0.05)
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def pids(recipe: Path) -> list[int]:
+    return [json.loads((path / "run.json").read_text())["pid"] for path in runs(recipe).values()]
+
+
+WAIT = "{seed1: wait, seed2: wait, seed3: wait}"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "ready", "interrupted"), [("1", 1, [1]), ("2", 2, [1, 2])], ids=["jobs1", "jobs2"]
+)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_let_all_running_seeds_save_and_start_no_more(
+    recipe: Path, jobs: str, ready: int, interrupted: list[int], number: signal.Signals, code: int
+) -> None:
+    argv = ["--seeds", "0-3", "--jobs", jobs, "--fail", WAIT]
+    with waiting(recipe, *argv, ready=ready) as process:
+        if number == signal.SIGINT:
+            os.killpg(process.pid, number)  # Ctrl-C reaches every process of the terminal
+        else:
+            os.kill(process.pid, number)
+        until(lambda: marked(recipe, "stopping") == ready, process)
+        (recipe.parent / "may_save").touch()
+        stdout, stderr = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == code, stderr
+    assert statuses(recipe) == {0: "finished", **dict.fromkeys(interrupted, "interrupted")}
+    for seed in interrupted:
+        path = runs(recipe)[seed]
+        assert (path / "checkpoints" / "step_7").is_dir()
+        place = path.relative_to(recipe.parent)
+        assert f"results so far: {place}\ncontinue with: --resume {place}" in stdout + stderr
+        assert f"seed {seed}: interrupted" in stderr
+    left = ", ".join(str(seed) for seed in range(4) if seed not in [0, *interrupted])
+    assert stderr.endswith(f"not started: {left}\n")
+    assert "Traceback" not in stdout + stderr
+    (folder,) = recipe.parent.glob("runs/test/Task/*-seeds0-3")
+    assert pd.read_csv(folder / "seeds.csv")["seed"].tolist() == [0]
+    assert not any(map(alive, pids(recipe)))
+
+
+def test_a_second_signal_ends_the_seeds_without_saving(recipe: Path) -> None:
+    with waiting(recipe, "--seeds", "1,2", "--jobs", "2", "--fail", WAIT, ready=2) as process:
+        os.killpg(process.pid, signal.SIGINT)
+        until(lambda: marked(recipe, "stopping") == 2, process)
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 130
+    assert statuses(recipe) == {1: "interrupted", 2: "interrupted"}
+    assert not list(recipe.parent.glob("runs/*/*/*/checkpoints"))
+
+
+def test_ctrl_c_while_the_processes_start_ends_them(recipe: Path) -> None:
+    """They must not die of it by themselves, with a traceback in the middle of an import."""
+    with waiting(recipe, "--seeds", "1,2", "--jobs", "2", "--fail", WAIT, ready=0) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("seed 1: started")
+        assert process.stdout.readline().startswith("seed 2: started")
+        os.killpg(process.pid, signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 130
+    assert stderr == "seed 1: interrupted\nseed 2: interrupted\n"
+    assert "Traceback" not in stdout
+    assert not runs(recipe)
+
+
+def test_seeds_save_and_end_when_their_parent_is_killed(recipe: Path) -> None:
+    (recipe.parent / "may_save").touch()
+    with waiting(recipe, "--seeds", "1,2", "--jobs", "2", "--fail", WAIT, ready=2) as process:
+        os.kill(process.pid, signal.SIGKILL)
+    until(lambda: not any(map(alive, pids(recipe))))
+    assert statuses(recipe) == {1: "interrupted", 2: "interrupted"}
+    assert len(list(recipe.parent.glob("runs/*/*/*/checkpoints/step_7"))) == 2
+
+
+def test_without_the_extra_the_seeds_are_still_compared(recipe: Path) -> None:
+    for module in ("matplotlib", "scipy"):
+        (recipe.parent / f"{module}.py").write_text(f"raise ImportError('no {module}')")
+    done = run(recipe, "--seeds", "0,1")
+    assert done.returncode == 0
+    assert "|    1 |      7 |          10 |" in done.stdout
+    assert done.stdout.count("pip install 'rlkit_sac[plots]'") == 2
+    (folder,) = recipe.parent.glob("runs/test/Task/*-seeds0,1")
+    assert [file.name for file in folder.iterdir()] == ["seeds.csv"]
+
+
+TINY = [
+    *("--collector.total_frames", "300", "--collector.init_random_frames", "100"),
+    *("--collector.learning_starts", "100", "--replay.batch_size", "32"),
+    *("--network.num_cells", "[16,16]", "--evaluation.interval", "150"),
+    *("--evaluation.episodes", "1", "--logging.interval", "100", "--logging.progress", "false"),
+]
+CLOCK = ["seconds", "frames_per_second"]
+
+
+def train(folder: Path, *argv: str) -> dict[int, pd.DataFrame]:
+    """Train with the SAC recipe; the metrics of each seed."""
+    folder.mkdir()
+    recipe = folder / "sac.py"
+    recipe.symlink_to(ROOT / "recipes" / "sac.py")
+    done = run(recipe, *TINY, *argv)
+    assert done.returncode == 0, done.stderr
+    metrics = {seed: pd.read_csv(path / "metrics.csv") for seed, path in runs(recipe).items()}
+    return {seed: table.drop(columns=CLOCK) for seed, table in metrics.items()}
+
+
+def test_seeds_together_learn_what_they_learn_alone(tmp_path: Path) -> None:
+    alone = {seed: train(tmp_path / f"alone{seed}", "--seed", str(seed))[seed] for seed in (0, 1)}
+    in_turn = train(tmp_path / "in_turn", "--seeds", "0,1")
+    at_once = train(tmp_path / "at_once", "--seeds", "0,1", "--jobs", "2")
+    assert not alone[0].equals(alone[1])
+    for together in (in_turn, at_once):
+        assert together.keys() == alone.keys()
+        for seed, metrics in alone.items():
+            pd.testing.assert_frame_equal(together[seed], metrics, check_exact=True)
+
+
+def test_seeds_at_once_may_have_parallel_environments(tmp_path: Path) -> None:
+    parallel = ["--env.num_envs", "2", "--env.parallel", "true"]
+    metrics = train(tmp_path / "runs", "--seeds", "0,1", "--jobs", "2", *parallel)
+    assert metrics.keys() == {0, 1}
