@@ -136,9 +136,10 @@ def begin_run(
         folder = find_checkpoint(config.resume)[1]
         doubts = checkpoints.restore(folder)
         frames = checkpoints.saved_at
+        # Later checkpoints know rows that `begin` removes: killed in between, they must be gone.
+        checkpoints.discard_later()
         run.begin(resumed_at=frames, exact=not doubts, **facts)
         run.write_config(dataclasses.replace(config, resume=None))  # type: ignore[type-var]
-        checkpoints.discard_later()
         print(f"going on with {run.path} at frame {frames:,}")
         for doubt in doubts:
             print(f"not as if it had never stopped: {doubt}")

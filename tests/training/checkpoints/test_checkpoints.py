@@ -1,0 +1,176 @@
+"""Saving, restoring and keeping checkpoints, with small parts."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tensordict import TensorDict
+
+from rlkit_sac.data import make_replay_buffer
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.training import Checkpoints
+from rlkit_sac.training.checkpoints import Manifest, step_folders
+
+
+class Counter:
+    """A part with a number and a tensor."""
+
+    def __init__(self) -> None:
+        self.count, self.weight = 0, torch.zeros(2)
+
+    def state_dict(self):
+        return {"count": self.count, "weight": self.weight}
+
+    def load_state_dict(self, state) -> None:
+        self.count, self.weight = state["count"], state["weight"]
+
+
+class Run:
+    """Checkpoints of a counter, with what they need."""
+
+    def __init__(
+        self, path: Path, *, capacity: int = 50, interval: int = 10, keep: int = 2
+    ) -> None:
+        self.path, self.counter = path, Counter()
+        example = TensorDict(x=torch.zeros(1))
+        self.replay = make_replay_buffer(example, capacity=capacity, batch_size=1)
+        self.checkpoints = Checkpoints(
+            path,
+            {"counter": self.counter},
+            self.replay,
+            policy=lambda: {"policy.json": b"{}"},
+            config={"seed": 3},
+            interval=interval,
+            keep=keep,
+        )
+
+    @property
+    def frames(self) -> list[int]:
+        return list(step_folders(self.path / "checkpoints"))
+
+    @property
+    def segments(self) -> list[str]:
+        return sorted(file.name for file in (self.path / "replay").iterdir())
+
+    def advance(self, frames: int) -> None:
+        start = self.replay.write_count
+        rows = torch.arange(start, frames, dtype=torch.float32)[:, None]
+        self.replay.extend(TensorDict(x=rows, batch_size=[frames - start]))
+        self.counter.count = frames
+        self.counter.weight = torch.full((2,), float(frames))
+
+    def save(self, *steps: int) -> None:
+        for frames in steps:
+            self.advance(frames)
+            self.checkpoints.save(frames)
+
+    def restore(self, frames: int) -> list[str]:
+        return self.checkpoints.restore(self.path / "checkpoints" / f"step_{frames}")
+
+
+def test_a_run_comes_back(tmp_path):
+    run = Run(tmp_path)
+    run.save(10, 30)
+    expected = torch.rand(3)
+    again = Run(tmp_path)
+    assert again.restore(30) == []
+    assert torch.equal(torch.rand(3), expected)
+    assert (again.counter.count, again.counter.weight.tolist()) == (30, [30.0, 30.0])
+    assert again.replay.write_count == 30
+    assert again.replay[:]["x"].flatten().tolist() == list(range(30))
+    assert again.checkpoints.saved_at == 30
+    assert Manifest.read(tmp_path / "checkpoints" / "step_30").config == {"seed": 3}
+
+
+def test_each_transition_is_written_once(tmp_path):
+    run = Run(tmp_path)
+    run.save(10, 20, 30)
+    assert run.segments == [
+        "segment_0-10.safetensors",
+        "segment_10-20.safetensors",
+        "segment_20-30.safetensors",
+    ]
+    again = Run(tmp_path)
+    again.restore(30)
+    again.save(45)
+    assert run.segments[-1] == "segment_30-45.safetensors"
+    assert len(run.segments) == 4
+
+
+def test_segments_that_no_checkpoint_needs_are_deleted(tmp_path):
+    run = Run(tmp_path, capacity=25, keep=2)
+    run.save(10, 20, 30, 40, 50, 60)
+    # Checkpoint 50 needs the transitions from 25 on, which lie in the segment that begins at 20.
+    assert run.segments[0] == "segment_20-30.safetensors"
+    for frames in run.frames:
+        Run(tmp_path, capacity=25).restore(frames)
+
+
+def test_the_newest_and_the_best_are_kept(tmp_path):
+    run = Run(tmp_path, keep=2)
+    table = tmp_path / "evaluations.csv"
+    table.write_text("frames,return_mean\n10,1.0\n20,5.0\n")
+    run.save(10, 20, 30, 40)
+    assert run.frames == [20, 30, 40]
+    table.write_text(table.read_text() + "50,7.0\n")
+    run.save(50, 60, 70)
+    assert run.frames == [50, 60, 70]
+
+
+def test_a_frame_is_saved_once(tmp_path):
+    run = Run(tmp_path)
+    run.save(10)
+    before = (tmp_path / "checkpoints" / "step_10" / "checkpoint.json").read_bytes()
+    run.counter.count = 99
+    run.checkpoints.save(10)
+    assert (tmp_path / "checkpoints" / "step_10" / "checkpoint.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("frames", "preferred", "due"),
+    [
+        (14, False, False),
+        (20, False, True),
+        (23, False, True),
+        (14, True, False),
+        (16, True, True),  # half the interval after the last
+    ],
+)
+def test_when_a_checkpoint_is_due(tmp_path, frames, preferred, due):
+    run = Run(tmp_path, interval=10)
+    run.save(11)
+    assert run.checkpoints.due(frames, preferred=preferred) is due
+
+
+def test_going_on_from_an_older_one_discards_the_newer(tmp_path):
+    run = Run(tmp_path, keep=5)
+    run.save(10, 20, 30)
+    again = Run(tmp_path, keep=5)
+    again.restore(20)
+    assert run.frames == [10, 20, 30]  # nothing is written by restoring
+    again.checkpoints.discard_later()
+    assert run.frames == [10, 20]
+    assert run.segments == ["segment_0-10.safetensors", "segment_10-20.safetensors"]
+    again.save(25)
+    Run(tmp_path).restore(25)
+
+
+def test_parts_say_what_they_could_not_bring_back(tmp_path):
+    run = Run(tmp_path)
+    run.save(10)
+    again = Run(tmp_path)
+    again.counter.doubts = ["one of two"]
+    assert again.restore(10) == ["one of two"]
+
+
+@pytest.mark.parametrize("harm", ["missing part", "wrong type"])
+def test_a_checkpoint_that_does_not_fit_is_refused_by_name(tmp_path, harm):
+    run = Run(tmp_path)
+    run.save(10)
+    again = Run(tmp_path)
+    if harm == "missing part":
+        again.checkpoints._parts["more"] = Counter()
+    else:
+        again.counter.load_state_dict = lambda state: torch.zeros(2).copy_(torch.zeros(5))
+    with pytest.raises(ConfigError, match=r"cannot go on from .*step_10"):
+        again.restore(10)
