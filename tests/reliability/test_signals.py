@@ -30,10 +30,10 @@ def processes_of_group(leader: int) -> list[str]:
 @pytest.mark.parametrize(
     ("number", "code", "options"),
     [
-        (signal.SIGINT, 130, []),
+        pytest.param(signal.SIGINT, 130, [], marks=pytest.mark.slow),
         (signal.SIGTERM, 143, []),
         (signal.SIGINT, 130, PARALLEL),
-        (signal.SIGTERM, 143, PARALLEL),
+        pytest.param(signal.SIGTERM, 143, PARALLEL, marks=pytest.mark.slow),
     ],
     ids=["SIGINT", "SIGTERM", "SIGINT to the group of processes", "SIGTERM to the group"],
 )

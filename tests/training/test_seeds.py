@@ -162,11 +162,13 @@ def test_bad_options_are_one_line_and_nothing_runs(
     assert capsys.readouterr() == ("", f"error: {message}\n")
 
 
-def test_seeds_do_not_go_with_resume(capsys: pytest.CaptureFixture[str]) -> None:
+def test_seeds_do_not_go_with_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "resume.yaml"
+    file.write_text("resume: some-run\n")
     with pytest.raises(SystemExit):
-        run_recipe(never, Config, ["--seeds", "0,1", "--resume", "nowhere"])
+        run_recipe(never, Config, ["--seeds", "0,1", "--config", str(file)])
     message = "error: --seeds: cannot go with --resume; continue each run by itself\n"
-    assert message in capsys.readouterr().err
+    assert capsys.readouterr().err == message
 
 
 def test_help_shows_the_options(recipe: Path) -> None:
@@ -197,7 +199,7 @@ def test_each_seed_has_its_run_and_all_have_a_report(recipe: Path, jobs: str) ->
         assert str(folder.relative_to(recipe.parent) / name) in done.stdout
 
 
-@pytest.mark.parametrize("jobs", ["1", "3"])
+@pytest.mark.parametrize("jobs", ["1", pytest.param("3", marks=pytest.mark.slow)])
 def test_a_seed_that_fails_does_not_stop_the_others(recipe: Path, jobs: str) -> None:
     done = run(recipe, "--seeds", "0,1,2", "--jobs", jobs, "--fail", "{seed0: run, seed1: bug}")
     assert done.returncode == 1
@@ -218,7 +220,7 @@ def test_a_killed_process_is_a_failure_of_its_seed(recipe: Path) -> None:
     assert "error: seed 0: killed by SIGKILL" in done.stderr
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_a_refusal_of_all_seeds_is_reported_once(recipe: Path, jobs: str) -> None:
     fail = "{seed0: config, seed1: config, seed2: config}"
     done = run(recipe, "--seeds", "0,1,2", "--jobs", jobs, "--fail", fail)
@@ -283,7 +285,10 @@ WAIT = "{seed1: wait, seed2: wait, seed3: wait}"
 @pytest.mark.parametrize(
     ("jobs", "ready", "interrupted"), [("1", 1, [1]), ("2", 2, [1, 2])], ids=["jobs1", "jobs2"]
 )
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), (signal.SIGTERM, 143)],
+)
 def test_signals_let_all_running_seeds_save_and_start_no_more(
     recipe: Path, jobs: str, ready: int, interrupted: list[int], number: signal.Signals, code: int
 ) -> None:
@@ -312,6 +317,7 @@ def test_signals_let_all_running_seeds_save_and_start_no_more(
     assert not any(map(alive, pids(recipe)))
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_the_seeds_without_saving(recipe: Path) -> None:
     with waiting(recipe, "--seeds", "1,2", "--jobs", "2", "--fail", WAIT, ready=2) as process:
         os.killpg(process.pid, signal.SIGINT)
@@ -323,6 +329,7 @@ def test_a_second_signal_ends_the_seeds_without_saving(recipe: Path) -> None:
     assert not list(recipe.parent.glob("runs/*/*/*/checkpoints"))
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_the_processes_start_ends_them(recipe: Path) -> None:
     """They must not die of it by themselves, with a traceback in the middle of an import."""
     with waiting(recipe, "--seeds", "1,2", "--jobs", "2", "--fail", WAIT, ready=0) as process:
@@ -337,6 +344,7 @@ def test_ctrl_c_while_the_processes_start_ends_them(recipe: Path) -> None:
     assert not runs(recipe)
 
 
+@pytest.mark.slow
 def test_seeds_save_and_end_when_their_parent_is_killed(recipe: Path) -> None:
     (recipe.parent / "may_save").touch()
     with waiting(recipe, "--seeds", "1,2", "--jobs", "2", "--fail", WAIT, ready=2) as process:
@@ -346,6 +354,7 @@ def test_seeds_save_and_end_when_their_parent_is_killed(recipe: Path) -> None:
     assert len(list(recipe.parent.glob("runs/*/*/*/checkpoints/step_7"))) == 2
 
 
+@pytest.mark.slow
 def test_without_the_extra_the_seeds_are_still_compared(recipe: Path) -> None:
     for module in ("matplotlib", "scipy"):
         (recipe.parent / f"{module}.py").write_text(f"raise ImportError('no {module}')")
@@ -377,6 +386,7 @@ def train(folder: Path, *argv: str) -> dict[int, pd.DataFrame]:
     return {seed: table.drop(columns=CLOCK) for seed, table in metrics.items()}
 
 
+@pytest.mark.slow
 def test_seeds_together_learn_what_they_learn_alone(tmp_path: Path) -> None:
     alone = {seed: train(tmp_path / f"alone{seed}", "--seed", str(seed))[seed] for seed in (0, 1)}
     in_turn = train(tmp_path / "in_turn", "--seeds", "0,1")
@@ -388,6 +398,7 @@ def test_seeds_together_learn_what_they_learn_alone(tmp_path: Path) -> None:
             pd.testing.assert_frame_equal(together[seed], metrics, check_exact=True)
 
 
+@pytest.mark.slow
 def test_seeds_at_once_may_have_parallel_environments(tmp_path: Path) -> None:
     parallel = ["--env.num_envs", "2", "--env.parallel", "true"]
     metrics = train(tmp_path / "runs", "--seeds", "0,1", "--jobs", "2", *parallel)
