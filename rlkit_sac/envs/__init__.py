@@ -3,7 +3,14 @@
 from rlkit_sac.envs.episode_state import can_save_episodes, load_episodes, save_episodes
 from rlkit_sac.envs.make import check_env, closing, make_env
 from rlkit_sac.envs.previous_action import PreviousAction
-from rlkit_sac.envs.specs import check_scalar_reward, continuous_action_bounds, observation_dim
+from rlkit_sac.envs.specs import (
+    check_scalar_reward,
+    continuous_action_bounds,
+    discrete_action_count,
+    hybrid_action_bounds,
+    observation_dim,
+    parameter_mask,
+)
 
 __all__ = [
     "PreviousAction",
@@ -12,8 +19,11 @@ __all__ = [
     "check_scalar_reward",
     "closing",
     "continuous_action_bounds",
+    "discrete_action_count",
+    "hybrid_action_bounds",
     "load_episodes",
     "make_env",
     "observation_dim",
+    "parameter_mask",
     "save_episodes",
 ]

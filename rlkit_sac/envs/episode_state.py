@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from torchrl.envs import EnvBase, SerialEnv, TransformedEnv
+from torchrl.envs import EnvBase
 
-from rlkit_sac.envs.workers import WatchedParallelEnv
+from rlkit_sac.envs.asking import ask_each, base_env, is_batched, watching
 from rlkit_sac.errors import ConfigError, RunError
 
 
@@ -66,16 +65,16 @@ def load_episodes(env: EnvBase, episodes: Sequence[dict[str, Any]]) -> list[bool
     >>> save_episodes(again)[0]["step"]
     3
     """
-    base = _base(env)
-    count = base.num_workers if _is_batched(base) else 1
+    base = base_env(env)
+    count = base.num_workers if is_batched(base) else 1
     if len(episodes) != count:
         raise ConfigError(
             f"{len(episodes)} saved episodes do not fit {count} environments: "
             "num_envs must be that of the saved run"
         )
-    if not _is_batched(base):
+    if not is_batched(base):
         return [base.load_episode(episodes[0])]
-    with _watching(base):
+    with watching(base):
         if base.is_closed:
             base.start()
         return [base[index].load_episode(saved)[0] for index, saved in enumerate(episodes)]
@@ -109,24 +108,7 @@ def can_save_episodes(env: EnvBase) -> bool:
 
 
 def _ask(env: EnvBase, method: str) -> list[Any]:
-    base = _base(env)
-    if not _is_batched(base):
-        return [getattr(base, method)()]
-    with _watching(base):
-        if base.is_closed:
-            raise RunError("the environments are closed; they can be saved after a reset")
-        return list(getattr(base, method)())
-
-
-def _base(env: EnvBase) -> EnvBase:
-    while isinstance(env, TransformedEnv):
-        env = env.base_env
-    return env
-
-
-def _is_batched(env: EnvBase) -> bool:
-    return isinstance(env, (SerialEnv, WatchedParallelEnv))
-
-
-def _watching(env: EnvBase) -> AbstractContextManager[None]:
-    return env.watching() if isinstance(env, WatchedParallelEnv) else nullcontext()
+    base = base_env(env)
+    if is_batched(base) and base.is_closed:
+        raise RunError("the environments are closed; they can be saved after a reset")
+    return ask_each(env, method)

@@ -14,10 +14,11 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, load_env_creator, parse_env_id
 
-from rlkit_sac.envs.actions import adapt_actions
+from rlkit_sac.envs.actions import AdaptedActions
 from rlkit_sac.envs.faults import NamedFaults
 from rlkit_sac.envs.observations import ArrayObservation
 from rlkit_sac.envs.seeding import EpisodeSeeding
+from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError
 
 # Where an environment of Gymnasium lives tells which extra brings its simulator.
@@ -28,7 +29,8 @@ def find_env_spec(env_id: str) -> EnvSpec:
     """Looks an environment up in Gymnasium's registry, importing ``module`` of ``module:Id`` first.
 
     Args:
-        env_id: ``Name-v0``, ``namespace/Name-v0`` or ``module:Name-v0``.
+        env_id: ``Name-v0``, ``namespace/Name-v0`` or ``module:Name-v0``; the package's own tasks
+            need no namespace.
 
     Raises:
         ConfigError: the module cannot be imported or the id is unknown; near matches are named.
@@ -46,6 +48,8 @@ def find_env_spec(env_id: str) -> EnvSpec:
                 f"{type(error).__name__}: {error}; the module that registers the environment must "
                 "be installed or on the Python path"
             ) from error
+    if name not in gym.registry and f"{NAMESPACE}/{name}" in gym.registry:
+        name = f"{NAMESPACE}/{name}"
     try:
         return gym.spec(name)
     except gym.error.Error as error:
@@ -84,7 +88,7 @@ def make_gym_env(
     env = _create(spec, max_episode_steps, kwargs, render_mode)
     try:
         env = EpisodeSeeding(env, seed=seed, env_index=env_index)
-        env = ArrayObservation(adapt_actions(env, rescale=rescale_actions))
+        env = ArrayObservation(AdaptedActions(env, rescale=rescale_actions))
         return NamedFaults(env, env_index=env_index)
     except ConfigError as error:
         env.close()
@@ -167,7 +171,8 @@ def _describe_unknown(env_id: str, name: str) -> str:
     ]
     if version is not None and versions:
         return f"unknown version v{version} of {base}; registered are {', '.join(versions)}"
-    near = difflib.get_close_matches(name, gym.registry, n=3)
+    own = [env_id.removeprefix(f"{NAMESPACE}/") for env_id in gym.registry]
+    near = difflib.get_close_matches(name.removeprefix(f"{NAMESPACE}/"), own, n=3)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return (
         f"unknown environment {env_id!r}{hint} (name an environment of another package together "

@@ -44,7 +44,10 @@ def make_env(
     Keys, where ``*`` is `[num_envs]` for several environments and nothing for one:
 
     - ``observation`` float32 `[*, D]` (uint8 images keep shape and dtype),
-    - ``action`` float32 `[*, D]` in [-1, 1], or an int64 index `[*]`,
+    - ``action`` float32 `[*, D]` in [-1, 1], or an int64 index `[*]`, or both as
+      ``("action", "continuous")`` and ``("action", "discrete")``: nests of `Box` are flattened, and
+      the environment receives its own structure
+      (:class:`~rlkit_sac.envs.action_layout.ActionLayout`),
     - ``("next", "reward")`` float32 `[*, 1]`, ``done``, ``terminated``, ``truncated`` `[*, 1]`; a
       time limit sets ``truncated`` alone, and ``("next", "observation")`` is the true last one,
     - ``episode_reward`` `[*, 1]`, ``step_count`` `[*, 1]`, ``is_init`` `[*, 1]`,
@@ -54,7 +57,8 @@ def make_env(
     the same seed and actions give the same stream, whatever happened in earlier episodes.
 
     Args:
-        env_id: Gymnasium id, ``Name-v0`` or ``module:Name-v0``.
+        env_id: Gymnasium id, ``Name-v0`` or ``module:Name-v0``, or a task of the package:
+            ``Platform-v0``, ``Moving-v0``, ``Sliding-v0``, ``HardMove-v0``.
         num_envs: environments that run side by side. Default: 1.
         parallel: whether several environments run in processes of their own. Default: False.
         seed: seed of the run, at least 0. Default: 0.

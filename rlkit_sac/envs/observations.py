@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Box, flatten, flatten_space
+from gymnasium.spaces import Box, Dict, Discrete, Space, Tuple, flatten, flatten_space
 from numpy.typing import NDArray
 
 from rlkit_sac.errors import ConfigError
+
+# One-hot entries tell categories apart; hundreds of them for a step counter would only be noise.
+_MOST_CATEGORIES = 32
 
 
 class ArrayObservation(gym.ObservationWrapper[Any, Any, Any]):
@@ -17,10 +21,13 @@ class ArrayObservation(gym.ObservationWrapper[Any, Any, Any]):
 
     - `Box`: keeps its shape (a scalar becomes `[1]`) and becomes float32; uint8 with two or more
       dimensions is an image and stays uint8.
-    - `Dict`, `Tuple`, `Discrete` and other spaces: flattened to a float32 vector by
-      ``gymnasium.spaces.flatten``: the parts in the order of the space (a `Dict` sorts its keys
-      unless it was given an ordered mapping), boxes in C order, each `Discrete(n)` as n one-hot
-      entries.
+    - `Tuple` and `Dict`: a float32 vector of their parts in the order of the space (a `Dict` sorts
+      its keys unless it was given an ordered mapping), each flattened: boxes in C order, each
+      `Discrete(n)` as n one-hot entries. But where n is more than 32 and there is a `Box` beside
+      it, anywhere in the structure, it counts something (as steps do in
+      ``Tuple(Box, Discrete(200))``) and becomes one number, (value - start) / (n - 1), in [0, 1]:
+      an environment that counts one too far gives 1.
+    - `Discrete` alone and other spaces: a float32 vector, as ``gymnasium.spaces.flatten`` does.
 
     Every array is a copy, so environments may reuse their buffers.
 
@@ -38,19 +45,23 @@ class ArrayObservation(gym.ObservationWrapper[Any, Any, Any]):
     def __init__(self, env: gym.Env[Any, Any]) -> None:
         super().__init__(env)
         self._space = env.observation_space
-        self._flatten = not isinstance(self._space, Box)
-        box = flatten_space(self._space) if self._flatten else self._space
-        if not isinstance(box, Box):
+        self._is_box = isinstance(self._space, Box)
+        self._counts = any(isinstance(leaf, Box) for leaf, _ in _leaves(self._space, None))
+        boxes = [self._box_of(leaf) for leaf, _ in _leaves(self._space, None)]
+        if not all(isinstance(box, Box) for box in boxes) or not boxes:
             raise ConfigError(
                 f"the observation space {self._space} has no fixed size; supported are Box and "
                 "what gymnasium.spaces.flatten turns into one (Dict, Tuple, Discrete, …)"
             )
-        is_image = box.dtype == np.uint8 and len(box.shape) > 1
+        lows, highs = [box.low for box in boxes], [box.high for box in boxes]
+        low = lows[0] if self._is_box else np.concatenate(lows)
+        high = highs[0] if self._is_box else np.concatenate(highs)
+        is_image = low.dtype == np.uint8 and low.ndim > 1
         self._dtype = np.dtype(np.uint8 if is_image else np.float32)
-        self._shape = box.shape or (1,)
+        self._shape = low.shape or (1,)
         with np.errstate(over="ignore"):  # a float64 bound beyond float32 means unbounded
-            low = box.low.astype(self._dtype).reshape(self._shape)
-            high = box.high.astype(self._dtype).reshape(self._shape)
+            low = low.astype(self._dtype).reshape(self._shape)
+            high = high.astype(self._dtype).reshape(self._shape)
         # TorchRL names a bare RGB image "pixels"; a dictionary keeps one key for all.
         self.observation_space = gym.spaces.Dict(
             {"observation": Box(low, high, dtype=self._dtype.type)}
@@ -58,6 +69,32 @@ class ArrayObservation(gym.ObservationWrapper[Any, Any, Any]):
 
     def observation(self, observation: Any) -> dict[str, NDArray[Any]]:
         """Returns the observation as an array of the declared shape and dtype."""
-        if self._flatten:
-            observation = flatten(self._space, observation)
+        if not self._is_box:
+            parts = _leaves(self._space, observation)
+            observation = np.concatenate([self._flatten(leaf, value) for leaf, value in parts])
         return {"observation": np.array(observation, dtype=self._dtype).reshape(self._shape)}
+
+    def _is_count(self, leaf: Space[Any]) -> bool:
+        return self._counts and isinstance(leaf, Discrete) and int(leaf.n) > _MOST_CATEGORIES
+
+    def _box_of(self, leaf: Space[Any]) -> Any:
+        if self._is_box:
+            return leaf
+        return Box(0.0, 1.0, (1,)) if self._is_count(leaf) else flatten_space(leaf)
+
+    def _flatten(self, leaf: Space[Any], value: Any) -> Any:
+        if isinstance(leaf, Discrete) and self._is_count(leaf):
+            return [min(max((int(value) - int(leaf.start)) / (int(leaf.n) - 1), 0.0), 1.0)]
+        return flatten(leaf, value)
+
+
+def _leaves(space: Space[Any], value: Any) -> Iterator[tuple[Space[Any], Any]]:
+    """Parts that are neither `Tuple` nor `Dict`, with their values where there is one."""
+    if isinstance(space, Tuple):
+        for index, part in enumerate(space.spaces):
+            yield from _leaves(part, None if value is None else value[index])
+    elif isinstance(space, Dict):
+        for name, part in space.spaces.items():
+            yield from _leaves(part, None if value is None else value[name])
+    else:
+        yield space, value

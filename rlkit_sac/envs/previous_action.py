@@ -12,7 +12,8 @@ class PreviousAction(Transform):
 
     Zeros are index 0 for a discrete action: tell the two apart by ``is_init``.
 
-    Keys: reads ``action`` `[*, D]` or `[*]`; writes ``prev_action`` of the same shape and dtype.
+    Keys: reads ``action``; writes ``prev_action`` of the same shape `[*, D]` or `[*]` and dtype,
+    or of the same entries where the action is nested.
 
     >>> from torchrl.envs import GymEnv, TransformedEnv
     >>> env = TransformedEnv(GymEnv("Pendulum-v1"), PreviousAction())
@@ -40,12 +41,14 @@ class PreviousAction(Transform):
 
     def transform_observation_spec(self, observation_spec: Composite) -> Composite:
         """Adds ``prev_action``, unbounded where continuous: zeros may lie outside the bounds."""
-        action_spec: TensorSpec = self.parent.full_action_spec["action"]
-        if isinstance(action_spec, Categorical):
-            spec = action_spec.clone()
-        else:
-            spec = Unbounded(
-                shape=action_spec.shape, device=action_spec.device, dtype=action_spec.dtype
-            )
-        observation_spec["prev_action"] = spec
+        observation_spec["prev_action"] = _unbounded(self.parent.full_action_spec["action"])
         return observation_spec
+
+
+def _unbounded(spec: TensorSpec) -> TensorSpec:
+    if isinstance(spec, Composite):
+        parts = {name: _unbounded(part) for name, part in spec.items()}
+        return Composite(parts, shape=spec.shape, device=spec.device)
+    if isinstance(spec, Categorical):
+        return spec.clone()
+    return Unbounded(shape=spec.shape, device=spec.device, dtype=spec.dtype)

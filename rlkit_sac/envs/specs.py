@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from torchrl.data import Bounded
+import torch
+from torch import Tensor
+from torchrl.data import Bounded, Categorical, Composite, TensorSpec
 from torchrl.envs import EnvBase
 
+from rlkit_sac.envs.asking import ask_each
 from rlkit_sac.errors import ConfigError
 
 
@@ -21,13 +24,86 @@ def continuous_action_bounds(env: EnvBase) -> tuple[list[float], list[float]]:
     >>> continuous_action_bounds(make_env("Pendulum-v1"))
     ([-1.0], [1.0])
     """
-    spec = env.action_spec_unbatched
+    spec = _action_spec(env)
     if not isinstance(spec, Bounded):
         raise ConfigError(
-            f"this algorithm acts in continuous spaces, but the actions are {type(spec).__name__} "
-            f"of shape {list(spec.shape)}: choose an environment with a Box action space"
+            f"this algorithm acts in continuous spaces, but the actions are {_describe(spec)}: "
+            "choose an environment with a Box action space"
         )
-    return spec.space.low.tolist(), spec.space.high.tolist()
+    return _bounds(spec)
+
+
+def discrete_action_count(env: EnvBase) -> int:
+    """Number of discrete actions, K.
+
+    Args:
+        env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
+
+    Raises:
+        ConfigError: for an environment whose actions are not discrete.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> discrete_action_count(make_env("CartPole-v1"))
+    2
+    """
+    spec = _action_spec(env)
+    if not isinstance(spec, Categorical):
+        raise ConfigError(
+            f"this algorithm acts in discrete spaces, but the actions are {_describe(spec)}: "
+            "choose an environment with a Discrete action space"
+        )
+    return int(spec.space.n)
+
+
+def hybrid_action_bounds(env: EnvBase) -> tuple[int, list[float], list[float]]:
+    """Number K of discrete actions, and the bounds of each dimension of the continuous action.
+
+    Args:
+        env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
+
+    Returns:
+        K, and the lower and upper bounds in the units of the ``("action", "continuous")`` entry.
+
+    Raises:
+        ConfigError: for an environment whose actions are not both discrete and continuous.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> hybrid_action_bounds(make_env("rlkit_sac/Moving-v0"))
+    (3, [-1.0, -1.0], [1.0, 1.0])
+    """
+    spec = _action_spec(env)
+    if not isinstance(spec, Composite):
+        raise ConfigError(
+            "this algorithm acts in spaces with a discrete and a continuous part, but the actions "
+            f"are {_describe(spec)}: choose an environment whose action space is a Tuple or Dict "
+            "of Discrete and Box"
+        )
+    return int(spec["discrete"].space.n), *_bounds(spec["continuous"])
+
+
+def parameter_mask(env: EnvBase) -> Tensor | None:
+    """Which continuous dimensions belong to which discrete action of a parameterized action space.
+
+    Args:
+        env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
+
+    Returns:
+        Bool `[K, D]` on the environment's device, or None where each discrete action uses each
+        dimension (see :class:`~rlkit_sac.envs.action_layout.ActionLayout`).
+
+    Raises:
+        EnvironmentFault: the process of an environment has failed.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> parameter_mask(make_env("rlkit_sac/Platform-v0"))
+    tensor([[ True, False, False],
+            [False,  True, False],
+            [False, False,  True]])
+    >>> parameter_mask(make_env("rlkit_sac/Moving-v0")) is None
+    True
+    """
+    mask = ask_each(env, "get_wrapper_attr", "parameter_mask")[0]
+    return None if mask is None else torch.as_tensor(mask, device=env.device)
 
 
 def observation_dim(env: EnvBase) -> int:
@@ -72,3 +148,17 @@ def check_scalar_reward(env: EnvBase) -> None:
             "combine its dimensions in the environment, or use the loss with reward_weights in a "
             "recipe of your own"
         )
+
+
+def _action_spec(env: EnvBase) -> TensorSpec:
+    return env.full_action_spec_unbatched["action"]
+
+
+def _bounds(spec: TensorSpec) -> tuple[list[float], list[float]]:
+    return spec.space.low.tolist(), spec.space.high.tolist()
+
+
+def _describe(spec: TensorSpec) -> str:
+    if isinstance(spec, Composite):
+        return f"discrete ({spec['discrete'].space.n} choices) and continuous at once"
+    return f"{type(spec).__name__} of shape {list(spec.shape)}"

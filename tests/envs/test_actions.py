@@ -7,26 +7,42 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from tensordict import TensorDict
+from torchrl.envs.utils import check_env_specs
 
 from rlkit_sac.envs import make_env
-from rlkit_sac.envs.actions import BoxActions
+from rlkit_sac.envs.actions import AdaptedActions
 from rlkit_sac.errors import ConfigError
 
+Register = Callable[..., str]
+UNIT = Box(0.0, 1.0, (2,), np.float32)
 
-def step_with(env_id: str, action: torch.Tensor, **options: Any) -> Any:
+
+def step_with(env_id: str, action: Any, **options: Any) -> Any:
     """What the environment itself receives for the agent's action."""
     env = make_env(env_id, **options)
     env.step(env.reset().set("action", action))
     return env.base_env._env.unwrapped.received[-1]
 
 
-def test_a_box_of_any_shape_arrives_in_its_own_shape_dtype_and_bounds(
-    register: Callable[..., str],
-) -> None:
+def hybrid(discrete: int, *continuous: float) -> TensorDict:
+    return TensorDict(discrete=torch.tensor(discrete), continuous=torch.tensor(continuous))
+
+
+def listed(action: Any) -> Any:
+    """An action with its containers as they are and its arrays as lists."""
+    if isinstance(action, tuple):
+        return tuple(listed(part) for part in action)
+    if isinstance(action, dict):
+        return {name: listed(part) for name, part in action.items()}
+    return action.tolist() if isinstance(action, np.ndarray) else action
+
+
+def test_a_box_of_any_shape_arrives_in_its_own_shape_dtype_and_bounds(register: Register) -> None:
     low = np.array([[-1.0, 0.0, 2.0], [-4.0, -0.1, 10.0]])
     high = np.array([[1.0, 3.0, 2.5], [8.0, 0.7, 30.0]])
     env_id = register(Box(low, high, dtype=np.float64))
@@ -38,7 +54,7 @@ def test_a_box_of_any_shape_arrives_in_its_own_shape_dtype_and_bounds(
     assert received.tolist() == [[-1.0, 3.0, 2.25], [5.0, -0.1, 30.0]]
 
 
-def test_actions_outside_the_bounds_are_clipped(register: Callable[..., str]) -> None:
+def test_actions_outside_the_bounds_are_clipped(register: Register) -> None:
     env_id = register(Box(np.float32([0.0, -3.0]), np.float32([1.0, 0.1]), dtype=np.float32))
     received = step_with(env_id, torch.tensor([-1.5, 7.0]))
     assert received.dtype == np.float32
@@ -46,7 +62,7 @@ def test_actions_outside_the_bounds_are_clipped(register: Callable[..., str]) ->
 
 
 def test_without_rescaling_the_agent_acts_in_the_bounds_of_the_environment(
-    register: Callable[..., str],
+    register: Register,
 ) -> None:
     env_id = register(Box(np.float32([0.0, -3.0]), np.float32([2.0, 0.1]), dtype=np.float32))
     env = make_env(env_id, rescale_actions=False)
@@ -55,7 +71,15 @@ def test_without_rescaling_the_agent_acts_in_the_bounds_of_the_environment(
     assert received.tolist() == [1.25, -2.0]
 
 
-def test_a_scalar_box_is_one_dimension(register: Callable[..., str]) -> None:
+def test_without_rescaling_a_hybrid_action_is_clipped_only(register: Register) -> None:
+    env_id = register(Tuple([Discrete(2), Box(np.float32([0, -3]), np.float32([2, 1]))]))
+    spec = make_env(env_id, rescale_actions=False).full_action_spec["action", "continuous"]
+    assert (spec.space.low.tolist(), spec.space.high.tolist()) == ([0, -3], [2, 1])
+    received = step_with(env_id, hybrid(1, 1.5, -7.0), rescale_actions=False)
+    assert listed(received) == (1, [1.5, -3.0])
+
+
+def test_a_scalar_box_is_one_dimension(register: Register) -> None:
     env_id = register(Box(0.0, 4.0, (), np.float32))
     assert make_env(env_id).action_spec.shape == (1,)
     received = step_with(env_id, torch.tensor([0.5]))
@@ -64,7 +88,7 @@ def test_a_scalar_box_is_one_dimension(register: Callable[..., str]) -> None:
 
 
 def test_a_discrete_space_that_starts_elsewhere_receives_its_own_integers(
-    register: Callable[..., str],
+    register: Register,
 ) -> None:
     env_id = register(Discrete(3, start=5))
     env = make_env(env_id)
@@ -76,6 +100,131 @@ def test_a_discrete_space_that_starts_elsewhere_receives_its_own_integers(
     received = [step_with(env_id, torch.tensor(index)) for index in range(3)]
     assert received == [5, 6, 7]
     assert all(type(value) is int for value in received)
+
+
+WIDE = Box(-4.0, 4.0, (1,), np.float32)
+PLATFORM = (Box(0.0, 30.0, (1,)), Box(0.0, 720.0, (1,)), Box(0.0, 430.0, (1,)))
+STRUCTURES = {
+    "discrete first": (Tuple([Discrete(2), UNIT]), hybrid(1, -1, 0), (1, [0.0, 0.5])),
+    "box first": (Tuple([UNIT, Discrete(2)]), hybrid(1, -1, 0), ([0.0, 0.5], 1)),
+    "dict": (Dict(z=UNIT, a=Discrete(3, start=-1)), hybrid(0, 1, 0), {"a": -1, "z": [1.0, 0.5]}),
+    "parameterized": (
+        Tuple([Discrete(3), Tuple(PLATFORM)]),
+        hybrid(2, -1.0, 0.0, 0.5),
+        (2, ([0.0], [360.0], [322.5])),
+    ),
+    "flattened": (
+        Tuple([Discrete(3), *PLATFORM]),
+        hybrid(2, -1.0, 0.0, 0.5),
+        (2, [0.0], [360.0], [322.5]),
+    ),
+    "a choice without a parameter": (
+        Tuple([Discrete(2), Tuple([WIDE, Box(0.0, 1.0, (0,))])]),
+        hybrid(1, 0.5),
+        (1, ([2.0], [])),
+    ),
+    "boxes alone": (
+        Tuple([UNIT, Dict(b=WIDE)]),
+        torch.tensor([0.0, 1.0, 0.5]),
+        ([0.5, 1.0], {"b": [2.0]}),
+    ),
+    "mixed nest": (
+        Dict(a=WIDE, mode=Discrete(2), b=Box(0.0, 1.0, (2, 2))),
+        hybrid(1, 0.25, -1, 1, 0, 0.5),
+        {"a": [1.0], "b": [[0.0, 1.0], [0.5, 0.75]], "mode": 1},
+    ),
+    "scalar box": (Tuple([Discrete(2), Box(0.0, 4.0, ())]), hybrid(0, 0.5), (0, 3.0)),
+    "wrapped discrete": (Dict(a=Tuple([Discrete(2)])), torch.tensor(1), {"a": (1,)}),
+}
+
+
+@pytest.mark.parametrize(("space", "action", "expected"), STRUCTURES.values(), ids=STRUCTURES)
+def test_the_environment_receives_its_own_structure(
+    register: Register, space: gym.Space[Any], action: Any, expected: Any
+) -> None:
+    received = step_with(register(space), action)
+    assert listed(received) == expected
+    # `contains` checks kinds of containers, shapes, dtypes and bounds.
+    assert space.contains(received)
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+@pytest.mark.parametrize("space", [s for s, _, _ in STRUCTURES.values()], ids=STRUCTURES)
+def test_random_actions_of_the_agent_are_actions_of_the_environment(
+    register: Register, space: gym.Space[Any], num_envs: int
+) -> None:
+    env = make_env(register(space), num_envs=num_envs)
+    check_env_specs(env)
+    env.rollout(20)
+    bases = [env.base_env] if num_envs == 1 else env.base_env._envs
+    for base in bases:
+        assert all(space.contains(action) for action in base._env.unwrapped.received)
+
+
+def leaves(space: gym.Space[Any]) -> list[gym.Space[Any]]:
+    if not isinstance(space, (Tuple, Dict)):
+        return [space]
+    parts = space.spaces.values() if isinstance(space, Dict) else space.spaces
+    return [leaf for part in parts for leaf in leaves(part)]
+
+
+@st.composite
+def boxes(draw: st.DrawFn) -> Box:
+    shape = draw(st.sampled_from([(), (1,), (3,), (2, 2)]))
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    low = draw(arrays(dtype, shape, elements=st.floats(-100, 100, width=32)))
+    width = draw(arrays(dtype, shape, elements=st.floats(0.125, 100, width=32)))
+    return Box(low, low + width, dtype=dtype)
+
+
+def nests(leaf: st.SearchStrategy[gym.Space[Any]]) -> st.SearchStrategy[gym.Space[Any]]:
+    names = st.sampled_from(["a", "b", "mode", "continuous", "action"])
+    return st.recursive(
+        leaf,
+        lambda part: st.one_of(
+            st.lists(part, min_size=1, max_size=3).map(Tuple),
+            st.dictionaries(names, part, min_size=1, max_size=3).map(Dict),
+        ),
+        max_leaves=5,
+    )
+
+
+LEAVES = st.one_of(boxes(), boxes(), st.builds(Discrete, st.integers(1, 5), start=st.just(2)))
+
+
+@given(space=nests(LEAVES), data=st.data())
+def test_every_nest_goes_there_and_back(space: gym.Space[Any], data: st.DataObject) -> None:
+    kinds = [type(leaf) for leaf in leaves(space)]
+    env = gym.make("Pendulum-v1").unwrapped
+    env.action_space = space
+    if kinds.count(Discrete) > 1:
+        with pytest.raises(ConfigError, match="holds several Discrete"):
+            AdaptedActions(env, rescale=True)
+        return
+    adapted = AdaptedActions(env, rescale=True)
+    adapted.action_space.seed(data.draw(st.integers(0, 1000)))
+    received = adapted.action(adapted.action_space.sample())
+    assert space.contains(received)
+    size = sum(leaf.low.size for leaf in leaves(space) if isinstance(leaf, Box))
+    ends = [np.full(size, end, np.float32) for end in (-1.0, 1.0)]
+    if Discrete not in kinds:
+        low, high = (adapted.action(end) for end in ends)
+    elif size:
+        low, high = (adapted.action({"action": {"discrete": 0, "continuous": e}}) for e in ends)
+    else:
+        return
+    lows, highs = (
+        [value for value in flat(action) if isinstance(value, np.ndarray)] for action in (low, high)
+    )
+    found = [leaf for leaf in leaves(space) if isinstance(leaf, Box)]
+    assert all(np.array_equal(a, leaf.low) for a, leaf in zip(lows, found, strict=True))
+    assert all(np.array_equal(a, leaf.high) for a, leaf in zip(highs, found, strict=True))
+
+
+def flat(action: Any) -> list[Any]:
+    if isinstance(action, dict):
+        return [leaf for part in action.values() for leaf in flat(part)]
+    return [leaf for part in action for leaf in flat(part)] if type(action) is tuple else [action]
 
 
 @given(
@@ -90,7 +239,7 @@ def test_the_rescaled_action_is_in_bounds_and_exact_at_the_ends(
     space = Box(bounds.min(axis=1), bounds.max(axis=1), dtype=np.float64)
     env.unwrapped.action_space = space
     ends = np.array([-1.0, 1.0], np.float32)
-    received = BoxActions(env, rescale=True).action(np.concatenate([ends, actions]))
+    received = AdaptedActions(env, rescale=True).action(np.concatenate([ends, actions]))
     assert space.contains(received)
     assert received[0] == space.low[0]
     assert received[1] == space.high[1]
@@ -121,13 +270,29 @@ def test_the_rescaled_action_is_in_bounds_and_exact_at_the_ends(
         ),
         (Box(0, 5, (2,), np.int64), ["int64", "floating-point"]),
         (Box(0.0, 1.0, (0,), np.float32), ["no dimensions"]),
-        (MultiDiscrete([2, 3]), ["MultiDiscrete([2 3])", "Box", "Discrete"]),
-        (Tuple([Discrete(2), Box(0.0, 1.0)]), ["Tuple(Discrete(2)", "supported are"]),
-        (Dict(a=Box(0.0, 1.0)), ["Dict('a'", "supported are"]),
+        (Dict(a=Tuple([])), ["no dimensions"]),
+        (
+            Tuple([Discrete(2), Dict(arm=Box(np.float32([0, -np.inf]), np.float32([1, 1])))]),
+            ["lower bound", "dimension [1] of the Box at [1]['arm']", "-inf"],
+        ),
+        (
+            Tuple([Discrete(2), Tuple([UNIT, Box(3.0, 3.0, (1,))])]),
+            ["3.0", "dimension [0] of the Box at [1][1]", "not below"],
+        ),
+        (Dict(a=Discrete(2), b=Box(0, 5, (2,), np.int64)), ["at ['b']", "int64"]),
+        (MultiDiscrete([2, 3]), ["MultiDiscrete([2 3])", "is not supported", "supported are a fl"]),
+        (
+            Tuple([UNIT, MultiBinary(3)]),
+            ["holds MultiBinary(3) at [1], which is not supported", "supported are a floating"],
+        ),
+        (
+            Dict(a=Discrete(2), b=Tuple([UNIT, Discrete(5)])),
+            ["several Discrete, at ['a'] and ['b'][1]", "supported are", "one Discrete(10) of"],
+        ),
     ],
 )
 def test_what_cannot_be_acted_in_is_refused_by_name(
-    register: Callable[..., str], space: gym.Space[Any], words: list[str]
+    register: Register, space: gym.Space[Any], words: list[str]
 ) -> None:
     env_id = register(space)
     with pytest.raises(ConfigError) as error:

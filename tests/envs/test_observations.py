@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Box, Dict, Discrete, Sequence, Tuple, flatten
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Sequence, Tuple, flatten
 from torchrl.envs.utils import check_env_specs
 
 from rlkit_sac.envs import make_env
@@ -19,8 +19,11 @@ from rlkit_sac.errors import ConfigError
     "space",
     [
         Dict(position=Box(-1.0, 1.0, (2, 3), np.float64), mode=Discrete(4)),
-        Tuple([Box(0.0, 1.0, (9,), np.float32), Discrete(200)]),
+        Tuple([Box(0.0, 1.0, (9,), np.float32), Discrete(32)]),
+        Tuple([Discrete(40), Discrete(11), Discrete(2)]),
+        Dict(image=Box(0, 255, (2, 2), np.uint8), inner=Tuple([Discrete(3), MultiBinary(4)])),
         Discrete(7, start=-3),
+        Discrete(200),
     ],
 )
 def test_structured_observations_are_flattened_by_the_rule_of_gymnasium(
@@ -32,6 +35,50 @@ def test_structured_observations_are_flattened_by_the_rule_of_gymnasium(
     expected = flatten(space, space.sample())
     assert observation.dtype == torch.float32
     assert np.array_equal(observation, np.float32(expected))
+
+
+class Counter(gym.Env[Any, Any]):
+    """Counts its steps from 1, which is one too far for the last of them."""
+
+    action_space = Discrete(2)
+
+    def __init__(self, counts: Discrete[Any], box: Box, order: Iterable[int] = (0, 1)) -> None:
+        self.observation_space = Tuple([(box, Dict(steps=counts))[i] for i in order])
+        self.order = tuple(order)
+        self.count = int(counts.start)
+
+    def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
+        return self.observe(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.count += 1
+        return self.observe(), 0.0, False, False, {}
+
+    def observe(self) -> tuple[Any, ...]:
+        parts = (np.array([0.25, 0.5]), {"steps": self.count})
+        return tuple(parts[i] for i in self.order)
+
+
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_counter_beside_a_box_becomes_one_number(
+    register: Callable[..., str], start: int, order: tuple[int, int]
+) -> None:
+    kwargs = {
+        "counts": Discrete(41, start=start),
+        "box": Box(0.0, 1.0, (2,), np.float32),
+        "order": order,
+    }
+    env = make_env(register(entry_point=Counter, kwargs=kwargs))
+    check_env_specs(env)
+    env = make_env(register(entry_point=Counter, kwargs=kwargs))
+    observations = env.rollout(42)["observation"]
+    assert observations.shape == (42, 3)
+    where = 0 if order == (1, 0) else 2
+    expected = [min(step / 40, 1.0) for step in range(42)]
+    assert observations[:, where].tolist() == pytest.approx(expected)
+    spec = env.observation_spec["observation"].space
+    assert (spec.low.tolist(), spec.high.tolist()) == ([0, 0, 0], [1, 1, 1])
 
 
 @pytest.mark.parametrize(

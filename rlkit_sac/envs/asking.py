@@ -1,0 +1,52 @@
+"""Questions to each environment, in this process or in one of its own."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from torchrl.envs import EnvBase, SerialEnv, TransformedEnv
+
+from rlkit_sac.envs.workers import WatchedParallelEnv
+
+
+def ask_each(env: EnvBase, method: str, *arguments: Any) -> list[Any]:
+    """Calls a method of each environment and returns what each of them answers.
+
+    Args:
+        env: what :func:`~rlkit_sac.envs.make_env` returned; environments that have not started yet
+            are started.
+        method: name of a method of the environments.
+        arguments: of the method.
+
+    Raises:
+        EnvironmentFault: the process of an environment has failed.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> ask_each(make_env("Pendulum-v1", num_envs=2), "get_wrapper_attr", "max_torque")
+    [2.0, 2.0]
+    """
+    base = base_env(env)
+    if not is_batched(base):
+        return [getattr(base, method)(*arguments)]
+    with watching(base):
+        if base.is_closed:
+            base.start()
+        return list(getattr(base, method)(*arguments))
+
+
+def base_env(env: EnvBase) -> EnvBase:
+    """Returns the environment under all transforms."""
+    while isinstance(env, TransformedEnv):
+        env = env.base_env
+    return env
+
+
+def is_batched(env: EnvBase) -> bool:
+    """Whether an environment without transforms is several, side by side."""
+    return isinstance(env, (SerialEnv, WatchedParallelEnv))
+
+
+def watching(env: EnvBase) -> AbstractContextManager[None]:
+    """In the block the failure of a process is raised as what it was."""
+    return env.watching() if isinstance(env, WatchedParallelEnv) else nullcontext()

@@ -1,0 +1,18 @@
+"""Hybrid-action tasks, registered in Gymnasium under the namespace ``rlkit_sac``."""
+
+import gymnasium as gym
+
+NAMESPACE = "rlkit_sac"
+
+gym.register(
+    f"{NAMESPACE}/Platform-v0",
+    entry_point="rlkit_sac.envs.tasks.platform:PlatformEnv",
+    max_episode_steps=200,
+)
+gym.register(f"{NAMESPACE}/Moving-v0", entry_point="rlkit_sac.envs.tasks.moving:MovingEnv")
+gym.register(f"{NAMESPACE}/Sliding-v0", entry_point="rlkit_sac.envs.tasks.moving:SlidingEnv")
+gym.register(
+    f"{NAMESPACE}/HardMove-v0",
+    entry_point="rlkit_sac.envs.tasks.hard_move:HardMoveEnv",
+    max_episode_steps=25,
+)

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from rlkit_sac.envs import make_env
+from rlkit_sac.envs.tasks.field import FieldEnv
+from rlkit_sac.envs.tasks.hard_move import HardMoveEnv
+from rlkit_sac.envs.tasks.moving import MovingEnv, SlidingEnv
+from rlkit_sac.errors import ConfigError
+from tests.envs.tasks.scripts import actuator_policy, driving_policy, play
+
+ACCELERATE, TURN, BRAKE = range(3)
+
+
+def place(env: FieldEnv, x: float, y: float, target: tuple[float, float]) -> Any:
+    env.reset(seed=0)
+    env._x, env._y = x, y
+    env._target_x, env._target_y = target
+    if isinstance(env, MovingEnv):
+        env._heading = env._course = 0.0
+    return env
+
+
+def act(choice: int, *parameters: float) -> Any:
+    return choice, np.array(parameters)
+
+
+@pytest.mark.parametrize("kind", [MovingEnv, SlidingEnv])
+def test_driving_by_hand(kind: type[MovingEnv]) -> None:
+    env = place(kind(), 0.0, 0.0, (0.6, 0.8))
+    # Twice 0.5 and once 0.25 (the other parameter is not read) on the x axis.
+    env.step(act(ACCELERATE, 1.0, -1.0))
+    env.step(act(ACCELERATE, 7.0, 1.0))
+    observation, reward, *_ = env.step(act(ACCELERATE, 0.5, 1.0))
+    x = 0.005 * (0.5 + 1.0 + 1.25)
+    distance, before = math.hypot(0.6 - x, 0.8), math.hypot(0.6 - 0.0075, 0.8)
+    expected = [x, 0, 1.25, 1, 0, 0.6, 0.8, distance, 0, 3 / 200]
+    assert np.allclose(observation, expected, atol=1e-6)
+    assert reward == pytest.approx(before - distance - 0.001)
+    observation, *_ = env.step(act(BRAKE, 1.0, 1.0))
+    assert observation[2] == pytest.approx(1.15)
+    assert env.step(act(ACCELERATE, -1.0, 0.0))[0][2] == pytest.approx(1.15)
+
+
+def test_moving_goes_where_it_points() -> None:
+    env = place(MovingEnv(), 0.0, 0.0, (0.8, 0.8))
+    env.step(act(ACCELERATE, 1.0, 0.0))
+    observation, *_ = env.step(act(TURN, 0.0, 2.0))  # a quarter turn at most
+    assert np.allclose(observation[:5], [0.0025, 0.0025, 0.5, 0.0, 1.0], atol=1e-6)
+    observation, *_ = env.step(act(TURN, 0.0, -0.5))
+    assert np.allclose(observation[3:5], [math.sqrt(0.5), math.sqrt(0.5)], atol=1e-6)
+
+
+def test_sliding_adds_velocities() -> None:
+    env = place(SlidingEnv(), 0.0, 0.0, (0.8, 0.8))
+    env.step(act(ACCELERATE, 1.0, 0.0))
+    observation, *_ = env.step(act(TURN, 0.0, 1.0))  # it points upwards, and moves on rightwards
+    assert np.allclose(observation[:5], [0.005, 0.0, 0.5, 0.0, 1.0], atol=1e-6)
+    observation, *_ = env.step(act(ACCELERATE, 1.0, 0.0))
+    assert np.allclose(observation[:3], [0.0075, 0.0025, math.sqrt(0.5)], atol=1e-6)
+    observation, *_ = env.step(act(BRAKE, 0.0, 0.0))  # along the movement, not the heading
+    speed = math.sqrt(0.5) - 0.1
+    step = 0.005 * speed * math.sqrt(0.5)
+    assert np.allclose(observation[:3], [0.0075 + step, 0.0025 + step, speed], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [MovingEnv, SlidingEnv])
+def test_standing_still_in_the_target_ends_and_pays_one_more(kind: type[MovingEnv]) -> None:
+    env = place(kind(), 0.0, 0.0, (0.09, 0.0))
+    _, reward, terminated, truncated, _ = env.step(act(ACCELERATE, 1.0, 0.0))
+    assert not terminated  # it moves
+    assert reward == pytest.approx(0.0025 - 0.001)
+    for _ in range(5):
+        observation, reward, terminated, truncated, _ = env.step(act(BRAKE, 0.0, 0.0))
+    if not terminated:  # 0.5 less five times 0.1 may leave a rounding error
+        observation, reward, terminated, truncated, _ = env.step(act(BRAKE, 0.0, 0.0))
+    assert (terminated, truncated) == (True, False)
+    assert reward == pytest.approx(1.0 - 0.001, abs=1e-3)
+    assert observation[2] == 0
+    assert observation[8] == 1
+
+
+@pytest.mark.parametrize("kind", [MovingEnv, SlidingEnv])
+def test_leaving_the_field_costs_exactly_one(kind: type[MovingEnv]) -> None:
+    env = place(kind(), 0.999, 0.0, (0.0, 0.0))
+    observation, reward, terminated, truncated, _ = env.step(act(ACCELERATE, 1.0, 0.0))
+    assert (reward, terminated, truncated) == (-1.0, True, False)
+    assert env.observation_space.contains(observation)
+
+
+@pytest.mark.parametrize("name", ["Moving", "Sliding"])
+def test_the_step_after_the_two_hundredth_truncates_and_costs_one(name: str) -> None:
+    env = gym.make(f"rlkit_sac/{name}-v0")
+    env.reset()
+    place(env.unwrapped, 0.0, 0.0, (0.5, 0.5))
+    ends = [env.step(act(TURN, 0.0, 1.0))[1:4] for _ in range(201)]
+    assert ends[:200] == [(pytest.approx(-0.001), False, False)] * 200
+    assert ends[200] == (-1.0, False, True)
+
+
+@pytest.mark.parametrize("name", ["Moving", "Sliding", "HardMove"])
+def test_target_and_place_are_drawn_from_the_field(name: str) -> None:
+    env = gym.make(f"rlkit_sac/{name}-v0")
+    starts = np.array([env.reset(seed=seed)[0] for seed in range(2000)])
+    place, target = starts[:, :2], starts[:, -5:-3]
+    assert np.abs(place).max() <= 1.0
+    assert np.abs(place).max() > 0.99
+    assert np.abs(target).max() <= np.float32(0.9)
+    assert np.abs(target).max() > 0.89
+    # A uniform variable on ±a has mean 0 and standard deviation a / √3.
+    for values, half in ((place, 1.0), (target, 0.9)):
+        assert np.allclose(values.mean(axis=0), 0.0, atol=0.05)
+        assert np.allclose(values.std(axis=0), half / math.sqrt(3), atol=0.02)
+    distance = np.hypot(*(place - target).T)
+    assert np.allclose(starts[:, -3], distance, atol=1e-6)
+    assert np.array_equal(starts[:, -2], distance < 0.1)
+    assert not starts[:, -1].any()
+    if name != "HardMove":
+        assert not starts[:, 2].any()
+        angles = np.arctan2(starts[:, 4], starts[:, 3])
+        assert np.histogram(angles, bins=4, range=(-np.pi, np.pi))[0].min() > 400
+
+
+@pytest.mark.parametrize("name", ["Moving", "Sliding", "HardMove"])
+def test_observations_stay_in_their_space(name: str) -> None:
+    env = gym.make(f"rlkit_sac/{name}-v0")
+    env.action_space.seed(0)
+    space = env.observation_space
+    for seed in range(100):
+        observation, _ = env.reset(seed=seed)
+        ended = False
+        while not ended:
+            assert space.contains(observation)
+            observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
+            ended = terminated or truncated
+        assert space.contains(observation)
+
+
+@pytest.mark.parametrize("name", ["Moving", "Sliding"])
+def test_a_script_drives_to_the_target(name: str) -> None:
+    returns, lengths, terminals = play(gym.make(f"rlkit_sac/{name}-v0"), driving_policy, 400)
+    assert (returns > 0).mean() > 0.96
+    assert returns.mean() > 1.846
+    assert lengths.mean() < 100
+    assert terminals.mean() > 0.96
+
+
+@pytest.mark.parametrize(("name", "expected"), [("Moving", -1.3), ("Sliding", -1.24)])
+def test_uniform_actions_lose(name: str, expected: float) -> None:
+    env = gym.make(f"rlkit_sac/{name}-v0")
+    env.action_space.seed(0)
+    returns, _, _ = play(env, lambda _: env.action_space.sample(), 400)
+    assert returns.mean() == pytest.approx(expected, abs=0.08)
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 6])
+def test_every_mask_moves_by_the_sum_of_its_actuators(n: int) -> None:
+    env = HardMoveEnv(n)
+    amounts = np.random.default_rng(0).uniform(-1, 1, n)
+    unit = np.exp(2j * np.pi * np.arange(n) / n)
+    for mask in range(2**n):
+        place(env, 0.1, -0.2, (0.9, 0.9))
+        digits = np.array([int(digit) for digit in f"{mask:0{n}b}"])
+        shift = 0.1 * (digits * amounts * unit).sum()
+        observation, *_ = env.step((mask, amounts))
+        assert observation[:2].tolist() == pytest.approx([0.1 + shift.real, -0.2 + shift.imag])
+
+
+def test_the_parameters_of_actuators_are_clipped() -> None:
+    env = place(HardMoveEnv(), 0.0, 0.0, (0.9, 0.9))
+    observation, reward, *_ = env.step(act(0b1100, 3.0, -3.0, 0.0, 0.0))
+    assert observation.tolist() == pytest.approx(
+        [0.1, -0.1, 0.9, 0.9, math.hypot(0.8, 1.0), 0, 1 / 25]
+    )
+    assert reward == pytest.approx(math.hypot(0.9, 0.9) - math.hypot(0.8, 1.0) - 0.001)
+
+
+def test_actuators_reach_the_target_or_leave_the_field() -> None:
+    env = place(HardMoveEnv(), 0.0, 0.0, (0.19, 0.0))
+    _, reward, terminated, truncated, _ = env.step(act(0b1000, 1.0, 1.0, 1.0, 1.0))
+    assert (terminated, truncated) == (True, False)
+    assert reward == pytest.approx(1.0 + 0.1 - 0.001)
+    place(env, 0.95, 0.0, (0.0, 0.0))
+    assert env.step(act(0b1000, 1.0, 1.0, 1.0, 1.0))[1:4] == (-1.0, True, False)
+
+
+def test_twenty_five_steps_are_the_limit_of_actuators() -> None:
+    env = make_env("rlkit_sac/HardMove-v0")
+    action = env.full_action_spec.zero()  # no actuator on
+    state = env.reset()
+    ends = []
+    for _ in range(25):
+        step, state = env.step_and_maybe_reset(state.update(action))
+        ends.append((step["next", "truncated"].item(), step["next", "terminated"].item()))
+    assert ends == [(False, False)] * 24 + [(True, False)]
+    assert step["next", "reward"].item() == pytest.approx(-0.001)
+
+
+@pytest.mark.parametrize("n", [4, 8])
+def test_a_script_pushes_to_the_target(n: int) -> None:
+    env = gym.make("rlkit_sac/HardMove-v0", num_actuators=n)
+    returns, _, terminals = play(env, lambda obs: actuator_policy(obs, n), 200)
+    assert terminals.all()
+    assert returns.min() > 0.9
+
+
+@pytest.mark.parametrize("n", [0, 17])
+def test_the_number_of_actuators_has_a_range(n: int) -> None:
+    with pytest.raises(ConfigError, match=f"num_actuators is {n}; it must be between 1 and 16"):
+        HardMoveEnv(n)
+    with pytest.raises(ConfigError, match=f"num_actuators is {n}"):
+        make_env("rlkit_sac/HardMove-v0", kwargs={"num_actuators": n})

@@ -1,0 +1,122 @@
+"""What all tasks have in common: registration, the interface of environments, pictures, saving."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium.utils.env_checker import check_env
+from tensordict import TensorDictBase
+from torchrl.envs import EnvBase
+from torchrl.envs.utils import RandomPolicy, check_env_specs
+
+from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
+from rlkit_sac.envs import can_save_episodes, load_episodes, make_env, save_episodes
+from rlkit_sac.envs.gym_env import find_env_spec
+from rlkit_sac.envs.tasks import NAMESPACE
+from rlkit_sac.envs.tasks.hard_move import HardMoveEnv
+from rlkit_sac.errors import ConfigError
+
+TASKS = [f"{NAMESPACE}/{name}-v0" for name in ("Platform", "Moving", "Sliding", "HardMove")]
+KEYS = ["observation", "action", ("next", "observation"), ("next", "reward"), ("next", "done")]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_namespace_may_be_left_out(task: str) -> None:
+    name = task.removeprefix(f"{NAMESPACE}/")
+    env, full = make_env(name, seed=3), make_env(task, seed=3)
+    assert torch.equal(env.reset()["observation"], full.reset()["observation"])
+    assert find_env_spec(name).id == task
+
+
+def test_a_registered_name_takes_precedence() -> None:
+    gym.register("Moving-v0", HardMoveEnv)
+    try:
+        assert find_env_spec("Moving-v0").namespace is None
+    finally:
+        del gym.registry["Moving-v0"]
+
+
+def test_a_misspelled_task_is_found() -> None:
+    with pytest.raises(ConfigError, match=r"unknown environment 'Platfrom-v0'; did you mean Platf"):
+        make_env("Platfrom-v0")
+
+
+@pytest.mark.filterwarnings("ignore:.*For Box action spaces, we recommend:UserWarning")
+@pytest.mark.parametrize("task", TASKS)
+def test_gymnasium_finds_nothing_to_complain_about(task: str) -> None:
+    check_env(gym.make(task, render_mode="rgb_array").unwrapped)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_pictures_follow_the_state(task: str) -> None:
+    env = gym.make(task, render_mode="rgb_array")
+    env.action_space.seed(0)
+    env.reset(seed=1)
+    first = env.render()
+    assert isinstance(first, np.ndarray)
+    assert first.dtype == np.uint8
+    assert np.array_equal(first, env.render())
+    env.step(env.action_space.sample())
+    env.step(env.action_space.sample())
+    assert not np.array_equal(first, env.render())
+    # Video encoders want whole blocks of 16 pixels.
+    assert [size % 16 for size in first.shape[:2]] == [0, 0]
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+@pytest.mark.parametrize("task", TASKS)
+def test_torchrl_collects_them_with_nested_actions(task: str, num_envs: int) -> None:
+    torch.manual_seed(0)
+    env = make_env(task, num_envs=num_envs)
+    check_env_specs(env)
+    example = example_transition(env, KEYS)
+    assert example["action", "discrete"].shape == ()
+    assert example["action", "continuous"].ndim == 1
+    replay = make_replay_buffer(example, capacity=100, batch_size=8)
+    collector = make_collector(
+        env,
+        RandomPolicy(env.full_action_spec),
+        total_frames=40,
+        frames_per_batch=20,
+        init_random_frames=20,
+    )
+    for batch in collector:
+        replay.extend(batch.select(*KEYS).reshape(-1))
+    assert len(replay) == 40
+    assert replay.sample()["action", "continuous"].abs().max() <= 1.0
+
+
+def random_steps(env: EnvBase, state: TensorDictBase, count: int) -> list[TensorDictBase]:
+    steps = []
+    for _ in range(count):
+        step, state = env.step_and_maybe_reset(env.rand_action(state))
+        steps.append(step)
+    return steps
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_saved_episode_goes_on_bit_for_bit(task: str) -> None:
+    env, again = (make_env(task, seed=5, max_episode_steps=40) for _ in range(2))
+    for count in (1, 7, 30):
+        torch.manual_seed(count)
+        random_steps(env, env.reset(), count)
+        assert can_save_episodes(env)
+        saved: list[dict[str, Any]] = json.loads(
+            json.dumps(save_episodes(env), default=lambda array: array.tolist())
+        )
+        assert load_episodes(again, saved) == [True]
+        again.reset()
+        assert save_episodes(again) == save_episodes(env)
+        futures = []
+        for one in (env, again):
+            torch.manual_seed(0)
+            futures.append(random_steps(one, one.fake_tensordict().zero_(), 60))
+        assert any(step["next", "done"].item() for step in futures[0])
+        for first, second in zip(*futures, strict=True):
+            for key in ("observation", "reward", "terminated", "truncated"):
+                assert torch.equal(first["next", key], second["next", key])
