@@ -20,7 +20,7 @@ class CSVLog:
 
     The first row fixes the columns. Each row is one unbuffered write that ends in a newline.
     Floats keep every digit, ``None`` is an empty cell, booleans are ``true`` and ``false``, lists
-    are JSON. pandas reads such a file with ``read_csv(path)``; before version 3 it needs
+    are JSON. pandas reads such a file with ``read_csv(path)``; before version 3.1 it needs
     ``float_precision="round_trip"`` to keep the last digit.
 
     Args:

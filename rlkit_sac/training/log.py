@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import Any
 
 from tensordict import TensorDictBase
@@ -112,4 +113,5 @@ class TrainingLog:
         earlier = [mean for _, mean in evaluation_means(self._run.path)]
         self._run.write("evaluations", row)
         self._shown["evaluation"] = row["return_mean"]
-        return all(row["return_mean"] >= mean for mean in earlier)
+        mean = row["return_mean"]
+        return not isnan(mean) and not any(other > mean for other in earlier)  # one may be NaN

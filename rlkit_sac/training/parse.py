@@ -15,10 +15,9 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import docstring_parser
 from jsonargparse import ArgumentParser
 
-from rlkit_sac.errors import ConfigError, RlkitSacError
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.training.bounds import bounds_of, config_errors
-from rlkit_sac.training.checkpoints import Manifest
-from rlkit_sac.training.resume import find_checkpoint
+from rlkit_sac.training.resume import find_checkpoint, read_checkpoint
 from rlkit_sac.training.yaml_file import read_yaml
 
 Config = TypeVar("Config")
@@ -75,8 +74,8 @@ def parse_config(
     for option in options:
         if option.key == "resume" and "resume" in fields:
             try:
-                stored = Manifest.read(find_checkpoint(option.value)[1]).config
-            except RlkitSacError as error:
+                stored = read_checkpoint(find_checkpoint(option.value)[1]).config
+            except ConfigError as error:
                 problems.append(f"{option.where}: {error}")
                 wrong.add("resume")
             else:
@@ -223,6 +222,10 @@ def _adapt(parser: ArgumentParser, key: str, hint: Any, setting: _Setting) -> An
         found = parser.parse_args([f"--{setting.key}={value}"], defaults=False)
     elif value is None and type(None) not in get_args(_plain(hint)):
         raise TypeError("jsonargparse lets null pass for every type")
+    elif _plain(hint) == dict[str, Any]:
+        if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+            raise TypeError("jsonargparse would read text in it as numbers")
+        return value
     else:
         found = parser.parse_object({setting.key: value}, defaults=False)
     return found[key]

@@ -65,16 +65,16 @@ def set_random_state(state: Mapping[str, Any]) -> bool:
         state: from :func:`random_state`, of this machine or another.
 
     Returns:
-        Whether all of it could be set; false where the GPUs are others than those of the state.
+        Whether all of it could be set; false where the GPUs in use are others than those of the
+        state.
     """
     random.setstate(state["python"])
     np.random.set_state(state["numpy"])
     torch.set_rng_state(state["torch"])
-    complete = True
-    if state["cuda"]:
-        complete = torch.cuda.device_count() == len(state["cuda"])
-        if complete:
-            torch.cuda.set_rng_state_all(state["cuda"])
+    gpus = torch.cuda.device_count() if torch.cuda.is_initialized() else 0
+    complete = len(state["cuda"]) == gpus
+    if gpus and complete:
+        torch.cuda.set_rng_state_all(state["cuda"])
     if state["mps"] is not None:
         complete &= torch.backends.mps.is_available()
         if torch.backends.mps.is_available():

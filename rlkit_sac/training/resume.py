@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.training.checkpoints import Checkpoints, Manifest, step_folders
+from rlkit_sac.training.checkpoints import (
+    Checkpoints,
+    Manifest,
+    describe_damage,
+    step_folders,
+)
 from rlkit_sac.training.config import CollectorConfig, EnvConfig, LoggingConfig
 from rlkit_sac.training.flat import flat_config
 from rlkit_sac.training.loggers import make_loggers
@@ -24,6 +29,8 @@ MAY_CHANGE = (
     "num_threads",
     "checkpoint",
     "logging.progress",
+    "logging.tensorboard",
+    "logging.wandb",
 )
 
 
@@ -65,6 +72,18 @@ def find_checkpoint(path: Path | str) -> tuple[Path, Path]:
     return path, folders[max(folders)]
 
 
+def read_checkpoint(folder: Path) -> Manifest:
+    """The manifest of a checkpoint to go on from.
+
+    Raises:
+        ConfigError: naming the file that is damaged, and an older checkpoint that is not.
+    """
+    try:
+        return Manifest.read(folder)
+    except RunError as error:
+        raise ConfigError(describe_damage(folder, error)) from error
+
+
 def check_resume(config: ResumableConfig) -> None:
     """Refuse to go on where there is nothing to do, or what was done would no longer be true.
 
@@ -77,16 +96,18 @@ def check_resume(config: ResumableConfig) -> None:
     if config.resume is None:
         return
     run_path, folder = find_checkpoint(config.resume)
+    manifest = read_checkpoint(folder)
     try:
-        manifest, info = Manifest.read(folder), RunDirectory(run_path).info
+        info = RunDirectory(run_path).info
     except RunError as error:
         raise ConfigError(f"cannot go on from {folder}: {error}") from error
     problems = [
-        f"{key} was {manifest.config[key]!r} in this run and cannot become {value!r}; only "
-        f"{', '.join(MAY_CHANGE)} may change"
+        f"{key} was {manifest.config[key]!r} in this run and cannot become {value!r}"
         for key, value in flat_config(config).items()
         if key in manifest.config and manifest.config[key] != value and not _may_change(key)
     ]
+    if problems:
+        problems.append(f"only {', '.join(MAY_CHANGE)} may change")
     frames, total = manifest.frames, config.collector.total_frames
     if frames > total or (frames == total and info["status"] == "finished"):
         problems.append(

@@ -152,7 +152,8 @@ class RunDirectory:
         for log in self._tables.values():
             log.cut()
         if self.info["status"] != "created":
-            last = {name: self.info.get(name) for name in _SESSION}
+            stored = _read_info(self.path / "run.json")  # counters of this session may be here
+            last = {name: stored.get(name) for name in _SESSION}
             self.info["sessions"] = [*self.info.get("sessions", []), last]
             self.info |= _surroundings()
         self._begun = True

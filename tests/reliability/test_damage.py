@@ -106,8 +106,9 @@ def test_a_damaged_file_is_refused_by_name_and_nothing_changes(capsys, path, pat
     assert not Path("executed").exists()
 
 
-def test_the_error_names_an_older_checkpoint_and_the_run_goes_on_from_there(capsys, path):
-    file = path / "checkpoints" / "step_300" / "state.safetensors"
+@pytest.mark.parametrize("name", ["state.safetensors", "checkpoint.json"])
+def test_the_error_names_an_older_checkpoint_and_the_run_goes_on_from_there(capsys, path, name):
+    file = path / "checkpoints" / "step_300" / name
     file.write_bytes(flip(file.read_bytes()))
     _, errors = resume(capsys, path, *MORE)
     older = errors.strip().rpartition("--resume ")[2]

@@ -143,10 +143,10 @@ def test_a_log_goes_on_in_the_middle_of_a_row(tmp_path, run, bar, clock) -> None
 
 def test_an_evaluation_knows_whether_it_is_the_best(run, bar) -> None:
     log, found = make_log(run, bar), []
-    for mean in (1.0, 3.0, 2.0, 3.0, 4.0):
+    for mean in (1.0, 3.0, 2.0, float("nan"), 3.0, 4.0):
         log.collected(frames(10))
         found.append(log.evaluated(EvaluationResult(np.array([mean]), np.array([10]))))
-    assert found == [True, True, False, True, True]
+    assert found == [True, True, False, False, True, True]
 
 
 def test_episodes_are_written_as_they_end(run, bar, clock) -> None:

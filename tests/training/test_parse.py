@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rlkit_sac.errors import ConfigError
@@ -264,6 +264,7 @@ json_values = st.recursive(
 
 
 @settings(deadline=None, max_examples=50)
+@example(kwargs={"name": "0", "nested": {"a": "1e3", "b": ["true"]}})
 @given(kwargs=st.dictionaries(st.from_regex(r"[a-z_]+", fullmatch=True), json_values, max_size=4))
 def test_a_written_configuration_reads_back_equal(
     tmp_path_factory: pytest.TempPathFactory, kwargs: dict[str, Any]

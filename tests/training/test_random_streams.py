@@ -55,3 +55,10 @@ def test_the_state_of_gpus_that_are_not_here_is_reported() -> None:
     expected = draw()
     assert not set_random_state(state)
     assert draw() == expected
+
+
+def test_a_state_without_gpus_is_not_all_of_one_with(monkeypatch) -> None:
+    state = random_state()
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert not set_random_state(state)

@@ -168,11 +168,9 @@ class Checkpoints:
             )
             same_streams = set_random_state(state["random"])
         except (KeyError, TypeError, ValueError, RuntimeError, RecursionError) as error:
-            older = [path for path in step_folders(self.folder).values() if path != folder]
-            advice = f"; another checkpoint: --resume {older[-1]}" if older else ""
-            raise ConfigError(f"cannot go on from {folder}: {error}{advice}") from error
+            raise ConfigError(describe_damage(folder, error)) from error
         self._segments, self.saved_at = manifest.segments, manifest.frames
-        doubts = [] if same_streams else ["the random streams of its GPUs are not available here"]
+        doubts = [] if same_streams else ["the random streams are those of other devices"]
         for part in self._parts.values():
             doubts += getattr(part, "doubts", [])
         return doubts
@@ -200,6 +198,20 @@ class Checkpoints:
                 file.unlink(missing_ok=True)
 
 
+def describe_damage(folder: Path, error: Exception) -> str:
+    """One line for a checkpoint that cannot be used, with the newest older one that can.
+
+    Args:
+        folder: the checkpoint, ``checkpoints/step_<frames>``.
+        error: what is wrong with it.
+    """
+    older = [path for path in step_folders(folder.parent).values() if _is_before(path, folder)]
+    intact = [path for path in older if _is_intact(path)]
+    advice = f"; an older checkpoint is whole: --resume {intact[-1]}" if intact else ""
+    text = " ".join(str(error).split())
+    return f"cannot go on from {folder}: {text}{advice}"
+
+
 def read_state(manifest: Manifest) -> dict[str, Any]:
     """The nested state of a checkpoint.
 
@@ -220,3 +232,20 @@ def _stop(name: str) -> int:
     if bounds is None or Path(name).name != name:
         raise RunError(f"{name!r} is not the name of a replay segment")
     return bounds[1]
+
+
+def _is_before(folder: Path, other: Path) -> bool:
+    return int(folder.name.partition("_")[2]) < int(other.name.partition("_")[2] or 0)
+
+
+def _is_intact(folder: Path) -> bool:
+    replay = folder.parent.parent / "replay"
+    try:
+        manifest = Manifest.read(folder)
+        for name in manifest.files:
+            manifest.content(name)
+        for name, record in manifest.segments.items():
+            read_checked(replay / name, record)
+    except RunError:
+        return False
+    return True
