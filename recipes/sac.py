@@ -22,6 +22,7 @@ from torchrl.envs import EnvBase
 
 from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
 from rlkit_sac.envs import (
+    SavedEpisodes,
     check_scalar_reward,
     closing,
     continuous_action_bounds,
@@ -95,11 +96,12 @@ class SACConfig:
     def checks(self) -> list[Check]:
         """What the machine, the task and the run to go on with must fulfill."""
         task = [continuous_action_bounds, observation_dim, check_scalar_reward]
-        return [
-            *standard_checks(self, task=task),
-            Check(("warm_start.run",), lambda: check_warm_start(self.warm_start)),
-            Check(("resume",), lambda: check_resume(self)),
-        ]
+        source = (
+            Check(("warm_start.run",), lambda: check_warm_start(self.warm_start))
+            if self.resume is None
+            else Check(("resume",), lambda: check_resume(self))
+        )
+        return [*standard_checks(self, task=task), source]
 
 
 def main(config: SACConfig) -> Path:
@@ -180,7 +182,14 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         log = TrainingLog(run, progress, update.scalar_names, started=started)
         checkpoints = Checkpoints(
             run.path,
-            {"loss": loss_module, "update": update, "collector": collector, "log": log, "run": run},
+            {
+                "loss": loss_module,
+                "update": update,
+                "collector": collector,
+                "eval_env": SavedEpisodes(eval_env),
+                "log": log,
+                "run": run,
+            },
             replay,
             policy=partial(
                 policy_files, policy, builder="tanh_gaussian_actor", arguments=policy_arguments
@@ -214,6 +223,7 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
                     checkpoints.save(log.frames)
                 stop.obey()
             checkpoints.save(log.frames)
+            stop.obey()
         # What the end alone brings comes after the checkpoint: a longer run would not have it.
         if run.metrics.last != log.frames:
             log.write_metrics()

@@ -1,6 +1,11 @@
 """From a Gymnasium id to a TorchRL environment."""
 
-from rlkit_sac.envs.episode_state import can_save_episodes, load_episodes, save_episodes
+from rlkit_sac.envs.episode_state import (
+    SavedEpisodes,
+    can_save_episodes,
+    load_episodes,
+    save_episodes,
+)
 from rlkit_sac.envs.make import check_env, closing, make_env
 from rlkit_sac.envs.previous_action import PreviousAction
 from rlkit_sac.envs.specs import (
@@ -14,6 +19,7 @@ from rlkit_sac.envs.specs import (
 
 __all__ = [
     "PreviousAction",
+    "SavedEpisodes",
     "can_save_episodes",
     "check_env",
     "check_scalar_reward",

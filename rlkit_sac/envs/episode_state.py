@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torchrl.envs import EnvBase
@@ -18,8 +18,8 @@ def save_episodes(env: EnvBase) -> list[dict[str, Any]]:
 
     - ``episode``: number of the episode, from 0,
     - ``step``: frames since its reset,
-    - ``simulator``: what the environment holds at that step; None at step 0, which the reset
-      repeats, and where it cannot be saved (see :func:`can_save_episodes`).
+    - ``simulator``: what the environment holds at that step; None before the first reset, and
+      where it cannot be saved (see :func:`can_save_episodes`).
 
     Args:
         env: what :func:`make_env` returned.
@@ -112,3 +112,30 @@ def _ask(env: EnvBase, method: str) -> list[Any]:
     if is_batched(base) and base.is_closed:
         raise RunError("the environments are closed; they can be saved after a reset")
     return ask_each(env, method)
+
+
+class SavedEpisodes:
+    """The episodes of an environment as a part of a checkpoint.
+
+    Args:
+        env: what :func:`make_env` returned.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> env, again = make_env("Pendulum-v1"), make_env("Pendulum-v1")
+    >>> _ = env.rollout(3)
+    >>> SavedEpisodes(again).load_state_dict(SavedEpisodes(env).state_dict())
+    >>> save_episodes(again)[0]["step"]
+    3
+    """
+
+    def __init__(self, env: EnvBase) -> None:
+        self._env = env
+
+    def state_dict(self) -> dict[str, Any]:
+        """As :func:`save_episodes`."""
+        return {"episodes": save_episodes(self._env)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """As :func:`load_episodes`, with the reset."""
+        load_episodes(self._env, state["episodes"])
+        self._env.reset()

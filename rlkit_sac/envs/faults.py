@@ -35,17 +35,17 @@ class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
         """Resets the environment."""
         try:
             return self.env.reset(seed=seed, options=options)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._name(error)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Takes one step."""
         try:
             return self.env.step(action)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._name(error)
 
-    def _name(self, error: Exception) -> NoReturn:
+    def _name(self, error: Exception | SystemExit) -> NoReturn:
         if isinstance(error, RlkitSacError):
             raise error
         position = self.env.get_wrapper_attr("position")

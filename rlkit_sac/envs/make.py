@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from gymnasium.envs.registration import EnvSpec
 from torchrl.data import Unbounded
@@ -23,6 +25,7 @@ from torchrl.envs import (
 from rlkit_sac.envs.gym_env import find_env_spec, make_gym_env
 from rlkit_sac.envs.gym_wrapper import EpisodicGymWrapper
 from rlkit_sac.envs.previous_action import PreviousAction
+from rlkit_sac.envs.seeding import episode_seed
 from rlkit_sac.envs.workers import WatchedParallelEnv, Worker
 from rlkit_sac.errors import ConfigError
 
@@ -157,6 +160,7 @@ def _make_single(
     try:
         if here is not None:
             here.settle()
+            _seed_worker(options["seed"], env_index)
         env = EpisodicGymWrapper(
             make_gym_env(spec, env_index=env_index, **options),
             worker=here,
@@ -170,3 +174,11 @@ def _make_single(
     # RewardSum copies the spec of the reward for its sum, which no bound of one step holds.
     env.reward_spec = Unbounded(shape=env.reward_spec.shape, device=device, dtype=torch.float32)
     return env
+
+
+def _seed_worker(seed: int, env_index: int) -> None:
+    """Seeds the global generators of a process, for environments that draw from them."""
+    derived = episode_seed(seed, env_index, 0)
+    random.seed(derived)
+    np.random.seed(derived)
+    torch.manual_seed(derived)

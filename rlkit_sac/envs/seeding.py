@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from rlkit_sac.envs.box2d import renew_box2d_world
 from rlkit_sac.envs.faults import in_one_line
 from rlkit_sac.envs.simulator import (
     CannotSaveError,
@@ -77,6 +78,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         derived = episode_seed(self._seed, self._env_index, self._next_episode)
         self._next_episode += 1
         self.env.action_space.seed(derived)
+        renew_box2d_world(self.env.unwrapped)
         result = self.env.reset(seed=derived, options=options)
         self._at_reset = {}
         with suppress(Exception):  # an object that cannot be looked at must not end the run
@@ -112,7 +114,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         return {
             "episode": max(self._next_episode - 1, 0),
             "step": step,
-            "simulator": self._read_simulator()[0] if step else None,
+            "simulator": None if self._step is None else self._read_simulator()[0],
         }
 
     def load_episode(self, saved: dict[str, Any]) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Container
 from math import isnan
 from pathlib import Path
 
+from rlkit_sac.errors import RunError
+
 
 def best_frames(run_path: Path, *, among: Container[int]) -> int | None:
     r"""Frames of the best evaluation, by ``return_mean``; of equals the last.
@@ -31,10 +33,17 @@ def best_frames(run_path: Path, *, among: Container[int]) -> int | None:
 
 
 def evaluation_means(run_path: Path) -> list[tuple[int, float]]:
-    """Frames and ``return_mean`` of each complete row of ``evaluations.csv``."""
+    """Frames and ``return_mean`` of each complete row of ``evaluations.csv``.
+
+    Raises:
+        RunError: if it is not what a run writes.
+    """
+    file = run_path / "evaluations.csv"
     try:
-        complete = (run_path / "evaluations.csv").read_text(encoding="utf-8").rpartition("\n")[0]
+        complete = file.read_text(encoding="utf-8").rpartition("\n")[0]
+        rows = csv.DictReader(complete.splitlines())
+        return [(int(row["frames"]), float(row["return_mean"])) for row in rows]
     except FileNotFoundError:
         return []
-    rows = csv.DictReader(complete.splitlines())
-    return [(int(row["frames"]), float(row["return_mean"])) for row in rows]
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{file} is no table of evaluations: {error!r}") from error

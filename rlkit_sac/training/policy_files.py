@@ -166,7 +166,11 @@ def _read_description(path: Path) -> dict[str, Any]:
             f"{path} has format version {version!r}, this version reads {FORMAT_VERSION}"
         )
     claimed = description.pop("sha256", None)
-    if claimed != _checksum(description):
+    try:
+        checksum = _checksum(description)
+    except ValueError as error:  # NaN, which JSON does not have
+        raise RunError(f"{path} is damaged: {error}") from error
+    if claimed != checksum:
         raise RunError(f"{path} is damaged: its checksum does not match its content")
     name = description.get("builder")
     if not isinstance(name, str) or name not in _BUILDERS:

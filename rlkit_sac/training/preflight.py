@@ -35,6 +35,7 @@ class RecipeConfig(Protocol):
     replay: ReplayConfig
     logging: LoggingConfig
     device: str
+    resume: str | None
 
 
 def standard_checks(
@@ -53,7 +54,7 @@ def standard_checks(
     >>> from rlkit_sac.envs import continuous_action_bounds
     >>> config = SimpleNamespace(
     ...     env=EnvConfig(id="CartPole-v1"), collector=CollectorConfig(), replay=ReplayConfig(),
-    ...     logging=LoggingConfig(), device="cpu",
+    ...     logging=LoggingConfig(), device="cpu", resume=None,
     ... )
     >>> *_, task, replay = standard_checks(config, task=[continuous_action_bounds])
     >>> task.run()
@@ -85,13 +86,16 @@ def standard_checks(
             device=resolve_device(config.device),
         )
 
+    def check_folder() -> None:
+        check_writable(Path(config.logging.dir))
+
     return [
         Check(("device",), lambda: resolve_device(config.device)),
         Check(
             ("collector.frames_per_batch", "env.num_envs"),
             lambda: check_batches(config.collector, config.env.num_envs),
         ),
-        Check(("logging.dir",), lambda: check_writable(Path(config.logging.dir))),
+        *([] if config.resume else [Check(("logging.dir",), check_folder)]),
         Check(
             ("logging.tensorboard",),
             lambda: check_logger("tensorboard", config.logging.tensorboard),

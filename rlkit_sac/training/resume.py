@@ -12,6 +12,7 @@ from rlkit_sac.training.checkpoints import (
     Manifest,
     describe_damage,
     step_folders,
+    step_of,
 )
 from rlkit_sac.training.config import CollectorConfig, EnvConfig, LoggingConfig
 from rlkit_sac.training.flat import flat_config
@@ -64,8 +65,9 @@ def find_checkpoint(path: Path | str) -> tuple[Path, Path]:
         raise ConfigError(
             f"{path} {what}; give a run directory, or one of its checkpoints/step_<frames>"
         )
-    if path.parent.name == "checkpoints":
-        return path.parent.parent, path
+    for folder in (path, path.resolve()):  # a link to a checkpoint, or "." inside of one
+        if folder.parent.name == "checkpoints" and step_of(folder) is not None:
+            return folder.parent.parent, folder
     folders = step_folders(path / "checkpoints")
     if not folders:
         raise ConfigError(f"{path} has no checkpoint to go on from (no checkpoints/step_<frames>)")
@@ -108,7 +110,8 @@ def check_resume(config: ResumableConfig) -> None:
     ]
     if problems:
         problems.append(f"only {', '.join(MAY_CHANGE)} may change")
-    frames, total = manifest.frames, config.collector.total_frames
+    frames, batch = manifest.frames, config.collector.batch_frames(config.env.num_envs)
+    total = -(-config.collector.total_frames // batch) * batch  # the last batch is whole
     if frames > total or (frames == total and info["status"] == "finished"):
         problems.append(
             f"{folder} is at frame {frames:,} of {total:,} already: raise collector.total_frames "

@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -92,6 +93,7 @@ class RunDirectory:
         """
         started = datetime.now().astimezone()
         parent = Path(root) / _file_name(recipe) / _file_name(task)
+        path = None
         try:
             parent.mkdir(parents=True, exist_ok=True)
             path = make_new_folder(parent, f"{started:%Y-%m-%d_%H-%M-%S}-seed{seed}")
@@ -104,6 +106,8 @@ class RunDirectory:
             } | _surroundings()
             _write_info(path / "run.json", {"format_version": FORMAT_VERSION, **facts})
         except (OSError, RunError) as error:
+            if path is not None:
+                shutil.rmtree(path, ignore_errors=True)
             reason = error.strerror if isinstance(error, OSError) else error
             raise ConfigError(f"cannot create a run directory in {parent}: {reason}") from error
         return cls(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchrl.objectives import LossModule
 
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.training.checkpoints import Manifest, read_state
 from rlkit_sac.training.config import WarmStartConfig
 from rlkit_sac.training.make_update import PARAMETER_PREFIXES
@@ -43,15 +43,15 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
     folder = find_checkpoint(config.run)[1]
     try:
         saved = read_state(Manifest.read(folder))["loss"]
-    except (RunError, KeyError, TypeError) as error:
+    except Exception as error:  # whatever a file with wrong content leads to
         raise ConfigError(f"cannot warm-start from {folder}: {error}") from error
     own = loss_module.state_dict()
     for module in config.modules:
         prefix = PARAMETER_PREFIXES[module]
         names = [name for name in own if name.startswith((prefix, f"target_{prefix}"))]
         for name in names:
-            if name not in saved or saved[name].shape != own[name].shape:
-                there = list(saved[name].shape) if name in saved else "nothing"
+            there = list(getattr(saved.get(name), "shape", [None]))
+            if there != list(own[name].shape):
                 raise ConfigError(
                     f"cannot warm-start {module} from {folder}: {name} is {there} there and "
                     f"{list(own[name].shape)} here; use the same environment and network options, "

@@ -88,3 +88,14 @@ def test_an_environment_that_cannot_be_made_in_its_process_says_why() -> None:
         ConfigError, num_envs=2, parallel=True, kwargs={"only_in_children_of": os.getpid()}
     )
     assert "ValueError: no license for a second process" in str(error)
+
+
+def test_an_environment_that_exits_is_an_error(monkeypatch) -> None:
+    """As pygame does when its window is closed."""
+    env = make_env("Pendulum-v1")
+    step = env.reset()
+    monkeypatch.setattr(
+        type(env.base_env._env.unwrapped), "step", lambda *_: (_ for _ in ()).throw(SystemExit(0))
+    )
+    with pytest.raises(EnvironmentFault, match="raised SystemExit: 0 in step 1"):
+        env.rand_step(step)

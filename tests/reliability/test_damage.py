@@ -152,6 +152,32 @@ def test_a_path_without_a_checkpoint_is_refused(capsys, path, where):
     assert where in errors
 
 
+def test_a_run_goes_on_elsewhere_without_what_only_its_beginning_needed(
+    capsys, path, tmp_path, monkeypatch
+):
+    """The folder of new runs, and the run it began with the values of."""
+    recipe = load_recipe("sac")
+    source, folder = tmp_path / "teacher", tmp_path / "students"
+    shutil.copytree(path, source)
+    options = [*TRAINED, "--logging.dir", str(folder), "--warm_start.run", str(source)]
+    run_path = recipe.main(parse_config(recipe.SACConfig, options))
+    moved = shutil.move(run_path, tmp_path / "moved")
+    shutil.rmtree(source)
+    shutil.rmtree(folder)
+    folder.write_text("no longer a folder")
+    assert resume(capsys, Path(moved), *MORE) == (0, "")
+
+
+def test_a_run_killed_in_its_last_evaluation_is_finished(capsys, path):
+    """The last batch of frames may have gone beyond the total."""
+    info = path / "run.json"
+    info.write_text(info.read_text().replace('"finished"', '"running"', 1))
+    rows = (path / "evaluations.csv").read_text().splitlines(keepends=True)
+    (path / "evaluations.csv").write_text("".join(rows[:-1]))
+    assert resume(capsys, path) == (0, "")
+    assert (path / "evaluations.csv").read_text().count("\n") == len(rows)
+
+
 def test_a_run_in_use_is_not_touched(capsys, path):
     holder = subprocess.Popen(
         [

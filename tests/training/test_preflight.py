@@ -34,6 +34,8 @@ class Config:
     logging: LoggingConfig = field(default_factory=LoggingConfig)
     device: str = "cpu"
     """Where to compute."""
+    resume: str | None = None
+    """Run to go on with."""
 
     def checks(self) -> list[Check]:
         """Those of the SAC recipe."""

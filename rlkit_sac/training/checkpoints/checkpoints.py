@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -123,8 +124,11 @@ class Checkpoints:
         except OSError as error:
             raise RunError(f"cannot create {self._replay_folder}: {error.strerror}") from error
         oldest = self._replay.write_count - self._replay.storage.max_size
-        saved = max((_stop(name) for name in self._segments), default=0)
+        saved = _stop_of(self._segments)
         segments = {name: record for name, record in self._segments.items() if _stop(name) > oldest}
+        for name in segments:
+            if not (self._replay_folder / name).is_file():
+                raise RunError(f"{self._replay_folder / name} is gone: the run cannot be saved")
         for file in write_segments(self._replay, self._replay_folder, saved=saved):
             segments[file.name] = FileRecord.of(file.read_bytes())
         state = {name: part.state_dict() for name, part in self._parts.items()}
@@ -167,7 +171,9 @@ class Checkpoints:
                 self._replay, ((file, read_checked(file, segments[file])) for file in segments)
             )
             same_streams = set_random_state(state["random"])
-        except (KeyError, TypeError, ValueError, RuntimeError, RecursionError) as error:
+            if self._replay.write_count != _stop_of(manifest.segments):
+                raise RunError(f"{folder} does not name all segments of its replay")
+        except Exception as error:  # whatever a file with wrong content leads to
             raise ConfigError(describe_damage(folder, error)) from error
         self._segments, self.saved_at = manifest.segments, manifest.frames
         doubts = [] if same_streams else ["the random streams are those of other devices"]
@@ -193,9 +199,11 @@ class Checkpoints:
         for folder in step_folders(self.folder).values():
             with contextlib.suppress(RunError):  # a damaged one can claim nothing
                 needed |= set(Manifest.read(folder).segments)
-        for file in self._replay_folder.glob("segment_*"):
-            if file.name not in needed:
+        for file in self._replay_folder.glob("*segment_*"):
+            if file.is_file() and file.name not in needed:  # partial files of a killed process too
                 file.unlink(missing_ok=True)
+        for leftover in self.folder.glob(".step_*.partial"):
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def describe_damage(folder: Path, error: Exception) -> str:
@@ -229,9 +237,12 @@ def read_state(manifest: Manifest) -> dict[str, Any]:
 
 def _stop(name: str) -> int:
     bounds = segment_range(Path(name))
-    if bounds is None or Path(name).name != name:
-        raise RunError(f"{name!r} is not the name of a replay segment")
+    assert bounds is not None
     return bounds[1]
+
+
+def _stop_of(segments: Iterable[str]) -> int:
+    return max((_stop(name) for name in segments), default=0)
 
 
 def _is_before(folder: Path, other: Path) -> bool:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from rlkit_sac.errors import RunError
+from rlkit_sac.training.checkpoints.replay_segments import segment_range
 from rlkit_sac.training.files import sync_folder, write_atomically
 
 FORMAT_VERSION = 1
@@ -51,11 +52,14 @@ def read_checked(file: Path, record: FileRecord) -> bytes:
         RunError: naming the file, if it is missing, cut short or changed.
     """
     try:
-        content = file.read_bytes()
+        size = file.stat().st_size if file.is_file() else None
+        content = file.read_bytes() if size == record.size else b""
     except OSError as error:
         raise RunError(f"{file} cannot be read: {error.strerror}") from error
-    if len(content) != record.size:
-        raise RunError(f"{file} is damaged: it has {len(content)} bytes instead of {record.size}")
+    if size is None:
+        raise RunError(f"{file} cannot be read: there is no such file")
+    if size != record.size:
+        raise RunError(f"{file} is damaged: it has {size} bytes instead of {record.size}")
     if FileRecord.of(content) != record:
         raise RunError(f"{file} is damaged: its checksum is not that of its checkpoint")
     return content
@@ -67,12 +71,19 @@ def step_folders(checkpoints: Path) -> dict[int, Path]:
     >>> step_folders(Path("nowhere"))
     {}
     """
-    found = {
-        int(match[1]): file.parent
-        for file in checkpoints.glob(f"step_*/{MANIFEST}")
-        if (match := _NAME.fullmatch(file.parent.name))
-    }
+    folders = (file.parent for file in checkpoints.glob(f"step_*/{MANIFEST}"))
+    found = {frames: folder for folder in folders if (frames := step_of(folder)) is not None}
     return dict(sorted(found.items()))
+
+
+def step_of(folder: Path) -> int | None:
+    """The frames in the name of a checkpoint folder; ``None`` for any other name.
+
+    >>> step_of(Path("checkpoints/step_500")), step_of(Path("checkpoints"))
+    (500, None)
+    """
+    match = _NAME.fullmatch(folder.name)
+    return int(match[1]) if match else None
 
 
 def write_folder(
@@ -184,9 +195,9 @@ class Manifest:
         if claimed != _checksum(content):
             raise RunError(f"{file} is damaged: its checksum does not match its content")
         try:
-            return cls(
+            manifest = cls(
                 folder,
-                int(content["frames"]),
+                content["frames"],
                 {name: FileRecord(**record) for name, record in content["files"].items()},
                 {name: FileRecord(**record) for name, record in content["segments"].items()},
                 dict(content["config"]),
@@ -194,6 +205,11 @@ class Manifest:
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise RunError(f"{file} does not describe a checkpoint ({error!r})") from error
+        if manifest.frames != step_of(folder.resolve()):
+            raise RunError(f"{file} is that of frame {manifest.frames!r}, not of {folder.name}")
+        if any(segment_range(Path(name)) is None or "/" in name for name in manifest.segments):
+            raise RunError(f"{file} names files that are no replay segments")
+        return manifest
 
     def content(self, name: str) -> bytes:
         """A file of the folder, checked.

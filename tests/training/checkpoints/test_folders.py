@@ -14,6 +14,7 @@ from rlkit_sac.training import files as file_writing
 from rlkit_sac.training.checkpoints.folders import (
     FileRecord,
     Manifest,
+    read_checked,
     remove_folder,
     step_folders,
     write_folder,
@@ -116,11 +117,25 @@ def test_another_manifest_is_refused(tmp_path, content, message):
         Manifest.read(folder)
 
 
-def test_a_manifest_with_a_right_checksum_and_wrong_content_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"files": None},
+        {"frames": -5},
+        {"frames": 2},
+        {"frames": float("inf")},
+        {"frames": "1"},
+        {"segments": {"../../segment_0-5.safetensors": {"size": 4, "sha256": ""}}},
+        {"segments": {"/dev/zero": {"size": 4, "sha256": ""}}},
+        {"config": 3},
+    ],
+    ids=str,
+)
+def test_a_manifest_with_a_right_checksum_and_wrong_content_is_refused(tmp_path, change):
     folder = tmp_path / "step_1"
     write_folder(tmp_path, 1, files=FILES, segments={}, config={}, state=None)
-    manifest = json.loads((folder / "checkpoint.json").read_bytes())
-    del manifest["files"], manifest["sha256"]
+    manifest = json.loads((folder / "checkpoint.json").read_bytes()) | change
+    del manifest["sha256"]
     canonical = json.dumps(manifest, sort_keys=True).encode()
     manifest["sha256"] = hashlib.sha256(canonical).hexdigest()
     (folder / "checkpoint.json").write_text(json.dumps(manifest))
@@ -166,6 +181,11 @@ def test_leftovers_of_a_killed_process_are_in_nobodys_way(tmp_path):
     assert step_folders(tmp_path) == {}
     Manifest.read(write(tmp_path, 7))
     assert not partial.exists()
+
+
+def test_only_regular_files_are_read():
+    with pytest.raises(RunError, match="/dev/zero cannot be read"):
+        read_checked(Path("/dev/zero"), FileRecord(4, ""))
 
 
 def test_a_removed_folder_is_gone(tmp_path):
