@@ -36,3 +36,35 @@ def negative_dimension_target_entropy(dimensions: int) -> float:
     -6.0
     """
     return -float(dimensions)
+
+
+def discrete_target_entropy(num_actions: int, min_prob: float = 0.1) -> float:
+    r"""Entropy of a policy that shares a small probability among all actions but one.
+
+    .. math:: H = p\,(\log(K-1) - \log p) - (1-p)\log(1-p)
+
+    Args:
+        num_actions: K; a single action has no entropy.
+        min_prob: the probability p of not taking the preferred action, in (0, 1].
+
+    Source: ``calc_default_target_entropy`` of ALF.
+
+    >>> round(discrete_target_entropy(2), 6)
+    0.325083
+    """
+    if num_actions == 1:
+        return 0.0
+    preferred = 1 - min_prob
+    entropy_of_preferred = -preferred * math.log(preferred) if preferred > 0 else 0.0
+    return min_prob * (math.log(num_actions - 1) - math.log(min_prob)) + entropy_of_preferred
+
+
+def scaled_log_target_entropy(num_actions: int) -> float:
+    r"""Nearly the entropy of a uniform policy, :math:`0.98 \log K`.
+
+    Source: Christodoulou 2019 (arXiv:1910.07207), appendix.
+
+    >>> round(scaled_log_target_entropy(2), 6)
+    0.679284
+    """
+    return 0.98 * math.log(num_actions)

@@ -1,7 +1,24 @@
 """Networks that act and can be scored."""
 
-from rlkit_sac.modules.actors import GaussianHead, tanh_gaussian_actor
-from rlkit_sac.modules.critics import state_action_critic
+from rlkit_sac.modules.actors import GaussianHead, categorical_actor, tanh_gaussian_actor
+from rlkit_sac.modules.boltzmann import BoltzmannPolicy
+from rlkit_sac.modules.critics import action_value_critic, hybrid_critic, state_action_critic
+from rlkit_sac.modules.deployment import PlainPolicy
 from rlkit_sac.modules.distributions import TanhGaussian
+from rlkit_sac.modules.epsilon_greedy import EpsilonGreedy
+from rlkit_sac.modules.policies import boltzmann_policy, hybrid_policy
 
-__all__ = ["GaussianHead", "TanhGaussian", "state_action_critic", "tanh_gaussian_actor"]
+__all__ = [
+    "BoltzmannPolicy",
+    "EpsilonGreedy",
+    "GaussianHead",
+    "PlainPolicy",
+    "TanhGaussian",
+    "action_value_critic",
+    "boltzmann_policy",
+    "categorical_actor",
+    "hybrid_critic",
+    "hybrid_policy",
+    "state_action_critic",
+    "tanh_gaussian_actor",
+]

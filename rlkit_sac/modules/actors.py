@@ -1,12 +1,15 @@
-"""Policies over continuous actions."""
+"""Actors: networks with a distribution over actions."""
 
 from collections.abc import Sequence
 from typing import Literal
 
 import torch
+from tensordict import NestedKey, unravel_key
 from tensordict.nn import TensorDictModule
 from torch import Tensor, nn
+from torch.distributions import Categorical
 from torchrl.data import Bounded
+from torchrl.data import Categorical as CategoricalSpec
 from torchrl.modules import MLP, ProbabilisticActor
 
 from rlkit_sac.errors import ConfigError
@@ -73,6 +76,7 @@ def tanh_gaussian_actor(
     log_std_mode: LogStdMode = "clipped_exp",
     log_std_min: float = -20.0,
     log_std_max: float = 2.0,
+    action_key: NestedKey = "action",
 ) -> ProbabilisticActor:
     """A multilayer perceptron that acts by a :class:`TanhGaussian` over a box.
 
@@ -89,6 +93,7 @@ def tanh_gaussian_actor(
         log_std_mode: see :class:`GaussianHead`.
         log_std_min: smallest log standard deviation.
         log_std_max: largest log standard deviation.
+        action_key: where to write the action; ``("action", "continuous")`` in a hybrid policy.
 
     Raises:
         ConfigError: for bounds that are not finite or not ordered, or an unknown option.
@@ -113,8 +118,49 @@ def tanh_gaussian_actor(
             nn.Sequential(network, head), in_keys=["observation"], out_keys=["loc", "scale"]
         ),
         in_keys=["loc", "scale"],
-        out_keys=["action"],
+        out_keys=[unravel_key(action_key)],
         spec=Bounded(low, high, shape=low.shape, dtype=low.dtype),
         distribution_class=TanhGaussian,
         distribution_kwargs={} if unit_box else {"low": low, "high": high},
+    )
+
+
+def categorical_actor(
+    observation_dim: int,
+    num_actions: int,
+    *,
+    num_cells: Sequence[int] = (256, 256),
+    activation: str = "relu",
+) -> ProbabilisticActor:
+    """A multilayer perceptron that acts by a categorical distribution.
+
+    Reads ``observation`` ``[*, observation_dim]``; writes ``logits`` ``[*, num_actions]`` and
+    ``action``, an index int64 ``[*]``. Outside a collector it takes the likeliest action.
+
+    Args:
+        observation_dim: length of the observation.
+        num_actions: number K of discrete actions.
+        num_cells: widths of the hidden layers.
+        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
+
+    Raises:
+        ConfigError: for an unknown activation.
+
+    >>> from tensordict import TensorDict
+    >>> actor = categorical_actor(3, 2)
+    >>> actor(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["action"].shape
+    torch.Size([5])
+    """
+    network = MLP(
+        in_features=observation_dim,
+        out_features=num_actions,
+        num_cells=list(num_cells),
+        activation_class=activation_class(activation),
+    )
+    return ProbabilisticActor(
+        TensorDictModule(network, in_keys=["observation"], out_keys=["logits"]),
+        in_keys=["logits"],
+        out_keys=["action"],
+        spec=CategoricalSpec(num_actions),
+        distribution_class=Categorical,
     )

@@ -54,12 +54,17 @@ class TanhGaussian(Distribution):
 
     def rsample_and_log_prob(self, sample_shape: SampleShape = ()) -> tuple[Tensor, Tensor]:
         """One reparameterized sample ``[*, D]`` and its log-density ``[*]``."""
+        action, log_probs = self.rsample_and_log_probs(sample_shape)
+        return action, log_probs.sum(-1)
+
+    def rsample_and_log_probs(self, sample_shape: SampleShape = ()) -> tuple[Tensor, Tensor]:
+        """One reparameterized sample and the log-density of each dimension, ``[*, D]`` both."""
         noise = torch.randn(
             (*sample_shape, *self.loc.shape), dtype=self.loc.dtype, device=self.loc.device
         )
         preimage = self.loc + self.scale * noise
         normal = -0.5 * noise.square() - self.scale.log() - 0.5 * math.log(2 * math.pi)
-        return self._squash(preimage), (normal - self._log_slope(preimage)).sum(-1)
+        return self._squash(preimage), normal - self._log_slope(preimage)
 
     def rsample(self, sample_shape: SampleShape = ()) -> Tensor:
         """A sample through which gradients reach ``loc`` and ``scale``."""

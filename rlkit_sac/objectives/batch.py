@@ -1,7 +1,8 @@
 """Checks of a batch, with one clear error for a missing or misshapen entry."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+import torch
 from tensordict import NestedKey, TensorDictBase
 from torch import Tensor
 
@@ -70,14 +71,43 @@ def check_action(action: Tensor, sampled: Tensor, key: NestedKey) -> None:
         )
 
 
-def check_reward(
-    reward: Tensor, q: Tensor, reward_weights: Tensor | None, batch: TensorDictBase
-) -> None:
-    """Refuse rewards, values and reward weights that do not belong together.
+def check_index(action: Tensor, num_actions: int, batch_size: torch.Size, key: NestedKey) -> None:
+    """Refuse discrete actions that are not one index for each step.
+
+    Args:
+        action: the batch's.
+        num_actions: number of values the critics write.
+        batch_size: the batch's.
+        key: where the batch holds its discrete actions.
+
+    Raises:
+        BatchError: naming the shape or dtype and what to do.
+
+    >>> check_index(torch.eye(3, dtype=torch.int64), 3, torch.Size([3]), "action")
+    Traceback (most recent call last):
+    rlkit_sac.errors.BatchError: action 'action' has the shape [3, 3], which looks one-hot: ...
+    """
+    came = f"action {key!r} has the shape {list(action.shape)}"
+    wanted = f"wanted an index of the shape {list(batch_size)}"
+    if action.shape != batch_size:
+        if action.shape == (*batch_size, num_actions):
+            raise BatchError(
+                f"{came}, which looks one-hot: {wanted}. Take its argmax(-1), or make the "
+                "environment write indices (GymEnv(..., categorical_action_encoding=True))"
+            )
+        raise BatchError(f"{came}, {wanted}")
+    if action.is_floating_point() or action.is_complex():
+        raise BatchError(
+            f"action {key!r} is of dtype {action.dtype}: {wanted} and an integer dtype, from 0 to "
+            f"{num_actions - 1}"
+        )
+
+
+def check_reward(reward: Tensor, reward_weights: Tensor | None, batch: TensorDictBase) -> None:
+    """Refuse rewards and reward weights that do not belong together.
 
     Args:
         reward: wanted ``[*batch, M]``.
-        q: values of R critics, wanted ``[R, *batch, M]``.
         reward_weights: wanted ``[M]`` with M > 1, or ``None``.
         batch: what the reward comes from.
 
@@ -90,15 +120,29 @@ def check_reward(
             f"reward has the shape {list(reward.shape)}, wanted {[*batch.batch_size]} and one "
             "trailing dimension: 1 for a scalar reward, M for a vector one"
         )
-    if q.shape[1:] != reward.shape:
-        raise BatchError(
-            f"qvalue_network wrote values of the shape {list(q.shape[1:])} for rewards of the "
-            f"shape {list(reward.shape)}: a critic needs one output for each reward dimension"
-        )
     if reward_weights is not None and dimensions == 1:
         raise BatchError("reward_weights are for vector rewards, but the reward is a scalar")
     if reward_weights is not None and reward_weights.shape != (dimensions,):
         raise BatchError(
             f"reward_weights has the shape {list(reward_weights.shape)}, but the reward has "
             f"{dimensions} dimensions: wanted [{dimensions}]"
+        )
+
+
+def check_values(values: Tensor, wanted: Sequence[int], reward_dim: int) -> None:
+    """Refuse values of critics that do not belong to the rewards.
+
+    Args:
+        values: ``[R, ...]`` as R critics wrote them.
+        wanted: the shape one critic's values must have.
+        reward_dim: number M of reward dimensions.
+
+    Raises:
+        BatchError: naming both shapes.
+    """
+    if values.shape[1:] != torch.Size(wanted):
+        raise BatchError(
+            f"qvalue_network wrote values of the shape {list(values.shape[1:])}, wanted "
+            f"{list(wanted)} for rewards of {reward_dim} dimensions: a critic needs one output "
+            "for each reward dimension"
         )

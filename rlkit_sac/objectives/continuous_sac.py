@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
-from tensordict import TensorDictBase
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tensordict import NestedKey, TensorDictBase
+from tensordict.nn import TensorDictModule, TensorDictParams
+from tensordict.utils import unravel_key
+from torch import Tensor
 from torchrl.data import TensorSpec
-from torchrl.envs.utils import ExplorationType, set_exploration_type
-from torchrl.modules.distributions.utils import rsample_and_log_prob
 
-from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.objectives.soft_actor_critic import PolicySample, SoftActorCriticLoss
-from rlkit_sac.objectives.target_entropy import (
-    TargetEntropy,
-    action_leaf,
-    resolve_continuous_target_entropy,
+from rlkit_sac.errors import BatchError
+from rlkit_sac.functional import weigh_rewards
+from rlkit_sac.modules.temperature import AlphaParametrization
+from rlkit_sac.objectives.batch import check_action
+from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
+from rlkit_sac.objectives.critics import DEFAULT_COUNT
+from rlkit_sac.objectives.factors import PolicySample
+from rlkit_sac.objectives.reparameterized import (
+    actor_keys,
+    check_clipping,
+    draw,
+    pathwise_loss,
+    policy_distribution,
+    the_action_spec,
 )
+from rlkit_sac.objectives.soft_actor_critic import LossFunction, SoftActorCriticLoss
+from rlkit_sac.objectives.target_entropy import TargetEntropy, resolve_continuous_target_entropy
 
 
-class ContinuousSACLoss(SoftActorCriticLoss):
+@dataclass(frozen=True)
+class ContinuousSample(PolicySample):
+    """A draw from a continuous policy.
+
+    Attributes:
+        action: reparameterized, ``[*, D]``.
+    """
+
+    action: Tensor
+
+
+class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
     r"""Losses of soft actor-critic with a reparameterized policy over continuous actions.
 
     With one sample :math:`a' \sim \pi(\cdot|s')` of the live policy, one :math:`a \sim
@@ -117,44 +143,124 @@ class ContinuousSACLoss(SoftActorCriticLoss):
     torch.Size([8])
     """
 
-    target_entropy: float | None = None
+    @dataclass
+    class _AcceptedKeys(SoftActorCriticLoss._AcceptedKeys):
+        state_action_value: NestedKey = "state_action_value"
+
+    default_keys = _AcceptedKeys
+    tensor_keys: _AcceptedKeys
+    value_role = "state_action_value"
+    value_dims = 1
+
+    actor_network: TensorDictModule
+    target_entropy: float | None
+
+    def __init__(
+        self,
+        actor_network: TensorDictModule,
+        qvalue_network: TensorDictModule | Sequence[TensorDictModule],
+        *,
+        num_qvalue_nets: int = DEFAULT_COUNT,
+        gamma: float = 0.99,
+        loss_function: LossFunction = "l2",
+        qvalue_coef: float = 1.0,
+        reward_scale: float = 1.0,
+        reward_weights: Tensor | Sequence[float] | None = None,
+        alpha_init: float = 1.0,
+        min_alpha: float | None = None,
+        max_alpha: float | None = None,
+        fixed_alpha: bool = False,
+        alpha_parametrization: AlphaParametrization = "log",
+        target_entropy: TargetEntropy = "auto",
+        min_prob: float = 0.1,
+        action_spec: TensorSpec | None = None,
+        dqda_clipping: float | None = None,
+        use_entropy_reward: bool = True,
+        normalize_entropy_reward: bool = False,
+        policy_loss_steps: Literal["first", "all"] = "first",
+        reduction: Reduction = "mean",
+        scalar_output_mode: ScalarOutputMode | None = None,
+        use_prioritized_weights: bool | Literal["auto"] = "auto",
+        deactivate_vmap: bool = False,
+        diagnostics: bool = False,
+    ) -> None:
+        check_clipping(dqda_clipping)
+        super().__init__(
+            actor_network,
+            qvalue_network,
+            num_qvalue_nets=num_qvalue_nets,
+            gamma=gamma,
+            loss_function=loss_function,
+            qvalue_coef=qvalue_coef,
+            reward_scale=reward_scale,
+            reward_weights=reward_weights,
+            alpha_init=alpha_init,
+            min_alpha=min_alpha,
+            max_alpha=max_alpha,
+            fixed_alpha=fixed_alpha,
+            alpha_parametrization=alpha_parametrization,
+            target_entropy=target_entropy,
+            min_prob=min_prob,
+            action_spec=action_spec,
+            use_entropy_reward=use_entropy_reward,
+            normalize_entropy_reward=normalize_entropy_reward,
+            policy_loss_steps=policy_loss_steps,
+            reduction=reduction,
+            scalar_output_mode=scalar_output_mode,
+            use_prioritized_weights=use_prioritized_weights,
+            deactivate_vmap=deactivate_vmap,
+            diagnostics=diagnostics,
+        )
+        self.dqda_clipping = dqda_clipping
 
     def _set_actor_keys(self) -> None:
-        if not hasattr(self.actor_network, "get_dist"):
-            raise ConfigError(
-                f"actor_network is a {type(self.actor_network).__name__} without get_dist(): pass "
-                "a TorchRL ProbabilisticActor"
-            )
-        (action,) = self.actor_network.dist_sample_keys
-        self.set_keys(action=action, log_prob=self.actor_network.log_prob_keys[0])
+        action, log_prob = actor_keys(self.actor_network)
+        self.set_keys(action=action, log_prob=log_prob)
 
     def _use_action_specs(self, given: TensorSpec | None, of_actor: TensorSpec | None) -> None:
-        key = self.tensor_keys.action
-        passed, own = action_leaf(given, key), action_leaf(of_actor, key)
-        if passed is not None and own is not None and passed.shape != own.shape:
-            raise ConfigError(
-                f"action_spec has the shape {list(passed.shape)}, but the actor's actions have "
-                f"{list(own.shape)}: pass the spec of one action (for a batched environment "
-                "env.action_spec_unbatched)"
-            )
-        self._action_spec = own if passed is None else passed
+        self._action_spec = the_action_spec(given, of_actor, self.tensor_keys.action)
 
-    def _set_target_entropies(self, option: TargetEntropy, min_prob: float) -> None:
-        self.target_entropy = resolve_continuous_target_entropy(
-            option, self._action_spec, min_prob=min_prob
+    def _resolve_target_entropy(
+        self, factor: str, option: TargetEntropy, min_prob: float
+    ) -> float | None:
+        return resolve_continuous_target_entropy(option, self._action_spec, min_prob=min_prob)
+
+    def _check_critic_keys(self) -> None:
+        key = self.tensor_keys.action
+        if unravel_key(key) not in map(unravel_key, self.qvalue_network.in_keys):
+            raise BatchError(
+                f"qvalue_network reads {self.qvalue_network.in_keys}, not the action {key!r}, "
+                "which is the key the actor writes unless set_keys(action=...) named another: let "
+                "actor, critics and batch use one key"
+            )
+
+    def _sample_policy(self, states: TensorDictBase) -> ContinuousSample:
+        dist = policy_distribution(self.actor_network, self.actor_network_params, states)
+        action, log_prob = draw(dist, states.batch_size)
+        return ContinuousSample({"": log_prob}, action)
+
+    def _sampled_values(
+        self, states: TensorDictBase, sample: ContinuousSample, params: TensorDictParams
+    ) -> Tensor:
+        return self._critic_values(
+            states.copy().set(self.tensor_keys.action, sample.action), params
         )
 
-    def _sample_policy(self, states: TensorDictBase) -> PolicySample:
-        with (
-            set_exploration_type(ExplorationType.RANDOM),
-            self.actor_network_params.to_module(self.actor_network, preserve_module_state=False),
-        ):
-            dist = self.actor_network.get_dist(states.copy())
-            action, log_prob = rsample_and_log_prob(dist)
-        if log_prob.shape != states.batch_size:
-            raise BatchError(
-                f"the actor's {type(dist).__name__} gives log-probabilities of the shape "
-                f"{list(log_prob.shape)} for a batch {list(states.batch_size)}: they must be "
-                "summed over the action's dimensions (event dimension 1, Independent)"
-            )
-        return PolicySample(action, {"": log_prob})
+    def _taken_values(
+        self, states: TensorDictBase, batch: TensorDictBase, sample: ContinuousSample
+    ) -> Tensor:
+        key = self.tensor_keys.action
+        action = batch.get(key)
+        check_action(action, sample.action, key)
+        return self._critic_values(states.copy().set(key, action), self.qvalue_network_params)
+
+    def _expected_value(self, value: Tensor, sample: ContinuousSample) -> Tensor:
+        return value
+
+    def _actor_loss(self, states: TensorDictBase, sample: ContinuousSample) -> Tensor:
+        r"""Loss ``[*]``: :math:`\alpha \log\pi(a|s) - Q_{min}(s, a)`."""
+        q = self._sampled_values(states, sample, self.qvalue_network_params.data)
+        value = weigh_rewards(self._pessimistic(q), self.reward_weights)
+        return pathwise_loss(
+            value, sample.action, self.alpha(), sample.log_prob[""], self.dqda_clipping
+        )

@@ -6,13 +6,13 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from tensordict import NestedKey, TensorDict, TensorDictBase
 from tensordict.nn import TensorDictModule, TensorDictParams
 from tensordict.utils import unravel_key
-from torch import Tensor
+from torch import Tensor, nn
 from torchrl.objectives import LossModule, ValueEstimators
 
 from rlkit_sac.errors import ConfigError
@@ -26,13 +26,12 @@ _LAMBDAS = {ValueEstimators.TD0: 0.0, ValueEstimators.TD1: 1.0, ValueEstimators.
 
 
 class SoftLossContract(LossModule):
-    """Keys, value estimator and outputs; no equation of any algorithm."""
+    """Parameters, keys, value estimator and outputs; no equation of any algorithm."""
 
     @dataclass
     class _AcceptedKeys:
         action: NestedKey = "action"
         value: NestedKey = "state_value"
-        state_action_value: NestedKey = "state_action_value"
         log_prob: NestedKey = "action_log_prob"
         priority: NestedKey = "td_error"
         reward: NestedKey = "reward"
@@ -43,8 +42,10 @@ class SoftLossContract(LossModule):
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
     default_value_estimator = ValueEstimators.TD0
+    #: The accepted keys under which the batch holds the parts of an action.
+    action_roles: ClassVar[tuple[str, ...]] = ("action",)
 
-    actor_network: TensorDictModule
+    actor_network: TensorDictModule | None
     actor_network_params: TensorDictParams
     target_actor_network_params: TensorDictParams
     qvalue_network: TensorDictModule
@@ -53,6 +54,7 @@ class SoftLossContract(LossModule):
     _in_keys: list[NestedKey] | None
     _out_keys: list[str] | None
     _value_estimator: SoftValueEstimator | None
+    num_qvalue_nets: int
 
     def __init__(
         self,
@@ -78,18 +80,48 @@ class SoftLossContract(LossModule):
         self.scalar_output_mode = scalar_output_mode
         self.use_prioritized_weights = use_prioritized_weights
 
+    def _stack_critics(self, critics: list[nn.Module]) -> None:
+        for critic in critics:
+            if not hasattr(critic, "in_keys"):
+                raise ConfigError(
+                    f"qvalue_network is a {type(critic).__name__} without in_keys: wrap it in a "
+                    "TensorDictModule that reads the observation and the action"
+                )
+        self.num_qvalue_nets = len(critics)
+        alone = len(critics) == 1
+        # TorchRL makes a list of one a view of the network's own parameters, which no optimizer of
+        # this loss would see; given the network itself it makes parameters, but redraws them.
+        self.convert_to_functional(
+            critics[0] if alone else critics,
+            "qvalue_network",
+            len(critics),
+            create_target_params=True,
+        )
+        if alone:
+            initial = TensorDict.from_module(critics[0]).data.unsqueeze(0)
+            self.qvalue_network_params.data.copy_(initial)
+            self._modules["target_qvalue_network_params"].data.copy_(initial)
+            for name, parameter in critics[0].named_parameters():
+                key = tuple(name.split("."))
+                self.qvalue_network_params.get(key).requires_grad_(parameter.requires_grad)
+
     # ------------------------------------------------------------------ keys
 
     def _data_keys(self) -> list[NestedKey]:
         """Entries the losses themselves read, beside the networks'."""
         keys = self.tensor_keys
         ends = (keys.reward, keys.done, keys.terminated)
-        return [unravel_key(keys.action), *(unravel_key(("next", key)) for key in ends)]
+        return [*self._action_keys(), *(unravel_key(("next", key)) for key in ends)]
+
+    def _action_keys(self) -> list[NestedKey]:
+        return [unravel_key(getattr(self.tensor_keys, role)) for role in self.action_roles]
 
     def _state_keys(self) -> list[NestedKey]:
         """Entries the networks read at a state."""
-        own = {unravel_key(self.tensor_keys.action)}
-        read = [*self.actor_network.in_keys, *self.qvalue_network.in_keys]
+        own = self._action_keys()
+        read = list(self.qvalue_network.in_keys)
+        if self.actor_network is not None:
+            read = [*self.actor_network.in_keys, *read]
         return [key for key in dict.fromkeys(map(unravel_key, read)) if key not in own]
 
     def _set_in_keys(self) -> list[NestedKey]:

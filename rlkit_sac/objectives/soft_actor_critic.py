@@ -5,53 +5,43 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal, cast
+from typing import ClassVar, Generic, Literal, TypeVar, cast
 
 import torch
-from tensordict import TensorDict, TensorDictBase
-from tensordict.nn import TensorDictModule, TensorDictParams, dispatch
+from tensordict import TensorDictBase
+from tensordict.nn import (
+    TensorDictModule,
+    TensorDictModuleBase,
+    TensorDictParams,
+    TensorDictSequential,
+    dispatch,
+)
 from tensordict.utils import unravel_key
 from torch import Tensor, nn
 from torchrl.data import TensorSpec
 from torchrl.objectives.utils import _vmap_func, distance_loss
 
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.functional import clip_action_gradient, reduce_replicas, weigh_rewards
-from rlkit_sac.objectives.batch import check_action, check_entries, check_flag, check_reward
-from rlkit_sac.objectives.contract import (
-    Reduction,
-    ScalarOutputMode,
-    SoftLossContract,
-    check_choice,
-)
-from rlkit_sac.objectives.critics import DEFAULT_COUNT, critic_list, refuse_batch_norm
+from rlkit_sac.functional import reduce_replicas
+from rlkit_sac.modules import EpsilonGreedy
+from rlkit_sac.modules.reward_weights import RewardWeights
+from rlkit_sac.modules.temperature import AlphaParametrization
+from rlkit_sac.objectives.batch import check_entries, check_flag, check_reward, check_values
+from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode, check_choice
+from rlkit_sac.objectives.critics import critic_list, refuse_batch_norm
 from rlkit_sac.objectives.diagnostics import critic_diagnostics, diagnostic_keys, masked_mean
 from rlkit_sac.objectives.entropy_reward import RunningLogProb
+from rlkit_sac.objectives.factors import PerFactor, PolicySample, suffixed
 from rlkit_sac.objectives.target_entropy import TargetEntropy
-from rlkit_sac.objectives.temperature import AlphaParametrization, Temperature
+from rlkit_sac.objectives.tempered import TemperedLoss
 from rlkit_sac.objectives.validity import cut_steps, fill_invalid, valid_steps
 
+SampleT = TypeVar("SampleT", bound=PolicySample)
 
-@dataclass(frozen=True)
-class PolicySample:
-    """What one draw from the policy at a batch of states gives to every loss.
-
-    Attributes:
-        action: the reparameterized action the critics read, ``[*, D]``.
-        log_prob: for each factor of the policy its log-probability ``[*]`` in nats.
-    """
-
-    action: Tensor
-    log_prob: dict[str, Tensor]
-
-    def detach(self) -> PolicySample:
-        """The same numbers without a graph."""
-        log_prob = {factor: value.detach() for factor, value in self.log_prob.items()}
-        return PolicySample(self.action.detach(), log_prob)
+LossFunction = Literal["l2", "l1", "smooth_l1"]
 
 
-class SoftActorCriticLoss(SoftLossContract):
+class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
     """Critic, actor and temperature losses over a policy made of factors.
 
     A subclass names its policy's factors, draws from them, and says what the critics' values come
@@ -59,48 +49,42 @@ class SoftActorCriticLoss(SoftLossContract):
     transitions and sequences, temperatures, priorities. Options are documented with the subclasses.
     """
 
-    #: Suffixes of the policy's factors in the names of parameters, options and outputs; a policy
-    #: of a single factor has the empty one.
-    factors: ClassVar[tuple[str, ...]] = ("",)
-    #: The factors whose samples carry a gradient to the actor.
-    reparameterized_factors: ClassVar[tuple[str, ...]] = ("",)
-
-    _reward_weights: Tensor | None
+    #: The accepted key under which the critics write.
+    value_role: ClassVar[str]
+    #: Dimensions of the critics' values behind those of the batch.
+    value_dims: ClassVar[int]
 
     def __init__(
         self,
-        actor_network: TensorDictModule,
+        actor_network: TensorDictModule | None,
         qvalue_network: TensorDictModule | Sequence[TensorDictModule],
         *,
-        num_qvalue_nets: int = DEFAULT_COUNT,
-        gamma: float = 0.99,
-        loss_function: Literal["l2", "l1", "smooth_l1"] = "l2",
-        qvalue_coef: float = 1.0,
-        reward_scale: float = 1.0,
-        reward_weights: Tensor | Sequence[float] | None = None,
-        alpha_init: float = 1.0,
-        min_alpha: float | None = None,
-        max_alpha: float | None = None,
-        fixed_alpha: bool = False,
-        alpha_parametrization: AlphaParametrization = "log",
-        target_entropy: TargetEntropy = "auto",
-        min_prob: float = 0.1,
-        action_spec: TensorSpec | None = None,
-        dqda_clipping: float | None = None,
-        use_entropy_reward: bool = True,
-        normalize_entropy_reward: bool = False,
-        policy_loss_steps: Literal["first", "all"] = "first",
-        reduction: Reduction = "mean",
-        scalar_output_mode: ScalarOutputMode | None = None,
-        use_prioritized_weights: bool | Literal["auto"] = "auto",
-        deactivate_vmap: bool = False,
-        diagnostics: bool = False,
+        num_qvalue_nets: int,
+        gamma: float,
+        loss_function: LossFunction,
+        qvalue_coef: float,
+        reward_scale: float,
+        reward_weights: Tensor | Sequence[float] | None,
+        alpha_init: PerFactor[float],
+        min_alpha: PerFactor[float | None],
+        max_alpha: PerFactor[float | None],
+        fixed_alpha: PerFactor[bool],
+        alpha_parametrization: PerFactor[AlphaParametrization],
+        target_entropy: PerFactor[TargetEntropy],
+        min_prob: float,
+        action_spec: TensorSpec | None,
+        use_entropy_reward: bool,
+        normalize_entropy_reward: bool,
+        policy_loss_steps: Literal["first", "all"],
+        reduction: Reduction,
+        scalar_output_mode: ScalarOutputMode | None,
+        use_prioritized_weights: bool | Literal["auto"],
+        deactivate_vmap: bool,
+        diagnostics: bool,
     ) -> None:
         super().__init__(reduction, scalar_output_mode, use_prioritized_weights)
         check_choice("loss_function", loss_function, ("l2", "l1", "smooth_l1"))
         check_choice("policy_loss_steps", policy_loss_steps, ("first", "all"))
-        if dqda_clipping is not None and not dqda_clipping >= 0:
-            raise ConfigError(f"dqda_clipping must be None or a bound >= 0, not {dqda_clipping}")
         if not 0 <= qvalue_coef < math.inf:
             raise ConfigError(f"qvalue_coef must be a finite number >= 0, not {qvalue_coef}")
         if not math.isfinite(reward_scale):
@@ -108,62 +92,32 @@ class SoftActorCriticLoss(SoftLossContract):
         self.loss_function = loss_function
         self.qvalue_coef = qvalue_coef
         self.reward_scale = reward_scale
-        self.dqda_clipping = dqda_clipping
         self.use_entropy_reward = use_entropy_reward
         self.policy_loss_steps = policy_loss_steps
         self.deactivate_vmap = deactivate_vmap
         self.diagnostics = diagnostics
 
-        refuse_batch_norm(actor_network, "actor_network")
-        self.convert_to_functional(actor_network, "actor_network")
+        if actor_network is None:
+            self.actor_network = None
+        else:
+            refuse_batch_norm(actor_network, "actor_network")
+            self.convert_to_functional(actor_network, "actor_network")
         self._stack_critics(critic_list(qvalue_network, num_qvalue_nets))
-        reference = next(self.actor_network_params.parameters())
-        options = {"dtype": reference.dtype, "device": reference.device}
-
-        self.temperature = Temperature(alpha_parametrization, min_alpha, max_alpha)
-        self.fixed_alpha = fixed_alpha
-        for factor in self.factors:
-            start = torch.tensor(self.temperature.initial_parameter(alpha_init), **options)
-            if fixed_alpha:
-                self.register_buffer(f"log_alpha{factor}", start)
-            else:
-                self.register_parameter(f"log_alpha{factor}", nn.Parameter(start))
-        self.register_buffer("_reward_weights", None, persistent=False)
+        like = next(self.qvalue_network_params.parameters())
+        self._make_temperatures(
+            alpha_init, min_alpha, max_alpha, fixed_alpha, alpha_parametrization, like=like
+        )
+        self._reward_weights = RewardWeights()
         self.reward_weights = reward_weights
         self.entropy_centers = nn.ModuleDict()
         if normalize_entropy_reward:
             for factor in self.factors:
-                self.entropy_centers[f"log_prob{factor}"] = RunningLogProb().to(**options)
+                center = RunningLogProb().to(dtype=like.dtype, device=like.device)
+                self.entropy_centers[suffixed("log_prob", factor)] = center
         self._set_actor_keys()
         self._use_action_specs(action_spec, getattr(actor_network, "spec", None))
-        if not fixed_alpha:
-            self._set_target_entropies(target_entropy, min_prob)
+        self._set_target_entropies(target_entropy, min_prob)
         self.make_value_estimator(gamma=gamma)
-
-    def _stack_critics(self, critics: list[nn.Module]) -> None:
-        for critic in critics:
-            if not hasattr(critic, "in_keys"):
-                raise ConfigError(
-                    f"qvalue_network is a {type(critic).__name__} without in_keys: wrap it in a "
-                    "TensorDictModule that reads the observation and the action"
-                )
-        self.num_qvalue_nets = len(critics)
-        alone = len(critics) == 1
-        # TorchRL makes a list of one a view of the network's own parameters, which no optimizer of
-        # this loss would see; given the network itself it makes parameters, but redraws them.
-        self.convert_to_functional(
-            critics[0] if alone else critics,
-            "qvalue_network",
-            len(critics),
-            create_target_params=True,
-        )
-        if alone:
-            initial = TensorDict.from_module(critics[0]).data.unsqueeze(0)
-            self.qvalue_network_params.data.copy_(initial)
-            self._modules["target_qvalue_network_params"].data.copy_(initial)
-            for name, parameter in critics[0].named_parameters():
-                key = tuple(name.split("."))
-                self.qvalue_network_params.get(key).requires_grad_(parameter.requires_grad)
 
     # ------------------------------------------------------------------ what a subclass decides
 
@@ -176,12 +130,32 @@ class SoftActorCriticLoss(SoftLossContract):
         """Check the spec that was passed and the actor's, and keep the one that counts."""
 
     @abstractmethod
-    def _set_target_entropies(self, option: TargetEntropy, min_prob: float) -> None:
-        """Set ``target_entropy{factor}`` for every factor."""
+    def _check_critic_keys(self) -> None:
+        """Refuse critics that read the wrong parts of the action."""
 
     @abstractmethod
-    def _sample_policy(self, states: TensorDictBase) -> PolicySample:
+    def _sample_policy(self, states: TensorDictBase) -> SampleT:
         """Draw from the live policy at ``states``."""
+
+    @abstractmethod
+    def _sampled_values(
+        self, states: TensorDictBase, sample: SampleT, params: TensorDictParams
+    ) -> Tensor:
+        """Values ``[R, *, (K,) M]`` of all critics for a draw from the policy."""
+
+    @abstractmethod
+    def _taken_values(
+        self, states: TensorDictBase, batch: TensorDictBase, sample: SampleT
+    ) -> Tensor:
+        """Values ``[R, *, M]`` of the live critics for the action of the batch."""
+
+    @abstractmethod
+    def _expected_value(self, value: Tensor, sample: SampleT) -> Tensor:
+        """What reduced values ``[*, (K,) M]`` come to under the policy, ``[*, M]``."""
+
+    @abstractmethod
+    def _actor_loss(self, states: TensorDictBase, sample: SampleT) -> Tensor:
+        """Loss ``[*]`` of the actor, where there is one; critics get no gradient from it."""
 
     # ------------------------------------------------------------------ the losses
 
@@ -195,12 +169,10 @@ class SoftActorCriticLoss(SoftLossContract):
         with torch.set_grad_enabled(on_next_states and torch.is_grad_enabled()):
             next_sample = self._sample_policy(next_states)
         sample = self._sample_policy(states)
-        self._move_entropy_centers(sample.detach(), next_sample.detach(), valid)
+        self._move_entropy_centers(sample, next_sample, valid)
 
-        target = self._target(batch, next_states, next_sample.detach(), valid)
-        action = batch.get(self.tensor_keys.action)
-        check_action(action, sample.action, self.tensor_keys.action)
-        values = self._action_values(states, action, self.qvalue_network_params)
+        target = self._target(batch, next_states, next_sample, valid)
+        values = self._taken_values(states, batch, sample)
         distances = distance_loss(values, target.expand_as(values), self.loss_function).mean(-1)
         td_error = (values.detach() - target).square().mean(-1).sum(0).sqrt()
         if valid is not None:
@@ -208,16 +180,19 @@ class SoftActorCriticLoss(SoftLossContract):
         tensordict.set(self.tensor_keys.priority, td_error)
 
         losses = {
-            "loss_actor": self._actor_loss(states, sample),
             "loss_qvalue": self.qvalue_coef * distances.sum(0),
             "loss_alpha": self._alpha_loss([sample, next_sample] if on_next_states else [sample]),
         }
-        if on_next_states:
-            losses["loss_actor"] = losses["loss_actor"] + self._actor_loss(next_states, next_sample)
+        if self.actor_network is not None:
+            losses["loss_actor"] = self._actor_loss(states, sample)
+            if on_next_states:
+                on_next = self._actor_loss(next_states, next_sample)
+                losses["loss_actor"] = losses["loss_actor"] + on_next
         scalars = {}
-        for factor, log_prob in sample.detach().log_prob.items():
-            scalars[f"alpha{factor}"] = self.alpha(factor)
-            scalars[f"entropy{factor}"] = masked_mean(-log_prob, valid)
+        for factor in self.factors:
+            entropy = -sample.log_prob[factor].detach()
+            scalars[suffixed("alpha", factor)] = self.alpha(factor)
+            scalars[suffixed("entropy", factor)] = masked_mean(entropy, valid)
         if self.diagnostics:
             scalars |= critic_diagnostics(values, target, distances, td_error, valid)
         return self._output(losses, scalars, tensordict)
@@ -226,138 +201,110 @@ class SoftActorCriticLoss(SoftLossContract):
         self,
         batch: TensorDictBase,
         next_states: TensorDictBase,
-        next_sample: PolicySample,
+        next_sample: SampleT,
         valid: Tensor | None,
     ) -> Tensor:
-        r"""Targets ``[*, M]`` with :math:`V = Q_{min}(s', a') - \sum_f\alpha_f\log\pi_f(a'|s')`."""
+        r"""Targets ``[*, M]`` with the value :math:`V = E[Q_{min}(s', a')] + b(s')`."""
         keys, estimator = self.tensor_keys, self.value_estimator
         reward = self.reward_scale * batch.get(("next", keys.reward))
         terminated = batch.get(("next", keys.terminated)).bool()
         with torch.no_grad():
-            q = self._action_values(
-                next_states, next_sample.action, self.target_qvalue_network_params
-            )
-            check_reward(reward, q, self.reward_weights, batch)
+            q = self._sampled_values(next_states, next_sample, self.target_qvalue_network_params)
+            choices = q.shape[q.ndim - self.value_dims : -1]
+            check_values(q, (*batch.batch_size, *choices, reward.shape[-1]), reward.shape[-1])
             bonus = self._entropy_bonus(next_sample).unsqueeze(-1)
-            value = self._expected_value(reduce_replicas(q, self.reward_weights), next_sample)
+            value = self._expected_value(self._pessimistic(q), next_sample)
             cut = None
             if estimator.lmbda:
                 cut = cut_steps(batch.get(("next", keys.done)).bool(), valid)
             return estimator(reward, terminated, cut, value + bonus, bonus)
 
-    def _entropy_bonus(self, sample: PolicySample) -> Tensor:
-        """The entropy's share ``[*]`` in the value of a state, in units of reward."""
+    def _entropy_bonus(self, sample: SampleT) -> Tensor:
+        r"""The entropy's share ``[*]`` in a state's value, :math:`-\sum_f\alpha_f\log\pi_f`."""
         bonus = torch.zeros_like(next(iter(sample.log_prob.values())))
         if not self.use_entropy_reward:
             return bonus
         for factor, log_prob in sample.log_prob.items():
-            name = f"log_prob{factor}"
+            name = suffixed("log_prob", factor)
             if name in self.entropy_centers:
                 log_prob = self.entropy_centers[name](log_prob)
             bonus = bonus - self.alpha(factor) * log_prob
         return bonus
 
-    def _actor_loss(self, states: TensorDictBase, sample: PolicySample) -> Tensor:
-        r"""Loss ``[*]``: :math:`\sum_f \alpha_f \log\pi_f(a|s) - Q_{min}(s, a)`."""
-        q = self._action_values(states, sample.action, self.qvalue_network_params.data)
-        value = self._expected_value(reduce_replicas(q, self.reward_weights), sample)
-        value = weigh_rewards(value, self.reward_weights)
-        loss = -clip_action_gradient(value, sample.action, self.dqda_clipping)
-        for factor in self.reparameterized_factors:
-            loss = loss + self.alpha(factor) * sample.log_prob[factor]
-        return loss
-
-    def _alpha_loss(self, samples: list[PolicySample]) -> Tensor:
-        """Loss ``[*]`` of the temperatures, added over the samples; zero where they are fixed."""
-        loss = torch.zeros_like(samples[0].log_prob[self.factors[0]]).detach()
-        if self.fixed_alpha:
-            return loss
-        for factor in self.factors:
-            parameter = getattr(self, f"log_alpha{factor}")
-            target = getattr(self, f"target_entropy{factor}") * len(samples)
-            neg_log_prob = -torch.stack([sample.log_prob[factor] for sample in samples]).sum(0)
-            loss = loss + self.temperature.loss(parameter, neg_log_prob, target)
-        return loss
-
     # ------------------------------------------------------------------ values
 
-    def _action_values(
-        self, states: TensorDictBase, action: Tensor, params: TensorDictParams
-    ) -> Tensor:
-        """Values ``[R, *, M]`` of all critics with the given parameters."""
-        key = self.tensor_keys.action
+    def _critic_values(self, inputs: TensorDictBase, params: TensorDictParams) -> Tensor:
+        """What all critics write for their inputs, with the given parameters, ``[R, *, ...]``."""
         critics = _vmap_func(
             self.qvalue_network,
             (None, 0),
             randomness=self.vmap_randomness,
             pseudo_vmap=self.deactivate_vmap,
         )
-        out = critics(states.copy().set(key, action), params)
-        values = out.get(self.tensor_keys.state_action_value, None)
+        key = getattr(self.tensor_keys, self.value_role)
+        values = critics(inputs.copy(), params).get(key, None)
         if values is None:
             raise BatchError(
-                f"qvalue_network writes {self.qvalue_network.out_keys}, not "
-                f"{self.tensor_keys.state_action_value!r}: name its output so, or name the right "
-                "one with set_keys(state_action_value=...)"
+                f"qvalue_network writes {self.qvalue_network.out_keys}, not {key!r}: name its "
+                f"output so, or name the right one with set_keys({self.value_role}=...)"
             )
         return values
 
-    def _expected_value(self, value: Tensor, sample: PolicySample) -> Tensor:
-        """What the reduced values of a sample come to under the policy, ``[*, M]``."""
-        return value
-
-    def alpha(self, factor: str = "") -> Tensor:
-        """The temperature of a factor, a scalar within its bounds, without gradient."""
-        return self.temperature.alpha(getattr(self, f"log_alpha{factor}"))
+    def _pessimistic(self, q: Tensor) -> Tensor:
+        """The worst of R critics ``[R, *, M]`` in each reward dimension."""
+        weights = self.reward_weights
+        if weights is not None and q.shape[-1] != len(weights):
+            raise BatchError(
+                f"qvalue_network wrote {q.shape[-1]} values for {len(weights)} reward_weights: a "
+                "critic needs one output for each reward dimension"
+            )
+        return reduce_replicas(q, weights)
 
     @property
     def reward_weights(self) -> Tensor | None:
         """Weights ``[M]`` of a vector reward, ``None`` for ones; assign numbers to change them."""
-        return self._reward_weights
+        return self._reward_weights.value
 
     @reward_weights.setter
     def reward_weights(self, weights: Tensor | Sequence[float] | None) -> None:
-        if weights is not None:
-            reference = getattr(self, f"log_alpha{self.factors[0]}")
-            weights = torch.as_tensor(weights, dtype=reference.dtype, device=reference.device)
-            weights = weights.detach().clone()
-            if weights.ndim != 1 or not bool(weights.isfinite().all()):
-                raise ConfigError(
-                    f"reward_weights must be a list of finite numbers, one for each reward "
-                    f"dimension, not {weights.tolist()}"
-                )
-        self._reward_weights = weights
+        like = getattr(self, suffixed("log_alpha", self.factors[0]))
+        self._reward_weights.assign(weights, like=like)
 
-    def train(self, mode: bool = True) -> SoftActorCriticLoss:
+    def train(self, mode: bool = True) -> SoftActorCriticLoss[SampleT]:
         """Set training mode here and in the networks (dropout, running statistics)."""
         super().train(mode)
         for network in (self.actor_network, self.qvalue_network):
-            network.train(mode)
+            if network is not None:
+                network.train(mode)
         return self
 
-    def project_parameters(self) -> None:
-        """Move the temperatures inside their bounds; call it after an optimizer step."""
-        for factor in self.factors:
-            self.temperature.project_(getattr(self, f"log_alpha{factor}"))
+    # ------------------------------------------------------------------ acting
 
-    def policy(self) -> TensorDictModule:
+    def policy(self, *, epsilon: float | None = None) -> TensorDictModuleBase:
         """The acting policy, a module that shares this loss's live parameters.
 
         It obeys TorchRL's exploration types and goes into a collector or an evaluation as it is.
+
+        Args:
+            epsilon: makes the deterministic mode epsilon-greedy, see
+                :class:`~rlkit_sac.modules.EpsilonGreedy`; each factor of the policy draws for
+                itself.
         """
-        return self.get_stateful_net("actor_network")
+        modules = self._acting_modules()
+        if epsilon is not None:
+            modules = [EpsilonGreedy(module, epsilon) for module in modules]
+        return modules[0] if len(modules) == 1 else TensorDictSequential(*modules)
+
+    def _acting_modules(self) -> list[TensorDictModuleBase]:
+        """One module for each factor, in the order of acting."""
+        return [self.get_stateful_net("actor_network")]
 
     # ------------------------------------------------------------------ reading the batch
 
     def _read(self, tensordict: TensorDictBase) -> tuple[TensorDictBase, Tensor | None]:
         """The entries the losses need, checked, with zeros in invalid steps; and the mask."""
         keys = self.tensor_keys
-        if unravel_key(keys.action) not in map(unravel_key, self.qvalue_network.in_keys):
-            raise BatchError(
-                f"qvalue_network reads {self.qvalue_network.in_keys}, not the action "
-                f"{keys.action!r}, which is the key the actor writes unless set_keys(action=...) "
-                "named another: let actor, critics and batch use one key"
-            )
+        self._check_critic_keys()
         done = unravel_key(("next", keys.done))
         sequential = self.value_estimator.lmbda > 0
         # A one-step target has no use for `done`: only `terminated` stops the bootstrap.
@@ -365,7 +312,7 @@ class SoftActorCriticLoss(SoftLossContract):
         roles = {
             unravel_key(("next", getattr(keys, role))): role
             for role in ("reward", "done", "terminated")
-        } | {unravel_key(keys.action): "action"}
+        } | {unravel_key(getattr(keys, role)): role for role in self.action_roles}
         check_entries(tensordict, required, roles)
         if sequential and not tensordict.ndim:
             raise BatchError(
@@ -373,6 +320,7 @@ class SoftActorCriticLoss(SoftLossContract):
             )
         for role in ("terminated", "done")[: 1 + sequential]:
             check_flag(tensordict, ("next", getattr(keys, role)), role)
+        check_reward(tensordict.get(("next", keys.reward)), self.reward_weights, tensordict)
         valid = valid_steps(tensordict, self._loss_mask_keys())
         return fill_invalid(tensordict.select(*required), valid), valid
 
@@ -380,15 +328,17 @@ class SoftActorCriticLoss(SoftLossContract):
         return batch.select(*self._state_keys())
 
     def _move_entropy_centers(
-        self, sample: PolicySample, next_sample: PolicySample, valid: Tensor | None
+        self, sample: SampleT, next_sample: SampleT, valid: Tensor | None
     ) -> None:
         for factor in self.factors:
-            name = f"log_prob{factor}"
+            name = suffixed("log_prob", factor)
             if name in self.entropy_centers:
                 both = 0.5 * (sample.log_prob[factor] + next_sample.log_prob[factor])
-                cast(RunningLogProb, self.entropy_centers[name]).move(masked_mean(both, valid))
+                mean = masked_mean(both.detach(), valid)
+                cast(RunningLogProb, self.entropy_centers[name]).move(mean)
 
     def _default_out_keys(self) -> list[str]:
-        keys = ["loss_actor", "loss_qvalue", "loss_alpha"]
-        keys += [f"{name}{factor}" for factor in self.factors for name in ("alpha", "entropy")]
+        keys = [] if self.actor_network is None else ["loss_actor"]
+        keys += ["loss_qvalue", "loss_alpha"]
+        keys += [suffixed(name, factor) for name in ("alpha", "entropy") for factor in self.factors]
         return keys + (diagnostic_keys(self.num_qvalue_nets) if self.diagnostics else [])

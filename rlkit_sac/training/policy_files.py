@@ -15,13 +15,21 @@ from safetensors import SafetensorError
 from tensordict.nn import TensorDictModule
 
 from rlkit_sac.errors import RunError
-from rlkit_sac.modules.actors import tanh_gaussian_actor
+from rlkit_sac.modules import (
+    boltzmann_policy,
+    categorical_actor,
+    hybrid_policy,
+    tanh_gaussian_actor,
+)
 from rlkit_sac.training.best import best_frames
 from rlkit_sac.training.files import write_atomically
 
 FORMAT_VERSION = 1
 # Only these may be called: a file never names code by its import path.
 _BUILDERS: Mapping[str, Callable[..., TensorDictModule]] = {
+    "boltzmann_policy": boltzmann_policy,
+    "categorical_actor": categorical_actor,
+    "hybrid_policy": hybrid_policy,
     "tanh_gaussian_actor": tanh_gaussian_actor,
 }
 

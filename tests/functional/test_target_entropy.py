@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlkit_sac.functional import continuous_target_entropy, negative_dimension_target_entropy
+from rlkit_sac.functional import (
+    continuous_target_entropy,
+    discrete_target_entropy,
+    negative_dimension_target_entropy,
+    scaled_log_target_entropy,
+)
 
 
 @pytest.mark.parametrize(
@@ -45,3 +50,24 @@ def test_bounds_come_in_pairs() -> None:
 
 def test_negative_dimension() -> None:
     assert negative_dimension_target_entropy(17) == -17.0
+
+
+@pytest.mark.parametrize(
+    ("num_actions", "wanted"),
+    [(1, 0.0), (2, 0.325083), (3, 0.394398), (4, 0.434944), (18, 0.608404)],
+)
+def test_published_discrete_values(num_actions: int, wanted: float) -> None:
+    assert round(discrete_target_entropy(num_actions), 6) == wanted
+
+
+@given(num_actions=st.integers(2, 50), min_prob=st.floats(0.01, 1.0))
+def test_it_is_the_entropy_of_a_policy(num_actions: int, min_prob: float) -> None:
+    probs = [1 - min_prob] + [min_prob / (num_actions - 1)] * (num_actions - 1)
+    entropy = -sum(p * math.log(p) for p in probs if p > 0)
+    found = discrete_target_entropy(num_actions, min_prob)
+    assert found == pytest.approx(entropy, rel=1e-9, abs=1e-9)
+    assert found <= math.log(num_actions) + 1e-9
+
+
+def test_scaled_log() -> None:
+    assert scaled_log_target_entropy(18) == pytest.approx(0.98 * math.log(18))

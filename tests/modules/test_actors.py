@@ -1,4 +1,5 @@
 import math
+import warnings
 
 import pytest
 import torch
@@ -6,7 +7,12 @@ from tensordict import TensorDict
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules import GaussianHead, TanhGaussian, tanh_gaussian_actor
+from rlkit_sac.modules import (
+    GaussianHead,
+    TanhGaussian,
+    categorical_actor,
+    tanh_gaussian_actor,
+)
 
 LOW, HIGH = [-2.0, 0.1], [0.5, 0.3]
 
@@ -111,3 +117,27 @@ def test_impossible_bounds_are_refused(low: float, high: float) -> None:
 def test_an_unknown_activation_is_refused() -> None:
     with pytest.raises(ConfigError, match="activation 'mish' is not one of elu, gelu, relu, silu"):
         tanh_gaussian_actor(3, LOW, HIGH, activation="mish")
+
+
+@pytest.mark.parametrize("key", ["move", ("action", "continuous")])
+def test_the_action_can_be_written_elsewhere(key) -> None:
+    actor = tanh_gaussian_actor(3, LOW, HIGH, num_cells=[8], action_key=key)
+    out = actor(observations(5))
+    assert out[key if isinstance(key, str) else tuple(key)].shape == (5, 2)
+
+
+@pytest.mark.parametrize("batch", [(), (7,), (3, 5)])
+def test_a_categorical_actor_acts_by_its_logits(batch: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    actor = categorical_actor(3, 4, num_cells=[8])
+    data = observations(*batch)
+    with warnings.catch_warnings(), set_exploration_type(ExplorationType.DETERMINISTIC):
+        warnings.simplefilter("error")
+        out = actor(data.copy())
+    assert out["action"].shape == batch
+    assert torch.equal(out["action"], out["logits"].argmax(-1))
+    many = data.reshape(-1)[:1].expand(20_000).clone()
+    with set_exploration_type(ExplorationType.RANDOM):
+        out = actor(many)
+    frequency = out["action"].bincount(minlength=4) / 20_000
+    torch.testing.assert_close(frequency, out["logits"][0].softmax(-1), rtol=0, atol=0.015)

@@ -3,7 +3,7 @@ import torch
 from tensordict import TensorDict
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules import state_action_critic
+from rlkit_sac.modules import action_value_critic, hybrid_critic, state_action_critic
 from rlkit_sac.modules.activations import ACTIVATIONS
 
 
@@ -43,3 +43,18 @@ def test_the_value_is_that_of_the_layers(name: str, function) -> None:
 def test_an_unknown_activation_is_refused() -> None:
     with pytest.raises(ConfigError, match="'swish' is not one of elu, gelu, relu, silu, tanh"):
         state_action_critic(3, 2, activation="swish")
+
+
+@pytest.mark.parametrize("batch", [(), (7,), (3, 5)])
+@pytest.mark.parametrize(("reward_dim", "shape"), [(1, (6,)), (4, (6, 4))])
+def test_one_value_for_each_discrete_action(
+    batch: tuple[int, ...], reward_dim: int, shape: tuple[int, ...]
+) -> None:
+    data = TensorDict(observation=torch.randn(*batch, 3), batch_size=batch)
+    critic = action_value_critic(3, 6, num_cells=[8], reward_dim=reward_dim)
+    assert critic(data)["action_value"].shape == (*batch, *shape)
+    assert critic.in_keys == ["observation"]
+    data["action", "continuous"] = torch.randn(*batch, 2)
+    hybrid = hybrid_critic(3, 2, 6, num_cells=[8], reward_dim=reward_dim)
+    assert hybrid(data)["action_value"].shape == (*batch, *shape)
+    assert hybrid.in_keys == ["observation", ("action", "continuous")]

@@ -201,3 +201,17 @@ def test_the_greedy_action_is_the_squashed_mean() -> None:
     assert dist.deterministic_sample.item() == pytest.approx(wanted, abs=1e-12)
     assert dist.mode.item() == pytest.approx(wanted, abs=1e-12)
     assert make(-0.4, 5.0).deterministic_sample.item() == pytest.approx(math.tanh(-0.4), abs=1e-12)
+
+
+def test_densities_of_each_dimension_add_up_to_that_of_the_action() -> None:
+    loc, scale = torch.randn(5, 3).double(), torch.rand(5, 3).double() + 0.1
+    dist = TanhGaussian(loc, scale, -2.0, 1.0)
+    torch.manual_seed(0)
+    action, log_probs = dist.rsample_and_log_probs()
+    torch.manual_seed(0)
+    same, log_prob = dist.rsample_and_log_prob()
+    assert torch.equal(action, same)
+    assert torch.equal(log_probs.sum(-1), log_prob)
+    for j in range(3):
+        alone = TanhGaussian(loc[:, j : j + 1], scale[:, j : j + 1], -2.0, 1.0)
+        torch.testing.assert_close(log_probs[:, j], alone.log_prob(action[:, j : j + 1]))

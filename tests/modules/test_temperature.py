@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.objectives.temperature import DIRECT_ALPHA_FLOOR, Temperature
+from rlkit_sac.modules.temperature import DIRECT_ALPHA_FLOOR, Temperature
 
 MODES = ["log", "exp", "direct"]
 NEG_LOG_PROB = torch.tensor([1.0, -0.5, 2.5], dtype=torch.float64)  # mean 1

@@ -79,7 +79,9 @@ class Temperature:
         inside = parameter.detach().clamp(*self._parameter_bounds())
         return inside if self.mode == "direct" else inside.exp()
 
-    def loss(self, parameter: Tensor, neg_log_prob: Tensor, target_entropy: float) -> Tensor:
+    def loss(
+        self, parameter: Tensor, neg_log_prob: Tensor, target_entropy: float | Tensor
+    ) -> Tensor:
         """The loss of each sample; ``neg_log_prob`` ``[*]`` and the target are in nats."""
         inside = _ClampLeadingBack.apply(parameter, *self._parameter_bounds())
         factor = inside.exp() if self.mode == "exp" else inside

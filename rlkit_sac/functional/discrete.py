@@ -1,0 +1,97 @@
+"""Policies over discrete actions and what values come to under them."""
+
+import torch
+from torch import Tensor
+
+#: A log-probability below this one counts as this one. Its exponential is zero in every dtype, and
+#: the product of the two is zero as well, where minus infinity would give NaN.
+LOWEST_LOG_PROB = -1e4
+
+
+def boltzmann_log_prob(value: Tensor, alpha: Tensor | float) -> Tensor:
+    r"""Log-probabilities of the soft-optimal policy of given action values.
+
+    .. math:: \log\pi_k = Q_k/\alpha - \log\textstyle\sum_j e^{Q_j/\alpha}
+
+    A temperature of zero, or one too small to divide by, gives the greedy policy.
+
+    Args:
+        value: ``[*, K]``, one value for each action.
+        alpha: the temperature, a scalar, 0 or above.
+
+    Returns:
+        ``[*, K]``, none below :data:`LOWEST_LOG_PROB`.
+
+    Source: Haarnoja et al. 2017 (arXiv:1702.08165), theorem 1.
+
+    >>> boltzmann_log_prob(torch.tensor([1.0, 1.0, 0.0]), 0.5).exp()
+    tensor([0.4683, 0.4683, 0.0634])
+    >>> boltzmann_log_prob(torch.tensor([1.0, 1.0, 0.0]), 0.0).exp()
+    tensor([0.5000, 0.5000, 0.0000])
+    """
+    alpha = torch.as_tensor(alpha, dtype=value.dtype, device=value.device)
+    below_best = value - value.amax(-1, keepdim=True)
+    return normalized_log_prob(below_best / alpha.clamp_min(torch.finfo(value.dtype).tiny))
+
+
+def normalized_log_prob(logits: Tensor) -> Tensor:
+    """Log-probabilities ``[*, K]`` of logits, finite where a logit is minus infinity.
+
+    >>> normalized_log_prob(torch.tensor([0.0, -torch.inf]))
+    tensor([     0., -10000.])
+    """
+    return logits.log_softmax(-1).clamp_min(LOWEST_LOG_PROB)
+
+
+def sample_categorical(log_prob: Tensor) -> Tensor:
+    r"""One index for each distribution, :math:`\arg\max_k (\log\pi_k - \log E_k)`.
+
+    The E are exponential variables. It asks nothing of the processor, so it can be captured in a
+    CUDA graph, which ``torch.multinomial`` cannot.
+
+    Args:
+        log_prob: ``[*, K]``; need not be normalized.
+
+    Returns:
+        int64 ``[*]``.
+
+    >>> sample_categorical(torch.tensor([[0.0, -torch.inf], [-torch.inf, 0.0]]))
+    tensor([0, 1])
+    """
+    waiting_time = torch.empty_like(log_prob).exponential_()
+    shortest = torch.finfo(log_prob.dtype).tiny
+    return (log_prob - waiting_time.clamp_min(shortest).log()).argmax(-1)
+
+
+def expected_value(value: Tensor, prob: Tensor) -> Tensor:
+    r"""Value under a policy, :math:`\sum_k \pi_k Q_{k,m}`.
+
+    Args:
+        value: ``[*, K, M]``.
+        prob: ``[*, K]``.
+
+    Returns:
+        ``[*, M]``.
+
+    >>> expected_value(torch.tensor([[1.0], [3.0]]), torch.tensor([0.25, 0.75]))
+    tensor([2.5000])
+    """
+    return (prob.unsqueeze(-1) * value).sum(-2)
+
+
+def taken_value(value: Tensor, action: Tensor) -> Tensor:
+    """Values of the actions that were taken.
+
+    Args:
+        value: ``[R, *, K, M]`` of R critics.
+        action: int64 ``[*]``, from 0 to K - 1.
+
+    Returns:
+        ``[R, *, M]``.
+
+    >>> taken_value(torch.tensor([[[[1.0], [2.0]], [[3.0], [4.0]]]]), torch.tensor([0, 1]))
+    tensor([[[1.],
+             [4.]]])
+    """
+    index = action.unsqueeze(-1).unsqueeze(-1).expand(*value.shape[:-2], 1, value.shape[-1])
+    return value.gather(-2, index).squeeze(-2)

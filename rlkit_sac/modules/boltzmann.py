@@ -1,0 +1,133 @@
+"""The policy over discrete actions that critics and a temperature amount to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from itertools import chain
+from typing import Any, TypeVar
+
+import torch
+from tensordict import NestedKey, TensorDict, TensorDictBase
+from tensordict.nn import TensorDictModuleBase
+from torch import Tensor, nn
+from torchrl.envs.utils import ExplorationType, exploration_type
+
+from rlkit_sac.functional import (
+    boltzmann_log_prob,
+    reduce_replicas,
+    sample_categorical,
+    weigh_rewards,
+)
+from rlkit_sac.modules.reward_weights import RewardWeights
+from rlkit_sac.modules.temperature import Temperature
+
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
+
+
+class BoltzmannPolicy(TensorDictModuleBase):
+    r"""Acts by :math:`\pi_k \propto \exp(\min_i Q_{i,k} / \alpha)`, without an actor.
+
+    Reads what the critics read and writes ``action``, an index int64 ``[*]``. With TorchRL's
+    exploration type ``RANDOM``, as in a collector, it samples; with any other it takes the best
+    action :math:`\arg\max_k \min_i Q_{i,k}`. With vector rewards the minimum is taken for each
+    dimension and the weighted sum decides, as in the losses. Its state dict has the weights of the
+    critics, the temperature's parameter and the reward weights.
+
+    Args:
+        critics: a TensorDictModule that writes ``action_value`` ``[*, K]`` (``[*, K, M]``), each
+            parameter and buffer with a first dimension R for the critics, see
+            :func:`stack_critics`.
+        log_alpha: what the temperature is read from, a scalar parameter or buffer.
+        temperature: how to read it.
+        reward_weights: weights of a vector reward, shared with a loss; default ones.
+        action_key: where to write the action.
+        action_value_key: what the critics write.
+
+    Source: Haarnoja et al. 2017 (arXiv:1702.08165), theorem 1.
+
+    >>> from rlkit_sac.modules.critics import action_value_critic
+    >>> critics = stack_critics([action_value_critic(3, 2), action_value_critic(3, 2)])
+    >>> policy = BoltzmannPolicy(critics, torch.zeros(()), Temperature())
+    >>> policy(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["action"].shape
+    torch.Size([5])
+    """
+
+    log_alpha: Tensor
+
+    def __init__(
+        self,
+        critics: TensorDictModuleBase,
+        log_alpha: Tensor,
+        temperature: Temperature,
+        *,
+        reward_weights: RewardWeights | None = None,
+        action_key: NestedKey = "action",
+        action_value_key: NestedKey = "action_value",
+    ) -> None:
+        super().__init__()
+        self.critics = critics
+        if isinstance(log_alpha, nn.Parameter):
+            self.log_alpha = log_alpha
+        else:
+            self.register_buffer("log_alpha", log_alpha)
+        self.temperature = temperature
+        self.reward_weights = RewardWeights() if reward_weights is None else reward_weights
+        self.action_value_key = action_value_key
+        self.in_keys = list(critics.in_keys)
+        self.out_keys = [action_key]
+
+    def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
+        """Write the action into ``tensordict`` and return it."""
+        value = self.action_value(tensordict)
+        if exploration_type() is ExplorationType.RANDOM:
+            action = sample_categorical(boltzmann_log_prob(value, self.alpha()))
+        else:
+            action = value.argmax(-1)
+        return tensordict.set(self.out_keys[0], action)
+
+    def action_value(self, tensordict: TensorDictBase) -> Tensor:
+        """The value ``[*, K]`` of each action, reduced over critics and reward dimensions."""
+        states = tensordict.select(*self.in_keys)
+        names, stacked = zip(
+            *chain(self.critics.named_parameters(), self.critics.named_buffers()), strict=True
+        )
+        values = []
+        # For a few states a loop is quicker than vmap, and torch.export can follow it.
+        for tensors in zip(*(each.unbind(0) for each in stacked), strict=True):
+            member = dict(zip(names, tensors, strict=True))
+            out = torch.func.functional_call(self.critics, member, (states.copy(),))
+            values.append(out.get(self.action_value_key))
+        q = torch.stack(values)
+        if q.ndim == tensordict.ndim + 2:
+            q = q.unsqueeze(-1)
+        weights = self.reward_weights.value
+        return weigh_rewards(reduce_replicas(q, weights), weights)
+
+    def alpha(self) -> Tensor:
+        """The temperature, a scalar within its bounds."""
+        return self.temperature.alpha(self.log_alpha)
+
+    def _save_to_state_dict(
+        self, destination: dict[str, Any], prefix: str, keep_vars: bool
+    ) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        if self.reward_weights.value is not None:
+            destination[f"{prefix}reward_weights.value"] = self.reward_weights.value
+
+
+def stack_critics(critics: Sequence[ModuleT]) -> ModuleT:
+    """One module with the weights of several, each with a first dimension for the critics.
+
+    It is no critic by itself: its user evaluates it once for each member.
+
+    Args:
+        critics: modules of one structure, which are copied.
+
+    >>> stack_critics([nn.Linear(3, 1), nn.Linear(3, 1)]).weight.shape
+    torch.Size([2, 1, 3])
+    """
+    stacked = deepcopy(critics[0])
+    weights = TensorDict.from_modules(*deepcopy(list(critics)), as_module=True)
+    weights.to_module(stacked, preserve_module_state=False)
+    return stacked

@@ -1,0 +1,70 @@
+"""Policies as plain modules, for torch.export and for programs without TensorDicts."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+
+from tensordict import NestedKey, TensorDict, unravel_key
+from tensordict.nn import TensorDictModuleBase
+from torch import Tensor, nn
+from torchrl.envs.utils import ExplorationType, set_exploration_type
+
+from rlkit_sac.errors import ConfigError
+
+
+class PlainPolicy(nn.Module):
+    """The deterministic mode of a policy, from tensors to tensors.
+
+    It is a copy in evaluation mode, which later training does not touch. ``torch.export`` takes
+    it, which TorchRL's modules need to be wrapped for.
+
+    Args:
+        policy: what ``policy()`` of a loss returns, or a policy that was loaded.
+        action_keys: the entries to return; by default ``action`` or all that is nested under it,
+            in the order of the policy's ``out_keys``.
+
+    Attributes:
+        in_keys: names of the tensors to call it with, in order.
+        action_keys: names of the tensors it returns; a single one is returned by itself, several
+            as a tuple in this order.
+
+    Raises:
+        ConfigError: if the policy does not write the action keys.
+
+    >>> import torch
+    >>> from rlkit_sac.modules.actors import tanh_gaussian_actor
+    >>> plain = PlainPolicy(tanh_gaussian_actor(3, [-1.0], [1.0]))
+    >>> program = torch.export.export(plain, (torch.zeros(1, 3),))
+    >>> program.module()(torch.zeros(1, 3)).shape
+    torch.Size([1, 1])
+    """
+
+    def __init__(
+        self, policy: TensorDictModuleBase, action_keys: Sequence[NestedKey] | None = None
+    ) -> None:
+        super().__init__()
+        written = [unravel_key(key) for key in policy.out_keys]
+        if action_keys is None:
+            action_keys = [
+                key for key in written if (key if isinstance(key, str) else key[0]) == "action"
+            ]
+        self.action_keys = [unravel_key(key) for key in action_keys]
+        if not self.action_keys or not set(self.action_keys) <= set(written):
+            raise ConfigError(
+                f"the policy writes {written}: name with action_keys= those to return, not "
+                f"{self.action_keys}"
+            )
+        self.in_keys = [unravel_key(key) for key in policy.in_keys]
+        self.policy = deepcopy(policy).eval().requires_grad_(False)
+
+    def forward(self, *observations: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """The greedy action ``[B, ...]`` of each state.
+
+        Args:
+            *observations: one tensor ``[B, ...]`` for each of ``in_keys``.
+        """
+        states = dict(zip(self.in_keys, observations, strict=True))
+        batch = TensorDict(states, batch_size=observations[0].shape[:1])
+        with set_exploration_type(ExplorationType.DETERMINISTIC):
+            out = self.policy(batch)
+        actions = tuple(out.get(key) for key in self.action_keys)
+        return actions[0] if len(actions) == 1 else actions

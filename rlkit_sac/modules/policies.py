@@ -1,0 +1,137 @@
+"""Acting policies by themselves, as a checkpoint rebuilds them: no loss, no targets."""
+
+from collections.abc import Sequence
+
+import torch
+from tensordict.nn import TensorDictSequential
+
+from rlkit_sac.modules.actors import LogStdMode, tanh_gaussian_actor
+from rlkit_sac.modules.boltzmann import BoltzmannPolicy, stack_critics
+from rlkit_sac.modules.critics import action_value_critic, hybrid_critic
+from rlkit_sac.modules.temperature import AlphaParametrization, Temperature
+
+
+def boltzmann_policy(
+    observation_dim: int,
+    num_actions: int,
+    *,
+    num_cells: Sequence[int] = (256, 256),
+    activation: str = "relu",
+    reward_dim: int = 1,
+    num_qvalue_nets: int = 2,
+    alpha_parametrization: AlphaParametrization = "log",
+    min_alpha: float | None = None,
+    max_alpha: float | None = None,
+) -> BoltzmannPolicy:
+    """The policy of a discrete loss without actor, built from JSON values.
+
+    It takes the state dict of ``policy()`` of a loss whose critics are
+    :func:`~rlkit_sac.modules.action_value_critic` of the same sizes.
+
+    Args:
+        observation_dim: length of the observation.
+        num_actions: number K of discrete actions.
+        num_cells: widths of the critics' hidden layers.
+        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
+        reward_dim: number of reward dimensions.
+        num_qvalue_nets: number of critics.
+        alpha_parametrization: as in the loss.
+        min_alpha: as in the loss.
+        max_alpha: as in the loss.
+
+    Raises:
+        ConfigError: for an unknown option.
+
+    >>> boltzmann_policy(3, 2).in_keys
+    ['observation']
+    """
+    critics = [
+        action_value_critic(
+            observation_dim,
+            num_actions,
+            num_cells=num_cells,
+            activation=activation,
+            reward_dim=reward_dim,
+        )
+        for _ in range(num_qvalue_nets)
+    ]
+    temperature = Temperature(alpha_parametrization, min_alpha, max_alpha)
+    log_alpha = torch.tensor(temperature.initial_parameter(1.0))
+    return BoltzmannPolicy(stack_critics(critics), log_alpha, temperature)
+
+
+def hybrid_policy(
+    observation_dim: int,
+    action_low: Sequence[float],
+    action_high: Sequence[float],
+    num_actions: int,
+    *,
+    num_cells: Sequence[int] = (256, 256),
+    activation: str = "relu",
+    log_std_mode: LogStdMode = "clipped_exp",
+    log_std_min: float = -20.0,
+    log_std_max: float = 2.0,
+    reward_dim: int = 1,
+    num_qvalue_nets: int = 2,
+    alpha_parametrization: AlphaParametrization = "log",
+    min_alpha: float | None = None,
+    max_alpha: float | None = None,
+) -> TensorDictSequential:
+    """The policy of a hybrid loss, built from JSON values.
+
+    It takes the state dict of ``policy()`` of a loss made of
+    :func:`~rlkit_sac.modules.tanh_gaussian_actor` and :func:`~rlkit_sac.modules.hybrid_critic`
+    of the same sizes.
+
+    Args:
+        observation_dim: length of the observation.
+        action_low: lower bounds, one for each continuous dimension.
+        action_high: upper bounds.
+        num_actions: number K of discrete actions.
+        num_cells: widths of the hidden layers, in actor and critics.
+        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
+        log_std_mode: see :class:`~rlkit_sac.modules.GaussianHead`.
+        log_std_min: smallest log standard deviation.
+        log_std_max: largest log standard deviation.
+        reward_dim: number of reward dimensions.
+        num_qvalue_nets: number of critics.
+        alpha_parametrization: that of the discrete temperature.
+        min_alpha: that of the discrete temperature.
+        max_alpha: that of the discrete temperature.
+
+    Raises:
+        ConfigError: for an unknown option or bounds that are not usable.
+
+    >>> hybrid_policy(3, [-1.0], [1.0], 2).out_keys
+    ['loc', 'scale', ('action', 'continuous'), ('action', 'discrete')]
+    """
+    actor = tanh_gaussian_actor(
+        observation_dim,
+        action_low,
+        action_high,
+        num_cells=num_cells,
+        activation=activation,
+        log_std_mode=log_std_mode,
+        log_std_min=log_std_min,
+        log_std_max=log_std_max,
+        action_key=("action", "continuous"),
+    )
+    critics = [
+        hybrid_critic(
+            observation_dim,
+            len(action_low),
+            num_actions,
+            num_cells=num_cells,
+            activation=activation,
+            reward_dim=reward_dim,
+        )
+        for _ in range(num_qvalue_nets)
+    ]
+    temperature = Temperature(alpha_parametrization, min_alpha, max_alpha)
+    discrete = BoltzmannPolicy(
+        stack_critics(critics),
+        torch.tensor(temperature.initial_parameter(1.0)),
+        temperature,
+        action_key=("action", "discrete"),
+    )
+    return TensorDictSequential(actor, discrete)

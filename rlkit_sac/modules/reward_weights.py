@@ -1,0 +1,54 @@
+"""The weights of a vector reward, shared by a loss and the policies made from its critics."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rlkit_sac.errors import ConfigError
+
+
+class RewardWeights(nn.Module):
+    """Holds the weights ``[M]`` of a vector reward, or ``None`` for ones.
+
+    One object serves a loss and its policies, so that weights assigned during a run reach all of
+    them. They are no part of a state dict but that of a policy.
+
+    >>> weights = RewardWeights()
+    >>> weights.assign([1.0, -0.5], like=torch.zeros(()))
+    >>> weights.value
+    tensor([ 1.0000, -0.5000])
+    """
+
+    value: Tensor | None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("value", None, persistent=False)
+
+    def assign(self, weights: Tensor | Sequence[float] | None, *, like: Tensor) -> None:
+        """Change the weights.
+
+        Args:
+            weights: ``[M]`` finite numbers, or ``None``.
+            like: any tensor of the dtype and device wanted.
+
+        Raises:
+            ConfigError: for anything else.
+        """
+        if weights is not None:
+            weights = torch.as_tensor(weights, dtype=like.dtype, device=like.device)
+            weights = weights.detach().clone()
+            if weights.ndim != 1 or not bool(weights.isfinite().all()):
+                raise ConfigError(
+                    f"reward_weights must be a list of finite numbers, one for each reward "
+                    f"dimension, not {weights.tolist()}"
+                )
+        self.value = weights
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        saved = state_dict.get(f"{prefix}value")
+        if saved is not None:  # whether or not there were weights before
+            like = saved if self.value is None else self.value
+            self.assign(saved, like=like)

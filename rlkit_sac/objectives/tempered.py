@@ -1,0 +1,116 @@
+"""A temperature for each factor of the policy."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from rlkit_sac.modules.temperature import AlphaParametrization, Temperature
+from rlkit_sac.objectives.contract import SoftLossContract
+from rlkit_sac.objectives.factors import PerFactor, PolicySample, per_factor, suffixed
+from rlkit_sac.objectives.target_entropy import TargetEntropy
+
+
+class TemperedLoss(SoftLossContract):
+    """Temperature parameters, their bounds, their loss and their target entropies."""
+
+    #: The policy's factors, in the order of pairs of options; they name parameters and outputs. A
+    #: policy of a single factor leaves it unnamed.
+    factors: ClassVar[tuple[str, ...]] = ("",)
+
+    temperatures: dict[str, Temperature]
+    fixed_factors: frozenset[str]
+
+    def _make_temperatures(
+        self,
+        alpha_init: PerFactor[float],
+        min_alpha: PerFactor[float | None],
+        max_alpha: PerFactor[float | None],
+        fixed_alpha: PerFactor[bool],
+        alpha_parametrization: PerFactor[AlphaParametrization],
+        *,
+        like: Tensor,
+    ) -> None:
+        """Register ``log_alpha`` of every factor: a parameter, or a buffer where it is fixed."""
+        options = {
+            "alpha_init": alpha_init,
+            "min_alpha": min_alpha,
+            "max_alpha": max_alpha,
+            "fixed_alpha": fixed_alpha,
+            "alpha_parametrization": alpha_parametrization,
+        }
+        of_each: list[tuple[Any, ...]] = list(
+            zip(*(per_factor(n, value, self.factors) for n, value in options.items()), strict=True)
+        )
+        self.temperatures = {}
+        fixed_factors = []
+        for factor, (start, low, high, fixed, mode) in zip(self.factors, of_each, strict=True):
+            temperature = Temperature(mode, low, high)
+            value = torch.tensor(
+                temperature.initial_parameter(start), dtype=like.dtype, device=like.device
+            )
+            if fixed:
+                fixed_factors.append(factor)
+                self.register_buffer(suffixed("log_alpha", factor), value)
+            else:
+                self.register_parameter(suffixed("log_alpha", factor), nn.Parameter(value))
+            self.temperatures[factor] = temperature
+        self.fixed_factors = frozenset(fixed_factors)
+
+    def _set_target_entropies(
+        self, target_entropy: PerFactor[TargetEntropy], min_prob: float
+    ) -> None:
+        """Set ``target_entropy`` of every factor whose temperature is not fixed."""
+        options = per_factor("target_entropy", target_entropy, self.factors)
+        for factor, option in zip(self.factors, options, strict=True):
+            name = suffixed("target_entropy", factor)
+            resolved = None
+            if factor not in self.fixed_factors:
+                resolved = self._resolve_target_entropy(factor, option, min_prob)
+            setattr(self, name, resolved)
+
+    @abstractmethod
+    def _resolve_target_entropy(self, factor: str, option: Any, min_prob: float) -> float | None:
+        """From the option to nats; ``None`` where the first batch has to tell."""
+
+    def _target_entropy(self, factor: str, sample: PolicySample) -> float | Tensor:
+        """The target entropy of a factor, for all samples or for each, ``[*]``."""
+        return getattr(self, suffixed("target_entropy", factor))
+
+    def alpha(self, factor: str = "") -> Tensor:
+        """The temperature of a factor, a scalar within its bounds, without gradient."""
+        return self.temperatures[factor].alpha(getattr(self, suffixed("log_alpha", factor)))
+
+    def project_parameters(self) -> None:
+        """Move the temperatures inside their bounds; call it after an optimizer step."""
+        for factor, temperature in self.temperatures.items():
+            temperature.project_(getattr(self, suffixed("log_alpha", factor)))
+
+    def _alpha_loss(self, samples: Sequence[PolicySample]) -> Tensor:
+        """Loss ``[*]`` of the temperatures, added over the samples; zero where they are fixed."""
+        loss = torch.zeros_like(samples[0].log_prob[self.factors[0]]).detach()
+        for factor in self.factors:
+            if factor in self.fixed_factors:
+                continue
+            parameter = getattr(self, suffixed("log_alpha", factor))
+            target: float | Tensor = 0.0
+            for sample in samples:
+                target = target + self._target_entropy(factor, sample)
+            neg_log_prob = -torch.stack([sample.log_prob[factor] for sample in samples]).sum(0)
+            loss = loss + self.temperatures[factor].loss(parameter, neg_log_prob, target)
+        return loss
+
+    def _apply(self, fn: Callable[[Tensor], Tensor]) -> TemperedLoss:
+        # A cast replaces buffers, where it keeps parameters: policies would lose a fixed one.
+        shared = {suffixed("log_alpha", factor) for factor in self.fixed_factors}
+        before = {name: self._buffers[name] for name in shared}
+        super()._apply(fn)
+        for name, buffer in before.items():
+            assert buffer is not None
+            buffer.data = self._buffers[name]
+            self._buffers[name] = buffer
+        return self

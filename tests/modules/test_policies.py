@@ -1,0 +1,316 @@
+"""Policies made from critics: what they do, what they share, and how they leave the package."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+import torch
+from tensordict import TensorDict
+from torchrl.envs.utils import ExplorationType, set_exploration_type
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules import (
+    EpsilonGreedy,
+    PlainPolicy,
+    action_value_critic,
+    boltzmann_policy,
+    categorical_actor,
+    hybrid_critic,
+    hybrid_policy,
+    state_action_critic,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
+
+CONTINUOUS, DISCRETE = ("action", "continuous"), ("action", "discrete")
+CELLS = {"num_cells": [16]}
+BOX = {"action_low": [-1.0, -2.0], "action_high": [1.0, 0.5]}
+KINDS = ["continuous", "boltzmann", "categorical", "hybrid"]
+
+
+def make_loss(kind: str, reward_dim: int = 1, **options):
+    if kind == "continuous":
+        return ContinuousSACLoss(
+            tanh_gaussian_actor(4, **BOX, **CELLS), state_action_critic(4, 2, **CELLS), **options
+        )
+    if kind == "hybrid":
+        actor = tanh_gaussian_actor(4, **BOX, **CELLS, action_key=CONTINUOUS)
+        critic = hybrid_critic(4, 2, 3, **CELLS, reward_dim=reward_dim)
+        return HybridSACLoss(actor, critic, **options)
+    critic = action_value_critic(4, 3, **CELLS, reward_dim=reward_dim)
+    actor = categorical_actor(4, 3, **CELLS) if kind == "categorical" else None
+    return DiscreteSACLoss(critic, actor, **options)
+
+
+def states(*batch: int) -> TensorDict:
+    return TensorDict(observation=torch.randn(*batch, 4), batch_size=batch)
+
+
+def act(policy, data: TensorDict, mode: ExplorationType) -> TensorDict:
+    with set_exploration_type(mode), torch.no_grad():
+        return policy(data.copy())
+
+
+def reduced_values(loss, data: TensorDict) -> torch.Tensor:
+    """min_i Q_i [*, K], or its weighted sum over rewards, by the critics one after the other."""
+    values = []
+    for i in range(loss.num_qvalue_nets):
+        with loss.qvalue_network_params[i].to_module(loss.qvalue_network):
+            values.append(loss.qvalue_network(data.copy())["action_value"])
+    stacked, weights = torch.stack(values), loss.reward_weights
+    if stacked.ndim == data.ndim + 2:
+        return stacked.min(0).values
+    worst = torch.where(weights < 0, stacked.max(0).values, stacked.min(0).values)
+    return (worst * weights).sum(-1)
+
+
+# ------------------------------------------------------------------ acting
+
+
+@pytest.mark.parametrize("reward_dim", [1, 2])
+@pytest.mark.parametrize("batch", [(), (6,), (2, 3)])
+@pytest.mark.parametrize("kind", ["boltzmann", "hybrid"])
+def test_the_deterministic_mode_takes_the_best_action(kind, batch, reward_dim):
+    torch.manual_seed(0)
+    weights = None if reward_dim == 1 else [1.0, -0.5]
+    loss = make_loss(kind, reward_dim, reward_weights=weights)
+    data = states(*batch)
+    for mode in (ExplorationType.DETERMINISTIC, ExplorationType.MODE):
+        out = act(loss.policy(), data, mode)
+        key = "action"
+        if kind == "hybrid":
+            key = DISCRETE
+            mean = loss.get_stateful_net("actor_network").get_dist(data.copy()).mode
+            assert torch.equal(out[CONTINUOUS], mean)
+        best = reduced_values(loss, out).argmax(-1)
+        assert torch.equal(out[key], best)
+        assert out[key].dtype == torch.int64
+        assert out[key].shape == batch
+
+
+@pytest.mark.parametrize("kind", ["boltzmann", "hybrid"])
+def test_samples_follow_the_values_and_the_temperature(kind):
+    torch.manual_seed(0)
+    loss = make_loss(kind, alpha_init=0.05)
+    policy, data = loss.policy(), states(1).expand(50_000)
+    if kind == "hybrid":  # d depends on the c that was sampled
+        data = data.clone().set(CONTINUOUS, torch.rand(1, 2).expand(50_000, 2))
+        policy = policy[-1]
+    with set_exploration_type(ExplorationType.RANDOM), torch.no_grad():
+        out = policy(data.clone())
+    index = out[DISCRETE if kind == "hybrid" else "action"]
+    wanted = (reduced_values(loss, data[:1]) / 0.05).softmax(-1)[0]
+    frequency = index.bincount(minlength=3) / len(index)
+    torch.testing.assert_close(frequency, wanted.detach(), rtol=0, atol=0.01)
+
+
+def test_the_discrete_action_is_drawn_given_the_continuous_one():
+    torch.manual_seed(0)
+    loss = make_loss("hybrid", alpha_init=(1e-9, 1.0))  # greedy in d, spread in c
+    out = act(loss.policy(), states(1).expand(500), ExplorationType.RANDOM)
+    assert out[CONTINUOUS].std() > 0.1
+    assert torch.equal(out[DISCRETE], reduced_values(loss, out).argmax(-1))
+
+
+# ------------------------------------------------------------------ live parameters
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize("kind", ["boltzmann", "hybrid"])
+def test_policies_follow_the_loss_whatever_happens_to_it(kind, fixed):
+    torch.manual_seed(0)
+    data = states(5)
+    for change in (
+        lambda loss: None,
+        lambda loss: loss.double(),
+        lambda loss: loss.load_state_dict(make_loss(kind, fixed_alpha=fixed).state_dict()),
+        lambda loss: loss.double().float(),
+    ):
+        loss = make_loss(kind, fixed_alpha=fixed)
+        policy = loss.policy()
+        change(loss)
+        name = "log_alpha_discrete" if kind == "hybrid" else "log_alpha"
+        with torch.no_grad():
+            for p in loss.parameters():
+                p.add_(0.1 * torch.randn_like(p))
+            getattr(loss, name).fill_(-0.7)
+        boltzmann = policy[-1] if kind == "hybrid" else policy
+        assert boltzmann.alpha() == pytest.approx(loss.alpha(loss.discrete_factor).item())
+        cast = data.to(loss.log_alpha_discrete.dtype if kind == "hybrid" else loss.log_alpha.dtype)
+        found = act(policy, cast, ExplorationType.DETERMINISTIC)
+        fresh = act(loss.policy(), cast, ExplorationType.DETERMINISTIC)
+        assert (found == fresh).all()
+        live = {p.data_ptr() for p in loss.parameters()}
+        own = {p.data_ptr() for p in policy.parameters()}
+        assert own <= live
+
+
+def test_reward_weights_reach_policies_that_exist_already():
+    torch.manual_seed(0)
+    loss = make_loss("boltzmann", reward_dim=2)
+    policy, data = loss.policy(), states(64)
+    for weights in ([1.0, 0.0], [0.0, 1.0], [-1.0, 0.3]):
+        loss.reward_weights = weights
+        found = act(policy, data, ExplorationType.DETERMINISTIC)["action"]
+        assert torch.equal(found, reduced_values(loss, data).argmax(-1))
+        assert "reward_weights.value" in policy.state_dict()
+        assert not any("reward_weights" in name for name in loss.state_dict())
+
+
+def test_copies_and_pickles_act_alike_and_apart():
+    torch.manual_seed(0)
+    loss = make_loss("hybrid")
+    policy, data = loss.policy(), states(20)
+    wanted = act(policy, data, ExplorationType.DETERMINISTIC)
+    for other in (copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))):
+        assert (act(other, data, ExplorationType.DETERMINISTIC) == wanted).all()
+        assert not {p.data_ptr() for p in other.parameters()} & {
+            p.data_ptr() for p in policy.parameters()
+        }
+
+
+@pytest.mark.parametrize("kind", ["boltzmann", "hybrid"])
+def test_weights_travel_as_a_tensordict(kind):
+    """As TorchRL's collectors send them to other processes."""
+    torch.manual_seed(0)
+    source, other = make_loss(kind, alpha_init=0.3).policy(), make_loss(kind).policy()
+    weights = TensorDict.from_module(source).data.clone()
+    weights.to_module(other)
+    data = states(20)
+    for mode in (ExplorationType.DETERMINISTIC, ExplorationType.RANDOM):
+        outs = []
+        for policy in (source, other):
+            torch.manual_seed(1)
+            outs.append(act(policy, data, mode))
+        assert (outs[0] == outs[1]).all()
+
+
+@pytest.mark.parametrize("reward_dim", [1, 2])
+@pytest.mark.parametrize("kind", ["boltzmann", "hybrid"])
+def test_a_policy_is_rebuilt_from_its_state_alone(kind, reward_dim):
+    torch.manual_seed(0)
+    options = {"alpha_init": 0.3, "max_alpha": 0.2}
+    loss = make_loss(kind, reward_dim, num_qvalue_nets=3, **options)
+    if reward_dim == 2:
+        loss.reward_weights = [1.0, -2.0]
+    arguments = {**CELLS, "reward_dim": reward_dim, "num_qvalue_nets": 3, "max_alpha": 0.2}
+    if kind == "hybrid":
+        rebuilt = hybrid_policy(4, **BOX, num_actions=3, **arguments)
+    else:
+        rebuilt = boltzmann_policy(4, 3, **arguments)
+    policy, data = loss.policy(), states(50)
+    state = {name: value.detach().clone() for name, value in policy.state_dict().items()}
+    rebuilt.load_state_dict(state, strict=True)
+    for mode in (ExplorationType.DETERMINISTIC, ExplorationType.RANDOM):
+        outs = []
+        for each in (policy, rebuilt):
+            torch.manual_seed(1)
+            outs.append(act(each, data, mode))
+        assert (outs[0] == outs[1]).all()
+
+
+# ------------------------------------------------------------------ epsilon-greedy
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_epsilon_of_zero_is_greedy_and_of_one_samples(kind):
+    torch.manual_seed(0)
+    loss, data = make_loss(kind), states(200)
+    greedy = act(loss.policy(), data, ExplorationType.DETERMINISTIC)
+    assert (act(loss.policy(epsilon=0.0), data, ExplorationType.DETERMINISTIC) == greedy).all()
+    same = (
+        act(loss.policy(epsilon=1.0), data, ExplorationType.DETERMINISTIC)["action"]
+        == (greedy["action"])
+    )
+    keys = [CONTINUOUS[1], DISCRETE[1]] if kind == "hybrid" else [None]
+    for key in keys:
+        assert (same if key is None else same[key]).float().mean() < 0.7
+
+
+def test_both_factors_and_every_environment_draw_for_themselves():
+    torch.manual_seed(0)
+    loss = make_loss("hybrid", alpha_init=100.0)  # samples of d are uniform
+    data, epsilon = states(1).expand(30_000), 0.2
+    policy = loss.policy(epsilon=epsilon)
+    out = act(policy, data, ExplorationType.DETERMINISTIC)
+    greedy = act(loss.policy(), data[:1], ExplorationType.DETERMINISTIC)
+    explored = (out[CONTINUOUS] != greedy[CONTINUOUS]).any(-1)
+    assert explored.float().mean().item() == pytest.approx(epsilon, abs=0.01)
+    off_mode = out[DISCRETE] != reduced_values(loss, out).argmax(-1)
+    wanted = epsilon * 2 / 3  # a sample is the mode itself once in three
+    assert off_mode.float().mean().item() == pytest.approx(wanted, abs=0.01)
+    for part in (explored, ~explored):
+        assert off_mode[part].float().mean().item() == pytest.approx(wanted, abs=0.02)
+
+
+def test_epsilon_leaves_the_sampling_mode_alone():
+    torch.manual_seed(0)
+    loss, data = make_loss("boltzmann"), states(50)
+    outs = []
+    for policy in (loss.policy(), loss.policy(epsilon=0.5)):
+        torch.manual_seed(1)
+        outs.append(act(policy, data, ExplorationType.RANDOM))
+    assert (outs[0] == outs[1]).all()
+
+
+@pytest.mark.parametrize("epsilon", [-0.1, 1.1, float("nan")])
+def test_an_impossible_epsilon_is_refused(epsilon):
+    with pytest.raises(ConfigError, match=r"epsilon must be in \[0, 1\]"):
+        EpsilonGreedy(tanh_gaussian_actor(4, **BOX, **CELLS), epsilon)
+
+
+# ------------------------------------------------------------------ deployment
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_plain_policy_is_the_deterministic_mode(kind):
+    torch.manual_seed(0)
+    loss = make_loss(kind)
+    plain, data = PlainPolicy(loss.policy()), states(9)
+    wanted = act(loss.policy(), data, ExplorationType.DETERMINISTIC)
+    found = plain(data["observation"])
+    assert plain.in_keys == ["observation"]
+    if kind == "hybrid":
+        assert plain.action_keys == [CONTINUOUS, DISCRETE]
+        assert torch.equal(found[0], wanted[CONTINUOUS])
+        assert torch.equal(found[1], wanted[DISCRETE])
+    else:
+        assert torch.equal(found, wanted["action"])
+    with torch.no_grad():
+        for p in loss.parameters():
+            p.zero_()
+    again = plain(data["observation"])  # a copy: training goes on without it
+    first = (found, again) if kind != "hybrid" else (found[1], again[1])
+    assert torch.equal(*first)
+
+
+@pytest.mark.filterwarnings("ignore:While compiling, we found certain side effects")
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_plain_policy_can_be_exported_for_any_batch(kind, strict):
+    torch.manual_seed(0)
+    plain = PlainPolicy(make_loss(kind).policy())
+    shapes = (({0: torch.export.Dim("batch")},),)
+    example = (torch.zeros(4, 4),)
+    program = torch.export.export(plain, example, dynamic_shapes=shapes, strict=strict)
+    for size in (1, 4, 11):
+        observation = torch.randn(size, 4)
+        torch.testing.assert_close(program.module()(observation), plain(observation))
+
+
+def test_a_vector_reward_policy_can_be_exported():
+    torch.manual_seed(0)
+    loss = make_loss("hybrid", reward_dim=2, reward_weights=[1.0, -1.0])
+    plain = PlainPolicy(loss.policy())
+    program = torch.export.export(plain, (torch.zeros(3, 4),))
+    observation = torch.randn(3, 4)
+    torch.testing.assert_close(program.module()(observation), plain(observation))
+
+
+def test_a_policy_without_an_action_entry_asks_for_the_keys():
+    actor = tanh_gaussian_actor(4, **BOX, **CELLS, action_key="move")
+    with pytest.raises(ConfigError, match=r"writes \['loc', 'scale', 'move'\]: name with"):
+        PlainPolicy(actor)
+    assert PlainPolicy(actor, ["move"])(torch.zeros(2, 4)).shape == (2, 2)

@@ -1,0 +1,220 @@
+"""Discrete and hybrid soft actor-critic from the formulas, in plain float64 PyTorch.
+
+Nothing of the package is used here: every expectation over actions is a Python sum.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from tests.objectives.networks import ACTION_DIM, Weights
+from tests.objectives.references import distance, pessimistic, scalarize
+
+
+@dataclass
+class DiscreteOptions:
+    """Options of a loss; those of a temperature by the name of its factor."""
+
+    kind: str
+    actions: int
+    critics: int
+    gamma: float = 0.99
+    lmbda: float = 0.0
+    loss_function: str = "l2"
+    qvalue_coef: float = 1.0
+    reward_scale: float = 1.0
+    reward_weights: list[float] | None = None
+    dqda_clipping: float | None = None
+    use_entropy_reward: bool = True
+    policy_loss_steps: str = "first"
+    discrete_entropy: str = "expected"
+    parameter_mask: list[list[int]] | None = None
+    alpha: dict[str, float] = field(default_factory=dict)
+    mode: dict[str, str] = field(default_factory=dict)
+    target_entropy: dict[str, float | None] = field(default_factory=dict)
+    log_prob_mean: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def discrete(self) -> str:
+        return "discrete" if self.kind == "hybrid" else ""
+
+
+@dataclass
+class Draw:
+    """Noise of one draw: of the continuous action, and the discrete action it led to."""
+
+    noise: Tensor
+    index: Tensor
+
+
+def action_values(weights: Weights, critic: int, obs, c, o: DiscreteOptions, prefix="q") -> Tensor:
+    """``[*, K, M]`` of one critic."""
+    name = f"{prefix}{critic}"
+    x = obs if c is None else torch.cat([obs, c], -1)
+    hidden = torch.tanh(x @ weights[f"{name}.w1"].T + weights[f"{name}.b1"])
+    out = hidden @ weights[f"{name}.w2"].T + weights[f"{name}.b2"]
+    return out.reshape(*obs.shape[:-1], o.actions, -1)
+
+
+def all_values(weights: Weights, obs, c, o: DiscreteOptions, prefix="q") -> list[Tensor]:
+    return [action_values(weights, i, obs, c, o, prefix) for i in range(o.critics)]
+
+
+def frozen(weights: Weights) -> Weights:
+    return {name: w.detach() for name, w in weights.items()}
+
+
+@dataclass
+class Policy:
+    """The policy at some states: its continuous sample and its discrete probabilities."""
+
+    c: Tensor | None
+    log_pi: dict[str, Tensor]
+    probs: list[Tensor]
+    log_probs: list[Tensor]
+    share: Tensor | float
+
+
+def act(weights: Weights, obs: Tensor, draw: Draw, o: DiscreteOptions) -> Policy:
+    c, each_log_pi_c = None, None
+    if o.kind == "hybrid":
+        c, each_log_pi_c = log_density_of_each(weights, obs, draw.noise)
+    if o.kind == "categorical":
+        hidden = torch.tanh(obs @ weights["actor.w1"].T + weights["actor.b1"])
+        logits = hidden @ weights["actor.w2"].T + weights["actor.b2"]
+        logits = [logits[..., k] for k in range(o.actions)]
+    else:
+        with torch.no_grad():
+            q = pessimistic(all_values(weights, obs, c, o), o.reward_weights)
+            total = scalarize(q, o.reward_weights)
+            logits = [total[..., k] / o.alpha[o.discrete] for k in range(o.actions)]
+    log_normalizer = torch.stack(logits).logsumexp(0)
+    log_probs = [each - log_normalizer for each in logits]
+    probs = [each.exp() for each in log_probs]
+
+    if o.discrete_entropy == "sampled":
+        chosen = torch.stack(log_probs, -1).gather(-1, draw.index.unsqueeze(-1)).squeeze(-1)
+    else:
+        chosen = sum(p * log_p for p, log_p in zip(probs, log_probs, strict=True))
+    log_pi, share = {o.discrete: chosen}, 1.0
+    if o.kind == "hybrid":
+        use = [torch.ones(()).double()] * ACTION_DIM
+        if o.parameter_mask is not None:
+            use = [
+                sum(probs[k].detach() * o.parameter_mask[k][j] for k in range(o.actions))
+                for j in range(ACTION_DIM)
+            ]
+            share = sum(use) / ACTION_DIM
+        log_pi["continuous"] = sum(u * each_log_pi_c[..., j] for j, u in enumerate(use))
+    return Policy(c, log_pi, probs, log_probs, share)
+
+
+def log_density_of_each(weights: Weights, obs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """The action, and its log-density one dimension after the other, by change of variables."""
+    hidden = torch.tanh(obs @ weights["actor.w1"].T + weights["actor.b1"])
+    out = hidden @ weights["actor.w2"].T + weights["actor.b2"]
+    mu, log_sigma = out[..., :ACTION_DIM], out[..., ACTION_DIM:].clamp(-20, 2)
+    u = mu + log_sigma.exp() * noise
+    density = -0.5 * ((u - mu) / log_sigma.exp()) ** 2 - log_sigma - 0.5 * math.log(2 * math.pi)
+    return torch.tanh(u), density - (1 - torch.tanh(u) ** 2).log()
+
+
+def targets(weights: Weights, data: dict, draw: Draw, o: DiscreteOptions) -> Tensor:
+    """Regression targets ``[*, M]`` without gradient."""
+    with torch.no_grad():
+        policy = act(weights, data["next_obs"], draw, o)
+        q = pessimistic(
+            all_values(weights, data["next_obs"], policy.c, o, "target_q"), o.reward_weights
+        )
+        expected = sum(p.unsqueeze(-1) * q[..., k, :] for k, p in enumerate(policy.probs))
+        bonus = torch.zeros_like(expected[..., 0])
+        if o.use_entropy_reward:
+            for factor, log_pi in policy.log_pi.items():
+                bonus = bonus - o.alpha[factor] * (log_pi - o.log_prob_mean.get(factor, 0.0))
+        v = expected + bonus[..., None]
+        reward = o.reward_scale * data["reward"]
+        go_on = 1.0 - data["terminated"].double()
+        if o.lmbda == 0:
+            return reward + o.gamma * go_on * v
+        result = torch.zeros_like(v)
+        rows, steps = v.shape[:2]
+        for b in range(rows):
+            for t in reversed(range(steps)):
+                follows = t + 1 < steps and not bool(data["done"][b, t])
+                if follows and "mask" in data:
+                    follows = bool(data["mask"][b, t + 1])
+                bracket = v[b, t]
+                if follows:
+                    bracket = (1 - o.lmbda) * v[b, t] + o.lmbda * (result[b, t + 1] + bonus[b, t])
+                result[b, t] = reward[b, t] + o.gamma * go_on[b, t] * bracket
+        return result
+
+
+def actor_loss(weights: Weights, obs: Tensor, draw: Draw, o: DiscreteOptions) -> Tensor:
+    policy = act(weights, obs, draw, o)
+    still = frozen(weights)
+
+    def weighed(c: Tensor | None) -> Tensor:
+        q = pessimistic(all_values(still, obs, c, o), o.reward_weights)
+        return scalarize(q, o.reward_weights)
+
+    if o.kind == "categorical":
+        q = weighed(None)
+        return sum(
+            p * (o.alpha[""] * log_p - q[..., k])
+            for k, (p, log_p) in enumerate(zip(policy.probs, policy.log_probs, strict=True))
+        )
+
+    def expected(c: Tensor) -> Tensor:
+        q = weighed(c)
+        return sum(p.detach() * q[..., k] for k, p in enumerate(policy.probs))
+
+    entropy_part = o.alpha["continuous"] * policy.log_pi["continuous"]
+    if not o.dqda_clipping:
+        return entropy_part - expected(policy.c)
+    point = policy.c.detach().requires_grad_()
+    slope = torch.autograd.grad(expected(point).sum(), point)[0]
+    slope = slope.clamp(-o.dqda_clipping, o.dqda_clipping)
+    linear = expected(policy.c.detach()) + (slope * (policy.c - policy.c.detach())).sum(-1)
+    return entropy_part - linear
+
+
+def alpha_loss(parameters: dict[str, Tensor], policy: Policy, o: DiscreteOptions) -> Tensor:
+    total = torch.zeros_like(policy.log_pi[o.discrete]).detach()
+    for factor, log_pi in policy.log_pi.items():
+        if o.target_entropy[factor] is None:
+            continue
+        share = policy.share if factor == "continuous" else 1.0
+        excess = -log_pi.detach() - o.target_entropy[factor] * share
+        parameter = parameters[factor]
+        total = total + (parameter.exp() if o.mode[factor] == "exp" else parameter) * excess
+    return total
+
+
+def losses(
+    weights: Weights,
+    parameters: dict[str, Tensor],
+    data: dict,
+    draw: Draw,
+    next_draw: Draw,
+    o: DiscreteOptions,
+) -> dict[str, Tensor]:
+    """Every loss of every step, and the priority."""
+    y = targets(weights, data, next_draw, o)
+    c = data.get("continuous")
+    index = data["index"][..., None, None].expand(*data["index"].shape, 1, y.shape[-1])
+    q = [each.gather(-2, index).squeeze(-2) for each in all_values(weights, data["obs"], c, o)]
+    out = {
+        "loss_qvalue": o.qvalue_coef
+        * sum(distance(each - y, o.loss_function).mean(-1) for each in q),
+        "td_error": sum(((each - y) ** 2).mean(-1) for each in q).sqrt().detach(),
+    }
+    places = [(data["obs"], draw)]
+    if o.policy_loss_steps == "all":
+        places.append((data["next_obs"], next_draw))
+    if o.kind != "boltzmann":
+        out["loss_actor"] = sum(actor_loss(weights, obs, n, o) for obs, n in places)
+    out["loss_alpha"] = sum(alpha_loss(parameters, act(weights, obs, n, o), o) for obs, n in places)
+    return out
