@@ -20,6 +20,7 @@ from rlkit_sac.training.checkpoints.folders import (
     read_checked,
     remove_folder,
     step_folders,
+    step_of,
     write_folder,
 )
 from rlkit_sac.training.checkpoints.replay_segments import (
@@ -213,8 +214,8 @@ def describe_damage(folder: Path, error: Exception) -> str:
         folder: the checkpoint, ``checkpoints/step_<frames>``.
         error: what is wrong with it.
     """
-    older = [path for path in step_folders(folder.parent).values() if _is_before(path, folder)]
-    intact = [path for path in older if _is_intact(path)]
+    older = step_folders(folder.parent).items()
+    intact = [path for at, path in older if at < (step_of(folder) or 0) and _is_intact(path)]
     advice = f"; an older checkpoint is whole: --resume {intact[-1]}" if intact else ""
     text = " ".join(str(error).split())
     return f"cannot go on from {folder}: {text}{advice}"
@@ -243,10 +244,6 @@ def _stop(name: str) -> int:
 
 def _stop_of(segments: Iterable[str]) -> int:
     return max((_stop(name) for name in segments), default=0)
-
-
-def _is_before(folder: Path, other: Path) -> bool:
-    return int(folder.name.partition("_")[2]) < int(other.name.partition("_")[2] or 0)
 
 
 def _is_intact(folder: Path) -> bool:
