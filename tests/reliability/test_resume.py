@@ -22,12 +22,13 @@ from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run
                 *("--collector.frames_per_batch", "6", "--replay.storage", "memmap"),
             ],
         ),
-        (
+        pytest.param(
             150,
             [
                 *("--env.id", "MountainCarContinuous-v0", "--env.num_envs", "2"),
                 *("--env.parallel", "true", "--env.max_episode_steps", "40"),
             ],
+            marks=pytest.mark.slow,  # a resume of processes is also part of test_signals
         ),
     ],
     ids=["episode boundary", "classic control", "mujoco", "two environments", "processes"],
@@ -38,7 +39,7 @@ def test_half_the_frames_and_then_the_rest_equal_all_at_once(tmp_path, half, opt
     whole = train(tmp_path / "whole", *options, *total)
     parts = train(tmp_path / "parts", *options, "--collector.total_frames", str(half))
     assert newest(parts).frames == half
-    done = run(tmp_path / "parts", "--resume", str(parts), *total)
+    done = run(tmp_path, "--resume", str(parts), *total)  # in a new process
     assert done.returncode == 0, done.stderr
     assert f"at frame {half}" in done.stdout
     assert "not as if" not in done.stdout
