@@ -178,7 +178,7 @@ def test_help_shows_the_options(recipe: Path) -> None:
     assert "--jobs" in done.stdout
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_each_seed_has_its_run_and_all_have_a_report(recipe: Path, jobs: str) -> None:
     done = run(recipe, "--seeds", "0-2", "--jobs", jobs)
     assert (done.returncode, done.stderr) == (0, "")
