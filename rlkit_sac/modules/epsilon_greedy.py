@@ -50,6 +50,6 @@ class EpsilonGreedy(TensorDictModuleBase):
         explore = torch.rand(tensordict.batch_size, device=tensordict.device) < self.epsilon
         for key in self.out_keys:
             first, second = greedy.get(key), sampled.get(key)
-            each = explore.reshape(*explore.shape, *(1,) * (first.ndim - explore.ndim))
+            each = explore.reshape((*explore.shape, *(1,) * (first.ndim - explore.ndim)))
             tensordict.set(key, torch.where(each.to(first.device), second, first))
         return tensordict

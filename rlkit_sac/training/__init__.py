@@ -5,8 +5,13 @@ from rlkit_sac.training.checkpoints import Checkpoints
 from rlkit_sac.training.config import (
     CheckpointConfig,
     CollectorConfig,
+    ContinuousLossConfig,
+    DiscreteLossConfig,
+    DiscreteUpdateConfig,
     EnvConfig,
     EvaluationConfig,
+    GaussianNetworkConfig,
+    HybridLossConfig,
     LoggingConfig,
     LossConfig,
     NetworkConfig,
@@ -28,8 +33,10 @@ from rlkit_sac.training.progress import ProgressBar
 from rlkit_sac.training.random_streams import evaluation_seed, seed_everything
 from rlkit_sac.training.report import report
 from rlkit_sac.training.resume import begin_run, check_resume, open_run
+from rlkit_sac.training.run_config import RunConfig, opened_envs
 from rlkit_sac.training.run_directory import RunDirectory
 from rlkit_sac.training.schedule import Every, UpdateSchedule
+from rlkit_sac.training.training_run import TrainingRun, training_run
 from rlkit_sac.training.update import LossStep, TargetStep, Update
 from rlkit_sac.training.warm_start import check_warm_start, warm_start
 
@@ -38,10 +45,15 @@ __all__ = [
     "CheckpointConfig",
     "Checkpoints",
     "CollectorConfig",
+    "ContinuousLossConfig",
+    "DiscreteLossConfig",
+    "DiscreteUpdateConfig",
     "EnvConfig",
     "EvaluationConfig",
     "EvaluationResult",
     "Every",
+    "GaussianNetworkConfig",
+    "HybridLossConfig",
     "LoggingConfig",
     "LossConfig",
     "LossStep",
@@ -49,10 +61,12 @@ __all__ = [
     "PositiveInt",
     "ProgressBar",
     "ReplayConfig",
+    "RunConfig",
     "RunDirectory",
     "Seed",
     "TargetStep",
     "TrainingLog",
+    "TrainingRun",
     "Update",
     "UpdateConfig",
     "UpdateSchedule",
@@ -68,6 +82,7 @@ __all__ = [
     "load_policy",
     "make_update",
     "open_run",
+    "opened_envs",
     "parse_config",
     "policy_files",
     "report",
@@ -76,5 +91,6 @@ __all__ = [
     "save_policy",
     "seed_everything",
     "standard_checks",
+    "training_run",
     "warm_start",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from rlkit_sac.errors import ConfigError
@@ -53,16 +53,18 @@ Seed = Annotated[int, Bound(ge=0, lt=2**32)]
 """The seeds that NumPy, PyTorch and Gymnasium all accept."""
 
 
-def bounds_of(hint: Any) -> Iterator[Bound]:
-    """Yield every `Bound` found in a type, also inside unions, lists and dictionary values.
+def bounds_of(hint: Any) -> list[Bound]:
+    """Every `Bound` found in a type, also inside unions, lists and dictionary values.
 
-    >>> [str(bound) for bound in bounds_of(PositiveInt | None)]
+    >>> [str(bound) for bound in bounds_of(PositiveInt | list[PositiveInt] | None)]
     ['>= 1']
     """
+    found = []
     if get_origin(hint) is Annotated:
-        yield from (item for item in hint.__metadata__ if isinstance(item, Bound))
+        found += [item for item in hint.__metadata__ if isinstance(item, Bound)]
     for argument in get_args(hint):
-        yield from bounds_of(argument)
+        found += bounds_of(argument)
+    return list(dict.fromkeys(found))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,7 +109,7 @@ def config_errors(config: Any, wrong: Collection[str] = ()) -> list[tuple[str, s
             inner = [key.removeprefix(prefix) for key in wrong if key.startswith(prefix)]
             found += [(prefix + key, text) for key, text in config_errors(value, inner)]
             continue
-        bounds = list(bounds_of(hints[field.name]))
+        bounds = bounds_of(hints[field.name])
         for number in _numbers(value):
             if not all(bound.contains(number) for bound in bounds):
                 limits = " and ".join(map(str, bounds))

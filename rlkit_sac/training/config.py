@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from rlkit_sac.training.bounds import (
     Bound,
@@ -12,6 +12,9 @@ from rlkit_sac.training.bounds import (
     PositiveFloat,
     PositiveInt,
 )
+
+AlphaParametrization = Literal["log", "exp", "direct"]
+T = TypeVar("T")
 
 
 @dataclass
@@ -99,7 +102,7 @@ class ReplayConfig:
 
 @dataclass
 class NetworkConfig:
-    """Shape of the actor and of each critic.
+    """Shape of each network.
 
     >>> NetworkConfig(num_cells=[64, 64]).activation
     'relu'
@@ -110,6 +113,15 @@ class NetworkConfig:
 
     activation: Literal["relu", "tanh", "elu", "silu", "gelu"] = "relu"
     """Function between layers."""
+
+
+@dataclass
+class GaussianNetworkConfig(NetworkConfig):
+    """Shape of the critics and of an actor with a Gaussian head.
+
+    >>> GaussianNetworkConfig(log_std_min=3.0).errors()
+    [('log_std_min', 'must be below log_std_max (2.0), got 3.0')]
+    """
 
     log_std_mode: Literal["clipped_exp", "tanh"] = "clipped_exp"
     """How log_std is kept in its range: clamped, or rescaled through tanh."""
@@ -130,10 +142,10 @@ class NetworkConfig:
 
 @dataclass
 class LossConfig:
-    """Options of the soft actor-critic loss for continuous actions.
+    """Options that the soft actor-critic losses of all action spaces share.
 
-    >>> LossConfig(min_alpha=0.5, max_alpha=0.1).errors()
-    [('min_alpha', 'must not exceed max_alpha (0.1), got 0.5')]
+    >>> LossConfig(gamma=0.9).num_qvalue_nets
+    2
     """
 
     gamma: Annotated[float, Bound(ge=0, le=1)] = 0.99
@@ -151,6 +163,28 @@ class LossConfig:
     reward_scale: PositiveFloat = 1.0
     """Factor on rewards in training; reported returns are unscaled."""
 
+    min_prob: Annotated[float, Bound(gt=0, le=1)] = 0.1
+    """p of the auto target entropy: of a continuous action's range a uniform policy covers the
+    share p; of discrete actions a policy leaves the probability p to all but one."""
+
+    use_entropy_reward: bool = True
+    """Add the entropy bonus to the value of the next state."""
+
+    normalize_entropy_reward: bool = False
+    """Subtract a running mean of the log-probability from the entropy bonus."""
+
+    policy_loss_steps: Literal["first", "all"] = "first"
+    """States of the actor and temperature losses: s alone, or s' as well."""
+
+
+@dataclass
+class TemperatureConfig:
+    """One temperature alpha.
+
+    >>> TemperatureConfig(min_alpha=0.5, max_alpha=0.1).errors()
+    [('min_alpha', 'must not exceed max_alpha (0.1), got 0.5')]
+    """
+
     alpha_init: PositiveFloat = 1.0
     """First value of the temperature alpha, moved inside its limits."""
 
@@ -163,33 +197,105 @@ class LossConfig:
     fixed_alpha: bool = False
     """Keep alpha at alpha_init instead of learning it."""
 
-    alpha_parametrization: Literal["log", "exp", "direct"] = "log"
+    alpha_parametrization: AlphaParametrization = "log"
     """Factor of the temperature loss: log alpha, exp(log alpha), or a directly learned alpha."""
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        return _crossed(self.min_alpha, self.max_alpha)
+
+
+@dataclass
+class ContinuousLossConfig(TemperatureConfig, LossConfig):
+    """Options of the soft actor-critic loss for continuous actions.
+
+    >>> ContinuousLossConfig().target_entropy
+    'auto'
+    """
 
     target_entropy: float | Literal["auto", "neg_dim"] = "auto"
     """Entropy the temperature aims at, in nats; auto uses min_prob, neg_dim is -dim(action)."""
 
-    min_prob: Annotated[float, Bound(gt=0, le=1)] = 0.1
-    """Share of each action range that a uniform policy of the auto target entropy covers."""
+    dqda_clipping: NonNegativeFloat | None = None
+    """Element-wise limit of dQ/da in the actor loss; null or 0 for none."""
+
+
+@dataclass
+class DiscreteLossConfig(TemperatureConfig, LossConfig):
+    """Options of the soft actor-critic loss for discrete actions.
+
+    >>> DiscreteLossConfig().discrete_entropy
+    'expected'
+    """
+
+    target_entropy: float | Literal["auto", "scaled_log_k"] = "auto"
+    """Entropy the temperature aims at, in nats; auto uses min_prob, scaled_log_k is 0.98 log K of K
+    actions."""
+
+    discrete_entropy: Literal["expected", "sampled"] = "expected"
+    """Take the exact entropy, or that of one sampled action."""
+
+
+@dataclass
+class HybridLossConfig(LossConfig):
+    """Options of the soft actor-critic loss for actions that are discrete and continuous at once.
+
+    >>> HybridLossConfig(alpha_init=[0.1, 0.5, 1.0]).errors()
+    [('alpha_init', 'must be one value or a [discrete, continuous] pair, got [0.1, 0.5, 1.0]')]
+    """
+
+    alpha_init: PositiveFloat | list[PositiveFloat] = 1.0
+    """First value of the temperatures alpha, moved inside their limits: one value for both or a
+    [discrete, continuous] pair, as in the next four options and target_entropy."""
+
+    min_alpha: PositiveFloat | list[PositiveFloat | None] | None = None
+    """Lower limit of alpha; null for none."""
+
+    max_alpha: PositiveFloat | list[PositiveFloat | None] | None = None
+    """Upper limit of alpha; null for none."""
+
+    fixed_alpha: bool | list[bool] = False
+    """Keep alpha at alpha_init instead of learning it."""
+
+    alpha_parametrization: AlphaParametrization | list[AlphaParametrization] = "log"
+    """Factor of the temperature loss: log alpha, exp(log alpha), or a directly learned alpha."""
+
+    target_entropy: (
+        float
+        | Literal["auto", "scaled_log_k", "neg_dim"]
+        | list[float | Literal["auto", "scaled_log_k", "neg_dim"]]
+    ) = "auto"
+    """Entropies the temperatures aim at, in nats: auto uses min_prob; scaled_log_k is 0.98 log K,
+    of the K discrete actions alone; neg_dim is minus the dimensions, of the continuous part
+    alone."""
+
+    parameter_mask: bool = False
+    """Count a continuous dimension's entropy only as far as the discrete action uses it, where each
+    discrete action of the task has parameters of its own."""
+
+    discrete_entropy: Literal["expected", "sampled"] = "expected"
+    """Take the exact discrete entropy, or that of one sampled action."""
 
     dqda_clipping: NonNegativeFloat | None = None
     """Element-wise limit of dQ/da in the actor loss; null or 0 for none."""
 
-    use_entropy_reward: bool = True
-    """Add the entropy bonus to the value of the next state."""
-
-    normalize_entropy_reward: bool = False
-    """Subtract a running mean of the log-probability from the entropy bonus."""
-
-    policy_loss_steps: Literal["first", "all"] = "first"
-    """States of the actor and temperature losses: s alone, or s' as well."""
-
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
-        low, high = self.min_alpha, self.max_alpha
-        if low is None or high is None or low <= high:
-            return []
-        return [("min_alpha", f"must not exceed max_alpha ({high}), got {low}")]
+        pairs = {name: getattr(self, name) for name in _PER_FACTOR}
+        found = [
+            (name, f"must be one value or a [discrete, continuous] pair, got {value}")
+            for name, value in pairs.items()
+            if isinstance(value, list) and len(value) != 2
+        ]
+        if found:
+            return found
+        (low, lower), (high, upper) = _pair(self.min_alpha), _pair(self.max_alpha)
+        found = _crossed(low, high) or _crossed(lower, upper)
+        discrete, continuous = _pair(self.target_entropy)
+        if discrete == "neg_dim" or continuous == "scaled_log_k":
+            text = "scaled_log_k is for the discrete part and neg_dim for the continuous one: write"
+            found.append(("target_entropy", f"{text} a pair like [scaled_log_k, neg_dim]"))
+        return found
 
 
 @dataclass
@@ -199,6 +305,9 @@ class UpdateConfig:
     >>> UpdateConfig(order=["joint", "actor", "target"]).errors()
     [('order', "'joint' already holds every loss: remove 'actor'")]
     """
+
+    trained: ClassVar[tuple[str, ...]] = ("actor", "qvalue")
+    """Networks that an order must train for the policy to learn."""
 
     lr_actor: PositiveFloat = 3e-4
     """Learning rate of the actor."""
@@ -236,7 +345,7 @@ class UpdateConfig:
         """List the conditions between fields that do not hold."""
         losses = [step for step in self.order if step != "target"]
         found = []
-        missing = [] if "joint" in losses else [x for x in ("actor", "qvalue") if x not in losses]
+        missing = [] if "joint" in losses else [x for x in self.trained if x not in losses]
         missing += [] if "target" in self.order else ["target"]
         if missing:
             names = " and ".join(f"'{name}'" for name in missing)
@@ -255,6 +364,17 @@ class UpdateConfig:
 
 
 @dataclass
+class DiscreteUpdateConfig(UpdateConfig):
+    """The gradient step where the critics may be the policy, without an actor.
+
+    >>> DiscreteUpdateConfig(order=["qvalue", "alpha", "target"]).errors()
+    []
+    """
+
+    trained: ClassVar[tuple[str, ...]] = ("qvalue",)
+
+
+@dataclass
 class EvaluationConfig:
     """When and how the policy is evaluated during training.
 
@@ -270,6 +390,16 @@ class EvaluationConfig:
 
     deterministic: bool = True
     """Act with the mode of the policy instead of a sample."""
+
+    epsilon: Annotated[float, Bound(ge=0, le=1)] = 0.0
+    """Probability with which each action of a deterministic evaluation is a sample after all."""
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        if self.deterministic or not self.epsilon:
+            return []
+        text = f"must be 0 unless deterministic is true, got {self.epsilon}"
+        return [("epsilon", text)]
 
 
 @dataclass
@@ -337,3 +467,24 @@ class WarmStartConfig:
         if self.run is not None and not self.modules:
             return [("modules", "must name at least one module to take from run")]
         return []
+
+
+#: Options of a hybrid loss that may be pairs.
+_PER_FACTOR = (
+    *("alpha_init", "min_alpha", "max_alpha", "fixed_alpha", "alpha_parametrization"),
+    "target_entropy",
+)
+
+
+def _pair(option: T | list[T]) -> tuple[T, T]:
+    """The (discrete, continuous) values of an option."""
+    if isinstance(option, list):
+        discrete, continuous = option
+        return discrete, continuous
+    return option, option
+
+
+def _crossed(low: float | None, high: float | None) -> list[tuple[str, str]]:
+    if low is None or high is None or low <= high:
+        return []
+    return [("min_alpha", f"must not exceed max_alpha ({high}), got {low}")]

@@ -114,8 +114,13 @@ def parse_config(
 
 def _fields(config: Any, prefix: str = "") -> tuple[dict[str, _Field], set[str]]:
     hints = get_type_hints(type(config), include_extras=True)
-    described = docstring_parser.parse_from_object(type(config)).params
-    docs = {item.arg_name: item.description for item in described}
+    docs = {
+        item.arg_name: item.description
+        for base in reversed(type(config).__mro__)
+        if dataclasses.is_dataclass(base)
+        for item in docstring_parser.parse_from_object(base).params
+        if item.description is not None  # a field with another default keeps its text
+    }
     fields: dict[str, _Field] = {}
     sections: set[str] = set()
     for field in dataclasses.fields(config):

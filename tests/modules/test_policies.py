@@ -229,6 +229,15 @@ def test_epsilon_of_zero_is_greedy_and_of_one_samples(kind):
         assert (same if key is None else same[key]).float().mean() < 0.7
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_epsilon_takes_a_single_state(kind):
+    loss, data = make_loss(kind), states(3)
+    single = act(loss.policy(epsilon=0.0), data[0], ExplorationType.DETERMINISTIC)
+    greedy = act(loss.policy(), data[0], ExplorationType.DETERMINISTIC)
+    assert single.batch_size == torch.Size([])
+    assert (single == greedy).all()
+
+
 def test_both_factors_and_every_environment_draw_for_themselves():
     torch.manual_seed(0)
     loss = make_loss("hybrid", alpha_init=100.0)  # samples of d are uniform

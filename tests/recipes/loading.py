@@ -6,7 +6,6 @@ from pathlib import Path
 from types import ModuleType
 
 RECIPES = Path(__file__).parents[2] / "recipes"
-CONFIGS = sorted((RECIPES / "configs" / "sac").glob("*.yaml"))
 
 
 def load_recipe(name: str) -> ModuleType:
@@ -16,3 +15,7 @@ def load_recipe(name: str) -> ModuleType:
         sys.modules[name] = module
         spec.loader.exec_module(module)
     return sys.modules[name]
+
+
+def config_files(name: str) -> list[Path]:
+    return sorted((RECIPES / "configs" / name).glob("*.yaml"))

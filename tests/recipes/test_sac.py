@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,56 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rlkit_sac.envs import make_env
-from rlkit_sac.training import evaluate, evaluation_seed, load_policy, parse_config, run_recipe
-from tests.recipes.loading import CONFIGS, load_recipe
+from tests.recipes.conftest import BROKEN_ENVS
+from tests.recipes.loading import config_files
+from tests.recipes.running import SHORT, Recipe
 
-SHORT = shlex.split("""
-    --collector.total_frames 500 --collector.init_random_frames 150 --collector.learning_starts 150
-    --replay.batch_size 32 --network.num_cells [16,16] --evaluation.interval 250
-    --evaluation.episodes 2 --logging.interval 100 --logging.progress false
-""")
-
-BROKEN_ENVS = """
-import gymnasium as gym
-import numpy as np
-
-
-class Broken(gym.Env):
-    observation_space = gym.spaces.Box(-1, 1, (2,))
-
-    def __init__(self, bound=1.0, spoil=None):
-        self.action_space = gym.spaces.Box(-bound, bound, (2,))
-        self.spoil = spoil
-        self.steps = 0
-
-    def reset(self, seed=None, options=None):
-        super().reset(seed=seed)
-        return np.zeros(2, np.float32), {}
-
-    def step(self, action):
-        self.steps += 1
-        bad = self.steps == 27
-        observation = np.full(2, np.inf if bad and self.spoil == "observation" else 0.5, np.float32)
-        return observation, np.nan if bad and self.spoil == "reward" else 1.0, False, False, {}
-
-
-gym.register("Broken-v0", entry_point=Broken, max_episode_steps=10)
-"""
-
-
-@pytest.fixture
-def workplace(tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "broken_envs.py").write_text(BROKEN_ENVS)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return tmp_path
-
-
-def train(*arguments: str) -> Path:
-    """A short run in this process; its directory."""
-    recipe = load_recipe("sac")
-    return recipe.main(parse_config(recipe.SACConfig, [*SHORT, *arguments])).resolve()
+SAC = Recipe("sac", "SACConfig")
 
 
 def test_a_run_as_a_process_leaves_what_the_documentation_promises(tmp_path):
@@ -98,38 +52,15 @@ def test_a_run_as_a_process_leaves_what_the_documentation_promises(tmp_path):
 
 
 def test_the_saved_policy_repeats_the_last_evaluation(workplace):
-    run = train("--seed", "5")
-    last = json.loads(pd.read_csv(run / "evaluations.csv")["returns"].iloc[-1])
-    result = evaluate(
-        load_policy(run), make_env("Pendulum-v1"), episodes=2, seed=evaluation_seed(5)
-    )
-    assert result.returns.tolist() == last
+    SAC.assert_policy_repeats_the_last_evaluation()
 
 
 def test_a_seed_gives_the_same_tables_again(workplace):
-    first, second = train("--seed", "1"), train("--seed", "1")
-    other = train("--seed", "2")
-    for table in ("metrics", "episodes", "evaluations"):
-        frames = [
-            pd.read_csv(run / f"{table}.csv").drop(
-                columns=["seconds", "frames_per_second"], errors="ignore"
-            )
-            for run in (first, second, other)
-        ]
-        pd.testing.assert_frame_equal(frames[0], frames[1], check_exact=True)
-        assert not frames[0].equals(frames[2])
+    SAC.assert_seed_decides()
 
 
 def test_evaluation_does_not_change_the_training(workplace):
-    often = train("--evaluation.interval", "100", "--evaluation.episodes", "1")
-    seldom = train("--evaluation.interval", "500", "--evaluation.episodes", "3")
-    time = ["seconds", "frames_per_second"]
-    for table in ("metrics", "episodes"):
-        left, right = (
-            pd.read_csv(run / f"{table}.csv").drop(columns=time, errors="ignore")
-            for run in (often, seldom)
-        )
-        pd.testing.assert_frame_equal(left, right, check_exact=True)
+    SAC.assert_evaluation_leaves_training_alone()
 
 
 VARIANTS = {
@@ -146,6 +77,7 @@ VARIANTS = {
     " --loss.alpha_parametrization direct --loss.min_alpha 0.01 --loss.max_alpha 2"
     " --loss.target_entropy -0.5 --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
     "networks": "--network.log_std_mode tanh --network.activation silu",
+    "samples in evaluation": "--evaluation.epsilon 0.5",
     "ratio": "--update.utd_ratio 0.5 --update.max_grad_norm 1",
     "environment bounds": "--env.rescale_actions false --env.max_episode_steps 50",
 }
@@ -153,15 +85,7 @@ VARIANTS = {
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
 def test_variants_train(workplace, variant):
-    arguments = []
-    for option in variant.split("--")[1:]:
-        name, value = option.strip().split(" ", 1)
-        arguments += [f"--{name}", value]
-    run = train(*arguments)
-    metrics = pd.read_csv(run / "metrics.csv")
-    assert np.isfinite(metrics["loss_qvalue"].iloc[-1])
-    assert metrics["frames"].iloc[-1] == 500
-    assert load_policy(run)
+    SAC.assert_trains(variant)
 
 
 BAD = {
@@ -183,6 +107,7 @@ BAD = {
     "--env.kwargs.wind 1": "takes no argument 'wind'",
     "--env.num_envs 2 --collector.frames_per_batch 3": "must be a multiple of env.num_envs (2)",
     "--logging.dir broken_envs.py": "is not a folder",
+    "--evaluation.deterministic false --evaluation.epsilon 0.1": "unless deterministic is true",
     "--resume nowhere": "--resume: nowhere does not exist",
     "--warm_start.run nowhere": "--warm_start.run: nowhere does not exist",
     "--replay.capacity 100000000000": "the largest capacity that fits",
@@ -193,47 +118,29 @@ BAD = {
 
 @pytest.mark.parametrize(("arguments", "message"), BAD.items(), ids=BAD.keys())
 def test_bad_input_stops_in_one_line_with_nothing_created(workplace, capsys, arguments, message):
-    before = set(workplace.iterdir())
-    recipe = load_recipe("sac")
-    with pytest.raises(SystemExit) as stop:
-        run_recipe(recipe.main, recipe.SACConfig, arguments.split(" "))
-    assert stop.value.code == 2
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert len(lines) == 1
-    assert lines[0].startswith("error: ")
-    assert message in lines[0]
-    assert {path for path in workplace.iterdir() if path.name != "__pycache__"} == before
+    SAC.assert_refused(capsys, workplace, arguments, message)
 
 
 def test_all_errors_of_a_configuration_come_at_once(workplace, capsys):
     (workplace / "bad.yaml").write_text("env: {idd: x}\nloss: {gama: 1}\nseed: -1\n")
-    recipe = load_recipe("sac")
-    with pytest.raises(SystemExit):
-        run_recipe(recipe.main, recipe.SACConfig, ["--config", "bad.yaml", "--num_threads", "0"])
-    error = capsys.readouterr().err
+    _, error = SAC.stop(capsys, "--config", "bad.yaml", "--num_threads", "0")
     for part in ("env.idd", "loss.gama", "seed", "num_threads"):
         assert part in error
 
 
 @pytest.mark.parametrize(("spoil", "number"), [("reward", "nan"), ("observation", "inf")])
 def test_a_spoiled_frame_stops_the_run(workplace, capsys, spoil, number):
-    recipe = load_recipe("sac")
     arguments = [*SHORT, "--env.id", "broken_envs:Broken-v0", "--env.kwargs.spoil", spoil]
-    with pytest.raises(SystemExit) as stop:
-        run_recipe(recipe.main, recipe.SACConfig, arguments)
-    assert stop.value.code == 1
-    assert f"('next', '{spoil}') is {number} at frame 27" in capsys.readouterr().err
+    code, error = SAC.stop(capsys, *arguments)
+    assert code == 1
+    assert f"('next', '{spoil}') is {number} at frame 27" in error
     (info,) = workplace.glob("runs/sac/*/*/run.json")
     assert json.loads(info.read_text())["status"] == "failed"
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", config_files("sac"), ids=lambda path: path.stem)
 def test_every_configuration_parses_and_names_its_command(path):
-    recipe = load_recipe("sac")
-    config = parse_config(recipe.SACConfig, ["--config", str(path)])
-    assert make_env(config.env.id).action_spec.shape[-1] > 0
-    first = path.read_text().splitlines()[0]
-    assert first == f"# python recipes/sac.py --config recipes/configs/sac/{path.name}"
+    SAC.assert_config_file(path)
 
 
 def test_a_failure_leaves_no_processes_of_parallel_environments(tmp_path):
@@ -264,24 +171,14 @@ def test_a_failure_leaves_no_processes_of_parallel_environments(tmp_path):
 
 
 def test_a_run_without_a_finished_episode_still_draws_its_curve(workplace):
-    run = train("--env.id", "HalfCheetah-v5", "--evaluation.episodes", "1")
+    run = SAC.train("--env.id", "HalfCheetah-v5", "--evaluation.episodes", "1")
     assert pd.read_csv(run / "evaluations.csv")["frames"].tolist() == [250, 500]
     assert not (run / "episodes.csv").exists()
     assert (run / "figures" / "learning_curve.png").exists()
 
 
 def test_vector_rewards_are_refused_before_anything_is_created(workplace, capsys):
-    (workplace / "vector_env.py").write_text(
-        BROKEN_ENVS.replace("Broken-v0", "Vector-v0")
-        .replace("else 1.0, False", "else np.ones(2), False")
-        .replace(
-            "        self.steps = 0\n",
-            "        self.steps = 0\n        self.reward_space = gym.spaces.Box(0, 1, (2,))\n",
-        )
-    )
-    recipe = load_recipe("sac")
-    with pytest.raises(SystemExit) as stop:
-        run_recipe(recipe.main, recipe.SACConfig, [*SHORT, "--env.id", "vector_env:Vector-v0"])
-    assert stop.value.code == 2
-    assert "scalar rewards, but the reward has the shape [2]" in capsys.readouterr().err
+    code, error = SAC.stop(capsys, *SHORT, "--env.id", "broken_envs:Vector-v0")
+    assert code == 2
+    assert "scalar rewards, but the reward has the shape [2]" in error
     assert not (workplace / "runs").exists()

@@ -6,9 +6,14 @@ import torch
 from tensordict import TensorDict
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
-from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.training import LossStep, TargetStep, UpdateConfig, make_update
+from rlkit_sac.modules import (
+    action_value_critic,
+    hybrid_critic,
+    state_action_critic,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
+from rlkit_sac.training import DiscreteUpdateConfig, LossStep, TargetStep, UpdateConfig, make_update
 from rlkit_sac.training.make_update import parameter_groups
 
 ALL = ("actor", "qvalue", "alpha")
@@ -167,3 +172,38 @@ def test_an_order_that_cannot_learn_is_refused(order: list[str], missing: str) -
     ((field, text),) = UpdateConfig(order=order).errors()
     assert field == "order"
     assert missing in text
+
+
+def test_critics_alone_are_trained_without_a_step_of_the_actor() -> None:
+    torch.manual_seed(0)
+    loss = DiscreteSACLoss(action_value_critic(3, 2, num_cells=[8]))
+    joint = LossStep(("loss_qvalue", "loss_alpha"), ("qvalue", "alpha"))
+    assert make_update(loss, DiscreteUpdateConfig()).steps == (joint, TargetStep())
+    config = DiscreteUpdateConfig(order=["alpha", "qvalue", "target"], periods={"alpha": 2})
+    assert not config.errors()
+    update = make_update(loss, config)
+    assert update.steps == (step("alpha", 2), step("qvalue"), TargetStep())
+    data = batch().set("action", torch.randint(2, (6,)))
+    assert "grad_norm_qvalue" in update(data)
+    ((field, text),) = DiscreteUpdateConfig(order=["alpha", "target"]).errors()
+    assert (field, text) == ("order", "must also name 'qvalue' for the policy to learn")
+
+
+@pytest.mark.parametrize(("fixed", "count"), [(False, 2), ((True, False), 1), (True, 0)])
+def test_both_temperatures_of_a_hybrid_loss_are_one_group(fixed: Any, count: int) -> None:
+    torch.manual_seed(0)
+    actor = tanh_gaussian_actor(
+        3, [-1.0], [1.0], num_cells=[8], action_key=("action", "continuous")
+    )
+    critic = hybrid_critic(3, 1, 2, num_cells=[8])
+    loss = HybridSACLoss(actor, critic, fixed_alpha=fixed, target_entropy=(0.3, "auto"))
+    update = make_update(loss, UpdateConfig())
+    assert len(parameter_groups(loss).get("alpha", [])) == count
+    names = ALL if count else ALL[:2]
+    assert update.steps == (LossStep(tuple(f"loss_{n}" for n in names), names), TargetStep())
+    data = batch()
+    action = TensorDict(
+        continuous=data["action"], discrete=torch.randint(2, (6,)), batch_size=data.batch_size
+    )
+    scalars = update(data.set("action", action))
+    assert {f"grad_norm_{name}" for name in names} <= set(scalars)

@@ -12,10 +12,14 @@ from rlkit_sac.training.bounds import Check, PositiveInt, Seed
 from rlkit_sac.training.config import (
     CheckpointConfig,
     CollectorConfig,
+    ContinuousLossConfig,
+    DiscreteLossConfig,
+    DiscreteUpdateConfig,
     EnvConfig,
     EvaluationConfig,
+    GaussianNetworkConfig,
+    HybridLossConfig,
     LoggingConfig,
-    LossConfig,
     NetworkConfig,
     ReplayConfig,
     UpdateConfig,
@@ -29,8 +33,12 @@ SECTIONS = [
     CollectorConfig,
     ReplayConfig,
     NetworkConfig,
-    LossConfig,
+    GaussianNetworkConfig,
+    ContinuousLossConfig,
+    DiscreteLossConfig,
+    HybridLossConfig,
     UpdateConfig,
+    DiscreteUpdateConfig,
     EvaluationConfig,
     LoggingConfig,
     CheckpointConfig,
@@ -44,8 +52,8 @@ class Config:
 
     env: EnvConfig = field(default_factory=lambda: EnvConfig(id="CartPole-v1"))
     replay: ReplayConfig = field(default_factory=ReplayConfig)
-    network: NetworkConfig = field(default_factory=NetworkConfig)
-    loss: LossConfig = field(default_factory=LossConfig)
+    network: GaussianNetworkConfig = field(default_factory=GaussianNetworkConfig)
+    loss: ContinuousLossConfig = field(default_factory=ContinuousLossConfig)
     update: UpdateConfig = field(default_factory=UpdateConfig)
     seed: Seed = 0
     """Seed of the run."""

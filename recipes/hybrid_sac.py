@@ -1,0 +1,159 @@
+"""Soft actor-critic for actions that are discrete and continuous at once.
+
+    python recipes/hybrid_sac.py
+    python recipes/hybrid_sac.py --config recipes/configs/hybrid_sac/hard_move.yaml --seed 1
+    python recipes/hybrid_sac.py --env.id Moving-v0 --collector.total_frames 60000
+    python recipes/hybrid_sac.py --loss.target_entropy [0.3,neg_dim] --loss.parameter_mask true
+    python recipes/hybrid_sac.py --seeds 0,1,2 --jobs 2
+
+The data's way: environment, collector, replay, sample, loss, update; beside it evaluation, logs and
+checkpoints in the run directory. ``--help`` lists every option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from torchrl.envs import EnvBase
+
+from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
+from rlkit_sac.envs import hybrid_action_bounds, observation_dim, parameter_mask
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
+from rlkit_sac.objectives import HybridSACLoss
+from rlkit_sac.training import (
+    EnvConfig,
+    GaussianNetworkConfig,
+    HybridLossConfig,
+    ReplayConfig,
+    RunConfig,
+    UpdateSchedule,
+    make_update,
+    opened_envs,
+    run_recipe,
+    training_run,
+    warm_start,
+)
+
+
+@dataclass
+class HybridSACConfig(RunConfig):
+    """A run of hybrid soft actor-critic; the defaults begin to learn Platform-v0."""
+
+    env: EnvConfig = field(default_factory=lambda: EnvConfig(id="Platform-v0"))
+    replay: ReplayConfig = field(
+        default_factory=lambda: ReplayConfig(capacity=100_000, batch_size=128)
+    )
+    network: GaussianNetworkConfig = field(
+        default_factory=lambda: GaussianNetworkConfig(num_cells=[128, 128])
+    )
+    loss: HybridLossConfig = field(default_factory=HybridLossConfig)
+
+    def demands(self) -> list[Callable[[EnvBase], object]]:
+        """What the recipe asks of its task."""
+        mask = [check_parameter_mask] if self.loss.parameter_mask else []
+        return [hybrid_action_bounds, *mask, *super().demands()]
+
+
+def check_parameter_mask(env: EnvBase) -> None:
+    """Refuse a task whose discrete actions have no parameters of their own."""
+    if parameter_mask(env) is None:
+        raise ConfigError(
+            "loss.parameter_mask is true, but the task's discrete actions do not have continuous "
+            "parameters of their own: leave it false"
+        )
+
+
+def main(config: HybridSACConfig) -> Path:
+    """Train, evaluate and save; returns the run directory."""
+    with opened_envs(config) as (env, eval_env):
+        return train(config, env, eval_env)
+
+
+def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
+    """Train in one environment, be judged in another; returns the run directory."""
+    device = env.device
+
+    # Networks and loss.
+    num_actions, action_low, action_high = hybrid_action_bounds(env)
+    sizes = {"observation_dim": observation_dim(env)}
+    box = {"action_low": action_low, "action_high": action_high}
+    actor = tanh_gaussian_actor(
+        **sizes, **box, **asdict(config.network), action_key=("action", "continuous")
+    ).to(device)
+    critic = hybrid_critic(
+        **sizes,
+        action_dim=len(action_low),
+        num_actions=num_actions,
+        num_cells=config.network.num_cells,
+        activation=config.network.activation,
+    ).to(device)
+    loss_options = asdict(config.loss)
+    loss_options["parameter_mask"] = parameter_mask(env) if config.loss.parameter_mask else None
+    loss_module = HybridSACLoss(
+        actor,
+        critic,
+        action_spec=env.full_action_spec_unbatched,
+        diagnostics=True,
+        **loss_options,
+    )
+    temperature = loss_module.temperatures["discrete"]
+    policy_arguments = sizes | box | asdict(config.network)
+    policy_arguments |= {
+        "num_actions": num_actions,
+        "num_qvalue_nets": config.loss.num_qvalue_nets,
+        "alpha_parametrization": temperature.mode,
+        "min_alpha": temperature.minimum,
+        "max_alpha": temperature.maximum,
+    }
+    update = make_update(loss_module, config.update)
+    if config.resume is None:
+        warm_start(loss_module, config.warm_start)
+
+    # Replay and collection.
+    replay = make_replay_buffer(
+        example_transition(env, loss_module.in_keys),
+        **asdict(config.replay),
+        device=device,
+    )
+    collector = make_collector(
+        env,
+        loss_module.policy(),
+        total_frames=config.collector.total_frames,
+        frames_per_batch=config.collector.batch_frames(config.env.num_envs),
+        init_random_frames=config.collector.init_random_frames,
+    )
+    updates = UpdateSchedule(
+        learning_starts=config.collector.learning_starts, utd_ratio=config.update.utd_ratio
+    )
+
+    with training_run(
+        config,
+        recipe="hybrid_sac",
+        loss_module=loss_module,
+        update=update,
+        replay=replay,
+        collector=collector,
+        eval_env=eval_env,
+        builder="hybrid_policy",
+        arguments=policy_arguments,
+        target_entropy_discrete=loss_module.target_entropy_discrete,
+        target_entropy_continuous=loss_module.target_entropy_continuous,
+    ) as run:
+        for batch in collector:
+            transitions = batch.select(*loss_module.in_keys)
+            check_finite(transitions, frames=run.frames)
+            replay.extend(transitions.reshape(-1))
+            run.collected(batch)
+            for _ in range(updates.due(run.frames, made=run.updates)):
+                run.updated(update(replay.sample()))
+            run.write_metrics_if_due()
+            best = run.evaluate_if_due()
+            run.save_if_due(best=best)
+    return run.path
+
+
+if __name__ == "__main__":
+    run_recipe(main, HybridSACConfig)

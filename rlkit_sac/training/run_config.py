@@ -1,0 +1,105 @@
+"""The configuration that every recipe's begins with, and what it opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import torch
+from torchrl.envs import EnvBase
+
+from rlkit_sac.envs import check_scalar_reward, closing, make_env, observation_dim
+from rlkit_sac.training.bounds import Check, PositiveInt, Seed, check_config
+from rlkit_sac.training.config import (
+    CheckpointConfig,
+    CollectorConfig,
+    EnvConfig,
+    EvaluationConfig,
+    LoggingConfig,
+    LossConfig,
+    NetworkConfig,
+    ReplayConfig,
+    UpdateConfig,
+    WarmStartConfig,
+)
+from rlkit_sac.training.devices import resolve_device
+from rlkit_sac.training.preflight import standard_checks
+from rlkit_sac.training.random_streams import seed_everything
+from rlkit_sac.training.resume import check_resume
+from rlkit_sac.training.warm_start import check_warm_start
+
+
+@dataclass
+class RunConfig:
+    """A run of a recipe.
+
+    A recipe's own configuration inherits these sections, puts its options in place of ``network``
+    and ``loss``, and says in :meth:`demands` what it asks of a task.
+
+    >>> RunConfig(seed=3).env.num_envs
+    1
+    """
+
+    env: EnvConfig = field(default_factory=EnvConfig)
+    collector: CollectorConfig = field(default_factory=CollectorConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    update: UpdateConfig = field(default_factory=UpdateConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    logging: LoggingConfig = field(default_factory=LoggingConfig)
+    seed: Seed = 0
+    """Seed of networks, environments, sampling and replay."""
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    warm_start: WarmStartConfig = field(default_factory=WarmStartConfig)
+    resume: str | None = None
+    """Run directory to go on with, or one of its checkpoints; it brings its own options along."""
+    device: str = "auto"
+    """Where to compute: auto, cpu, cuda, cuda:<index> or mps."""
+    num_threads: PositiveInt = 1
+    """PyTorch's CPU threads: two are faster on an idle machine, far slower on a busy one."""
+
+    def demands(self) -> list[Callable[[EnvBase], object]]:
+        """What the recipe asks of its task; each raises `ConfigError` where it is not so."""
+        return [observation_dim, check_scalar_reward]
+
+    def checks(self) -> list[Check]:
+        """What the machine, the task and the run to go on with must fulfill."""
+        source = (
+            Check(("warm_start.run",), lambda: check_warm_start(self.warm_start))
+            if self.resume is None
+            else Check(("resume",), lambda: check_resume(self))
+        )
+        return [*standard_checks(self, task=self.demands()), source]
+
+
+@contextmanager
+def opened_envs(config: RunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
+    """Seed everything, and open the environments to train in and to be judged in.
+
+    Args:
+        config: of the run; it is checked first.
+
+    Raises:
+        ConfigError: with all that is wrong in ``config``.
+
+    >>> with opened_envs(RunConfig(device="cpu")) as (env, eval_env):
+    ...     env is eval_env
+    False
+    """
+    check_config(config)
+    torch.set_num_threads(config.num_threads)
+    seed_everything(config.seed)
+    make = partial(
+        make_env,
+        config.env.id,
+        rescale_actions=config.env.rescale_actions,
+        max_episode_steps=config.env.max_episode_steps,
+        kwargs=config.env.kwargs,
+        device=resolve_device(config.device),
+    )
+    copies = make(num_envs=config.env.num_envs, parallel=config.env.parallel, seed=config.seed)
+    with closing(copies) as env, closing(make()) as eval_env:
+        yield env, eval_env

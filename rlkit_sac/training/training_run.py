@@ -1,0 +1,218 @@
+"""What goes on beside a recipe's loop: tables, evaluations, checkpoints, signals, the report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from tensordict import TensorDictBase
+from torch import Tensor
+from torchrl.data import TensorDictReplayBuffer
+from torchrl.envs import EnvBase
+from torchrl.objectives import LossModule
+
+from rlkit_sac.data.collection import ResumableCollector
+from rlkit_sac.envs import SavedEpisodes
+from rlkit_sac.training.checkpoints import Checkpoints
+from rlkit_sac.training.evaluation import evaluate
+from rlkit_sac.training.flat import flat_config
+from rlkit_sac.training.interrupts import StopRequest, deferred_signals
+from rlkit_sac.training.log import TrainingLog
+from rlkit_sac.training.policy_files import policy_files
+from rlkit_sac.training.progress import ProgressBar
+from rlkit_sac.training.random_streams import evaluation_seed
+from rlkit_sac.training.report import report
+from rlkit_sac.training.resume import begin_run, open_run
+from rlkit_sac.training.run_config import RunConfig
+from rlkit_sac.training.run_directory import RunDirectory
+from rlkit_sac.training.schedule import Every
+from rlkit_sac.training.update import Update
+
+
+class TrainingRun:
+    """A run that is going on; made by :func:`training_run`.
+
+    Args:
+        config: of the run.
+        directory: of the run, begun.
+        log: of the run.
+        checkpoints: of the run.
+        loss_module: whose policy is judged.
+        collector: of the run.
+        eval_env: where the policy is judged.
+        stop: whether a signal has come.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        directory: RunDirectory,
+        log: TrainingLog,
+        checkpoints: Checkpoints,
+        *,
+        loss_module: LossModule,
+        collector: ResumableCollector,
+        eval_env: EnvBase,
+        stop: StopRequest,
+    ) -> None:
+        self.path = directory.path
+        self._directory, self._log, self._checkpoints = directory, log, checkpoints
+        self._collector, self._stop = collector, stop
+        self._metrics = Every(config.logging.interval)
+        self._evaluations = Every(config.evaluation.interval)
+        self._judge = partial(
+            evaluate,
+            loss_module.policy(epsilon=config.evaluation.epsilon or None),
+            eval_env,
+            episodes=config.evaluation.episodes,
+            seed=evaluation_seed(config.seed),
+            deterministic=config.evaluation.deterministic,
+        )
+        self._before = log.frames
+
+    @property
+    def frames(self) -> int:
+        """Environment steps so far."""
+        return self._log.frames
+
+    @property
+    def updates(self) -> int:
+        """Updates so far."""
+        return self._log.updates
+
+    def collected(self, batch: TensorDictBase) -> None:
+        """Count the frames of a batch and write the episodes that ended in it."""
+        self._before = self.frames
+        self._log.collected(batch)
+
+    def updated(self, scalars: Mapping[str, Tensor]) -> None:
+        """Count an update and keep its scalars for the next row of ``metrics.csv``."""
+        self._log.updated(scalars)
+
+    def write_metrics_if_due(self) -> None:
+        """Write a row of ``metrics.csv`` at each multiple of ``logging.interval``."""
+        if self._metrics.due(self._before, self.frames):
+            self._log.write_metrics()
+
+    def evaluate_if_due(self) -> bool:
+        """Evaluate the policy at each multiple of ``evaluation.interval``.
+
+        Returns:
+            Whether it was evaluated, and never better before.
+        """
+        return self._evaluations.due(self._before, self.frames) and self._log.evaluated(
+            self._judge()
+        )
+
+    def save_if_due(self, *, best: bool) -> None:
+        """Save the run at ``checkpoint.interval``, for a best policy, and before a signal ends it.
+
+        Args:
+            best: whether the policy of this moment must be kept.
+
+        Raises:
+            Interrupted: after a signal.
+        """
+        preferred = self._collector.between_episodes()
+        if best or self._stop or self._checkpoints.due(self.frames, preferred=preferred):
+            self._checkpoints.save(self.frames)
+        self._stop.obey()
+
+    def save(self) -> None:
+        """Save the run now; as :meth:`save_if_due`."""
+        self._checkpoints.save(self.frames)
+        self._stop.obey()
+
+    def complete(self) -> None:
+        """Write the last rows of the tables, which a longer run would not have here."""
+        if self._directory.metrics.last != self.frames:
+            self._log.write_metrics()
+        if self._directory.evaluations.last != self.frames:
+            self._log.evaluated(self._judge())
+
+
+@contextmanager
+def training_run(
+    config: RunConfig,
+    *,
+    recipe: str,
+    loss_module: LossModule,
+    update: Update,
+    replay: TensorDictReplayBuffer,
+    collector: ResumableCollector,
+    eval_env: EnvBase,
+    builder: str,
+    arguments: dict[str, Any],
+    **facts: Any,
+) -> Iterator[TrainingRun]:
+    """Begin a run, or go on with ``config.resume``; save, evaluate and report at its end.
+
+    In the block SIGINT and SIGTERM wait for :meth:`TrainingRun.save_if_due`.
+
+    Args:
+        config: of the recipe.
+        recipe: its name.
+        loss_module: with a method ``policy``, as the losses of this package have it.
+        update: of the loss.
+        replay: where frames go.
+        collector: where they come from.
+        eval_env: an environment that training does not use.
+        builder: name of the function that rebuilds the policy, as known to `load_policy`.
+        arguments: what to call it with.
+        facts: for ``run.json``.
+
+    Raises:
+        ConfigError: if the run directory cannot be made, or the checkpoint does not fit.
+    """
+    started = time.perf_counter()
+    with (
+        open_run(config, recipe=recipe) as directory,
+        ProgressBar(config.collector.total_frames, enabled=config.logging.progress) as progress,
+    ):
+        log = TrainingLog(directory, progress, update.scalar_names, started=started)
+        checkpoints = Checkpoints(
+            directory.path,
+            {
+                "loss": loss_module,
+                "update": update,
+                "collector": collector,
+                "eval_env": SavedEpisodes(eval_env),
+                "log": log,
+                "run": directory,
+            },
+            replay,
+            policy=partial(
+                policy_files, loss_module.policy(), builder=builder, arguments=arguments
+            ),
+            config=flat_config(config),
+            interval=config.checkpoint.interval,
+            keep=config.checkpoint.keep,
+        )
+        begin_run(
+            directory,
+            config,
+            checkpoints,
+            device=str(eval_env.device),
+            num_threads=config.num_threads,
+            parameters=sum(p.numel() for p in loss_module.parameters()),
+            **facts,
+        )
+        with deferred_signals() as stop:
+            run = TrainingRun(
+                config,
+                directory,
+                log,
+                checkpoints,
+                loss_module=loss_module,
+                collector=collector,
+                eval_env=eval_env,
+                stop=stop,
+            )
+            yield run
+            run.save()
+        # What the end alone brings comes after the checkpoint: a longer run would not have it.
+        run.complete()
+    print(report(directory, log))

@@ -1,0 +1,121 @@
+"""Short runs of a recipe in this process, and what each recipe promises of them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rlkit_sac.envs import make_env
+from rlkit_sac.training import evaluate, evaluation_seed, load_policy, parse_config, run_recipe
+from tests.recipes.loading import load_recipe
+from tests.reliability.runs import assert_same_run, newest, table
+
+SHORT = shlex.split("""
+    --collector.total_frames 500 --collector.init_random_frames 150 --collector.learning_starts 150
+    --replay.batch_size 32 --network.num_cells [16,16] --evaluation.interval 250
+    --evaluation.episodes 2 --logging.interval 100 --logging.progress false
+""")
+
+
+def options(text: str) -> list[str]:
+    """The arguments of a command line whose values may have spaces."""
+    return [
+        part
+        for option in text.split("--")[1:]
+        for part in ("--" + option.strip()).split(" ", maxsplit=1)
+    ]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A recipe by the name of its file, and that of its configuration."""
+
+    name: str
+    config_name: str
+
+    @property
+    def config_class(self) -> Any:
+        return getattr(load_recipe(self.name), self.config_name)
+
+    def config(self, *arguments: str) -> Any:
+        return parse_config(self.config_class, arguments)
+
+    def train(self, *arguments: str) -> Path:
+        """The directory of a short run."""
+        return load_recipe(self.name).main(self.config(*SHORT, *arguments)).resolve()
+
+    def stop(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+        """Exit code and message of a command line that fails."""
+        with pytest.raises(SystemExit) as stop:
+            run_recipe(load_recipe(self.name).main, self.config_class, arguments)
+        return stop.value.code, capsys.readouterr().err
+
+    def assert_refused(
+        self, capsys: pytest.CaptureFixture[str], workplace: Path, arguments: str, message: str
+    ) -> None:
+        """Stopped by one line, with nothing created."""
+        before = set(workplace.iterdir())
+        code, error = self.stop(capsys, *arguments.split(" "))
+        assert code == 2
+        (line,) = error.strip().splitlines()
+        assert line.startswith("error: ")
+        assert message in line
+        assert {path for path in workplace.iterdir() if path.name != "__pycache__"} == before
+
+    def assert_trains(self, variant: str) -> Path:
+        """A short run with other options has finite losses and a policy that loads."""
+        run = self.train(*options(variant))
+        metrics = pd.read_csv(run / "metrics.csv")
+        assert np.isfinite(metrics["loss_qvalue"].iloc[-1])
+        assert metrics["frames"].iloc[-1] == 500
+        assert load_policy(run)
+        return run
+
+    def assert_policy_repeats_the_last_evaluation(self, *arguments: str) -> None:
+        run = self.train("--seed", "5", *arguments)
+        config = self.config(*arguments)
+        last = json.loads(pd.read_csv(run / "evaluations.csv")["returns"].iloc[-1])
+        env = make_env(config.env.id)
+        result = evaluate(load_policy(run), env, episodes=2, seed=evaluation_seed(5))
+        assert result.returns.tolist() == last
+
+    def assert_seed_decides(self) -> None:
+        """The same seed gives the same tables, another one others."""
+        first, second = self.train("--seed", "1"), self.train("--seed", "1")
+        other = self.train("--seed", "2")
+        for name in ("metrics", "episodes", "evaluations"):
+            assert table(first, name) == table(second, name)
+            assert table(first, name) != table(other, name)
+
+    def assert_evaluation_leaves_training_alone(self) -> None:
+        often = self.train("--evaluation.interval", "100", "--evaluation.episodes", "1")
+        seldom = self.train("--evaluation.interval", "500", "--evaluation.episodes", "3")
+        for name in ("metrics", "episodes"):
+            assert table(often, name) == table(seldom, name)
+
+    def assert_resumes_exactly(self, capsys: pytest.CaptureFixture[str], half: int) -> None:
+        """A run that stops and goes on is the run that never stopped, to the last bit."""
+        main, total = load_recipe(self.name).main, f"--collector.total_frames={2 * half}"
+        whole = self.train(total)
+        parts = self.train(f"--collector.total_frames={half}")
+        assert newest(parts).frames == half
+        main(self.config("--resume", str(parts), total))
+        assert "not as if" not in capsys.readouterr().out
+        info = json.loads((parts / "run.json").read_text())
+        assert (info["status"], info["frames"], info["exact"]) == ("finished", 2 * half, True)
+        assert_same_run(whole, parts, capacity=2 * half)
+
+    def assert_config_file(self, path: Path) -> None:
+        """A configuration file opens with its command, and fits a task."""
+        config = self.config("--config", str(path))
+        assert make_env(config.env.id, kwargs=config.env.kwargs).observation_spec
+        first = path.read_text().splitlines()[0]
+        command = f"python recipes/{self.name}.py --config recipes/configs/{self.name}/{path.name}"
+        assert first == f"# {command}"

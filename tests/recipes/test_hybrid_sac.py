@@ -1,0 +1,107 @@
+"""The recipe of hybrid SAC as a user runs it, on the package's tasks."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rlkit_sac.training import load_policy
+from tests.recipes.loading import config_files
+from tests.recipes.running import Recipe
+
+HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
+
+
+def test_a_run_reports_both_parts_of_the_action(workplace):
+    run = HYBRID.train()
+    assert run.parent == workplace / "runs" / "hybrid_sac" / "Platform-v0"
+    last = pd.read_csv(run / "metrics.csv").iloc[-1]
+    assert np.isfinite(last[["loss_actor", "loss_qvalue", "loss_alpha"]].astype(float)).all()
+    for part in ("discrete", "continuous"):
+        assert np.isfinite(last[f"alpha_{part}"])
+        assert np.isfinite(last[f"entropy_{part}"])
+    info = json.loads((run / "run.json").read_text())
+    assert (info["status"], info["frames"], info["updates"]) == ("finished", 500, 350)
+    # K = 3 and three dimensions in [-1, 1], both with p = 0.1
+    assert info["target_entropy_discrete"] == pytest.approx(0.394398, abs=1e-6)
+    assert info["target_entropy_continuous"] == pytest.approx(3 * -1.609438, abs=1e-5)
+    assert {("action", "continuous"), ("action", "discrete")} < set(load_policy(run).out_keys)
+
+
+def test_the_saved_policy_repeats_the_last_evaluation(workplace):
+    HYBRID.assert_policy_repeats_the_last_evaluation()
+
+
+def test_a_seed_gives_the_same_tables_again(workplace):
+    HYBRID.assert_seed_decides()
+
+
+def test_evaluation_does_not_change_the_training(workplace):
+    HYBRID.assert_evaluation_leaves_training_alone()
+
+
+@pytest.mark.parametrize("half", [200, 333])
+def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, half):
+    HYBRID.assert_resumes_exactly(capsys, half)
+
+
+def test_options_in_pairs_reach_their_temperature(workplace):
+    run = HYBRID.assert_trains(
+        "--loss.alpha_init [0.3, 0.6] --loss.fixed_alpha [true, false] --loss.min_alpha [null, 0.5]"
+        " --loss.alpha_parametrization [log, direct] --loss.target_entropy [scaled_log_k, neg_dim]"
+    )
+    metrics = pd.read_csv(run / "metrics.csv").dropna()
+    assert metrics["alpha_discrete"].to_numpy() == pytest.approx(0.3)
+    assert metrics["alpha_continuous"].iloc[0] == pytest.approx(0.6, abs=0.1)
+    assert (metrics["alpha_continuous"] >= 0.5 - 1e-6).all()
+    assert metrics["alpha_continuous"].nunique() > 1
+    info = json.loads((run / "run.json").read_text())
+    assert info["target_entropy_discrete"] is None  # of no use to a fixed temperature
+    assert info["target_entropy_continuous"] == -3
+
+
+VARIANTS = {
+    "two environments": "--env.num_envs 2 --collector.frames_per_batch 10",
+    "fixed alphas": "--loss.fixed_alpha true --loss.alpha_init 0.2",
+    "steps in turn": "--update.order [alpha,qvalue,actor,target] --update.periods {actor: 2}"
+    " --logging.interval 1",
+    "every loss option": "--loss.num_qvalue_nets 3 --loss.discrete_entropy sampled"
+    " --loss.dqda_clipping 1 --loss.normalize_entropy_reward true --loss.policy_loss_steps all"
+    " --loss.min_alpha 0.01 --loss.max_alpha [2, null] --loss.target_entropy [0.5, -2]"
+    " --loss.parameter_mask true --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
+    "samples in evaluation": "--evaluation.epsilon 0.5",
+    "own units": "--env.rescale_actions false",
+    "shared parameters": "--env.id Moving-v0",
+    "many discrete actions": "--env.id HardMove-v0 --env.kwargs {num_actuators: 5}",
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
+def test_variants_train(workplace, variant):
+    HYBRID.assert_trains(variant)
+
+
+BAD = {
+    "--env.id Pendulum-v1": "discrete and a continuous part, but the actions are Bounded",
+    "--env.id CartPole-v1": "discrete and a continuous part, but the actions are Categorical",
+    "--env.id Moving-v0 --loss.parameter_mask true": "loss.parameter_mask is true, but",
+    "--loss.alpha_init [1,2,3]": "must be one value or a [discrete, continuous] pair",
+    "--loss.alpha_init [1,0]": "--loss.alpha_init: must be > 0, got 0.0",
+    "--loss.min_alpha [0.1,2] --loss.max_alpha 1": "must not exceed max_alpha (1.0), got 2.0",
+    "--loss.target_entropy neg_dim": "write a pair like [scaled_log_k, neg_dim]",
+    "--loss.target_entropy [neg_dim,auto]": "write a pair like [scaled_log_k, neg_dim]",
+    "--update.order [qvalue,target]": "must also name 'actor'",
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.items(), ids=BAD.keys())
+def test_bad_input_stops_in_one_line_with_nothing_created(workplace, capsys, arguments, message):
+    HYBRID.assert_refused(capsys, workplace, arguments, message)
+
+
+@pytest.mark.parametrize("path", config_files("hybrid_sac"), ids=lambda path: path.stem)
+def test_every_configuration_parses_and_names_its_command(path):
+    HYBRID.assert_config_file(path)
