@@ -52,6 +52,9 @@ def test_a_signal_ends_the_run_after_its_step(tmp_path, number, code, options):
     info = json.loads((path / "run.json").read_text())
     assert (info["status"], info["frames"]) == ("interrupted", newest(path).frames)
     assert 70 <= info["frames"] < 400
+    until = time.monotonic() + 60  # what is just exiting may still be listed
+    while processes_of_group(process.pid) and time.monotonic() < until:
+        time.sleep(0.1)
     assert processes_of_group(process.pid) == []
     done = run(tmp_path, "--resume", str(path))
     assert done.returncode == 0, done.stderr
