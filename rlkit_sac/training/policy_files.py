@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +21,7 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.training.best import best_frames
+from rlkit_sac.training.checkpoints import step_of
 from rlkit_sac.training.files import write_atomically
 
 FORMAT_VERSION = 1
@@ -42,7 +42,7 @@ def save_policy(
     ``policy.json`` is written last: with it the pair is complete.
 
     Args:
-        directory: made where missing, usually ``run.checkpoints / f"step_{frames}"``.
+        directory: made where missing, such as ``run / "checkpoints" / "step_500"``.
         policy: the acting module, on any device.
         builder: name of the function that builds it, as known to `load_policy`.
         arguments: JSON values to call the builder with.
@@ -143,11 +143,8 @@ def _find_checkpoint(run_dir: Path, which: str) -> Path:
         raise RunError(f"which is {which!r}; choose 'last' or 'best'")
     if (run_dir / "policy.json").exists():
         return run_dir
-    steps = {
-        int(match[1]): file.parent
-        for file in run_dir.glob("checkpoints/step_*/policy.json")
-        if (match := re.fullmatch(r"step_(\d+)", file.parent.name))
-    }
+    folders = (file.parent for file in run_dir.glob("checkpoints/step_*/policy.json"))
+    steps = {at: folder for folder in folders if (at := step_of(folder)) is not None}
     if not steps:
         wanted = run_dir / "checkpoints" / "step_<frames>" / "policy.json"
         raise RunError(f"no policy to load: there is no {wanted}")

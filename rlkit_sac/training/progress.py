@@ -11,6 +11,8 @@ from types import TracebackType
 import torch
 from tqdm import tqdm
 
+from rlkit_sac.training.best import best_frames
+
 
 class ProgressBar:
     """A bar in frames that shows the frames per second and a few named numbers.
@@ -97,8 +99,10 @@ def final_summary(run: Path, *, frames: int, updates: int, seconds: float) -> st
     rows = {"last evaluation": "none", "best evaluation": "none"}
     if evaluations:
         rows["last evaluation"] = _evaluation(evaluations[-1])
-        best = max(evaluations, key=lambda row: float(row["return_mean"]))
-        rows["best evaluation"] = _evaluation(best)
+        by_frames = {int(row["frames"]): row for row in evaluations}
+        best = best_frames(run, among=by_frames)
+        if best is not None:
+            rows["best evaluation"] = _evaluation(by_frames[best])
     hours, rest = divmod(int(seconds), 3600)
     rate = frames / seconds if seconds > 0 else 0.0
     rows |= {

@@ -179,6 +179,7 @@ def training_run(
                 "loss": loss_module,
                 "update": update,
                 "collector": collector,
+                # Each evaluation is seeded anew; this is for what outlives a reset.
                 "eval_env": SavedEpisodes(eval_env),
                 "log": log,
                 "run": directory,

@@ -49,3 +49,12 @@ def test_a_silent_bar_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None
         bar.update(40, {"alpha": 0.2})
     captured = capsys.readouterr()
     assert captured.err + captured.out == ""
+
+
+def test_the_best_evaluation_is_that_of_the_best_checkpoint(tmp_path):
+    """Of equals the last, and never NaN, as `load_policy` has it."""
+    rows = ["1,5,nan,0.0", "2,5,7.0,0.0", "3,5,7.0,0.0", "4,5,1.0,0.0"]
+    header = "frames,episodes,return_mean,return_std"
+    (tmp_path / "evaluations.csv").write_text("\n".join([header, *rows, ""]))
+    text = final_summary(tmp_path, frames=4, updates=0, seconds=1.0)
+    assert "best evaluation  7.00 ± 0.00 (5 episodes at frame 3)" in text

@@ -163,6 +163,9 @@ class Checkpoints:
         try:
             manifest = Manifest.read(folder)
             state = read_state(manifest)
+            missing = [name for name in self._parts if name not in state]
+            if missing:
+                raise RunError(f"it holds no state of {', '.join(missing)}")
             for name, part in self._parts.items():
                 part.load_state_dict(state[name])
             segments = {
