@@ -214,16 +214,21 @@ class SoftLossContract(LossModule):
         # TorchRL's reduction multiplies: a NaN weight of a padded step would survive a zero mask.
         return weights if valid is None else torch.where(valid, weights, torch.zeros_like(weights))
 
+    def _reduce(self, loss: Tensor, batch: TensorDictBase, weights: Tensor | None) -> Tensor:
+        """TorchRL's reduction over the valid steps; zero, not 0 / 0, where no weight counts."""
+        if weights is None or self.reduction != "mean":
+            return self._reduce_loss(loss, batch, weights=weights)
+        total = weights.sum()
+        weighted = self._reduce_loss(loss, batch, reduction="sum", weights=weights)
+        return weighted / total.masked_fill(total == 0, 1.0)
+
     def _output(
         self, losses: dict[str, Tensor], scalars: dict[str, Tensor], batch: TensorDictBase
     ) -> TensorDictBase:
         """Reduce the losses of each step and put the scalars beside them."""
         weights = self._importance_weights(batch)
         out = TensorDict(
-            {
-                name: self._reduce_loss(loss, batch, weights=weights)
-                for name, loss in losses.items()
-            },
+            {name: self._reduce(loss, batch, weights) for name, loss in losses.items()},
             batch_size=batch.batch_size if self.reduction == "none" else [],
         )
         if self.reduction != "none":

@@ -3,12 +3,15 @@
 import torch
 from torch import Tensor, nn
 
+from rlkit_sac.objectives.diagnostics import masked_mean
+
 
 class RunningLogProb(nn.Module):
     r"""A running mean of :math:`\log\pi`, subtracted from it before the entropy bonus.
 
     The k-th batch moves the mean towards the batch mean by the rate :math:`8/(7+k)`, so the first
-    sets it. It moves in training mode with gradients enabled, and at no other time.
+    sets it. It moves in training mode with gradients enabled, and at no other time; a batch without
+    a valid step does not count.
 
     Source: the ``normalize_entropy_reward`` option of ALF's ``SacAlgorithm``.
 
@@ -16,7 +19,7 @@ class RunningLogProb(nn.Module):
         dtype: of the running mean.
 
     >>> center = RunningLogProb()
-    >>> center.move(torch.tensor(3.0))
+    >>> center.move(torch.tensor([2.0, 4.0]))
     >>> center(torch.tensor([4.0]))
     tensor([1.])
     """
@@ -29,13 +32,21 @@ class RunningLogProb(nn.Module):
         self.register_buffer("mean", torch.zeros((), dtype=dtype))
         self.register_buffer("count", torch.zeros((), dtype=torch.int64))
 
-    def move(self, batch_mean: Tensor) -> None:
-        """Move towards the mean log-probability of a batch, a scalar."""
-        if self.training and torch.is_grad_enabled():
-            with torch.no_grad():
-                self.count += 1
-                rate = 8 / (7 + self.count.to(self.mean.dtype))
-                self.mean += rate * (batch_mean - self.mean)
+    def move(self, log_prob: Tensor, valid: Tensor | None = None) -> None:
+        """Move towards the mean log-probability of a batch.
+
+        Args:
+            log_prob: ``[*]``.
+            valid: bool ``[*]``, or ``None`` where every step counts.
+        """
+        if not (self.training and torch.is_grad_enabled()):
+            return
+        with torch.no_grad():
+            # Selected on the device: a branch would make the processor wait for it.
+            counts = torch.ones_like(self.count) if valid is None else valid.any().to(torch.int64)
+            self.count += counts
+            rate = counts * 8 / (7 + self.count.to(self.mean.dtype))
+            self.mean += rate * (masked_mean(log_prob, valid) - self.mean)
 
     def forward(self, log_prob: Tensor) -> Tensor:
         """``log_prob`` minus the running mean."""

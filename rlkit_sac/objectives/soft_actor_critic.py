@@ -334,8 +334,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
             name = suffixed("log_prob", factor)
             if name in self.entropy_centers:
                 both = 0.5 * (sample.log_prob[factor] + next_sample.log_prob[factor])
-                mean = masked_mean(both.detach(), valid)
-                cast(RunningLogProb, self.entropy_centers[name]).move(mean)
+                cast(RunningLogProb, self.entropy_centers[name]).move(both.detach(), valid)
 
     def _default_out_keys(self) -> list[str]:
         keys = [] if self.actor_network is None else ["loss_actor"]
