@@ -74,6 +74,9 @@ def check_action(action: Tensor, sampled: Tensor, key: NestedKey) -> None:
 def check_index(action: Tensor, num_actions: int, batch_size: torch.Size, key: NestedKey) -> None:
     """Refuse discrete actions that are not one index for each step.
 
+    The values of indices on other devices than the CPU are left alone, since reading them would
+    make the processor wait, and so are those of a graph being compiled.
+
     Args:
         action: the batch's.
         num_actions: number of values the critics write.
@@ -81,7 +84,7 @@ def check_index(action: Tensor, num_actions: int, batch_size: torch.Size, key: N
         key: where the batch holds its discrete actions.
 
     Raises:
-        BatchError: naming the shape or dtype and what to do.
+        BatchError: naming the shape, the dtype or the index, and what to do.
 
     >>> check_index(torch.eye(3, dtype=torch.int64), 3, torch.Size([3]), "action")
     Traceback (most recent call last):
@@ -100,6 +103,14 @@ def check_index(action: Tensor, num_actions: int, batch_size: torch.Size, key: N
         raise BatchError(
             f"action {key!r} is of dtype {action.dtype}: {wanted} and an integer dtype, from 0 to "
             f"{num_actions - 1}"
+        )
+    if action.device.type != "cpu" or torch.compiler.is_compiling() or not action.numel():
+        return
+    lowest, highest = (int(bound) for bound in torch.aminmax(action.long()))
+    if lowest < 0 or highest >= num_actions:
+        raise BatchError(
+            f"action {key!r} holds the index {lowest if lowest < 0 else highest}: wanted indices "
+            f"from 0 to {num_actions - 1}, one for each value that qvalue_network writes"
         )
 
 

@@ -424,6 +424,21 @@ MISSHAPEN = {
         lambda d: d.set("action", d["action"].float()),
         "is of dtype torch.float32: .* an integer dtype, from 0 to 2",
     ),
+    "too large": (
+        "boltzmann",
+        lambda d: d["action"][2:3].fill_(3),
+        "action 'action' holds the index 3: wanted indices from 0 to 2",
+    ),
+    "negative": (
+        "categorical",
+        lambda d: d["action"][2:3].fill_(-1),
+        "action 'action' holds the index -1: wanted indices from 0 to 2",
+    ),
+    "hybrid too large": (
+        "hybrid",
+        lambda d: d[DISCRETE][2:3].fill_(7),
+        r"action \('action', 'discrete'\) holds the index 7: wanted indices from 0 to 2",
+    ),
     "no action": ("boltzmann", lambda d: d.pop("action"), r"set_keys\(action=...\)"),
     "hybrid one-hot": (
         "hybrid",
@@ -454,6 +469,22 @@ def test_a_bad_batch_is_named_in_one_line(kind, spoil, message):
     spoil(data)
     with pytest.raises(BatchError, match=message):
         own_loss(kind)(data)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_indices_of_invalid_steps_and_of_any_integer_type_are_read(kind):
+    data = batch(kind, 5)
+    key = DISCRETE if kind == "hybrid" else "action"
+    data["collector", "mask"] = torch.tensor([True] * 4 + [False])
+    loss = own_loss(kind)
+    found = []
+    for dtype in (torch.int64, torch.uint8, torch.int16, torch.uint16):
+        torch.manual_seed(0)
+        found.append(loss(data.clone().set(key, data[key].to(dtype)))["loss_qvalue"])
+    data[key][4] = 99
+    torch.manual_seed(0)
+    found.append(loss(data)["loss_qvalue"])
+    assert len({value.item() for value in found}) == 1
 
 
 def critic_of(inputs: int, outputs, reads: list, writes: str = "action_value") -> TensorDictModule:
