@@ -103,7 +103,10 @@ def tanh_gaussian_actor(
     >>> actor(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["action"].shape
     torch.Size([5, 1])
     """
-    low, high = torch.tensor(action_low), torch.tensor(action_high)
+    bounds = (torch.tensor(bound, dtype=torch.float64) for bound in (action_low, action_high))
+    exact_low, exact_high = bounds
+    dtype = torch.get_default_dtype()
+    low, high = exact_low.to(dtype), exact_high.to(dtype)
     check_box(low, high)
     network = MLP(
         in_features=observation_dim,
@@ -121,7 +124,8 @@ def tanh_gaussian_actor(
         out_keys=[unravel_key(action_key)],
         spec=Bounded(low, high, shape=low.shape, dtype=low.dtype),
         distribution_class=TanhGaussian,
-        distribution_kwargs={} if unit_box else {"low": low, "high": high},
+        # Exact bounds, which the distribution rounds to whatever dtype the network is cast to.
+        distribution_kwargs={} if unit_box else {"low": exact_low, "high": exact_high},
     )
 
 

@@ -1,6 +1,8 @@
 """The weights of a vector reward, shared by a loss and the policies made from its critics."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -13,7 +15,8 @@ class RewardWeights(nn.Module):
     """Holds the weights ``[M]`` of a vector reward, or ``None`` for ones.
 
     One object serves a loss and its policies, so that weights assigned during a run reach all of
-    them. They are no part of a state dict but that of a policy.
+    them. They are no part of a state dict but that of a policy. A cast starts from the numbers as
+    they were assigned, so that one to a higher precision gains it.
 
     >>> weights = RewardWeights()
     >>> weights.assign([1.0, -0.5], like=torch.zeros(()))
@@ -26,6 +29,7 @@ class RewardWeights(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("value", None, persistent=False)
+        self._assigned: list[float] | None = None
 
     def assign(self, weights: Tensor | Sequence[float] | None, *, like: Tensor) -> None:
         """Change the weights.
@@ -37,15 +41,23 @@ class RewardWeights(nn.Module):
         Raises:
             ConfigError: for anything else.
         """
-        if weights is not None:
-            weights = torch.as_tensor(weights, dtype=like.dtype, device=like.device)
-            weights = weights.detach().clone()
-            if weights.ndim != 1 or not bool(weights.isfinite().all()):
-                raise ConfigError(
-                    f"reward_weights must be a list of finite numbers, one for each reward "
-                    f"dimension, not {weights.tolist()}"
-                )
-        self.value = weights
+        if weights is None:
+            self.value = self._assigned = None
+            return
+        exact = torch.as_tensor(weights, dtype=torch.float64, device="cpu")
+        value = exact.detach().to(dtype=like.dtype, device=like.device, copy=True)
+        if value.ndim != 1 or not bool(value.isfinite().all()):
+            raise ConfigError(
+                f"reward_weights must be a list of finite numbers, one for each reward "
+                f"dimension, not {value.tolist()}"
+            )
+        self.value, self._assigned = value, exact.tolist()
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> RewardWeights:
+        super()._apply(fn, recurse)
+        if self.value is not None:
+            self.assign(self._assigned, like=self.value)
+        return self
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         saved = state_dict.get(f"{prefix}value")

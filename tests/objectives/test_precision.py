@@ -1,0 +1,105 @@
+"""A loss that is cast to float64 computes as one that was built in it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tensordict import TensorDict
+from torchrl.data import Bounded, Categorical, Composite
+from torchrl.envs.utils import ExplorationType, set_exploration_type
+
+from rlkit_sac.modules import (
+    action_value_critic,
+    categorical_actor,
+    hybrid_critic,
+    state_action_critic,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
+from tests.objectives.discrete_networks import make_discrete_data
+
+LOW, HIGH = [-0.3, 0.1], [0.7, 30.1]  # none of which float32 can hold
+KINDS = ["continuous", "boltzmann", "categorical", "hybrid"]
+OPTIONS = {
+    "defaults": {},
+    "below the smallest alpha": {"alpha_init": 0.01, "min_alpha": 0.3},
+    "above the largest alpha": {"alpha_init": 7.0, "max_alpha": 0.7},
+    "direct alpha": {"alpha_parametrization": "direct", "max_alpha": 0.7},
+    "fixed alpha": {"alpha_init": 0.3, "fixed_alpha": True},
+    "reward weights": {"reward_weights": [0.3, -0.7]},
+    "coefficients": {"gamma": 0.97, "qvalue_coef": 0.3, "reward_scale": 0.1, "min_prob": 0.3},
+    "running mean": {"normalize_entropy_reward": True},
+}
+
+
+def build(kind: str, dtype: torch.dtype, options: dict):
+    rewards = 2 if "reward_weights" in options else 1
+    torch.set_default_dtype(dtype)
+    low, high = (torch.tensor(bound, dtype=torch.float64) for bound in (LOW, HIGH))
+    box = Bounded(low, high, dtype=torch.float64)
+    try:
+        if kind == "continuous":
+            actor = tanh_gaussian_actor(4, LOW, HIGH, num_cells=[16])
+            critic = state_action_critic(4, 2, num_cells=[16], reward_dim=rewards)
+            return ContinuousSACLoss(actor, critic, action_spec=box, dqda_clipping=0.1, **options)
+        if kind == "hybrid":
+            actor = tanh_gaussian_actor(
+                4, LOW, HIGH, num_cells=[16], action_key=("action", "continuous")
+            )
+            critic = hybrid_critic(4, 2, 3, num_cells=[16], reward_dim=rewards)
+            spec = Composite(continuous=box, discrete=Categorical(3))
+            mask = [[True, False], [False, True], [True, True]]
+            return HybridSACLoss(actor, critic, action_spec=spec, parameter_mask=mask, **options)
+        actor = categorical_actor(4, 3, num_cells=[16]) if kind == "categorical" else None
+        critic = action_value_critic(4, 3, num_cells=[16], reward_dim=rewards)
+        return DiscreteSACLoss(critic, actor, **options)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def values(loss, data: TensorDict) -> dict[str, torch.Tensor]:
+    """Losses, scalars, priorities, gradients, greedy actions and projected temperatures."""
+    loss.zero_grad()
+    torch.manual_seed(3)
+    data = data.clone()
+    out = dict(loss(data).items())
+    sum(out[name] for name in out if name.startswith("loss")).backward()
+    out |= {f"grad {n}": p.grad.clone() for n, p in loss.named_parameters() if p.grad is not None}
+    out["td_error"] = data["td_error"]
+    with set_exploration_type(ExplorationType.DETERMINISTIC), torch.no_grad():
+        acted = loss.policy()(data.select("observation"))
+    out |= {str(key): acted[key] for key in acted.keys(True, True) if "action" in key}
+    loss.project_parameters()
+    return out | {f"state {name}": tensor for name, tensor in loss.state_dict().items()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("cast", ["double", "to"])
+def test_a_cast_loss_equals_one_built_in_float64(kind, options, cast):
+    torch.manual_seed(0)
+    built = build(kind, torch.float64, options)
+    loss = build(kind, torch.float32, options)
+    loss = loss.double() if cast == "double" else loss.to(torch.float64)
+    loss.load_state_dict(built.state_dict())
+    torch.manual_seed(1)
+    data = make_discrete_data(kind, 6, rewards=2 if "reward_weights" in options else 1)
+    if kind == "continuous":
+        data["action"] = torch.tensor(LOW) + torch.rand(6, 2).double()
+    if kind == "hybrid":
+        data["action", "continuous"] = torch.tensor(LOW) + torch.rand(6, 2).double()
+    wanted, found = values(built, data), values(loss, data)
+    assert set(found) == set(wanted)
+    for name, value in wanted.items():
+        torch.testing.assert_close(found[name], value, rtol=1e-10, atol=1e-10, msg=name)
+
+
+def test_reward_weights_survive_a_cast_and_its_return():
+    options = {"reward_weights": [0.3, -0.7]}
+    loss = build("boltzmann", torch.float32, options)
+    policy = loss.policy()
+    assert loss.double().reward_weights.tolist() == [0.3, -0.7]
+    assert policy.reward_weights.value.dtype == torch.float64
+    assert torch.equal(loss.float().reward_weights, torch.tensor([0.3, -0.7]))
+    loss.reward_weights = None
+    assert loss.double().reward_weights is None
