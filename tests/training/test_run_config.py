@@ -1,0 +1,194 @@
+"""What every recipe's configuration says of its task, and the environments it opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box
+from torchrl.envs import EnvBase
+
+from rlkit_sac.envs import continuous_action_bounds
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.training import EnvConfig, ReplayConfig, RunConfig, opened_envs
+from rlkit_sac.training.bounds import config_errors
+
+OPEN: list[gym.Env] = []
+
+
+class Drift(gym.Env):
+    """A number that drifts by the action; some tasks are pictures, or fail in their constructor."""
+
+    made = 0
+
+    def __init__(self, shape=(2,), bound=2.0, second_fails=False) -> None:
+        Drift.made += 1
+        if second_fails and len(OPEN) == 1:
+            raise RuntimeError("only one at a time")
+        self.observation_space = Box(-10, 10, shape)
+        self.action_space = Box(-bound, bound, (1,))
+        OPEN.append(self)
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.state = self.np_random.uniform(-1, 1, self.observation_space.shape)
+        return self.state.astype(np.float32), {}
+
+    def step(self, action):
+        self.state = self.state + action[0]
+        return self.state.astype(np.float32), float(action[0]), False, False, {}
+
+    def close(self) -> None:
+        OPEN.remove(self)
+
+
+@pytest.fixture(autouse=True)
+def _drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    gym.register("Drift-v0", entry_point=Drift, max_episode_steps=100)
+    OPEN.clear()
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+    del gym.registry["Drift-v0"]
+
+
+def config(*, seed: int = 0, num_threads: int = 1, **env: object) -> RunConfig:
+    return RunConfig(
+        env=EnvConfig(**{"id": "Drift-v0", **env}),
+        replay=ReplayConfig(capacity=1000),
+        device="cpu",
+        seed=seed,
+        num_threads=num_threads,
+    )
+
+
+# ------------------------------------------------------------------ what it demands
+
+
+def test_two_configurations_share_no_section() -> None:
+    first, second = RunConfig(), RunConfig()
+    first.env.id = "Other-v0"
+    first.network.num_cells.append(7)
+    assert second.env.id == "Pendulum-v1"
+    assert 7 not in second.network.num_cells
+
+
+def test_a_task_that_fits_has_no_errors_and_stays_closed() -> None:
+    assert config_errors(config()) == []
+    assert OPEN == []
+
+
+def test_a_task_whose_observations_are_pictures_is_refused() -> None:
+    found = config_errors(config(kwargs={"shape": (4, 4, 3)}))
+    assert [key for key, _ in found] == ["env.id"]
+    assert "[4, 4, 3]" in found[0][1]
+    assert OPEN == []
+
+
+@dataclass
+class Picky(RunConfig):
+    """A recipe with demands of its own."""
+
+    env: EnvConfig = field(default_factory=lambda: EnvConfig(id="Drift-v0"))
+
+    def demands(self) -> list[Callable[[EnvBase], object]]:
+        def refuse(env: EnvBase) -> None:
+            raise ConfigError(f"not with actions {continuous_action_bounds(env)}")
+
+        return [refuse, *super().demands()]
+
+
+def test_the_demands_of_a_recipe_and_of_all_are_heard_in_one_go(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    picky = Picky(device="abacus", resume=None)
+    picky.env.kwargs = {"shape": (4, 4, 3)}
+    picky.logging.dir = "file"
+    picky.warm_start.run = "nowhere"
+    found = dict[str, list[str]]()
+    for key, text in config_errors(picky):
+        found.setdefault(key, []).append(text)
+    assert set(found) == {"device", "logging.dir", "env.id", "warm_start.run"}
+    assert found["env.id"][0] == "not with actions ([-1.0], [1.0])"
+    assert "[4, 4, 3]" in found["env.id"][1]
+    assert "nowhere does not exist" in found["warm_start.run"][0]
+
+
+def test_a_run_that_goes_on_answers_for_its_checkpoint_not_for_a_warm_start() -> None:
+    going_on = config()
+    going_on.resume, going_on.warm_start.run = "gone", "nowhere"
+    ((key, text),) = config_errors(going_on)
+    assert key == "resume"
+    assert text.startswith("gone does not exist")
+
+
+# ------------------------------------------------------------------ what it opens
+
+
+def test_both_environments_have_the_options_and_close_with_the_block() -> None:
+    options = config(max_episode_steps=3, rescale_actions=False, kwargs={"bound": 5.0})
+    with opened_envs(options) as (env, eval_env):
+        assert len(OPEN) == 2
+        for each in (env, eval_env):
+            assert continuous_action_bounds(each) == ([-5.0], [5.0])
+            rollout = each.rollout(10, break_when_any_done=True)
+            assert len(rollout) == 3
+            assert rollout["next", "truncated"][-1]
+    assert OPEN == []
+
+
+def test_training_may_have_several_environments_judging_has_one() -> None:
+    with opened_envs(config(num_envs=3)) as (env, eval_env):
+        assert (env.batch_size, eval_env.batch_size) == (torch.Size([3]), torch.Size([]))
+        starts = env.reset()["observation"]
+        assert len({tuple(row) for row in starts.tolist()}) == 3
+    assert OPEN == []
+
+
+def test_the_seed_decides_initial_states_and_random_numbers() -> None:
+    seen = []
+    for seed in (1, 1, 2):
+        torch.rand(3), np.random.rand(3)  # what came before does not count
+        with opened_envs(config(seed=seed)) as (env, _):
+            numbers = [torch.rand(()).item(), np.random.rand()]
+            seen.append([*env.reset()["observation"].tolist(), *numbers])
+    assert seen[0] == seen[1]
+    assert not set(seen[0]) & set(seen[2])
+
+
+def test_the_threads_are_those_of_the_configuration() -> None:
+    for number in (2, 1):
+        with opened_envs(config(num_threads=number)):
+            assert torch.get_num_threads() == number
+
+
+def test_an_error_in_the_block_closes_both_and_comes_out() -> None:
+    error = ZeroDivisionError("in the loop")
+    with pytest.raises(ZeroDivisionError) as raised, opened_envs(config()):
+        raise error
+    assert raised.value is error
+    assert OPEN == []
+
+
+def test_where_the_second_cannot_be_opened_the_first_is_closed() -> None:
+    with pytest.raises(Exception, match="only one at a time"):
+        opened_envs(config(kwargs={"second_fails": True})).__enter__()
+    assert OPEN == []
+
+
+def test_nothing_is_opened_or_seeded_for_a_configuration_with_errors() -> None:
+    wrong = config(num_threads=2)
+    wrong.seed, wrong.env.num_envs = -1, 0
+    state, made = torch.get_rng_state(), Drift.made
+    with pytest.raises(ConfigError) as refused:
+        opened_envs(wrong).__enter__()
+    lines = str(refused.value).splitlines()
+    assert [line.split(":")[0] for line in lines] == ["env.num_envs", "seed"]
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.get_num_threads() == 1
+    assert Drift.made == made

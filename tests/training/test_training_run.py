@@ -1,0 +1,441 @@
+"""What goes on beside a recipe's loop, method by method, on a task whose best return is known."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from gymnasium.spaces import Box
+from tensordict import TensorDictBase
+from torch import Tensor
+
+from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
+from rlkit_sac.objectives import ContinuousSACLoss
+from rlkit_sac.training import (
+    CheckpointConfig,
+    CollectorConfig,
+    EnvConfig,
+    EvaluationConfig,
+    LoggingConfig,
+    ReplayConfig,
+    RunConfig,
+    TrainingRun,
+    load_policy,
+    make_update,
+    opened_envs,
+    training_run,
+)
+from rlkit_sac.training.interrupts import Interrupted
+
+STEPS = 5
+
+
+class Press(gym.Env):
+    """The reward is the action; after five steps an episode is over."""
+
+    observation_space = Box(-1, 1, (2,))
+    action_space = Box(-1, 1, (1,))
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        over = self.steps == STEPS
+        return np.zeros(2, np.float32), float(action[0]), over, False, {}
+
+
+class Handle(Press):
+    """The same with something that cannot be saved in the middle of an episode."""
+
+    def __init__(self) -> None:
+        self.handle = iter(lambda: 0, 1)
+
+
+@pytest.fixture(autouse=True)
+def _tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    gym.register("Press-v0", entry_point=Press)
+    gym.register("Handle-v0", entry_point=Handle)
+    yield
+    del gym.registry["Press-v0"], gym.registry["Handle-v0"]
+
+
+@dataclass
+class Loop:
+    """A run and its parts, and the steps of a recipe's loop."""
+
+    run: TrainingRun
+    loss_module: ContinuousSACLoss
+    batches: Iterator[TensorDictBase]
+    replay: Any
+    update: Callable[[TensorDictBase], dict[str, Tensor]]
+
+    def collect(self, batches: int = 1) -> None:
+        for _ in range(batches):
+            batch = next(self.batches)
+            self.replay.extend(batch.select(*self.loss_module.in_keys).reshape(-1))
+            self.run.collected(batch)
+
+    def press(self, action: float) -> None:
+        """Let the greedy policy always take this action."""
+        parameters = self.loss_module.actor_network_params
+        with torch.no_grad():
+            for parameter in parameters.parameters():
+                parameter.zero_()
+            (bias,) = (p for p in parameters.parameters() if p.shape == (2,))  # mean and log-std
+            bias[0] = torch.tensor(action).atanh()
+
+
+def config(
+    *,
+    task: str = "Press-v0",
+    frames: int = 40,
+    batch: int = 2,
+    logging: int = 1000,
+    evaluation: int = 1000,
+    checkpoint: int = 1000,
+    **options: Any,
+) -> RunConfig:
+    return RunConfig(
+        env=EnvConfig(id=task),
+        collector=CollectorConfig(total_frames=frames, frames_per_batch=batch),
+        replay=ReplayConfig(capacity=100, batch_size=4),
+        evaluation=EvaluationConfig(interval=evaluation, episodes=2),
+        logging=LoggingConfig(interval=logging, progress=False),
+        checkpoint=CheckpointConfig(interval=checkpoint, keep=100),
+        device="cpu",
+        **options,
+    )
+
+
+@contextmanager
+def begun(config: RunConfig, **facts: Any) -> Iterator[Loop]:
+    with opened_envs(config) as (env, eval_env):
+        sizes = {"observation_dim": 2, "action_low": [-1.0], "action_high": [1.0]}
+        sizes["num_cells"] = [4]
+        loss_module = ContinuousSACLoss(
+            tanh_gaussian_actor(**sizes), state_action_critic(2, 1, num_cells=[4])
+        )
+        update = make_update(loss_module, config.update)
+        replay = make_replay_buffer(
+            example_transition(env, loss_module.in_keys),
+            capacity=config.replay.capacity,
+            batch_size=config.replay.batch_size,
+        )
+        collector = make_collector(
+            env,
+            loss_module.policy(),
+            total_frames=config.collector.total_frames,
+            frames_per_batch=config.collector.batch_frames(1),
+        )
+        with training_run(
+            config,
+            recipe="test",
+            loss_module=loss_module,
+            update=update,
+            replay=replay,
+            collector=collector,
+            eval_env=eval_env,
+            builder="tanh_gaussian_actor",
+            arguments=sizes,
+            **facts,
+        ) as run:
+            yield Loop(run, loss_module, iter(collector), replay, update)
+
+
+def table(run: TrainingRun, name: str) -> pd.DataFrame:
+    return pd.read_csv(run.path / f"{name}.csv")
+
+
+def info(run: TrainingRun) -> dict[str, Any]:
+    return json.loads((run.path / "run.json").read_text())
+
+
+def saved_at(run: TrainingRun) -> list[int]:
+    names = [path.name for path in (run.path / "checkpoints").glob("step_*")]
+    return sorted(int(name.removeprefix("step_")) for name in names)
+
+
+# ------------------------------------------------------------------ beginning and end
+
+
+def test_a_run_begins_with_its_facts_and_ends_finished(capsys: pytest.CaptureFixture[str]) -> None:
+    with begun(config(seed=3), target_entropy=-1.5) as loop:
+        assert loop.run.path.parent == Path("runs/test/Press-v0")
+        assert loop.run.path.name.endswith("-seed3")
+        said = info(loop.run)
+        assert (said["status"], said["target_entropy"]) == ("running", -1.5)
+        assert (said["device"], said["num_threads"]) == ("cpu", 1)
+        # Actor 2-4-2, two critics 3-4-1, the temperature; no targets.
+        assert said["parameters"] == (2 * 4 + 4 + 4 * 2 + 2) + 2 * (3 * 4 + 4 + 4 + 1) + 1
+        loop.collect(3)
+    said = info(loop.run)
+    assert (said["status"], said["frames"], said["updates"]) == ("finished", 6, 0)
+    assert saved_at(loop.run) == [6]
+    assert str(loop.run.path) in capsys.readouterr().out
+
+
+def test_the_end_brings_the_last_rows_unless_they_are_there() -> None:
+    with begun(config(logging=4, evaluation=4)) as loop:
+        for _ in range(3):
+            loop.collect()
+            loop.run.write_metrics_if_due()
+            loop.run.evaluate_if_due()
+    assert list(table(loop.run, "metrics")["frames"]) == [4, 6]
+    assert list(table(loop.run, "evaluations")["frames"]) == [4, 6]
+    with begun(config(logging=4, evaluation=4)) as loop:
+        for _ in range(2):
+            loop.collect()
+            loop.run.write_metrics_if_due()
+            loop.run.evaluate_if_due()
+    assert list(table(loop.run, "metrics")["frames"]) == [4]
+    assert list(table(loop.run, "evaluations")["frames"]) == [4]
+
+
+def test_an_error_in_the_loop_saves_and_reports_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        with begun(config()) as loop:
+            runs.append(loop.run)
+            loop.collect()
+            raise RunError("loss_actor is nan")
+
+    runs: list[TrainingRun] = []
+    with pytest.raises(RunError) as raised:
+        fail()
+    (run,) = runs
+    assert raised.value.run_path == run.path
+    said = info(run)
+    assert (said["status"], said["error"]) == ("failed", "RunError: loss_actor is nan")
+    assert saved_at(run) == []
+    assert not (run.path / "evaluations.csv").exists()
+    assert capsys.readouterr().out == ""
+
+
+# ------------------------------------------------------------------ counting and tables
+
+
+def test_frames_and_the_episodes_that_ended_in_a_batch_are_counted() -> None:
+    with begun(config(batch=12)) as loop:
+        assert (loop.run.frames, loop.run.updates) == (0, 0)
+        loop.collect()
+        assert loop.run.frames == 12
+        loop.collect()
+        assert loop.run.frames == 24
+    episodes = table(loop.run, "episodes")
+    assert list(episodes["frames"]) == [5, 10, 15, 20]
+    assert list(episodes["length"]) == [STEPS] * 4
+    rewards = loop.replay[:]["next", "reward"].flatten()
+    returns = rewards[:20].reshape(4, STEPS).sum(-1)
+    assert episodes["return"].to_numpy() == pytest.approx(returns.numpy(), abs=1e-5)
+
+
+def test_updates_are_counted_and_averaged_into_the_next_row() -> None:
+    with begun(config(logging=4)) as loop:
+        names = loop.update.scalar_names
+        for i, value in enumerate([1.0, 3.0, 11.0]):
+            if i < 2:
+                loop.collect()
+            loop.run.updated(dict.fromkeys(names, torch.tensor(value)))
+            if i == 1:
+                loop.run.write_metrics_if_due()
+        assert loop.run.updates == 3
+    metrics = table(loop.run, "metrics")
+    assert list(metrics["frames"]) == [4]
+    assert list(metrics["updates"]) == [2]
+    assert list(metrics["loss_qvalue"]) == [2.0]
+    assert info(loop.run)["updates"] == 3
+
+
+def test_a_batch_over_several_multiples_brings_one_row() -> None:
+    """Three and twelve frames at a time, rows each five frames."""
+    for batch, wanted in ((3, [6, 12, 15, 21]), (12, [12, 24])):
+        with begun(config(batch=batch, logging=5, frames=24)) as loop:
+            while loop.run.frames < 21:
+                loop.collect()
+                loop.run.write_metrics_if_due()
+        assert list(table(loop.run, "metrics")["frames"]) == wanted
+
+
+# ------------------------------------------------------------------ evaluation
+
+
+def test_an_evaluation_is_due_at_multiples_and_tells_whether_it_is_the_best() -> None:
+    with begun(config(evaluation=4)) as loop:
+        best = []
+        for action in (0.1, 0.5, 0.2, -0.5, 0.3, 0.9, 0.4, 0.9):
+            loop.press(action)
+            loop.collect()
+            best.append(loop.run.evaluate_if_due())
+    # At 2, 6, 10 and 14 frames nothing is due; an equal is as good.
+    assert best == [False, True, False, False, False, True, False, True]
+    evaluations = table(loop.run, "evaluations")
+    assert list(evaluations["frames"]) == [4, 8, 12, 16]
+    wanted = STEPS * np.array([0.5, -0.5, 0.9, 0.9])
+    assert evaluations["return_mean"].to_numpy() == pytest.approx(wanted, abs=1e-4)
+    assert (evaluations["episodes"] == 2).all()
+
+
+def test_evaluations_leave_collection_alone() -> None:
+    actions = []
+    for interval in (2, 1000):
+        with begun(config(evaluation=interval)) as loop:
+            for _ in range(5):
+                loop.collect()
+                loop.run.evaluate_if_due()
+            actions.append(loop.replay[:]["action"])
+    assert torch.equal(*actions)
+
+
+def test_an_evaluation_acts_as_the_configuration_says() -> None:
+    means = {}
+    for name, options in {
+        "greedy": {},
+        "sampled": {"deterministic": False},
+        "epsilon": {"epsilon": 1.0},
+    }.items():
+        settings = config(evaluation=2)
+        settings.evaluation = EvaluationConfig(interval=2, episodes=2, **options)
+        with begun(settings) as loop:
+            loop.press(0.5)
+            loop.collect()
+            loop.run.evaluate_if_due()
+        means[name] = table(loop.run, "evaluations")["return_mean"].item()
+    assert means["greedy"] == pytest.approx(2.5, abs=1e-4)
+    for name in ("sampled", "epsilon"):
+        assert abs(means[name] - 2.5) > 0.01
+
+
+# ------------------------------------------------------------------ saving
+
+
+def test_checkpoints_come_at_the_interval_for_the_best_and_at_the_end() -> None:
+    with begun(config(checkpoint=8)) as loop:
+        for i in range(7):
+            loop.collect()
+            loop.run.save_if_due(best=i == 1)
+    # The best at 4 counts as well: the next are those at the multiples.
+    assert saved_at(loop.run) == [4, 8, 14]
+
+
+def test_a_checkpoint_holds_the_policy_of_its_moment() -> None:
+    with begun(config()) as loop:
+        for action in (0.25, 0.75):
+            loop.press(action)
+            loop.collect()
+            loop.run.save_if_due(best=True)
+    states = loop.replay[:1].select("observation")
+    for frames, action in ((2, 0.25), (4, 0.75)):
+        policy = load_policy(loop.run.path / "checkpoints" / f"step_{frames}")
+        assert policy(states.clone())["action"].item() == pytest.approx(action, abs=1e-5)
+
+
+def test_a_task_that_cannot_be_saved_in_an_episode_is_saved_between_two() -> None:
+    """As well as at the multiples: where an episode begins, half the interval after the last."""
+    for task, wanted in (("Press-v0", [16, 32, 36]), ("Handle-v0", [10, 16, 25, 32, 36])):
+        with begun(config(task=task, checkpoint=16, batch=1)) as loop:
+            for _ in range(36):
+                loop.collect()
+                loop.run.save_if_due(best=False)
+        assert saved_at(loop.run) == wanted
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_lets_the_step_end_saves_and_stops(number: int) -> None:
+    steps: list[str] = []
+
+    def loop_until_stopped() -> None:
+        with begun(config(evaluation=4)) as loop:
+            runs.append(loop.run)
+            loop.collect()
+            loop.run.save_if_due(best=False)
+            signal.raise_signal(number)
+            steps.append("after the signal")
+            loop.collect()
+            loop.run.evaluate_if_due()
+            steps.append("end of the step")
+            loop.run.save_if_due(best=False)
+            steps.append("next step")
+
+    runs: list[TrainingRun] = []
+    before = signal.getsignal(number)
+    with pytest.raises(Interrupted) as stopped:
+        loop_until_stopped()
+    assert stopped.value.exit_code == 128 + number
+    assert stopped.value.run_path == runs[0].path
+    assert steps == ["after the signal", "end of the step"]
+    assert signal.getsignal(number) is before
+    assert saved_at(runs[0]) == [4]
+    assert info(runs[0])["status"] == "interrupted"
+    assert list(table(runs[0], "evaluations")["frames"]) == [4]
+
+
+def test_a_signal_after_the_last_step_is_obeyed_once_all_is_saved() -> None:
+    def signaled_at_the_end() -> None:
+        with begun(config()) as loop:
+            runs.append(loop.run)
+            loop.collect()
+            signal.raise_signal(signal.SIGTERM)
+
+    runs: list[TrainingRun] = []
+    with pytest.raises(Interrupted):
+        signaled_at_the_end()
+    assert saved_at(runs[0]) == [2]
+    assert info(runs[0])["status"] == "interrupted"
+
+
+# ------------------------------------------------------------------ going on
+
+
+def test_a_run_goes_on_at_its_newest_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
+    options = {"logging": 4, "evaluation": 6, "checkpoint": 4}
+    with begun(config(frames=10, **options)) as first:
+        for _ in range(5):
+            first.collect()
+            first.run.updated(first.update(first.replay.sample()))
+            first.run.write_metrics_if_due()
+            first.run.save_if_due(best=first.run.evaluate_if_due())
+    weights = {name: w.clone() for name, w in first.loss_module.state_dict().items()}
+    capsys.readouterr()
+    with begun(config(frames=20, resume=str(first.run.path), **options)) as second:
+        assert "at frame 10" in capsys.readouterr().out
+        assert (second.run.frames, second.run.updates) == (10, 5)
+        assert len(second.replay) == 10
+        assert all(
+            torch.equal(second.loss_module.state_dict()[name], w) for name, w in weights.items()
+        )
+        second.collect()
+        second.run.write_metrics_if_due()
+        second.run.evaluate_if_due()
+    assert second.run.path == first.run.path
+    said = info(second.run)
+    assert (said["frames"], said["resumed_at"], len(said["sessions"])) == (12, 10, 1)
+    # The first end's own rows, at 10, are gone: a longer run would not have had them.
+    assert list(table(second.run, "metrics")["frames"]) == [4, 8, 12]
+    assert list(table(second.run, "evaluations")["frames"]) == [6, 12]
+    assert list(table(second.run, "episodes")["frames"]) == [5, 10]
+
+
+def test_a_damaged_checkpoint_is_refused_and_the_run_left_as_it_was() -> None:
+    with begun(config()) as loop:
+        loop.collect()
+    state = loop.run.path / "checkpoints" / "step_2" / "state.safetensors"
+    state.write_bytes(state.read_bytes()[:-10])
+    before = info(loop.run)
+    with pytest.raises(ConfigError, match=r"state\.safetensors"):
+        begun(config(frames=60, resume=str(loop.run.path))).__enter__()
+    assert info(loop.run) == before
