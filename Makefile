@@ -37,7 +37,7 @@ docs: $(VENV)/.installed-docs ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
 $(VENV)/.installed-train: EXTRAS := plots
-$(VENV)/.installed-dev: EXTRAS := dev,plots,mujoco,box2d,tensorboard
+$(VENV)/.installed-dev: EXTRAS := dev,plots,mujoco,box2d,mo,tensorboard
 $(VENV)/.installed-docs: EXTRAS := docs,plots
 
 $(VENV)/.installed-%: $(VENV)/.installed-torch pyproject.toml

@@ -19,7 +19,7 @@ from pathlib import Path
 from torchrl.envs import EnvBase
 
 from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
-from rlkit_sac.envs import discrete_action_count, observation_dim
+from rlkit_sac.envs import discrete_action_count, observation_dim, reward_dim
 from rlkit_sac.modules import action_value_critic, categorical_actor
 from rlkit_sac.objectives import DiscreteSACLoss
 from rlkit_sac.training import (
@@ -82,19 +82,20 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     # Networks and loss.
     sizes = {"observation_dim": observation_dim(env), "num_actions": discrete_action_count(env)}
     sizes |= asdict(config.network)
-    critic = action_value_critic(**sizes).to(device)
+    critic = action_value_critic(**sizes, reward_dim=reward_dim(env)).to(device)
     loss_module = DiscreteSACLoss(
         critic,
         categorical_actor(**sizes).to(device) if config.actor else None,
         action_spec=env.full_action_spec_unbatched["action"],
         diagnostics=True,
-        **asdict(config.loss),
+        **config.loss.arguments(),
     )
     builder, policy_arguments = "categorical_actor", sizes
     if not config.actor:
         options = ("num_qvalue_nets", "alpha_parametrization", "min_alpha", "max_alpha")
         builder = "boltzmann_policy"
         policy_arguments = sizes | {name: getattr(config.loss, name) for name in options}
+        policy_arguments["reward_dim"] = reward_dim(env)
     update = make_update(loss_module, config.update)
     if config.resume is None:
         warm_start(loss_module, config.warm_start)

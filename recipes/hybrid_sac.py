@@ -19,7 +19,7 @@ from pathlib import Path
 from torchrl.envs import EnvBase
 
 from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
-from rlkit_sac.envs import hybrid_action_bounds, observation_dim, parameter_mask
+from rlkit_sac.envs import hybrid_action_bounds, observation_dim, parameter_mask, reward_dim
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import HybridSACLoss
@@ -87,10 +87,11 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         **sizes,
         action_dim=len(action_low),
         num_actions=num_actions,
+        reward_dim=reward_dim(env),
         num_cells=config.network.num_cells,
         activation=config.network.activation,
     ).to(device)
-    loss_options = asdict(config.loss)
+    loss_options = config.loss.arguments()
     loss_options["parameter_mask"] = parameter_mask(env) if config.loss.parameter_mask else None
     loss_module = HybridSACLoss(
         actor,
@@ -103,6 +104,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     policy_arguments = sizes | box | asdict(config.network)
     policy_arguments |= {
         "num_actions": num_actions,
+        "reward_dim": reward_dim(env),
         "num_qvalue_nets": config.loss.num_qvalue_nets,
         "alpha_parametrization": temperature.mode,
         "min_alpha": temperature.minimum,

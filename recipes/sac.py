@@ -19,7 +19,7 @@ from pathlib import Path
 from torchrl.envs import EnvBase
 
 from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
-from rlkit_sac.envs import continuous_action_bounds, observation_dim
+from rlkit_sac.envs import continuous_action_bounds, observation_dim, reward_dim
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.training import (
@@ -66,10 +66,11 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     critic = state_action_critic(
         **sizes,
         action_dim=len(action_low),
+        reward_dim=reward_dim(env),
         num_cells=config.network.num_cells,
         activation=config.network.activation,
     ).to(device)
-    loss_module = ContinuousSACLoss(actor, critic, diagnostics=True, **asdict(config.loss))
+    loss_module = ContinuousSACLoss(actor, critic, diagnostics=True, **config.loss.arguments())
     update = make_update(loss_module, config.update)
     if config.resume is None:
         warm_start(loss_module, config.warm_start)

@@ -9,12 +9,12 @@ from rlkit_sac.envs.episode_state import (
 from rlkit_sac.envs.make import check_env, closing, make_env
 from rlkit_sac.envs.previous_action import PreviousAction
 from rlkit_sac.envs.specs import (
-    check_scalar_reward,
     continuous_action_bounds,
     discrete_action_count,
     hybrid_action_bounds,
     observation_dim,
     parameter_mask,
+    reward_dim,
 )
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "SavedEpisodes",
     "can_save_episodes",
     "check_env",
-    "check_scalar_reward",
     "closing",
     "continuous_action_bounds",
     "discrete_action_count",
@@ -31,5 +30,6 @@ __all__ = [
     "make_env",
     "observation_dim",
     "parameter_mask",
+    "reward_dim",
     "save_episodes",
 ]

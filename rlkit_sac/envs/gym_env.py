@@ -7,7 +7,7 @@ import importlib
 import inspect
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from importlib.util import find_spec
 from typing import Any
 
@@ -17,12 +17,19 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator, parse_env_id
 from rlkit_sac.envs.actions import AdaptedActions
 from rlkit_sac.envs.faults import NamedFaults
 from rlkit_sac.envs.observations import ArrayObservation
+from rlkit_sac.envs.rewards import ArrayReward
 from rlkit_sac.envs.seeding import EpisodeSeeding
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError
 
-# Where an environment of Gymnasium lives tells which extra brings its simulator.
-_EXTRAS = {"gymnasium.envs.mujoco": "mujoco", "gymnasium.envs.box2d": "box2d"}
+# Where an environment lives tells which extra brings its simulator.
+_EXTRAS = {
+    "gymnasium.envs.mujoco": "mujoco",
+    "gymnasium.envs.box2d": "box2d",
+    "mo_gymnasium.envs.mujoco": "mujoco",
+    "mo_gymnasium.envs.lunar_lander": "box2d",
+}
+_MULTI_OBJECTIVE = "mo_gymnasium"
 
 
 def find_env_spec(env_id: str) -> EnvSpec:
@@ -30,7 +37,7 @@ def find_env_spec(env_id: str) -> EnvSpec:
 
     Args:
         env_id: ``Name-v0``, ``namespace/Name-v0`` or ``module:Name-v0``; the package's own tasks
-            need no namespace.
+            need no namespace, and those of MO-Gymnasium whose names begin with ``mo-`` no module.
 
     Raises:
         ConfigError: the module cannot be imported or the id is unknown; near matches are named.
@@ -39,15 +46,10 @@ def find_env_spec(env_id: str) -> EnvSpec:
     200
     """
     module, _, name = env_id.rpartition(":")
+    if not module and name.startswith("mo-") and name not in gym.registry:
+        module = _MULTI_OBJECTIVE
     if module:
-        try:
-            importlib.import_module(module)
-        except Exception as error:
-            raise ConfigError(
-                f"cannot import the module {module!r} of environment {env_id!r}: "
-                f"{type(error).__name__}: {error}; the module that registers the environment must "
-                "be installed or on the Python path"
-            ) from error
+        _import(module, env_id)
     if name not in gym.registry and f"{NAMESPACE}/{name}" in gym.registry:
         name = f"{NAMESPACE}/{name}"
     try:
@@ -66,7 +68,7 @@ def make_gym_env(
     kwargs: Mapping[str, Any],
     render_mode: str | None,
 ) -> gym.Env[Any, Any]:
-    """Builds one environment: own time limit, seeded episodes, adapted actions and observations.
+    """Builds one environment: time limit, seeded episodes, adapted actions, rewards, observations.
 
     Args:
         spec: entry of the registry.
@@ -88,11 +90,35 @@ def make_gym_env(
     env = _create(spec, max_episode_steps, kwargs, render_mode)
     try:
         env = EpisodeSeeding(env, seed=seed, env_index=env_index)
-        env = ArrayObservation(AdaptedActions(env, rescale=rescale_actions))
+        env = ArrayObservation(AdaptedActions(ArrayReward(env), rescale=rescale_actions))
         return NamedFaults(env, env_index=env_index)
     except ConfigError as error:
         env.close()
         raise ConfigError(f"{spec.id}: {error}") from None
+
+
+def _import(module: str, env_id: str) -> None:
+    try:
+        with _quiet_pygame() if module == _MULTI_OBJECTIVE else nullcontext():
+            importlib.import_module(module)
+    except Exception as error:
+        if module == _MULTI_OBJECTIVE and isinstance(error, ImportError):
+            raise ConfigError(
+                f"{env_id} needs a missing package: pip install 'rlkit_sac[mo]'"
+            ) from error
+        raise ConfigError(
+            f"cannot import the module {module!r} of environment {env_id!r}: "
+            f"{type(error).__name__}: {error}; the module that registers the environment must "
+            "be installed or on the Python path"
+        ) from error
+
+
+@contextmanager
+def _quiet_pygame() -> Iterator[None]:
+    """Keeps pygame, which MO-Gymnasium imports, from greeting and from deprecations of its own."""
+    with warnings.catch_warnings(), redirect_stdout(None):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _create(
@@ -146,8 +172,7 @@ def _quiet_gymnasium() -> Iterator[None]:
 @contextmanager
 def _quiet_mujoco(spec: EnvSpec) -> Iterator[None]:
     """Keeps MuJoCo from printing about Gymnasium's model files and logging it to MUJOCO_LOG.TXT."""
-    is_mujoco = str(spec.entry_point).startswith("gymnasium.envs.mujoco")
-    if not is_mujoco or find_spec("mujoco") is None:
+    if _extra_of(spec) != "mujoco" or find_spec("mujoco") is None:
         yield
         return
     mujoco = importlib.import_module("mujoco")
@@ -181,10 +206,16 @@ def _describe_unknown(env_id: str, name: str) -> str:
 
 
 def _how_to_install(spec: EnvSpec, error: Exception) -> str:
+    extra = _extra_of(spec)
+    return str(error) if extra is None else f"pip install 'rlkit_sac[{extra}]'"
+
+
+def _extra_of(spec: EnvSpec) -> str | None:
+    """The extra that brings the simulator of an environment."""
     for package, extra in _EXTRAS.items():
         if isinstance(spec.entry_point, str) and spec.entry_point.startswith(package):
-            return f"pip install 'rlkit_sac[{extra}]'"
-    return str(error)
+            return extra
+    return None
 
 
 def _accepted_arguments(spec: EnvSpec) -> list[str] | None:

@@ -51,9 +51,10 @@ def make_env(
       ``("action", "continuous")`` and ``("action", "discrete")``: nests of `Box` are flattened, and
       the environment receives its own structure
       (:class:`~rlkit_sac.envs.action_layout.ActionLayout`),
-    - ``("next", "reward")`` float32 `[*, 1]`, ``done``, ``terminated``, ``truncated`` `[*, 1]`; a
-      time limit sets ``truncated`` alone, and ``("next", "observation")`` is the true last one,
-    - ``episode_reward`` `[*, 1]`, ``step_count`` `[*, 1]`, ``is_init`` `[*, 1]`,
+    - ``("next", "reward")`` float32 `[*, 1]`, or `[*, M]` where the environment declares a
+      ``reward_space`` of M numbers, ``done``, ``terminated``, ``truncated`` `[*, 1]`; a time limit
+      sets ``truncated`` alone, and ``("next", "observation")`` is the true last one,
+    - ``episode_reward`` as the reward, ``step_count`` `[*, 1]`, ``is_init`` `[*, 1]`,
     - ``prev_action`` as ``action``, zeros at the start of an episode.
 
     Each episode is seeded from ``seed``, the index of its environment and its number there, so
@@ -61,7 +62,8 @@ def make_env(
 
     Args:
         env_id: Gymnasium id, ``Name-v0`` or ``module:Name-v0``, or a task of the package:
-            ``Platform-v0``, ``Moving-v0``, ``Sliding-v0``, ``HardMove-v0``.
+            ``Platform-v0``, ``Moving-v0``, ``Sliding-v0``, ``HardMove-v0``. MO-Gymnasium's ids that
+            begin with ``mo-`` need no module.
         num_envs: environments that run side by side. Default: 1.
         parallel: whether several environments run in processes of their own. Default: False.
         seed: seed of the run, at least 0. Default: 0.

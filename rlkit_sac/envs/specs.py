@@ -129,25 +129,26 @@ def observation_dim(env: EnvBase) -> int:
     return shape[0]
 
 
-def check_scalar_reward(env: EnvBase) -> None:
-    """Refuse an environment with a vector reward.
+def reward_dim(env: EnvBase) -> int:
+    """Number M of reward dimensions; 1 for a scalar reward.
 
     Args:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
 
     Raises:
-        ConfigError: naming the reward's shape.
+        ConfigError: for a reward that is neither a number nor a vector.
 
     >>> from rlkit_sac.envs import make_env
-    >>> check_scalar_reward(make_env("Pendulum-v1"))
+    >>> reward_dim(make_env("Pendulum-v1"))
+    1
     """
     shape = env.reward_spec_unbatched.shape
-    if shape.numel() != 1:
+    if len(shape) != 1 or not shape.numel():
         raise ConfigError(
-            f"this recipe learns from scalar rewards, but the reward has the shape {list(shape)}: "
-            "combine its dimensions in the environment, or use the loss with reward_weights in a "
-            "recipe of your own"
+            f"this recipe learns from a number or a vector of rewards, but the reward has the "
+            f"shape {list(shape)}: flatten it in the environment"
         )
+    return shape[0]
 
 
 def _action_spec(env: EnvBase) -> TensorSpec:

@@ -156,11 +156,10 @@ def _concerns(key: str, name: str) -> bool:
 
 
 def _numbers(value: Any) -> list[float]:
-    items = (
-        value.values()
-        if isinstance(value, Mapping)
-        else value
-        if isinstance(value, list)
-        else [value]
-    )
-    return [x for x in items if isinstance(x, int | float) and not isinstance(x, bool)]
+    """The numbers of a value, also in lists and mappings at any depth."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [number for item in value for number in _numbers(item)]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return [value] if is_number else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from rlkit_sac.training.bounds import (
@@ -163,6 +163,12 @@ class LossConfig:
     reward_scale: PositiveFloat = 1.0
     """Factor on rewards in training; reported returns are unscaled."""
 
+    reward_weights: list[float] | None = None
+    """Weights of a vector reward, one for each dimension; null for ones."""
+
+    reward_weights_at: dict[int, list[float]] = field(default_factory=dict)
+    """Other weights from some frames on, for example {50000: [1.0, 0.5]}."""
+
     min_prob: Annotated[float, Bound(gt=0, le=1)] = 0.1
     """p of the auto target entropy: of a continuous action's range a uniform policy covers the
     share p; of discrete actions a policy leaves the probability p to all but one."""
@@ -175,6 +181,12 @@ class LossConfig:
 
     policy_loss_steps: Literal["first", "all"] = "first"
     """States of the actor and temperature losses: s alone, or s' as well."""
+
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments of the loss, which knows no frames."""
+        arguments = asdict(self)
+        del arguments["reward_weights_at"]
+        return arguments
 
 
 @dataclass

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tensordict import TensorDictBase
+from torch import Tensor
+
+from rlkit_sac.functional import weigh_rewards
 
 
-def finished_episodes(batch: TensorDictBase, *, frames: int) -> list[dict[str, Any]]:
+def finished_episodes(
+    batch: TensorDictBase, *, frames: int, reward_weights: Tensor | None = None
+) -> list[dict[str, Any]]:
     """A row of ``episodes.csv`` for each episode that ends in a batch, in the order of their ends.
 
     Args:
         batch: collected frames ``[T]``, or ``[N, T]`` of N environments stepped together.
         frames: frames of the run before this batch.
+        reward_weights: weights ``[M]`` of a vector reward; default ones.
 
     Returns:
         Rows with ``frames`` (of the run at the episode's end), ``env``, ``return`` (undiscounted),
-        ``length`` in frames and ``terminated`` (false: a time limit).
+        ``length`` in frames and ``terminated`` (false: a time limit). For vector rewards
+        ``return`` is the weighted sum of ``return_0``, ``return_1``, …
 
     >>> import torch
     >>> from tensordict import TensorDict
@@ -42,9 +50,23 @@ def finished_episodes(batch: TensorDictBase, *, frames: int) -> list[dict[str, A
             {
                 "frames": frames + (t + 1) * after.shape[1],
                 "env": env,
-                "return": end["episode_reward"].item(),
+                "return": weigh_rewards(end["episode_reward"], reward_weights).item(),
+                **per_dimension("return", end["episode_reward"].tolist()),
                 "length": end["step_count"].item(),
                 "terminated": end["terminated"].item(),
             }
         )
     return rows
+
+
+def per_dimension(name: str, values: Sequence[float]) -> dict[str, float]:
+    """Columns for each dimension of a vector reward; none for a scalar one.
+
+    Args:
+        name: of the column, to which the number of the dimension is added.
+        values: one for each dimension.
+
+    >>> per_dimension("return", [3.0, -1.0]), per_dimension("return", [3.0])
+    ({'return_0': 3.0, 'return_1': -1.0}, {})
+    """
+    return {f"{name}_{m}": value for m, value in enumerate(values)} if len(values) > 1 else {}

@@ -15,6 +15,8 @@ from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.errors import BatchError, RunError
+from rlkit_sac.functional import weigh_rewards
+from rlkit_sac.training.episodes import per_dimension
 from rlkit_sac.training.random_streams import separate_random_streams
 
 #: Frames after which an evaluation gives up on an episode.
@@ -26,8 +28,10 @@ class EvaluationResult:
     """Undiscounted returns and lengths of the evaluated episodes.
 
     Args:
-        returns: sum of rewards of each episode, float64 ``[episodes]``.
+        returns: sum of rewards of each episode, float64 ``[episodes]``; of vector rewards their
+            weighted sum.
         lengths: frames of each episode, int64 ``[episodes]``.
+        returns_per_dimension: of vector rewards, float64 ``[episodes, M]``.
 
     >>> result = EvaluationResult(np.array([1.0, 3.0]), np.array([10, 20]))
     >>> result.row(frames=500, seconds=1.5)["return_mean"]
@@ -36,6 +40,7 @@ class EvaluationResult:
 
     returns: NDArray[np.float64]
     lengths: NDArray[np.int64]
+    returns_per_dimension: NDArray[np.float64] | None = None
 
     def row(self, frames: int, seconds: float) -> dict[str, Any]:
         """Return the row of ``evaluations.csv``.
@@ -47,10 +52,12 @@ class EvaluationResult:
         Returns:
             the columns; ``return_std`` is that of the population (divided by ``episodes``).
         """
+        vectors = self.returns_per_dimension
         return {
             "frames": frames,
             "episodes": len(self.returns),
             "return_mean": float(self.returns.mean()),
+            **({} if vectors is None else per_dimension("return_mean", vectors.mean(0).tolist())),
             "return_std": float(self.returns.std()),
             "return_min": float(self.returns.min()),
             "return_max": float(self.returns.max()),
@@ -67,6 +74,7 @@ def evaluate(
     episodes: int,
     seed: int,
     deterministic: bool = True,
+    reward_weights: torch.Tensor | None = None,
 ) -> EvaluationResult:
     """Run a policy for whole episodes in an environment of its own.
 
@@ -83,6 +91,7 @@ def evaluate(
         episodes: number of episodes, at least 1.
         seed: seed of the evaluation; choose another than that of training.
         deterministic: act with the mode of the policy, or with a sample.
+        reward_weights: weights ``[M]`` of a vector reward; default ones.
 
     Raises:
         BatchError: if the environment does not write ``episode_reward`` and ``step_count``.
@@ -111,15 +120,19 @@ def evaluate(
             episode_returns, episode_lengths = _first_episodes(policy, env)
             returns.append(episode_returns[: episodes - done])
             lengths.append(episode_lengths[: episodes - done])
+    vectors = torch.cat(returns).cpu().double()
+    weights = None if reward_weights is None else reward_weights.cpu().double()
     return EvaluationResult(
-        torch.cat(returns).cpu().double().numpy(), torch.cat(lengths).cpu().long().numpy()
+        weigh_rewards(vectors, weights).numpy(),
+        torch.cat(lengths).cpu().long().numpy(),
+        vectors.numpy() if vectors.shape[-1] > 1 else None,
     )
 
 
 def _first_episodes(
     policy: TensorDictModuleBase, env: EnvBase
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return and length of the next episode of each environment, both ``[num_envs]``."""
+    """Returns ``[num_envs, M]`` and lengths ``[num_envs]`` of each environment's next episode."""
     step = env.reset()
     for key in ("episode_reward", "step_count"):
         if step.get(key, None) is None:
@@ -127,14 +140,16 @@ def _first_episodes(
                 f"evaluation needs '{key}', but the environment gives {sorted(step.keys())}; "
                 "append torchrl's RewardSum and StepCounter to it"
             )
-    finished = torch.zeros(env.batch_size.numel(), dtype=torch.bool, device=env.device)
-    returns = torch.zeros_like(step["episode_reward"].reshape(-1))
+    num_envs = env.batch_size.numel()
+    finished = torch.zeros(num_envs, dtype=torch.bool, device=env.device)
+    returns = torch.zeros_like(step["episode_reward"].reshape(num_envs, -1))
     lengths = torch.zeros_like(step["step_count"].reshape(-1))
     for _ in range(LONGEST_EPISODE):
         before, step = env.step_and_maybe_reset(policy(step))
         after = before["next"]
         ended = after["done"].reshape(-1) & ~finished
-        returns = torch.where(ended, after["episode_reward"].reshape(-1), returns)
+        sums = after["episode_reward"].reshape(num_envs, -1)
+        returns = torch.where(ended.unsqueeze(-1), sums, returns)
         lengths = torch.where(ended, after["step_count"].reshape(-1), lengths)
         finished |= ended
         if finished.all():

@@ -9,6 +9,8 @@ from typing import Any
 def flat_config(config: Any, prefix: str = "") -> dict[str, Any]:
     """The options of a run by dotted key; ``resume``, which is none of the run's, is left out.
 
+    They are JSON values: the names in a mapping are strings.
+
     Args:
         config: a (nested) configuration dataclass.
         prefix: put before each key.
@@ -23,5 +25,6 @@ def flat_config(config: Any, prefix: str = "") -> dict[str, Any]:
         if dataclasses.is_dataclass(value):
             flat |= flat_config(value, f"{key}.")
         elif key != "resume":
-            flat[key] = value
+            is_mapping = isinstance(value, dict)
+            flat[key] = {str(name): item for name, item in value.items()} if is_mapping else value
     return flat

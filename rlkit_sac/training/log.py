@@ -70,9 +70,14 @@ class TrainingLog:
         """Wall time since the run began."""
         return time.perf_counter() - self._started
 
-    def collected(self, batch: TensorDictBase) -> None:
-        """Count the frames of a batch and write the episodes that ended in it."""
-        for row in finished_episodes(batch, frames=self.frames):
+    def collected(self, batch: TensorDictBase, *, reward_weights: Tensor | None = None) -> None:
+        """Count the frames of a batch and write the episodes that ended in it.
+
+        Args:
+            batch: collected frames.
+            reward_weights: weights of a vector reward; default ones.
+        """
+        for row in finished_episodes(batch, frames=self.frames, reward_weights=reward_weights):
             self._run.write("episodes", row | {"seconds": self.seconds})
             self._shown["return"] = row["return"]
         self.frames += batch.numel()

@@ -289,7 +289,8 @@ def _describe(hint: Any) -> str:
     if get_origin(hint) is list:
         return f"a list, each item {_describe(arguments[0])}"
     if get_origin(hint) is dict:
-        return "a mapping {name: value}" + (
+        name = "integer" if arguments[0] is int else "name"
+        return f"a mapping {{{name}: value}}" + (
             "" if arguments[1] is Any else f", each value {_describe(arguments[1])}"
         )
     return " or ".join(_describe(argument) for argument in arguments)

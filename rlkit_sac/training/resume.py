@@ -23,6 +23,8 @@ from rlkit_sac.training.run_directory import RunDirectory
 MAY_CHANGE = (
     "collector.total_frames",
     "evaluation",
+    "loss.reward_weights",
+    "loss.reward_weights_at",
     "update.lr_actor",
     "update.lr_qvalue",
     "update.lr_alpha",
@@ -103,13 +105,22 @@ def check_resume(config: ResumableConfig) -> None:
         info = RunDirectory(run_path).info
     except RunError as error:
         raise ConfigError(f"cannot go on from {folder}: {error}") from error
+    options = flat_config(config)
     problems = [
         f"{key} was {manifest.config[key]!r} in this run and cannot become {value!r}"
-        for key, value in flat_config(config).items()
+        for key, value in options.items()
         if key in manifest.config and manifest.config[key] != value and not _may_change(key)
     ]
     if problems:
         problems.append(f"only {', '.join(MAY_CHANGE)} may change")
+    weights_at = map(int, options.get("loss.reward_weights_at", ()))
+    replaced_at = [frames for frames in weights_at if frames <= manifest.frames]
+    first_weights = "loss.reward_weights"
+    if replaced_at and options[first_weights] != manifest.config.get(first_weights):
+        problems.append(
+            f"{first_weights} no longer counts: {first_weights}_at has other weights from frame "
+            f"{max(replaced_at):,} on; change those"
+        )
     frames, batch = manifest.frames, config.collector.batch_frames(config.env.num_envs)
     total = -(-config.collector.total_frames // batch) * batch  # the last batch is whole
     if frames > total or (frames == total and info["status"] == "finished"):

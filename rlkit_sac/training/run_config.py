@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torchrl.envs import EnvBase
 
-from rlkit_sac.envs import check_scalar_reward, closing, make_env, observation_dim
+from rlkit_sac.envs import closing, make_env, observation_dim, reward_dim
 from rlkit_sac.training.bounds import Check, PositiveInt, Seed, check_config
 from rlkit_sac.training.config import (
     CheckpointConfig,
@@ -28,6 +28,7 @@ from rlkit_sac.training.devices import resolve_device
 from rlkit_sac.training.preflight import standard_checks
 from rlkit_sac.training.random_streams import seed_everything
 from rlkit_sac.training.resume import check_resume
+from rlkit_sac.training.reward_weights import check_reward_weights, check_reward_weights_at
 from rlkit_sac.training.warm_start import check_warm_start
 
 
@@ -63,16 +64,28 @@ class RunConfig:
 
     def demands(self) -> list[Callable[[EnvBase], object]]:
         """What the recipe asks of its task; each raises `ConfigError` where it is not so."""
-        return [observation_dim, check_scalar_reward]
+        return [observation_dim]
 
     def checks(self) -> list[Check]:
         """What the machine, the task and the run to go on with must fulfill."""
+        loss, dims = self.loss, list[int]()
+        task = [*self.demands(), lambda env: dims.append(reward_dim(env))]
+        weights = [
+            Check(
+                ("loss.reward_weights", "env"),
+                lambda: check_reward_weights(loss.reward_weights, dims[0]),
+            ),
+            Check(
+                ("loss.reward_weights_at", "env"),
+                lambda: check_reward_weights_at(loss.reward_weights_at, dims[0]),
+            ),
+        ]
         source = (
             Check(("warm_start.run",), lambda: check_warm_start(self.warm_start))
             if self.resume is None
             else Check(("resume",), lambda: check_resume(self))
         )
-        return [*standard_checks(self, task=self.demands()), source]
+        return [*standard_checks(self, task=task), *weights, source]
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from rlkit_sac.training.progress import ProgressBar
 from rlkit_sac.training.random_streams import evaluation_seed
 from rlkit_sac.training.report import report
 from rlkit_sac.training.resume import begin_run, open_run
+from rlkit_sac.training.reward_weights import reward_weights_due
 from rlkit_sac.training.run_config import RunConfig
 from rlkit_sac.training.run_directory import RunDirectory
 from rlkit_sac.training.schedule import Every
@@ -40,7 +41,7 @@ class TrainingRun:
         directory: of the run, begun.
         log: of the run.
         checkpoints: of the run.
-        loss_module: whose policy is judged.
+        loss_module: whose policy is judged, and whose ``reward_weights`` count.
         collector: of the run.
         eval_env: where the policy is judged.
         stop: whether a signal has come.
@@ -60,7 +61,7 @@ class TrainingRun:
     ) -> None:
         self.path = directory.path
         self._directory, self._log, self._checkpoints = directory, log, checkpoints
-        self._collector, self._stop = collector, stop
+        self._loss_module, self._collector, self._stop = loss_module, collector, stop
         self._metrics = Every(config.logging.interval)
         self._evaluations = Every(config.evaluation.interval)
         self._judge = partial(
@@ -71,7 +72,9 @@ class TrainingRun:
             seed=evaluation_seed(config.seed),
             deterministic=config.evaluation.deterministic,
         )
+        self._weights_at = config.loss.reward_weights_at
         self._before = log.frames
+        self._change_reward_weights(since=0)
 
     @property
     def frames(self) -> int:
@@ -84,9 +87,14 @@ class TrainingRun:
         return self._log.updates
 
     def collected(self, batch: TensorDictBase) -> None:
-        """Count the frames of a batch and write the episodes that ended in it."""
+        """Count the frames of a batch, write the episodes that ended in it, and change the weights.
+
+        Episodes are weighted as they were when collected; ``loss.reward_weights_at`` changes the
+        weights after that, for the updates of the batch.
+        """
         self._before = self.frames
-        self._log.collected(batch)
+        self._log.collected(batch, reward_weights=self._reward_weights)
+        self._change_reward_weights(since=self._before)
 
     def updated(self, scalars: Mapping[str, Tensor]) -> None:
         """Count an update and keep its scalars for the next row of ``metrics.csv``."""
@@ -103,9 +111,7 @@ class TrainingRun:
         Returns:
             Whether it was evaluated, and never better before.
         """
-        return self._evaluations.due(self._before, self.frames) and self._log.evaluated(
-            self._judge()
-        )
+        return self._evaluations.due(self._before, self.frames) and self._evaluate()
 
     def save_if_due(self, *, best: bool) -> None:
         """Save the run at ``checkpoint.interval``, for a best policy, and before a signal ends it.
@@ -131,7 +137,19 @@ class TrainingRun:
         if self._directory.metrics.last != self.frames:
             self._log.write_metrics()
         if self._directory.evaluations.last != self.frames:
-            self._log.evaluated(self._judge())
+            self._evaluate()
+
+    @property
+    def _reward_weights(self) -> Tensor | None:
+        return getattr(self._loss_module, "reward_weights", None)
+
+    def _change_reward_weights(self, *, since: int) -> None:
+        weights = reward_weights_due(self._weights_at, since, self.frames)
+        if weights is not None:
+            self._loss_module.reward_weights = weights
+
+    def _evaluate(self) -> bool:
+        return self._log.evaluated(self._judge(reward_weights=self._reward_weights))
 
 
 @contextmanager
@@ -155,7 +173,8 @@ def training_run(
     Args:
         config: of the recipe.
         recipe: its name.
-        loss_module: with a method ``policy``, as the losses of this package have it.
+        loss_module: with a method ``policy`` and, for vector rewards, an attribute
+            ``reward_weights``, as the losses of this package have them.
         update: of the loss.
         replay: where frames go.
         collector: where they come from.

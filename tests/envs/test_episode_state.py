@@ -20,6 +20,7 @@ MUJOCO = [
         *("InvertedDoublePendulum", "InvertedPendulum", "Pusher", "Reacher"),
     )
 ]
+MULTI_OBJECTIVE = ["mo-halfcheetah-v5", "mo-mountaincar-v0", "mo_gymnasium:deep-sea-treasure-v0"]
 
 
 def through_json(episodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -49,7 +50,7 @@ def assert_same_future(env: EnvBase, again: EnvBase, count: int = 70) -> None:
     assert ends
 
 
-@pytest.mark.parametrize("env_id", CLASSIC + MUJOCO)
+@pytest.mark.parametrize("env_id", CLASSIC + MUJOCO + MULTI_OBJECTIVE)
 def test_a_saved_episode_goes_on_bit_for_bit(env_id: str) -> None:
     torch.manual_seed(0)
     env = make_env(env_id, seed=2, max_episode_steps=40)

@@ -44,7 +44,7 @@ def message(env_id: str, **options: object) -> str:
     ("env_id", "words"),
     [
         ("Pendulun-v1", ["unknown environment 'Pendulun-v1'", "did you mean Pendulum-v1"]),
-        ("halfcheetah-v5", ["did you mean HalfCheetah-v5", "module:Name-v0"]),
+        ("halfcheetah-v5", ["did you mean", " HalfCheetah-v5", "module:Name-v0"]),
         ("Pendulum-v9", ["unknown version v9 of Pendulum", "registered are Pendulum-v1"]),
         ("HalfCheetah-v1", ["unknown version v1", "HalfCheetah-v4, HalfCheetah-v5"]),
         ("Pendulum", ["unknown environment 'Pendulum'", "Pendulum-v1"]),

@@ -32,8 +32,8 @@ class Vector(Broken):
     reward_space = gym.spaces.Box(0, 1, (2,))
 
     def step(self, action):
-        observation, _, *ends = super().step(action)
-        return observation, np.ones(2), *ends
+        observation, reward, *ends = super().step(action)
+        return observation, np.array([1.0, reward]), *ends
 
 
 gym.register("Broken-v0", entry_point=Broken, max_episode_steps=10)

@@ -100,11 +100,13 @@ class Recipe:
         for name in ("metrics", "episodes"):
             assert table(often, name) == table(seldom, name)
 
-    def assert_resumes_exactly(self, capsys: pytest.CaptureFixture[str], half: int) -> None:
+    def assert_resumes_exactly(
+        self, capsys: pytest.CaptureFixture[str], half: int, *arguments: str
+    ) -> None:
         """A run that stops and goes on is the run that never stopped, to the last bit."""
         main, total = load_recipe(self.name).main, f"--collector.total_frames={2 * half}"
-        whole = self.train(total)
-        parts = self.train(f"--collector.total_frames={half}")
+        whole = self.train(*arguments, total)
+        parts = self.train(*arguments, f"--collector.total_frames={half}")
         assert newest(parts).frames == half
         main(self.config("--resume", str(parts), total))
         assert "not as if" not in capsys.readouterr().out

@@ -175,10 +175,3 @@ def test_a_run_without_a_finished_episode_still_draws_its_curve(workplace):
     assert pd.read_csv(run / "evaluations.csv")["frames"].tolist() == [250, 500]
     assert not (run / "episodes.csv").exists()
     assert (run / "figures" / "learning_curve.png").exists()
-
-
-def test_vector_rewards_are_refused_before_anything_is_created(workplace, capsys):
-    code, error = SAC.stop(capsys, *SHORT, "--env.id", "broken_envs:Vector-v0")
-    assert code == 2
-    assert "scalar rewards, but the reward has the shape [2]" in error
-    assert not (workplace / "runs").exists()

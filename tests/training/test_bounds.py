@@ -63,6 +63,20 @@ def test_a_check_is_left_out_where_what_it_reads_is_refused_already(config: Conf
     assert ("count", "too many") not in config_errors(config)
 
 
+def test_numbers_are_judged_at_every_depth() -> None:
+    @dataclass
+    class Deep:
+        """Numbers in lists in a mapping."""
+
+        numbers: dict[int, list[float]]
+        """Any."""
+
+    assert config_errors(Deep({1: [1.0, 2.0]})) == []
+    assert config_errors(Deep({1: [1.0], 2: [0.0, float("nan")]})) == [
+        ("numbers", "must be a finite number, got nan")
+    ]
+
+
 def test_a_check_is_left_out_where_what_it_reads_is_out_of_range() -> None:
     assert config_errors(Config(section=Section(count=0, name="b"))) == [
         ("section.count", "must be >= 1, got 0")

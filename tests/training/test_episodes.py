@@ -1,3 +1,4 @@
+import pytest
 import torch
 from tensordict import TensorDict
 
@@ -53,6 +54,16 @@ def test_several_environments_count_their_frames_together() -> None:
         row(39, 1, 7.0, 6, True),
         row(42, 0, -1.0, 1, True),
     ]
+
+
+@pytest.mark.parametrize(("weights", "total"), [(None, 3.0), ([2.0, -1.0], 12.0)])
+def test_a_vector_reward_has_a_column_for_each_dimension(weights, total) -> None:
+    batch = collected(done=[0, 1], terminated=[0, 1], returns=[0, 0], lengths=[1, 2])
+    batch["next", "episode_reward"] = torch.tensor([[1.0, 1.0], [5.0, -2.0]])
+    weights = None if weights is None else torch.tensor(weights)
+    (found,) = finished_episodes(batch, frames=0, reward_weights=weights)
+    assert found == row(2, 0, total, 2, True) | {"return_0": 5.0, "return_1": -2.0}
+    assert list(found)[2:5] == ["return", "return_0", "return_1"]
 
 
 def test_no_end_no_row() -> None:

@@ -159,6 +159,26 @@ def test_row() -> None:
     }
 
 
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_vector_returns_are_kept_by_dimension_and_weighted(num_envs: int) -> None:
+    env = make_env("mo-mountaincar-v0", num_envs=num_envs, max_episode_steps=7)
+    forward = TensorDictModule(
+        lambda observation: torch.full(observation.shape[:-1], 2),
+        in_keys=["observation"],
+        out_keys=["action"],
+    )
+    # Time, reversing and driving forward cost 1 each frame.
+    result = evaluate(
+        forward, env, episodes=3, seed=0, reward_weights=torch.tensor([1.0, 5.0, 3.0])
+    )
+    assert result.returns_per_dimension.tolist() == [[-7.0, 0.0, -7.0]] * 3
+    assert result.returns.tolist() == [-28.0] * 3
+    row = result.row(frames=10, seconds=1.0)
+    assert [row[f"return_mean_{m}"] for m in range(3)] == [-7.0, 0.0, -7.0]
+    assert (row["return_mean"], row["return_max"]) == (-28.0, -28.0)
+    assert evaluate(forward, env, episodes=1, seed=0).returns.tolist() == [-14.0]
+
+
 def test_an_episode_without_end_is_given_up(policy, monkeypatch):
     monkeypatch.setattr("rlkit_sac.training.evaluation.LONGEST_EPISODE", LIMIT - 1)
     env = make_env("Pendulum-v1", max_episode_steps=LIMIT)

@@ -108,6 +108,12 @@ def test_later_yaml_files_win(tmp_path: Path) -> None:
         (["--replay.capacity", "1.5e6"], "replay", {"capacity": 1_500_000}),
         (["--env.kwargs.a", "1e3"], "env", {"kwargs": {"a": 1e3}}),
         (["--update.periods.target", "2.0"], "update", {"periods": {"target": 2}}),
+        (["--loss.reward_weights", "[1, 0.1]"], "loss", {"reward_weights": [1.0, 0.1]}),
+        (
+            ["--loss.reward_weights_at", "{50: [1, 2]}", "--loss.reward_weights_at.100", "[3, 4]"],
+            "loss",
+            {"reward_weights_at": {50: [1.0, 2.0], 100: [3.0, 4.0]}},
+        ),
         (
             ["--env.kwargs", "{a: 1e-2}", "--env.kwargs.b", "x"],
             "env",

@@ -13,10 +13,10 @@ from gymnasium.spaces import Box
 
 from rlkit_sac.data import check_replay_fits, example_transition
 from rlkit_sac.envs import (
-    check_scalar_reward,
     continuous_action_bounds,
     make_env,
     observation_dim,
+    reward_dim,
 )
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.training.bounds import Check, config_errors
@@ -39,7 +39,7 @@ class Config:
 
     def checks(self) -> list[Check]:
         """Those of the SAC recipe."""
-        demands = [continuous_action_bounds, observation_dim, check_scalar_reward]
+        demands = [continuous_action_bounds, observation_dim, reward_dim]
         return standard_checks(self, task=demands)
 
 
@@ -57,7 +57,7 @@ class Odd(gym.Env):
         if integers:
             self.action_space = Box(-1, 1, action, dtype=np.int64)
         if reward is not None:
-            self.reward_space = Box(0, 1, (reward,))
+            self.reward_space = Box(0, 1, reward)
         OPEN.append(self)
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ def test_the_defaults_and_an_ordinary_task_pass():
         (odd(bound=float("inf")), "env.id", "the lower bound of action dimension [0] is -inf"),
         (odd(integers=True), "env.id", "must be floating-point"),
         (odd(observation=(8, 8, 3)), "env.id", "the observation has the shape [8, 8, 3]"),
-        (odd(reward=2), "env.id", "the reward has the shape [2]"),
+        (odd(reward=(2, 3)), "env.id", "the reward has the shape [2, 3]"),
         (
             Config(replay=ReplayConfig(capacity=10**12)),
             "replay.capacity",
@@ -122,7 +122,7 @@ def test_each_shortcoming_is_one_line(config, key, part):
 
 
 def test_all_shortcomings_come_at_once():
-    config = odd(observation=(8, 8, 3), reward=2)
+    config = odd(observation=(8, 8, 3), reward=(2, 3))
     config.device = "cuda:99"
     config.env.num_envs = 4
     config.collector.frames_per_batch = 2

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete, Space
+
+from rlkit_sac.envs import closing, make_env, reward_dim
+from rlkit_sac.envs.rewards import ArrayReward
+from rlkit_sac.errors import ConfigError, EnvironmentFault
+
+
+class Rewarding(gym.Env[Any, Any]):
+    """Gives whatever reward it is told to."""
+
+    observation_space = Box(-1.0, 1.0, (1,))
+    action_space = Discrete(2)
+
+    def __init__(self, reward: Any, reward_space: Space[Any] | None = None) -> None:
+        self.given = reward
+        if reward_space is not None:
+            self.reward_space = reward_space
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        return np.zeros(1, np.float32), self.given, False, False, {}
+
+
+PAIR = Box(-1.0, 1.0, (2,), np.float64)
+
+
+@pytest.mark.parametrize(
+    ("reward", "space", "wanted"),
+    [
+        (3, None, [3.0]),
+        (0, None, [0.0]),
+        (np.float64(0.1), None, [np.float32(0.1)]),
+        (np.array(2.0), None, [2.0]),
+        (np.array([2.0]), None, [2.0]),
+        (0.5, Box(0.0, 1.0, ()), [0.5]),
+        (np.array([1.0, 0.1]), PAIR, [1.0, np.float32(0.1)]),
+        ([1, -1], PAIR, [1.0, -1.0]),
+        (np.array([4.0]), Box(0.0, 9.0, (1,)), [4.0]),
+    ],
+)
+def test_a_reward_becomes_a_vector_of_the_declared_length(
+    reward: Any, space: Space[Any] | None, wanted: list[float]
+) -> None:
+    env = ArrayReward(Rewarding(reward, space))
+    env.reset()
+    _, found, *_ = env.step(0)
+    assert found.dtype == np.float32
+    assert found.tolist() == wanted
+    assert env.reward_space.shape == (len(wanted),)
+
+
+@pytest.mark.parametrize(
+    ("reward", "space", "shapes"),
+    [
+        (np.ones(2), None, r"\[2\], but the environment declares \[1\]"),
+        ([1.0, 2.0], None, r"\[2\], but the environment declares \[1\]"),
+        (np.ones(3), PAIR, r"\[3\], but the environment declares \[2\]"),
+        (1.0, PAIR, r"\[\], but the environment declares \[2\]"),
+        (np.ones((1, 2)), PAIR, r"\[1, 2\], but the environment declares \[2\]"),
+    ],
+)
+def test_a_reward_of_another_shape_is_named(
+    reward: Any, space: Space[Any] | None, shapes: str
+) -> None:
+    gym.register("Rewarding-v0", Rewarding, kwargs={"reward": reward, "reward_space": space})
+    try:
+        with (
+            closing(make_env("Rewarding-v0")) as env,
+            pytest.raises(EnvironmentFault, match=f"{shapes}.* in step 1 of its episode 0"),
+        ):
+            env.rollout(1)
+    finally:
+        del gym.registry["Rewarding-v0"]
+
+
+def test_a_reward_space_that_is_no_box_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"reward space Discrete\(2\) is not supported"):
+        ArrayReward(Rewarding(1, Discrete(2)))
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_the_dimensions_of_a_reward_are_counted(vector_reward: str, num_envs: int) -> None:
+    assert reward_dim(make_env(vector_reward, num_envs=num_envs)) == 3
+    assert reward_dim(make_env("CartPole-v1", num_envs=num_envs)) == 1

@@ -1,0 +1,215 @@
+"""Runs with several rewards, of each recipe."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pandas as pd
+import pytest
+from gymnasium.spaces import Box, Discrete, Tuple
+
+from rlkit_sac.analysis import learning_curves, load_runs
+from rlkit_sac.envs import make_env
+from rlkit_sac.training import evaluate, evaluation_seed, load_policy
+from tests.recipes.loading import load_recipe
+from tests.recipes.running import Recipe
+
+SAC = Recipe("sac", "SACConfig")
+DISCRETE = Recipe("discrete_sac", "DiscreteSACConfig")
+HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
+
+CHEETAH = ("--env.id", "mo-halfcheetah-v5", "--env.max_episode_steps", "50")
+TREASURE = ("--env.id", "mo_gymnasium:deep-sea-treasure-v0", "--env.max_episode_steps", "50")
+TRADE = ("--env.id", "Trade-v0")
+CASES = [(SAC, CHEETAH), (DISCRETE, TREASURE), (HYBRID, TRADE)]
+EACH_RECIPE = pytest.mark.parametrize(
+    ("recipe", "task"), CASES, ids=["continuous", "discrete", "hybrid"]
+)
+
+
+class Trade(gym.Env[Any, Any]):
+    """Moves a point: being near the middle is the one reward, and what it costs the other."""
+
+    observation_space = Box(-5.0, 5.0, (2,))
+    action_space = Tuple([Discrete(3), Box(-1.0, 1.0, (1,))])
+    reward_space = Box(-5.0, 5.0, (2,))
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.position = self.np_random.uniform(-1, 1, 2)
+        return self.position.astype(np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        choice, (push,) = action
+        if choice < 2:
+            self.position[choice] = np.clip(self.position[choice] + 0.2 * push, -5, 5)
+        reward = np.array([-np.abs(self.position).sum() / 2, -abs(push) * (choice < 2)])
+        return self.position.astype(np.float32), reward, False, False, {}
+
+
+@pytest.fixture(autouse=True)
+def trade():
+    gym.register("Trade-v0", Trade, max_episode_steps=20)
+    yield
+    del gym.registry["Trade-v0"]
+
+
+def weights_in_force(frames: int, weights: list[float], at: dict[int, list[float]]) -> list[float]:
+    """Those of an episode that ends at ``frames``, with one frame in each batch."""
+    for start, later in sorted(at.items()):
+        weights = later if start < frames else weights
+    return weights
+
+
+@EACH_RECIPE
+def test_the_tables_hold_each_return_and_the_weighted_sum_of_the_moment(workplace, recipe, task):
+    first, at = [1.0, 0.25], {200: [1.0, -0.5], 400: [0.0, 2.0]}
+    run = recipe.train(
+        *task,
+        *("--loss.reward_weights", json.dumps(first)),
+        *("--loss.reward_weights_at", f"{{200: {at[200]}, 400: {at[400]}}}"),
+    )
+    episodes = load_runs(run, table="episodes")
+    weights = np.array([weights_in_force(frames, first, at) for frames in episodes["frames"]])
+    assert len(np.unique(weights, axis=0)) == 3
+    parts = episodes[["return_0", "return_1"]].to_numpy()
+    assert (parts.std(0) > 0).all()
+    np.testing.assert_allclose(episodes["return"], (weights * parts).sum(1), rtol=1e-5)
+
+    evaluations = load_runs(run)
+    assert evaluations["frames"].tolist() == [250, 500]
+    means = evaluations[["return_mean_0", "return_mean_1"]].to_numpy()
+    np.testing.assert_allclose(
+        evaluations["return_mean"], (means * [at[200], at[400]]).sum(1), rtol=1e-5
+    )
+    curve = learning_curves(evaluations, column="return_mean_1")
+    assert curve["value"].tolist() == means[:, 1].tolist()
+    metrics = pd.read_csv(run / "metrics.csv")
+    assert np.isfinite(metrics.drop(columns="frames").iloc[-1]).all()
+
+
+@EACH_RECIPE
+def test_the_saved_policy_repeats_the_last_evaluation(workplace, recipe, task):
+    run = recipe.train(*task, "--seed", "5", "--loss.reward_weights_at", "{450: [0.5, 1]}")
+    last = pd.read_csv(run / "evaluations.csv").iloc[-1]
+    policy = load_policy(run)
+    if recipe is not SAC:  # whose policy is an actor alone
+        assert policy.state_dict()[_weights_name(policy)].tolist() == [0.5, 1.0]
+    limit = recipe.config(*task).env.max_episode_steps
+    env = make_env(recipe.config(*task).env.id, max_episode_steps=limit)
+    result = evaluate(policy, env, episodes=2, seed=evaluation_seed(5))
+    means = last[["return_mean_0", "return_mean_1"]].tolist()
+    assert result.returns_per_dimension.mean(0).tolist() == means
+    returns = result.returns_per_dimension @ [0.5, 1.0]
+    np.testing.assert_allclose(returns, json.loads(last["returns"]))
+    assert result.returns.tolist() == result.returns_per_dimension.sum(1).tolist()
+
+
+def _weights_name(policy) -> str:
+    (name,) = (name for name in policy.state_dict() if name.endswith("reward_weights.value"))
+    return name
+
+
+@EACH_RECIPE
+def test_a_run_whose_weights_change_goes_on_exactly(workplace, capsys, recipe, task):
+    weights = "{90: [1, 0.5], 230: [0.5, 1], 330: [1, -0.5]}"
+    recipe.assert_resumes_exactly(capsys, 250, *task, "--loss.reward_weights_at", weights)
+
+
+def test_several_environments_change_the_weights_with_a_batch(workplace, capsys):
+    environments = ("--env.num_envs", "2", "--collector.frames_per_batch", "20")
+    weights = ("--loss.reward_weights", "[1, 0]", "--loss.reward_weights_at", "{210: [0, 1]}")
+    SAC.assert_resumes_exactly(capsys, 240, *CHEETAH, *environments, *weights)
+    (run, _) = sorted(workplace.glob("runs/*/*/*"))
+    episodes = pd.read_csv(run / "episodes.csv")
+    in_time = episodes["frames"] <= 220  # the batch that reached frame 210
+    assert in_time.any()
+    assert episodes["return"].equals(episodes["return_0"].where(in_time, episodes["return_1"]))
+
+
+def test_weights_are_ones_unless_they_are_given(workplace):
+    short = (*TREASURE, "--collector.total_frames", "200")
+    default = DISCRETE.train(*short)
+    ones = DISCRETE.train(*short, "--loss.reward_weights", "[1, 1]")
+    other = DISCRETE.train(*short, "--loss.reward_weights", "[1, 3]")
+    tables = [pd.read_csv(run / "metrics.csv")["loss_qvalue"] for run in (default, ones, other)]
+    assert tables[0].equals(tables[1])
+    assert not tables[0].equals(tables[2])
+    episodes = pd.read_csv(default / "episodes.csv")
+    np.testing.assert_allclose(episodes["return"], episodes["return_0"] + episodes["return_1"])
+
+
+def go_on(recipe: Recipe, run: Path, *arguments: str) -> None:
+    load_recipe(recipe.name).main(recipe.config("--resume", str(run), *arguments))
+
+
+def test_a_resumed_run_may_have_other_weights(workplace, capsys):
+    start = ("--collector.total_frames", "200", "--loss.reward_weights", "[1, 0.5]")
+    run = HYBRID.train(*TRADE, *start)
+    more = ("--collector.total_frames", "220")
+    go_on(HYBRID, run, *more, "--loss.reward_weights", "[0.5, 1]")
+    policy = load_policy(run)
+    assert policy.state_dict()[_weights_name(policy)].tolist() == [0.5, 1.0]
+    assert HYBRID.config("--config", str(run / "config.yaml")).loss.reward_weights == [0.5, 1.0]
+    assert pd.read_csv(run / "episodes.csv")["frames"].iloc[-1] == 220
+    go_on(
+        HYBRID,
+        run,
+        *("--collector.total_frames", "240"),
+        *("--loss.reward_weights_at", "{230: [0, 1]}"),
+    )
+    policy = load_policy(run)
+    assert policy.state_dict()[_weights_name(policy)].tolist() == [0.0, 1.0]
+    code, error = HYBRID.stop(
+        capsys,
+        *("--resume", str(run), "--collector.total_frames", "260"),
+        *("--loss.reward_weights", "[1, 1]"),
+    )
+    assert code == 2
+    assert error == (
+        "error: --resume: loss.reward_weights no longer counts: loss.reward_weights_at has other "
+        "weights from frame 230 on; change those\n"
+    )
+
+
+def test_a_reward_that_is_not_finite_in_one_dimension_is_named(workplace, capsys):
+    code, error = SAC.stop(
+        capsys, "--env.id", "broken_envs:Vector-v0", "--env.kwargs.spoil", "reward"
+    )
+    assert code == 1
+    assert "error: ('next', 'reward') is nan at frame 27 in environment 0." in error
+
+
+SCALAR = "is for vector rewards, but the task's reward is a single number: leave it out"
+BAD = {
+    "--loss.reward_weights [1]": f"--loss.reward_weights: {SCALAR}",
+    "--loss.reward_weights_at.9 [1]": f"--loss.reward_weights_at.9: {SCALAR}",
+    "--env.id broken_envs:Vector-v0 --loss.reward_weights [1,2,3]": (
+        "--loss.reward_weights: must hold 2 weights, one for each dimension of the task's reward, "
+        "got [1.0, 2.0, 3.0]"
+    ),
+    "--env.id broken_envs:Vector-v0 --loss.reward_weights []": "must hold 2 weights",
+    "--env.id broken_envs:Vector-v0 --loss.reward_weights_at.9 [1]": (
+        "--loss.reward_weights_at.9: must hold 2 weights"
+    ),
+    "--env.id broken_envs:Vector-v0 --loss.reward_weights_at.0 [1,1]": (
+        "must name frames from 1 on, got 0"
+    ),
+    "--loss.reward_weights [1,x]": "expected a list, each item a number",
+    "--loss.reward_weights_at.a [1,2]": (
+        "--loss.reward_weights_at.a: expected a mapping {integer: value}, each value a list, each "
+        "item a number, got '[1,2]'"
+    ),
+    "--env.id broken_envs:Vector-v0 --loss.reward_weights [1,.inf]": "a finite number, got inf",
+    "--env.id broken_envs:Vector-v0 --loss.reward_weights_at.9 [1,.nan]": "finite number, got nan",
+    "--env.id Pendulun-v1 --loss.reward_weights [1]": "--env.id: unknown environment",
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.items(), ids=BAD.keys())
+def test_weights_that_do_not_fit_stop_in_one_line(workplace, capsys, arguments, message):
+    SAC.assert_refused(capsys, workplace, arguments, message)
