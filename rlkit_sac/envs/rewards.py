@@ -52,7 +52,7 @@ class ArrayReward(gym.RewardWrapper[Any, Any]):
         if array.size != 1 or self._shape != (1,):
             raise ValueError(
                 f"the reward has the shape {list(array.shape)}, but the environment declares "
-                f"{list(self._shape)}: a vector reward needs an attribute reward_space, a Box of "
-                "its shape"
+                f"{list(self._shape)} (by its attribute reward_space, a Box as long as the vector; "
+                "a scalar without it)"
             )
         return array.reshape(self._shape)
