@@ -1,0 +1,21 @@
+"""Recording what a function does to tensors as one graph, and compiling it."""
+
+from rlkit_sac.capture.compiler import compile_graph
+from rlkit_sac.capture.fingerprint import Fingerprint
+from rlkit_sac.capture.products import Products, matrix_products, onednn_is_exact, round_products
+from rlkit_sac.capture.random_inputs import RandomInputs, lift_random_inputs
+from rlkit_sac.capture.record import NotRecordable, Recording, record
+
+__all__ = [
+    "Fingerprint",
+    "NotRecordable",
+    "Products",
+    "RandomInputs",
+    "Recording",
+    "compile_graph",
+    "lift_random_inputs",
+    "matrix_products",
+    "onednn_is_exact",
+    "record",
+    "round_products",
+]

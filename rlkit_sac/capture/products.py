@@ -1,0 +1,124 @@
+"""How float32 matrices are multiplied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, Literal
+
+import torch
+from torch.fx import GraphModule
+
+Products = Literal["auto", "exact", "bfloat16"]
+
+#: Largest error, relative to the norm of the exact product, of one rounded as float32.
+_FLOAT32_ERROR = 1e-6
+
+
+@contextmanager
+def matrix_products(kind: Products) -> Iterator[None]:
+    """Choose the kernels of float32 matrix products on the CPU.
+
+    PyTorch has two libraries for them. MKL is its choice, which runs at half speed or less on
+    processors of other makers; oneDNN is used where bfloat16 may stand in for float32, and falls
+    back to float32 arithmetic where the processor does not gain from it.
+
+    Args:
+        kind: ``"exact"`` for PyTorch's choice, ``"bfloat16"`` for oneDNN whatever it rounds to, or
+            ``"auto"`` for oneDNN if its products are as exact as float32 on this processor.
+
+    >>> with matrix_products("auto"):
+    ...     (torch.ones(64, 64) @ torch.ones(64, 64))[0, 0].item()
+    64.0
+    """
+    switch = _switch()
+    if switch is None or kind == "exact" or (kind == "auto" and not onednn_is_exact()):
+        yield
+        return
+    before = switch.fp32_precision
+    switch.fp32_precision = "bf16"
+    try:
+        yield
+    finally:
+        switch.fp32_precision = before
+
+
+@cache
+def onednn_is_exact() -> bool:
+    """Whether oneDNN's products, where bfloat16 is allowed, have float32's precision here.
+
+    >>> isinstance(onednn_is_exact(), bool)
+    True
+    """
+    if _switch() is None:
+        return False
+    generator = torch.Generator().manual_seed(0)
+    for rows, inner, columns in ((256, 256, 256), (128, 64, 128), (256, 23, 256)):
+        a = torch.randn(2, rows, inner, generator=generator)
+        b = torch.randn(2, inner, columns, generator=generator)
+        exact = a.double() @ b.double()
+        left, right = a.mT.contiguous().mT, b.mT.contiguous().mT  # the same, laid out otherwise
+        with matrix_products("bfloat16"):
+            products = [a @ b, left @ b, a @ right, a[0] @ b[0]]
+        for product in products:
+            wanted = exact if product.ndim == exact.ndim else exact[0]
+            if (product.double() - wanted).norm() > _FLOAT32_ERROR * wanted.norm():
+                return False
+    return True
+
+
+def _switch() -> Any:
+    """Where oneDNN's precision is set; None before PyTorch 2.9, or without oneDNN."""
+    if not torch.backends.mkldnn.is_available():
+        return None
+    switch = getattr(torch.backends.mkldnn, "matmul", None)
+    return switch if hasattr(switch, "fp32_precision") else None
+
+
+def round_products(graph: GraphModule, *, smallest: int = 64) -> None:
+    """Let a graph's large float32 matrix products take bfloat16 factors.
+
+    Sums are kept in float32 within a product, and so is everything else. Where a product has a side
+    shorter than ``smallest``, as those of inputs and outputs of a network have, nothing changes:
+    there is nothing to gain, and much to lose at the outputs.
+
+    Args:
+        graph: changed in place.
+        smallest: shortest side of a product that is rounded.
+
+    >>> from rlkit_sac.capture import record
+    >>> x = torch.full((64, 64), 1.001)
+    >>> graph = record(lambda: [x @ x], [x]).graph
+    >>> round_products(graph)
+    >>> graph(x)[0][0, 0].item()
+    64.0
+    """
+    aten = torch.ops.aten
+    plain = {aten.addmm.default: aten.mm.default, aten.baddbmm.default: aten.bmm.default}
+    for node in list(graph.graph.nodes):
+        if node.target in plain and node.kwargs:
+            continue  # scaled
+        if node.target not in (aten.mm.default, aten.bmm.default, *plain):
+            continue
+        *added, a, b = node.args
+        left, right = a.meta["val"], b.meta["val"]
+        sides = (*left.shape[-2:], right.shape[-1])
+        if left.dtype != torch.float32 or min(sides) < smallest:
+            continue
+        with graph.graph.inserting_before(node):
+            factors = [
+                graph.graph.call_function(aten._to_copy.default, (x,), {"dtype": torch.bfloat16})
+                for x in (a, b)
+            ]
+            target = plain.get(node.target, node.target)
+            product = graph.graph.call_function(target, tuple(factors))
+            result = graph.graph.call_function(
+                aten._to_copy.default, (product,), {"dtype": torch.float32}
+            )
+            if added:
+                result = graph.graph.call_function(aten.add.Tensor, (result, added[0]))
+        result.meta = dict(node.meta)
+        node.replace_all_uses_with(result)
+        graph.graph.erase_node(node)
+    graph.recompile()

@@ -1,0 +1,116 @@
+"""Random numbers as inputs of a graph, so that every way to run it draws the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+
+_FRESH = frozenset(
+    ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided")
+)
+
+
+class RandomInputs:
+    """Draws what a graph's random operations would draw, in their order.
+
+    Args:
+        draws: one function for each input.
+    """
+
+    def __init__(self, draws: tuple[Callable[[], Tensor], ...] = ()) -> None:
+        self._draws = draws
+
+    def __len__(self) -> int:
+        return len(self._draws)
+
+    def draw(self) -> list[Tensor]:
+        """New random numbers from PyTorch's generators."""
+        return [draw() for draw in self._draws]
+
+
+def lift_random_inputs(graph: GraphModule) -> RandomInputs:
+    """Make the results of a graph's random operations its last inputs.
+
+    A compiler may draw random numbers in its own way and order. Drawn before the graph runs, by the
+    operations of the graph in their order, they are those of the function that was recorded.
+
+    Args:
+        graph: changed in place.
+
+    Returns:
+        What to draw for the new inputs; nothing if some operation draws from a distribution that
+        the graph computes (such as ``multinomial``), in which case the graph is left as it is.
+
+    >>> from rlkit_sac.capture import record
+    >>> graph = record(lambda: [torch.randn(2) + 1], []).graph
+    >>> noise = lift_random_inputs(graph)
+    >>> graph(torch.zeros(2)), len(noise)
+    ((tensor([1., 1.]),), 1)
+    """
+    random = [node for node in graph.graph.nodes if _is_random(node)]
+    draws = [_draw(node) for node in random]
+    found = tuple(draw for draw in draws if draw is not None)
+    if len(found) < len(random):
+        return RandomInputs()
+    nodes = graph.graph
+    places = nodes.find_nodes(op="placeholder")
+    for number, node in enumerate(random):
+        last = places[-1] if places else None
+        before = nodes.inserting_before(next(iter(nodes.nodes)))
+        with before if last is None else nodes.inserting_after(last):
+            place = nodes.placeholder(f"random_{number}")
+        place.meta = dict(node.meta)
+        places.append(place)
+        node.replace_all_uses_with(place)
+        filled = node.args[0] if _is_in_place(node) else None
+        nodes.erase_node(node)
+        if isinstance(filled, Node):
+            filled.replace_all_uses_with(place)
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
+    return RandomInputs(found)
+
+
+def _is_random(node: Node) -> bool:
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+
+
+def _is_in_place(node: Node) -> bool:
+    return node.target._schema.name.endswith("_")  # type: ignore[union-attr]
+
+
+def _draw(node: Node) -> Callable[[], Tensor] | None:
+    """A function that draws as the node does; None if the node's values decide what is drawn."""
+    if not isinstance(node.meta.get("val"), Tensor):
+        return None
+    tensors = [value for value in (*node.args, *node.kwargs.values()) if isinstance(value, Node)]
+    target: Callable[..., Tensor] = node.target  # type: ignore[assignment]
+    if not tensors:
+        return partial(target, *node.args, **node.kwargs)
+    name = node.target._schema.name.removeprefix("aten::")  # type: ignore[union-attr]
+    shape_alone = name.endswith("_like") or (_is_in_place(node) and _is_fresh(node.args[0], node))
+    if tensors != [node.args[0]] or not shape_alone:
+        return None
+    return partial(_draw_like, target, tensors[0].meta["val"], node.args[1:], node.kwargs)
+
+
+def _is_fresh(node: Any, user: Node) -> bool:
+    """Whether a tensor is made just to be filled by its first user."""
+    return (
+        isinstance(node, Node)
+        and node.op == "call_function"
+        and node.target._schema.name.removeprefix("aten::") in _FRESH  # type: ignore[union-attr]
+        and next(iter(node.users)) is user
+    )
+
+
+def _draw_like(
+    target: Callable[..., Tensor], like: Tensor, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Tensor:
+    blank = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=like.device)
+    return target(blank, *args, **kwargs)

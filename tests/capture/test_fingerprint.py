@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from rlkit_sac.capture import Fingerprint
+
+
+class Module(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.25))
+        self.register_buffer("weights", None)
+        self.plain = torch.zeros(2)
+        self.name, self.count = "a", 1000
+
+
+CHANGES = {
+    "number": (lambda m: setattr(m, "count", 1001), "Module.count"),
+    "text": (lambda m: setattr(m, "name", "b"), "Module.name"),
+    "of a submodule": (lambda m: setattr(m.layer[1], "p", 0.5), "Dropout.p"),
+    "mode": (lambda m: m.eval(), "Module.training"),
+    "buffer": (lambda m: setattr(m, "weights", torch.ones(2)), "Module.weights"),
+    "tensor": (lambda m: setattr(m, "plain", torch.zeros(2)), "Module.plain"),
+    "parameter": (
+        lambda m: setattr(m.layer[0], "bias", nn.Parameter(torch.zeros(2))),
+        "Linear.bias",
+    ),
+    "removed": (lambda m: delattr(m, "name"), "Module.name"),
+}
+
+
+@pytest.mark.parametrize(("change", "name"), CHANGES.values(), ids=CHANGES)
+def test_a_change_is_named(change, name: str) -> None:
+    module = Module()
+    fingerprint = Fingerprint(module)
+    change(module)
+    assert fingerprint.change() == name
+
+
+def test_other_values_in_the_same_tensors_are_no_change() -> None:
+    module = Module()
+    fingerprint = Fingerprint(module)
+    with torch.no_grad():
+        module.layer[0].weight.fill_(3.0)
+        module.plain.add_(1)
+    module.count = int("1000")  # another object, equal
+    assert fingerprint.change() is None

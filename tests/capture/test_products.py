@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from rlkit_sac.capture import matrix_products, onednn_is_exact, record, round_products
+
+SWITCH = torch.backends.mkldnn.matmul
+
+
+@pytest.mark.parametrize("kind", ["auto", "exact", "bfloat16"])
+@pytest.mark.parametrize("shape", [(2, 256, 256, 256), (3, 256, 23, 256), (1, 64, 300, 12)])
+def test_products_have_the_precision_they_promise(kind: str, shape: tuple[int, ...]) -> None:
+    batch, rows, inner, columns = shape
+    a, b = torch.randn(batch, rows, inner), torch.randn(batch, inner, columns)
+    exact = a.double() @ b.double()
+    with matrix_products(kind):
+        error = ((a @ b).double() - exact).norm() / exact.norm()
+        double = a.double() @ b.double()
+    assert error < (1e-2 if kind == "bfloat16" else 1e-6)
+    assert torch.equal(double, exact)
+
+
+def test_the_choice_ends_with_the_block() -> None:
+    before = SWITCH.fp32_precision
+    with matrix_products("bfloat16"):
+        assert SWITCH.fp32_precision == "bf16"
+    assert SWITCH.fp32_precision == before
+    with matrix_products("exact"):
+        assert SWITCH.fp32_precision == before
+    with matrix_products("auto"):
+        assert SWITCH.fp32_precision == ("bf16" if onednn_is_exact() else before)
+
+
+def test_factors_of_large_products_are_rounded_and_nothing_else() -> None:
+    a, b, bias, narrow = (torch.randn(*shape) for shape in ((64, 128), (128, 96), (96,), (128, 8)))
+    batched = torch.randn(2, 64, 128), torch.randn(2, 128, 64)
+
+    def products() -> list[torch.Tensor]:
+        return [a @ b, torch.addmm(bias, a, b), torch.bmm(*batched), a @ narrow]
+
+    recording = record(products, [a, b, bias, narrow, *batched])
+    wanted = products()
+    round_products(recording.graph)
+    *large, small = recording.graph(*recording.inputs)
+    assert torch.equal(small, wanted[3])
+    for found, exact in zip(large, wanted, strict=False):
+        assert found.dtype == torch.float32
+        error = ((found - exact).norm() / exact.norm()).item()
+        assert 1e-4 < error < 1e-2  # eight bits of a factor
+
+
+def test_products_of_float64_stay() -> None:
+    a = torch.randn(64, 64, dtype=torch.float64)
+    recording = record(lambda: [a @ a], [a])
+    round_products(recording.graph)
+    assert torch.equal(recording.graph(a)[0], a @ a)
