@@ -1,11 +1,17 @@
 """Collection, and replay: where transitions wait to be learned from."""
 
-from rlkit_sac.data.collection import make_collector
+from rlkit_sac.data.collection import AnyCollector, CollectorKind, make_collector
 from rlkit_sac.data.finite import check_finite
+from rlkit_sac.data.light_collection import LightCollector
+from rlkit_sac.data.plain_loop import PlainLoop
 from rlkit_sac.data.replay import check_replay_fits, make_replay_buffer
 from rlkit_sac.data.transition import example_transition
 
 __all__ = [
+    "AnyCollector",
+    "CollectorKind",
+    "LightCollector",
+    "PlainLoop",
     "check_finite",
     "check_replay_fits",
     "example_transition",

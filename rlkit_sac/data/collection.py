@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import torch
 from tensordict import TensorDictBase
@@ -11,8 +11,11 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.collectors import Collector
 from torchrl.envs import EnvBase
 
+from rlkit_sac.data.light_collection import LightCollector
+from rlkit_sac.data.plain_loop import PlainLoop
+from rlkit_sac.data.resuming import doubts_about, telling_frames
 from rlkit_sac.envs import can_save_episodes, load_episodes, save_episodes
-from rlkit_sac.errors import ConfigError, EnvironmentFault
+from rlkit_sac.errors import ConfigError
 
 
 class ResumableCollector(Collector):
@@ -46,11 +49,7 @@ class ResumableCollector(Collector):
         """
         kept = load_episodes(self.env, state["episodes"])
         self._frames, self._iter = state["frames"], state["iter"]
-        if not all(kept):
-            self.doubts = [
-                f"the state of {kept.count(False)} of {len(kept)} environments could not be saved "
-                "in the middle of an episode; the next episode begins there"
-            ]
+        self.doubts = doubts_about(kept)
         with torch.no_grad():
             root = self.env.reset()
         mask = torch.tensor(kept, device=root.device).reshape(root.batch_size)
@@ -86,12 +85,12 @@ class ResumableCollector(Collector):
         Raises:
             EnvironmentFault: for an exception inside an environment, with the frames of the run.
         """
-        try:
+        with telling_frames(self._frames, self.requested_frames_per_batch):
             return super().rollout()
-        except EnvironmentFault as fault:
-            first, last = self._frames + 1, self._frames + self.requested_frames_per_batch
-            when = f"frame {first}" if first == last else f"the frames {first} to {last}"
-            raise EnvironmentFault(f"at {when} of the run: {fault}") from fault.__cause__
+
+
+AnyCollector: TypeAlias = LightCollector | ResumableCollector
+CollectorKind = Literal["auto", "light", "torchrl"]
 
 
 def make_collector(
@@ -101,7 +100,8 @@ def make_collector(
     total_frames: int,
     frames_per_batch: int,
     init_random_frames: int = 0,
-) -> ResumableCollector:
+    kind: CollectorKind = "auto",
+) -> AnyCollector:
     """A collector in this process that yields ``total_frames`` frames, the last batch whole.
 
     Args:
@@ -111,9 +111,12 @@ def make_collector(
         frames_per_batch: frames between two yields, a multiple of the number of environments.
         init_random_frames: first frames, in which actions are drawn from the action space; rounded
             up to whole batches.
+        kind: ``"torchrl"`` for TorchRL's collector, ``"light"`` for a :class:`LightCollector`,
+            ``"auto"`` for the light one where it can step the environments.
 
     Raises:
-        ConfigError: for a number of frames that the environments cannot share evenly.
+        ConfigError: for a number of frames that the environments cannot share evenly, or
+            environments that the light collector cannot step.
 
     >>> from rlkit_sac.envs import make_env
     >>> from rlkit_sac.modules import tanh_gaussian_actor
@@ -130,14 +133,21 @@ def make_collector(
             f"frames_per_batch is {frames_per_batch}, but {num_envs} environments step together: "
             f"choose a multiple of {num_envs}"
         )
-    return ResumableCollector(
-        env,
-        policy,
-        total_frames=_round_up(total_frames, frames_per_batch),
-        frames_per_batch=frames_per_batch,
-        init_random_frames=_round_up(init_random_frames, frames_per_batch) or None,
-        device=env.device,
-    )
+    counts = {
+        "total_frames": _round_up(total_frames, frames_per_batch),
+        "frames_per_batch": frames_per_batch,
+        "init_random_frames": _round_up(init_random_frames, frames_per_batch),
+    }
+    can_be_light = PlainLoop.can_run(env, policy)
+    if kind == "torchrl" or (kind == "auto" and not can_be_light):
+        return ResumableCollector(env, policy, device=env.device, **counts)
+    if not can_be_light:
+        raise ConfigError(
+            "the light collector steps environments that make_env made, in this process, with a "
+            "policy that has in_keys: for processes of their own, other transforms or other "
+            "policies choose the collector 'torchrl' or 'auto'"
+        )
+    return LightCollector(env, policy, **counts)
 
 
 def _round_up(number: int, step: int) -> int:

@@ -10,14 +10,15 @@ from typing import Literal
 
 import torch
 from tensordict import TensorDictBase
-from torchrl.data import LazyMemmapStorage, LazyTensorStorage, TensorDictReplayBuffer
+from torchrl.data import LazyMemmapStorage, TensorDictReplayBuffer
 
 from rlkit_sac.data.memory import free_device_memory, free_disk_space
+from rlkit_sac.data.packed import PackedReplayBuffer, row_bytes
 from rlkit_sac.errors import ConfigError
 
 StorageKind = Literal["tensor", "memmap"]
 
-_INDEX_BYTES = 8  # TensorDictReplayBuffer stores each transition's index along with it
+_INDEX_BYTES = 8  # in files TorchRL stores each transition's index along with it
 
 
 def make_replay_buffer(
@@ -60,9 +61,7 @@ def make_replay_buffer(
             f"batch_size is {batch_size}; it must be between 1 and the replay capacity {capacity}"
         )
     if storage == "tensor":
-        return TensorDictReplayBuffer(
-            storage=LazyTensorStorage(capacity, device=device), batch_size=batch_size
-        )
+        return PackedReplayBuffer(capacity=capacity, batch_size=batch_size, device=device)
     scratch = directory or Path(tempfile.mkdtemp(prefix="rlkit_sac-replay-"))
     buffer = TensorDictReplayBuffer(
         storage=LazyMemmapStorage(capacity, scratch_dir=scratch), batch_size=batch_size
@@ -121,8 +120,10 @@ def check_replay_fits(
         place, free = f"disk of {directory}", free_disk_space(directory)
     else:
         raise ConfigError(f"the replay storage is {storage!r}; it must be 'tensor' or 'memmap'")
-    per_transition = _INDEX_BYTES + sum(
-        value.numel() * value.element_size() for value in example.values(True, True)
+    per_transition = (
+        row_bytes(example)
+        if storage == "tensor"
+        else _INDEX_BYTES + sum(value.nbytes for value in example.values(True, True))
     )
     needed = capacity * per_transition
     if free is not None and needed > free:

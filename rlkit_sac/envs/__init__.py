@@ -7,6 +7,7 @@ from rlkit_sac.envs.episode_state import (
     save_episodes,
 )
 from rlkit_sac.envs.make import check_env, closing, make_env
+from rlkit_sac.envs.plain import PlainEnvs
 from rlkit_sac.envs.previous_action import PreviousAction
 from rlkit_sac.envs.specs import (
     continuous_action_bounds,
@@ -18,6 +19,7 @@ from rlkit_sac.envs.specs import (
 )
 
 __all__ = [
+    "PlainEnvs",
     "PreviousAction",
     "SavedEpisodes",
     "can_save_episodes",

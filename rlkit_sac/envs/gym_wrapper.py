@@ -32,6 +32,11 @@ class EpisodicGymWrapper(GymWrapper):
         super().__init__(env, **options)
         self._worker = worker
 
+    @property
+    def gym_env(self) -> gym.Env[Any, Any]:
+        """The environment inside, as this wrapper steps it."""
+        return self._env
+
     def save_episode(self) -> dict[str, Any]:
         """Returns the episode as :func:`rlkit_sac.envs.save_episodes` does."""
         return self._env.get_wrapper_attr("save_episode")()

@@ -1,0 +1,97 @@
+"""A policy without the Python around its tensor operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from tensordict import NestedKey, TensorDict
+from tensordict.nn import TensorDictModuleBase
+from torch import Tensor
+from torchrl.envs.utils import exploration_type
+
+from rlkit_sac.capture import Fingerprint, NotRecordable, record
+
+Entries = dict[NestedKey, Tensor]
+
+
+class RecordedPolicy:
+    """Carries out the operations that a policy was seen to do, on its live parameters.
+
+    Modules, TensorDicts and distributions cost several times what the operations of a small network
+    do for one observation. The operations are those of the policy itself, in their order, so they
+    give the same bits and draw the same random numbers. They are recorded anew when the entries
+    have other shapes, when a number, flag or tensor that the policy holds is exchanged, or when the
+    exploration type is another. A policy that cannot be recorded acts as it is.
+
+    Args:
+        policy: the acting module.
+        batch_size: of the entries it reads.
+
+    >>> from torchrl.modules import Actor
+    >>> policy = RecordedPolicy(Actor(torch.nn.Linear(3, 1)), [2])
+    >>> policy({"observation": torch.zeros(2, 3)})["action"].shape
+    torch.Size([2, 1])
+    """
+
+    def __init__(self, policy: TensorDictModuleBase, batch_size: Sequence[int]) -> None:
+        self.in_keys: tuple[NestedKey, ...] = tuple(policy.in_keys)
+        self._policy = policy
+        self._batch_size = torch.Size(batch_size)
+        self._kind: object = None
+        self._fingerprint = Fingerprint(policy)
+        self._run: Callable[[Sequence[Tensor]], Entries] = self._as_it_is
+
+    def __call__(self, entries: Mapping[NestedKey, Tensor]) -> Entries:
+        """Act.
+
+        Args:
+            entries: at least those of ``in_keys``, each with the batch size in front.
+
+        Returns:
+            What the policy writes.
+        """
+        inputs = [entries[key] for key in self.in_keys]
+        kind = (exploration_type(), *((value.shape, value.dtype) for value in inputs))
+        with torch.no_grad():
+            if kind != self._kind or self._fingerprint.change() is not None:
+                self._kind, self._fingerprint = kind, Fingerprint(self._policy)
+                self._run = self._recorded(inputs)
+            return self._run(inputs)
+
+    def _as_it_is(self, inputs: Sequence[Tensor]) -> Entries:
+        entries = dict(zip(self.in_keys, inputs, strict=True))
+        out = self._policy(TensorDict(entries, batch_size=self._batch_size))
+        return {key: value for key, value in out.items(True, True) if value is not entries.get(key)}
+
+    def _recorded(self, inputs: Sequence[Tensor]) -> Callable[[Sequence[Tensor]], Entries]:
+        written: list[NestedKey] = []
+
+        def act() -> list[Tensor]:
+            out = self._as_it_is(inputs)
+            written.extend(out)
+            return list(out.values())
+
+        state = [*self._policy.parameters(), *self._policy.buffers()]
+        cuda = [value.device for value in inputs if value.is_cuda]
+        try:
+            with torch.random.fork_rng(devices=cuda):
+                recording = record(act, [*inputs, *state])
+        except NotRecordable:
+            return self._as_it_is
+        places = {id(value): place for place, value in enumerate(inputs)}
+        arguments = [places.get(id(value), value) for value in recording.inputs]
+        graph = recording.graph.forward
+
+        def run(values: Sequence[Tensor]) -> Entries:
+            given = [values[each] if isinstance(each, int) else each for each in arguments]
+            return dict(zip(written, graph(*given), strict=True))
+
+        # Values that leave PyTorch unseen would be those of the recorded entries: try others.
+        others = [value * 0.9 if value.is_floating_point() else value for value in inputs]
+        outcomes = []
+        for way in (self._as_it_is, run):
+            with torch.random.fork_rng(devices=cuda):
+                outcomes.append(way(others))
+        same = all(torch.equal(value, outcomes[1][key]) for key, value in outcomes[0].items())
+        return run if same else self._as_it_is

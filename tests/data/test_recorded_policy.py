@@ -1,0 +1,106 @@
+"""A recorded policy against the policy itself: the same bits, the same random numbers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModule
+from torch import nn
+from torchrl.envs.utils import ExplorationType, set_exploration_type
+
+from rlkit_sac.data.recorded_policy import RecordedPolicy
+from rlkit_sac.modules import (
+    action_value_critic,
+    categorical_actor,
+    hybrid_critic,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.objectives import DiscreteSACLoss, HybridSACLoss
+
+CONTINUOUS = ("action", "continuous")
+
+
+def hybrid_loss() -> HybridSACLoss:
+    actor = tanh_gaussian_actor(3, [-1.0, 0.0], [1.0, 5.0], action_key=CONTINUOUS)
+    return HybridSACLoss(actor, hybrid_critic(3, 2, 4), reward_weights=None)
+
+
+POLICIES = {
+    "continuous": lambda: tanh_gaussian_actor(3, [-1.0, -2.0], [1.0, 2.0]),
+    "boltzmann": lambda: DiscreteSACLoss(action_value_critic(3, 4)).policy(),
+    "categorical": lambda: categorical_actor(3, 4),
+    "epsilon": lambda: DiscreteSACLoss(action_value_critic(3, 4)).policy(epsilon=0.5),
+    "hybrid": lambda: hybrid_loss().policy(),
+}
+MODES = [ExplorationType.RANDOM, ExplorationType.DETERMINISTIC]
+
+
+def assert_same(recorded: RecordedPolicy, policy, batch_size: list[int], seed: int) -> None:
+    observation = torch.randn(*batch_size, 3)
+    torch.manual_seed(seed)
+    found = recorded({"observation": observation})
+    after = torch.get_rng_state()
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        wanted = policy(TensorDict(observation=observation, batch_size=batch_size))
+    assert torch.equal(after, torch.get_rng_state())
+    assert set(found) == set(wanted.keys(True, True)) - {"observation"}
+    for key, value in found.items():
+        assert value.dtype == wanted[key].dtype
+        assert torch.equal(value, wanted[key])
+
+
+@pytest.mark.parametrize("mode", MODES, ids=str)
+@pytest.mark.parametrize("batch_size", [[], [1], [5]], ids=str)
+@pytest.mark.parametrize("kind", POLICIES)
+def test_it_acts_as_the_policy(kind: str, batch_size: list[int], mode: ExplorationType) -> None:
+    policy = POLICIES[kind]()
+    recorded = RecordedPolicy(policy, batch_size)
+    with set_exploration_type(mode):
+        for seed in range(4):
+            assert_same(recorded, policy, batch_size, seed)
+            with torch.no_grad():
+                for parameter in policy.parameters():
+                    parameter.add_(0.1 * torch.randn_like(parameter))
+
+
+def test_recording_draws_no_random_number() -> None:
+    recorded = RecordedPolicy(POLICIES["continuous"](), [2])
+    torch.manual_seed(0)
+    with set_exploration_type(ExplorationType.RANDOM):
+        first = recorded({"observation": torch.ones(2, 3)})["action"]
+        torch.manual_seed(0)
+        again = recorded({"observation": torch.ones(2, 3)})["action"]
+    assert torch.equal(first, again)
+
+
+def test_it_follows_the_exploration_type_and_the_weights_of_rewards() -> None:
+    loss = DiscreteSACLoss(action_value_critic(3, 4, reward_dim=2), reward_weights=[1.0, 0.5])
+    policy = loss.policy()
+    recorded = RecordedPolicy(policy, [64])
+    for mode in (*MODES, *MODES):
+        for weights in ([1.0, 0.5], [0.0, -3.0]):
+            loss.reward_weights = weights
+            with set_exploration_type(mode):
+                assert_same(recorded, policy, [64], seed=0)
+
+
+class Leaves(nn.Module):
+    """Computes in NumPy, which no recording sees."""
+
+    def forward(self, observation: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(observation.numpy() * 2.0)[..., :1]
+
+
+class Branches(nn.Module):
+    def forward(self, observation: torch.Tensor) -> torch.Tensor:
+        return observation[..., :1] * (1.0 if observation.sum() > 0 else -1.0)
+
+
+@pytest.mark.parametrize("module", [Leaves(), Branches()], ids=["numpy", "branch"])
+def test_what_cannot_be_recorded_acts_as_it_is(module: nn.Module) -> None:
+    policy = TensorDictModule(module, in_keys=["observation"], out_keys=["action"])
+    recorded = RecordedPolicy(policy, [3])
+    for seed in range(4):
+        assert_same(recorded, policy, [3], seed)
