@@ -5,11 +5,13 @@ from rlkit_sac.modules.boltzmann import BoltzmannPolicy
 from rlkit_sac.modules.critics import action_value_critic, hybrid_critic, state_action_critic
 from rlkit_sac.modules.deployment import PlainPolicy
 from rlkit_sac.modules.distributions import TanhGaussian
+from rlkit_sac.modules.ensemble import CriticEnsemble
 from rlkit_sac.modules.epsilon_greedy import EpsilonGreedy
 from rlkit_sac.modules.policies import boltzmann_policy, hybrid_policy
 
 __all__ = [
     "BoltzmannPolicy",
+    "CriticEnsemble",
     "EpsilonGreedy",
     "GaussianHead",
     "PlainPolicy",

@@ -24,6 +24,7 @@ from torchrl.objectives.utils import _vmap_func, distance_loss
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import reduce_replicas
 from rlkit_sac.modules import EpsilonGreedy
+from rlkit_sac.modules.ensemble import evaluate_perceptrons, perceptron_layers
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.batch import check_entries, check_flag, check_reward, check_values
@@ -235,20 +236,26 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
 
     def _critic_values(self, inputs: TensorDictBase, params: TensorDictParams) -> Tensor:
         """What all critics write for their inputs, with the given parameters, ``[R, *, ...]``."""
+        network = self.qvalue_network
+        key = unravel_key(getattr(self.tensor_keys, self.value_role))
+        if key not in map(unravel_key, network.out_keys):
+            raise BatchError(
+                f"qvalue_network writes {network.out_keys}, not {key!r}: name its output so, or "
+                f"name the right one with set_keys({self.value_role}=...)"
+            )
+        layers = None if self.deactivate_vmap else perceptron_layers(network)
+        if layers is not None:
+            weights = params.flatten_keys(".")
+            return evaluate_perceptrons(
+                layers, weights, torch.cat([inputs.get(name) for name in network.in_keys], -1)
+            )
         critics = _vmap_func(
-            self.qvalue_network,
+            network,
             (None, 0),
             randomness=self.vmap_randomness,
             pseudo_vmap=self.deactivate_vmap,
         )
-        key = getattr(self.tensor_keys, self.value_role)
-        values = critics(inputs.copy(), params).get(key, None)
-        if values is None:
-            raise BatchError(
-                f"qvalue_network writes {self.qvalue_network.out_keys}, not {key!r}: name its "
-                f"output so, or name the right one with set_keys({self.value_role}=...)"
-            )
-        return values
+        return critics(inputs.copy(), params).get(key)
 
     def _pessimistic(self, q: Tensor) -> Tensor:
         """The worst of R critics ``[R, *, M]`` in each reward dimension."""

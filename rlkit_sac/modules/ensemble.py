@@ -1,0 +1,144 @@
+"""All members of an ensemble of perceptrons in one batched product for each layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import torch
+from tensordict.nn import TensorDictModule
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torchrl.modules import MLP, ValueOperator
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules.boltzmann import stack_critics
+
+#: Layers that treat each element alike.
+_ELEMENTWISE: tuple[type[nn.Module], ...] = (
+    *(nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SiLU, nn.GELU, nn.Mish, nn.Softplus),
+    *(nn.Tanh, nn.Sigmoid, nn.Identity, nn.Dropout),
+)
+
+Layers = list[tuple[str, nn.Module]]
+
+
+class CriticEnsemble(nn.Module):
+    """Perceptrons of one structure with stacked weights ``[R, …]``, evaluated together.
+
+    Each layer is one batched product on weights that lie side by side: a fraction of what ``vmap``
+    costs, and gradients come laid out like the weights. The losses evaluate critics that are
+    perceptrons this way by themselves, and send other networks through ``vmap``.
+
+    Args:
+        members: ``MLP`` or ``Sequential`` modules of linear layers, layer norms, dropout and
+            activations, which are copied.
+
+    Reads tensors ``[*, …]``, joined along the last dimension; returns ``[R, *, …]``.
+
+    Raises:
+        ConfigError: for another kind of network.
+
+    >>> critics = CriticEnsemble([MLP(in_features=4, out_features=1, num_cells=[8])] * 5)
+    >>> critics(torch.zeros(8, 3), torch.zeros(8, 1)).shape
+    torch.Size([5, 8, 1])
+    """
+
+    def __init__(self, members: Sequence[nn.Module]) -> None:
+        super().__init__()
+        layers = perceptron_layers(members[0])
+        if layers is None:
+            raise ConfigError(
+                f"{type(members[0]).__name__} is not a perceptron of linear layers, layer norms, "
+                "dropout and activations: a loss takes such networks as they are, through vmap"
+            )
+        self.members = stack_critics(members)
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """What each member makes of the inputs."""
+        layers = perceptron_layers(self.members)
+        assert layers is not None
+        weights = dict(self.members.named_parameters())
+        return evaluate_perceptrons(layers, weights, torch.cat(inputs, -1))
+
+
+def perceptron_layers(network: nn.Module) -> Layers | None:
+    """The layers of a perceptron with the names of their parameters' owners, in order.
+
+    Args:
+        network: a module, or a ``TensorDictModule`` around one.
+
+    Returns:
+        ``None`` for what is not known to be a perceptron.
+
+    >>> perceptron_layers(nn.Sequential(nn.Linear(3, 2), nn.ReLU()))
+    [('0', Linear(in_features=3, out_features=2, bias=True)), ('1', ReLU())]
+    >>> perceptron_layers(nn.Conv1d(1, 1, 1)) is None
+    True
+    """
+    prefix, module = "", network
+    if type(network) in (TensorDictModule, ValueOperator):
+        prefix, module = "module.", network.get_submodule("module")
+        if len(cast(TensorDictModule, network).in_keys) > 1 and type(module) is not MLP:
+            return None
+    if type(module) not in (nn.Sequential, MLP):
+        return None
+    layers = [(f"{prefix}{name}", layer) for name, layer in module.named_children()]
+    if not all(_is_known(layer) for _, layer in layers):
+        return None
+    shape = module.out_features if type(module) is MLP and module._reshape_out else None
+    if shape is not None:
+        layers.append(("", nn.Unflatten(-1, tuple(cast(Sequence[int], shape)))))
+    return layers
+
+
+def evaluate_perceptrons(layers: Layers, weights: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
+    """What R perceptrons make of the same inputs.
+
+    Features come before the batch between layers, ``[R, features, B]``: then every product of the
+    forward and the backward pass reads and writes whole rows, the gradients of weights included.
+
+    Args:
+        layers: of :func:`perceptron_layers`.
+        weights: parameters by name, each ``[R, …]``.
+        inputs: ``[*, features]``.
+
+    Returns:
+        ``[R, *, …]``.
+    """
+    hidden = inputs.reshape(-1, inputs.shape[-1]).mT
+    shape: tuple[int, ...] = ()
+    for name, layer in layers:
+        if isinstance(layer, nn.Linear):
+            hidden = _linear(weights[f"{name}.weight"], weights.get(f"{name}.bias"), hidden)
+        elif isinstance(layer, nn.LayerNorm):
+            hidden = F.layer_norm(hidden.mT, layer.normalized_shape, eps=layer.eps).mT
+            if layer.elementwise_affine:
+                hidden = hidden * weights[f"{name}.weight"].unsqueeze(-1)
+                if layer.bias is not None:
+                    hidden = hidden + weights[f"{name}.bias"].unsqueeze(-1)
+        elif isinstance(layer, nn.Unflatten):
+            shape = tuple(cast(Sequence[int], layer.unflattened_size))
+        else:
+            hidden = layer(hidden)
+    out = hidden.mT
+    return out.reshape(out.shape[0], *inputs.shape[:-1], *(shape or out.shape[-1:]))
+
+
+def _linear(weight: Tensor, bias: Tensor | None, hidden: Tensor) -> Tensor:
+    """Weights ``[R, out, in]`` times ``[R, in, B]``, or ``[in, B]`` shared by all."""
+    if hidden.ndim == 2:
+        product = (weight.flatten(0, 1) @ hidden).unflatten(0, weight.shape[:2])
+        return product if bias is None else product + bias.unsqueeze(-1)
+    if bias is None:
+        return torch.bmm(weight, hidden)
+    return torch.baddbmm(bias.unsqueeze(-1), weight, hidden)
+
+
+def _is_known(layer: nn.Module) -> bool:
+    """Whether the layer is one of those that are evaluated here, and nothing listens to it."""
+    known = type(layer) in (nn.Linear, *_ELEMENTWISE) or (
+        type(layer) is nn.LayerNorm and len(layer.normalized_shape) == 1
+    )
+    hooks = (layer._forward_hooks, layer._forward_pre_hooks, layer._backward_hooks)
+    return known and not any(hooks)

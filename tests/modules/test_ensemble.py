@@ -1,0 +1,138 @@
+"""Perceptrons evaluated together against each of them by itself, values and gradients."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModule
+from torch import nn
+from torchrl.modules import MLP
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules import (
+    CriticEnsemble,
+    action_value_critic,
+    state_action_critic,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.modules.ensemble import perceptron_layers
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss
+
+
+def normed() -> nn.Module:
+    layers = [nn.Linear(5, 6), nn.LayerNorm(6), nn.SiLU(), nn.Linear(6, 3, bias=False)]
+    return nn.Sequential(*layers, nn.LayerNorm(3, elementwise_affine=False), nn.Tanh())
+
+
+NETWORKS = {
+    "perceptron": lambda: MLP(in_features=5, out_features=1, num_cells=[8, 7]),
+    "one layer": lambda: MLP(in_features=5, out_features=2, num_cells=[]),
+    "matrix": lambda: MLP(in_features=5, out_features=torch.Size([3, 2]), num_cells=[4]),
+    "normed": normed,
+}
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (9,), (4, 3)], ids=str)
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("make", NETWORKS.values(), ids=NETWORKS)
+def test_each_member_is_evaluated_as_by_itself(make, count: int, shape: tuple[int, ...]) -> None:
+    members = [make().double() for _ in range(count)]
+    for parameter in (each for member in members for each in member.parameters()):
+        nn.init.normal_(parameter)  # layer norms begin alike
+    ensemble = CriticEnsemble(members)
+    x = torch.randn(*shape, 5, dtype=torch.float64, requires_grad=True)
+    found = ensemble(x[..., :2], x[..., 2:])
+    wanted = torch.stack([member(x) for member in members])
+    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
+    factor = torch.randn_like(wanted)
+    stacked = list(ensemble.parameters())
+    gradients = torch.autograd.grad((found * factor).sum(), [x, *stacked])
+    own = [each for member in members for each in member.parameters()]
+    plain = torch.autograd.grad((wanted * factor).sum(), [x, *own])
+    torch.testing.assert_close(gradients[0], plain[0], rtol=1e-11, atol=1e-12)
+    for place, (parameter, gradient) in enumerate(zip(stacked, gradients[1:], strict=True)):
+        of_members = torch.stack(plain[1 + place :: len(stacked)])
+        torch.testing.assert_close(gradient, of_members, rtol=1e-11, atol=1e-12)
+        assert gradient.stride() == parameter.stride()
+
+
+def test_dropout_draws_for_each_member() -> None:
+    ensemble = CriticEnsemble([nn.Sequential(nn.Linear(4, 200), nn.Dropout(0.5))] * 2)
+    x = torch.ones(3, 4)
+    kept = ensemble(x) != 0
+    assert 0.3 < kept.double().mean() < 0.7
+    assert not torch.equal(kept[0], kept[1])
+    ensemble.eval()
+    assert (ensemble(x) != 0).all()
+
+
+class Scaled(nn.Linear):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 2 * super().forward(x)
+
+
+def hooked() -> nn.Module:
+    layer = nn.Linear(3, 1)
+    layer.register_forward_hook(lambda module, inputs, out: 2 * out)
+    return nn.Sequential(layer)
+
+
+UNKNOWN = {
+    "convolution": nn.Sequential(nn.Conv1d(1, 1, 1)),
+    "own layer": nn.Sequential(Scaled(3, 1)),
+    "hook": hooked(),
+    "own network": Scaled(3, 1),
+    "weight norm": nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(3, 1))),
+    "softmax": nn.Sequential(nn.Linear(3, 2), nn.Softmax(-1)),
+    "image": nn.Sequential(nn.LayerNorm([2, 3])),
+}
+
+
+@pytest.mark.parametrize("network", UNKNOWN.values(), ids=UNKNOWN)
+def test_what_is_not_known_to_be_a_perceptron_is_left_to_vmap(network: nn.Module) -> None:
+    assert perceptron_layers(network) is None
+    with pytest.raises(ConfigError, match="not a perceptron"):
+        CriticEnsemble([network])
+
+
+def losses(deactivate: bool):
+    torch.manual_seed(0)
+    actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
+    critic = state_action_critic(3, 1, num_cells=[8, 8], reward_dim=2)
+    yield ContinuousSACLoss(actor, critic, num_qvalue_nets=3, deactivate_vmap=deactivate)
+    torch.manual_seed(0)
+    critic = action_value_critic(3, 4, num_cells=[8, 8], reward_dim=2)
+    yield DiscreteSACLoss(critic, deactivate_vmap=deactivate)
+
+
+@pytest.mark.parametrize("steps", [(7,), (3, 5)], ids=str)
+def test_losses_are_those_of_critics_called_one_after_another(steps: tuple[int, ...]) -> None:
+    for together, alone in zip(losses(False), losses(True), strict=True):
+        discrete = isinstance(together, DiscreteSACLoss)
+        data = TensorDict(
+            observation=torch.randn(*steps, 3).double(),
+            action=torch.randint(4, steps) if discrete else torch.rand(*steps, 1).double(),
+            next=TensorDict(
+                observation=torch.randn(*steps, 3).double(),
+                reward=torch.randn(*steps, 2).double(),
+                done=torch.zeros(*steps, 1, dtype=torch.bool),
+                terminated=torch.zeros(*steps, 1, dtype=torch.bool),
+                batch_size=steps,
+            ),
+            batch_size=steps,
+        )
+        results = []
+        for loss in (together.double(), alone.double()):
+            torch.manual_seed(1)
+            out = loss(data.clone())
+            total = sum(out[key] for key in loss.out_keys if key.startswith("loss"))
+            results.append(torch.autograd.grad(total, list(loss.parameters())))
+        for found, wanted in zip(*results, strict=True):
+            torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-12)
+
+
+def test_a_sequential_of_two_inputs_is_left_alone() -> None:
+    network = nn.Sequential(nn.Linear(3, 1))
+    module = TensorDictModule(network, in_keys=["a", "b"], out_keys=["c"])
+    assert perceptron_layers(module) is None
