@@ -30,6 +30,7 @@ from rlkit_sac.training import (
     ReplayConfig,
     RunConfig,
     UpdateSchedule,
+    first_compiled_update,
     make_update,
     opened_envs,
     run_recipe,
@@ -96,7 +97,9 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         builder = "boltzmann_policy"
         policy_arguments = sizes | {name: getattr(config.loss, name) for name in options}
         policy_arguments["reward_dim"] = reward_dim(env)
-    update = make_update(loss_module, config.update)
+    update = make_update(
+        loss_module, config.update, compile_from=first_compiled_update(config.compile, device)
+    )
     if config.resume is None:
         warm_start(loss_module, config.warm_start)
 
@@ -112,6 +115,7 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         total_frames=config.collector.total_frames,
         frames_per_batch=config.collector.batch_frames(config.env.num_envs),
         init_random_frames=config.collector.init_random_frames,
+        kind=config.collector.kind,
     )
     updates = UpdateSchedule(
         learning_starts=config.collector.learning_starts, utd_ratio=config.update.utd_ratio

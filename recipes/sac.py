@@ -27,6 +27,7 @@ from rlkit_sac.training import (
     GaussianNetworkConfig,
     RunConfig,
     UpdateSchedule,
+    first_compiled_update,
     make_update,
     opened_envs,
     run_recipe,
@@ -71,7 +72,9 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         activation=config.network.activation,
     ).to(device)
     loss_module = ContinuousSACLoss(actor, critic, diagnostics=True, **config.loss.arguments())
-    update = make_update(loss_module, config.update)
+    update = make_update(
+        loss_module, config.update, compile_from=first_compiled_update(config.compile, device)
+    )
     if config.resume is None:
         warm_start(loss_module, config.warm_start)
 
@@ -87,6 +90,7 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         total_frames=config.collector.total_frames,
         frames_per_batch=config.collector.batch_frames(config.env.num_envs),
         init_random_frames=config.collector.init_random_frames,
+        kind=config.collector.kind,
     )
     updates = UpdateSchedule(
         learning_starts=config.collector.learning_starts, utd_ratio=config.update.utd_ratio

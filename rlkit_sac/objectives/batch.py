@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import torch
 from tensordict import NestedKey, TensorDictBase
 from torch import Tensor
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from rlkit_sac.errors import BatchError
 
@@ -104,7 +105,8 @@ def check_index(action: Tensor, num_actions: int, batch_size: torch.Size, key: N
             f"action {key!r} is of dtype {action.dtype}: {wanted} and an integer dtype, from 0 to "
             f"{num_actions - 1}"
         )
-    if action.device.type != "cpu" or torch.compiler.is_compiling() or not action.numel():
+    is_traced = torch.compiler.is_compiling() or get_proxy_mode() is not None
+    if action.device.type != "cpu" or is_traced or not action.numel():
         return
     lowest, highest = (int(bound) for bound in torch.aminmax(action.long()))
     if lowest < 0 or highest >= num_actions:

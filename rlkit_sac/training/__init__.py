@@ -2,6 +2,7 @@
 
 from rlkit_sac.training.bounds import Check, PositiveInt, Seed, check_config
 from rlkit_sac.training.checkpoints import Checkpoints
+from rlkit_sac.training.compile_from import first_compiled_update
 from rlkit_sac.training.config import (
     CheckpointConfig,
     CollectorConfig,
@@ -36,8 +37,9 @@ from rlkit_sac.training.resume import begin_run, check_resume, open_run
 from rlkit_sac.training.run_config import RunConfig, opened_envs
 from rlkit_sac.training.run_directory import RunDirectory
 from rlkit_sac.training.schedule import Every, UpdateSchedule
+from rlkit_sac.training.steps import LossStep, TargetStep
 from rlkit_sac.training.training_run import TrainingRun, training_run
-from rlkit_sac.training.update import LossStep, TargetStep, Update
+from rlkit_sac.training.update import Update
 from rlkit_sac.training.warm_start import check_warm_start, warm_start
 
 __all__ = [
@@ -78,6 +80,7 @@ __all__ = [
     "deferred_signals",
     "evaluate",
     "evaluation_seed",
+    "first_compiled_update",
     "flat_config",
     "load_policy",
     "make_update",

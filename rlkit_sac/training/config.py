@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
+from rlkit_sac.capture import Products
+from rlkit_sac.data import CollectorKind
 from rlkit_sac.training.bounds import (
     Bound,
     NonNegativeFloat,
@@ -65,6 +67,9 @@ class CollectorConfig:
 
     learning_starts: NonNegativeInt = 1_000
     """Frames collected before the first update."""
+
+    kind: CollectorKind = "auto"
+    """light steps environments in a plain loop, torchrl uses TorchRL's collector, auto chooses."""
 
     def batch_frames(self, num_envs: int) -> int:
         """Frames of one batch: ``frames_per_batch``, or one of each environment.
@@ -352,6 +357,9 @@ class UpdateConfig:
 
     adam_eps: PositiveFloat = 1e-8
     """Term added to Adam's denominator."""
+
+    products: Products = "auto"
+    """CPU matrix products: exact as PyTorch has them, auto as exact but fast, or bfloat16."""
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""

@@ -14,6 +14,7 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
+from rlkit_sac.data import PlainLoop
 from rlkit_sac.errors import BatchError, RunError
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.training.episodes import per_dimension
@@ -108,6 +109,7 @@ def evaluate(
     returns: list[torch.Tensor] = []
     lengths: list[torch.Tensor] = []
     num_envs = env.batch_size.numel()
+    loop = PlainLoop(env, policy) if PlainLoop.can_run(env, policy) else None
     with (
         separate_random_streams(seed),
         _evaluation_mode(policy),
@@ -117,7 +119,9 @@ def evaluate(
         for done in range(0, episodes, num_envs):
             # Reseeding each round keeps its initial states the same, however long the last took.
             env.set_seed(seed + done)
-            episode_returns, episode_lengths = _first_episodes(policy, env)
+            episode_returns, episode_lengths = (
+                _first_episodes(policy, env) if loop is None else _first_plain_episodes(loop)
+            )
             returns.append(episode_returns[: episodes - done])
             lengths.append(episode_lengths[: episodes - done])
     vectors = torch.cat(returns).cpu().double()
@@ -154,7 +158,30 @@ def _first_episodes(
         finished |= ended
         if finished.all():
             return returns, lengths
-    raise RunError(
+    raise _endless()
+
+
+def _first_plain_episodes(loop: PlainLoop) -> tuple[torch.Tensor, torch.Tensor]:
+    """As :func:`_first_episodes`, without TensorDicts."""
+    loop.reset()
+    finished = np.zeros(len(loop), np.bool_)
+    lengths = np.zeros(len(loop), np.int64)
+    returns = None
+    for _ in range(LONGEST_EPISODE):
+        step, _ = loop.step()
+        ended = step["next", "done"][:, 0] & ~finished
+        if returns is None:
+            returns = np.zeros_like(step["next", "episode_reward"])
+        returns[ended] = step["next", "episode_reward"][ended]
+        lengths[ended] = step["next", "step_count"][ended, 0]
+        finished |= ended
+        if finished.all():
+            return torch.from_numpy(returns), torch.from_numpy(lengths)
+    raise _endless()
+
+
+def _endless() -> RunError:
+    return RunError(
         f"an evaluation episode did not end within {LONGEST_EPISODE:,} frames: give the "
         "environment a time limit (env.max_episode_steps)"
     )

@@ -8,7 +8,8 @@ from torchrl.objectives import LossModule, SoftUpdate
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.training.config import UpdateConfig
-from rlkit_sac.training.update import LossStep, TargetStep, Update
+from rlkit_sac.training.steps import LossStep, TargetStep
+from rlkit_sac.training.update import Update
 
 #: For each name in ``UpdateConfig.order`` the beginning of its parameters' names in the loss.
 PARAMETER_PREFIXES = {
@@ -18,12 +19,15 @@ PARAMETER_PREFIXES = {
 }
 
 
-def make_update(loss_module: LossModule, config: UpdateConfig) -> Update:
+def make_update(
+    loss_module: LossModule, config: UpdateConfig, *, compile_from: int | None = None
+) -> Update:
     """Adam optimizers, the order of steps and the target updater that a configuration asks for.
 
     Args:
         loss_module: a loss of the soft actor-critic family.
         config: learning rates, order, periods.
+        compile_from: count of the first update that is compiled; None for no update.
 
     >>> from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
     >>> from rlkit_sac.objectives import ContinuousSACLoss
@@ -58,6 +62,8 @@ def make_update(loss_module: LossModule, config: UpdateConfig) -> Update:
         target_updater=SoftUpdate(loss_module, tau=config.target_update_tau),
         max_grad_norm=config.max_grad_norm,
         recompute=config.recompute,
+        compile_from=compile_from,
+        products=config.products,
     )
 
 

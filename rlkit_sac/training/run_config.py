@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Literal
 
 import torch
 from torchrl.envs import EnvBase
@@ -59,6 +60,8 @@ class RunConfig:
     """Run directory to go on with, or one of its checkpoints; it brings its own options along."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:<index> or mps."""
+    compile: Literal["auto"] | bool = "auto"
+    """Compile the update: true from the first on, false never, auto after the first thousand."""
     num_threads: PositiveInt = 1
     """PyTorch's CPU threads: two are faster on an idle machine, far slower on a busy one."""
 

@@ -14,7 +14,7 @@ from torchrl.data import TensorDictReplayBuffer
 from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
-from rlkit_sac.data.collection import ResumableCollector
+from rlkit_sac.data import AnyCollector
 from rlkit_sac.envs import SavedEpisodes
 from rlkit_sac.training.checkpoints import Checkpoints
 from rlkit_sac.training.evaluation import evaluate
@@ -55,7 +55,7 @@ class TrainingRun:
         checkpoints: Checkpoints,
         *,
         loss_module: LossModule,
-        collector: ResumableCollector,
+        collector: AnyCollector,
         eval_env: EnvBase,
         stop: StopRequest,
     ) -> None:
@@ -160,7 +160,7 @@ def training_run(
     loss_module: LossModule,
     update: Update,
     replay: TensorDictReplayBuffer,
-    collector: ResumableCollector,
+    collector: AnyCollector,
     eval_env: EnvBase,
     builder: str,
     arguments: dict[str, Any],
@@ -217,6 +217,7 @@ def training_run(
             checkpoints,
             device=str(eval_env.device),
             num_threads=config.num_threads,
+            compile_from=update.compile_from,
             parameters=sum(p.numel() for p in loss_module.parameters()),
             **facts,
         )

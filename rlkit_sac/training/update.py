@@ -3,53 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from tensordict import TensorDictBase
 from torch import Tensor
-from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+from torch.nn.utils import clip_grads_with_norm_
 from torch.optim import Optimizer
 from torchrl.objectives import LossModule
 from torchrl.objectives.utils import TargetNetUpdater
 
+from rlkit_sac.capture import Products, matrix_products
 from rlkit_sac.errors import ConfigError, RunError
-
-
-@dataclass(frozen=True)
-class LossStep:
-    """Minimize the sum of some losses over the parameters of some optimizers.
-
-    Attributes:
-        losses: keys of the loss module's output.
-        optimizers: names of the optimizers that step.
-        period: updates between two of these steps; 2 takes it at every second update.
-    """
-
-    losses: tuple[str, ...]
-    optimizers: tuple[str, ...]
-    period: int = 1
-
-
-@dataclass(frozen=True)
-class TargetStep:
-    """Move the target networks.
-
-    Attributes:
-        period: updates between two moves.
-    """
-
-    period: int = 1
-
-
-@dataclass(frozen=True)
-class _Gradients:
-    """Of one optimizer's parameters, in their order; ``None`` where the losses do not depend."""
-
-    values: tuple[Tensor | None, ...]
-    norm: Tensor
+from rlkit_sac.training.compiled_gradients import CompiledLossGradients
+from rlkit_sac.training.gradients import Gradients, Losses, LossGradients, laid_out_like
+from rlkit_sac.training.steps import LossStep, TargetStep
 
 
 class Update:
@@ -69,6 +37,11 @@ class Update:
             :class:`TargetStep`.
         max_grad_norm: largest norm of the gradient of each optimizer's parameters.
         recompute: run the loss module anew for every step.
+        compile_from: count of the first update whose losses and gradients are computed by one
+            compiled graph (:class:`CompiledLossGradients`), equal within rounding; ``None`` for no
+            update.
+        products: which kernels multiply float32 matrices on a CPU, as
+            :func:`~rlkit_sac.capture.matrix_products` takes them.
 
     Raises:
         ConfigError: for a step that names an unknown optimizer or no loss, or a missing updater; in
@@ -115,6 +88,8 @@ class Update:
         target_updater: TargetNetUpdater | None = None,
         max_grad_norm: float | None = None,
         recompute: bool = False,
+        compile_from: int | None = None,
+        products: Products = "auto",
     ) -> None:
         self.loss_module = loss_module
         self.optimizers = dict(optimizers)
@@ -122,8 +97,13 @@ class Update:
         self.target_updater = target_updater
         self.max_grad_norm = max_grad_norm
         self.recompute = recompute
+        self.compile_from = compile_from
+        self.products = products
         self.count = 0
         self._check()
+        parameters = {name: self._parameters(name) for name in self.optimizers}
+        self._uncompiled = LossGradients(loss_module, parameters)
+        self._compiled = CompiledLossGradients(self._uncompiled, bfloat16=products == "bfloat16")
 
     @property
     def scalar_names(self) -> tuple[str, ...]:
@@ -145,22 +125,16 @@ class Update:
         loss_steps = [step for step in due if isinstance(step, LossStep)]
         scalars: dict[str, Tensor] = {}
         if not self.recompute or not loss_steps:
-            losses = self._forward(batch, scalars)
-            gradients = {step: self._gradients(step, losses) for step in loss_steps}
-            self._check_finite(losses, gradients)
+            gradients = self._differentiate(batch, loss_steps, scalars)
         for step in due:
             if isinstance(step, TargetStep):
                 assert self.target_updater is not None
                 self.target_updater.step()
                 continue
             if self.recompute:
-                losses = self._forward(batch, scalars)
-                found = self._gradients(step, losses)
-                self._check_finite(losses, {step: found})
-            else:
-                found = gradients[step]
+                gradients = self._differentiate(batch, [step], scalars)
             for name in step.optimizers:
-                scalars[f"grad_norm_{name}"] = self._descend(name, found[name])
+                scalars[f"grad_norm_{name}"] = self._descend(name, gradients[step][name])
         return scalars
 
     def state_dict(self) -> dict[str, Any]:
@@ -186,7 +160,7 @@ class Update:
             parameters = self._parameters(name)
             moments = {
                 index: {
-                    key: _laid_out_like(value, parameters[index])
+                    key: laid_out_like(value, parameters[index])
                     if torch.is_tensor(value) and value.shape == parameters[index].shape
                     else value
                     for key, value in entry.items()
@@ -196,24 +170,24 @@ class Update:
             groups = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict({"state": moments, "param_groups": groups})
 
-    def _forward(self, batch: TensorDictBase, scalars: dict[str, Tensor]) -> dict[str, Tensor]:
-        out = dict(self.loss_module(batch).items())
-        scalars |= {name: value.detach() for name, value in out.items()}
-        return out
+    def _differentiate(
+        self, batch: TensorDictBase, steps: Sequence[LossStep], scalars: dict[str, Tensor]
+    ) -> Mapping[LossStep, Mapping[str, Gradients]]:
+        """Gradients of one forward pass; adds what it reports to the scalars."""
+        compiled = self.compile_from is not None and self.count >= self.compile_from
+        with matrix_products(self.products):
+            losses = (self._compiled if compiled else self._uncompiled)(batch, steps)
+        scalars |= losses.scalars
+        if not losses.finite:
+            self._refuse(losses)
+        return losses.gradients
 
-    def _check_finite(
-        self,
-        losses: Mapping[str, Tensor],
-        gradients: Mapping[LossStep, Mapping[str, _Gradients]],
-    ) -> None:
-        """Refuse what would spoil parameters, before any of them moves."""
-        values = {name: losses[name].detach() for step in gradients for name in step.losses}
-        for found in gradients.values():
+    def _refuse(self, losses: Losses) -> NoReturn:
+        """Name what would spoil parameters, before any of them moves."""
+        values = {name: losses.scalars[name] for step in losses.gradients for name in step.losses}
+        for found in losses.gradients.values():
             for name, gradient in found.items():
                 values[f"the gradient norm of {name}"] = gradient.norm
-        finite = torch.stack(list(values.values())).isfinite() if values else torch.ones(())
-        if finite.all():
-            return
         bad = ", ".join(
             f"{name} is {value.item()}" for name, value in values.items() if not value.isfinite()
         )
@@ -223,33 +197,11 @@ class Update:
             "(loss.reward_scale)"
         )
 
-    def _gradients(self, step: LossStep, losses: Mapping[str, Tensor]) -> dict[str, _Gradients]:
-        """For each of the step's optimizers the gradients of its parameters."""
-        total = torch.stack([losses[name] for name in step.losses]).sum()
-        parameters = {name: self._parameters(name) for name in step.optimizers}
-        flat = torch.autograd.grad(
-            total, list(chain(*parameters.values())), retain_graph=True, allow_unused=True
-        )
-        found: dict[str, _Gradients] = {}
-        start = 0
-        for name, own in parameters.items():
-            values = flat[start : start + len(own)]
-            start += len(own)
-            present = [gradient for gradient in values if gradient is not None]
-            if not present:
-                raise ConfigError(
-                    f"no gradient of {', '.join(step.losses)} reaches the parameters of the "
-                    f"optimizer {name!r}: pass it the loss module's parameters, not those of the "
-                    "networks it was made from"
-                )
-            found[name] = _Gradients(values, get_total_norm(present))
-        return found
-
-    def _descend(self, name: str, gradients: _Gradients) -> Tensor:
+    def _descend(self, name: str, gradients: Gradients) -> Tensor:
         norm = gradients.norm
         parameters = self._parameters(name)
         for parameter, gradient in zip(parameters, gradients.values, strict=True):
-            parameter.grad = None if gradient is None else _laid_out_like(gradient, parameter)
+            parameter.grad = None if gradient is None else laid_out_like(gradient, parameter)
         if self.max_grad_norm is not None:
             clip_grads_with_norm_(parameters, self.max_grad_norm, norm)
         self.optimizers[name].step()
@@ -285,14 +237,3 @@ class Update:
                         f"{step} names {loss!r}, but {type(self.loss_module).__name__} writes "
                         f"{', '.join(map(repr, self.loss_module.out_keys))}"
                     )
-
-
-def _laid_out_like(gradient: Tensor, parameter: Tensor) -> Tensor:
-    """The gradient with its parameter's strides.
-
-    ``backward()`` sees to this, ``autograd.grad`` does not (a vmapped layer's gradient comes
-    transposed), and fused optimizers read both by position alone.
-    """
-    if gradient.stride() == parameter.stride():
-        return gradient
-    return torch.empty_like(parameter).copy_(gradient)

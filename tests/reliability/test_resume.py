@@ -22,6 +22,8 @@ from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run
                 *("--collector.frames_per_batch", "6", "--replay.storage", "memmap"),
             ],
         ),
+        (150, ["--env.id", "Pendulum-v1", "--collector.kind", "torchrl"]),
+        pytest.param(150, ["--env.id", "Pendulum-v1", "--compile", "true"], marks=pytest.mark.slow),
         pytest.param(
             150,
             [
@@ -31,7 +33,15 @@ from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run
             marks=pytest.mark.slow,  # a resume of processes is also part of test_signals
         ),
     ],
-    ids=["episode boundary", "classic control", "mujoco", "two environments", "processes"],
+    ids=[
+        "episode boundary",
+        "classic control",
+        "mujoco",
+        "two environments",
+        "torchrl",
+        "compiled",
+        "processes",
+    ],
 )
 def test_half_the_frames_and_then_the_rest_equal_all_at_once(tmp_path, half, options):
     options = [*SHORT, *options, "--seed", "3"]

@@ -1,0 +1,349 @@
+"""Updates through a recorded graph against the same updates without, with the same draws.
+
+Compiling takes seconds for each graph, so that most tests run the recorded graph as it is; the ones
+marked slow, and one that is not, compile it.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+
+import pytest
+import torch
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModule
+from torch import nn
+from torchrl.modules import (
+    MLP,
+    NormalParamExtractor,
+    ProbabilisticActor,
+    QValueActor,
+    TanhNormal,
+    ValueOperator,
+)
+from torchrl.objectives import DQNLoss, LossModule, SACLoss, SoftUpdate, TD3Loss
+
+from rlkit_sac.errors import BatchError, RunError
+from rlkit_sac.modules import (
+    action_value_critic,
+    categorical_actor,
+    hybrid_critic,
+    state_action_critic,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
+from rlkit_sac.training import LossStep, TargetStep, Update, UpdateConfig, make_update
+from rlkit_sac.training import compiled_gradients as module
+
+CELLS = {"num_cells": [8, 8]}
+BOX = {"action_low": [-1.0, -2.0], "action_high": [1.0, 2.0]}
+
+
+@pytest.fixture
+def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run recorded graphs as they are."""
+    monkeypatch.setattr(module, "compile_graph", lambda graph, inputs: graph)
+
+
+def continuous(**options) -> ContinuousSACLoss:
+    actor = tanh_gaussian_actor(3, **BOX, **CELLS)
+    return ContinuousSACLoss(actor, state_action_critic(3, 2, **CELLS), **options)
+
+
+def hybrid(**options) -> HybridSACLoss:
+    actor = tanh_gaussian_actor(3, **BOX, **CELLS, action_key=("action", "continuous"))
+    return HybridSACLoss(actor, hybrid_critic(3, 2, 4, **CELLS), **options)
+
+
+def discrete(**options) -> DiscreteSACLoss:
+    return DiscreteSACLoss(action_value_critic(3, 4, **CELLS), **options)
+
+
+def with_actor() -> DiscreteSACLoss:
+    return DiscreteSACLoss(action_value_critic(3, 4, **CELLS), categorical_actor(3, 4, **CELLS))
+
+
+def dropout() -> ContinuousSACLoss:
+    critic = ValueOperator(
+        MLP(in_features=5, out_features=1, dropout=0.2, **CELLS),
+        in_keys=["observation", "action"],
+    )
+    return ContinuousSACLoss(tanh_gaussian_actor(3, **BOX, **CELLS), critic)
+
+
+OWN: dict[str, Callable[[], LossModule]] = {
+    "continuous": continuous,
+    "diagnostics": lambda: continuous(diagnostics=True, num_qvalue_nets=3),
+    "clipping, centered entropy": lambda: continuous(
+        dqda_clipping=0.5, normalize_entropy_reward=True, loss_function="smooth_l1"
+    ),
+    "dropout": dropout,
+    "discrete": discrete,
+    "with an actor": with_actor,
+    "hybrid": hybrid,
+    "hybrid, sampled": lambda: hybrid(discrete_entropy="sampled", max_alpha=(0.5, 2.0)),
+}
+
+
+def batch_for(loss: LossModule, size: int = 16) -> TensorDict:
+    box = torch.tensor(BOX["action_high"], dtype=torch.float64)
+    vector = (torch.rand(size, 2, dtype=torch.float64) * 2 - 1) * box
+    index = torch.randint(4, (size,))
+    action = {ContinuousSACLoss: vector, DiscreteSACLoss: index}.get(type(loss))
+    if action is None:
+        action = TensorDict(continuous=vector, discrete=index, batch_size=[size])
+    return TensorDict(
+        observation=torch.randn(size, 3, dtype=torch.float64),
+        action=action,
+        priority_weight=torch.rand(size, dtype=torch.float64) + 0.1,
+        next=TensorDict(
+            observation=torch.randn(size, 3, dtype=torch.float64),
+            reward=torch.randn(size, 1, dtype=torch.float64),
+            done=(done := torch.rand(size, 1) < 0.3),
+            terminated=done,
+            batch_size=[size],
+        ),
+        batch_size=[size],
+    )
+
+
+def pair(make: Callable[[], LossModule], **config) -> tuple[Update, Update]:
+    """The same update, without and with a graph."""
+    updates = []
+    for compile_from in (None, 1):
+        torch.manual_seed(1)
+        updates.append(
+            make_update(make().double(), UpdateConfig(**config), compile_from=compile_from)
+        )
+    return updates[0], updates[1]
+
+
+def assert_same(first: Update, second: Update, batches: list[TensorDict]) -> None:
+    for seed, batch in enumerate(batches):
+        scalars, entries = [], []
+        for update in (first, second):
+            own = batch.clone()
+            torch.manual_seed(seed)
+            scalars.append(update(own))
+            entries.append((own, torch.get_rng_state()))
+        (wanted, after), (found, after_graph) = entries
+        assert torch.equal(after, after_graph)
+        assert list(scalars[0]) == list(scalars[1])
+        for name, value in scalars[0].items():
+            torch.testing.assert_close(scalars[1][name], value, rtol=1e-9, atol=1e-10)
+        assert set(found.keys(True, True)) == set(wanted.keys(True, True))
+        for key, value in wanted.items(True, True):
+            torch.testing.assert_close(found[key], value, rtol=1e-9, atol=1e-10)
+    states = [update.loss_module.state_dict() for update in (first, second)]
+    for key, value in states[0].items():
+        torch.testing.assert_close(states[1][key], value, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("make", OWN.values(), ids=OWN)
+def test_updates_are_the_same(make: Callable[[], LossModule]) -> None:
+    first, second = pair(make)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing falls back
+        assert_same(first, second, [batch_for(first.loss_module) for _ in range(4)])
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("recompute", [False, True])
+def test_orders_and_periods_are_the_same(recompute: bool) -> None:
+    order = ["alpha", "qvalue", "actor", "target"]
+    first, second = pair(
+        continuous,
+        order=order,
+        periods={"actor": 2, "target": 3},
+        recompute=recompute,
+        max_grad_norm=0.1,
+    )
+    assert_same(first, second, [batch_for(first.loss_module) for _ in range(7)])
+
+
+def test_a_compiled_update_is_the_same() -> None:
+    first, second = pair(continuous)
+    assert_same(first, second, [batch_for(first.loss_module) for _ in range(3)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", OWN.values(), ids=OWN)
+def test_compiled_updates_are_the_same(make: Callable[[], LossModule]) -> None:
+    first, second = pair(make)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*run uncompiled")
+        assert_same(first, second, [batch_for(first.loss_module) for _ in range(4)])
+
+
+def torchrl_sac() -> LossModule:
+    net = nn.Sequential(MLP(in_features=3, out_features=4, **CELLS), NormalParamExtractor())
+    actor = ProbabilisticActor(
+        TensorDictModule(net, in_keys=["observation"], out_keys=["loc", "scale"]),
+        in_keys=["loc", "scale"],
+        distribution_class=TanhNormal,
+    )
+    critic = ValueOperator(
+        MLP(in_features=5, out_features=1, **CELLS), in_keys=["observation", "action"]
+    )
+    return SACLoss(actor, critic, num_qvalue_nets=2, target_entropy=-2.0)
+
+
+def torchrl_td3() -> LossModule:
+    actor = TensorDictModule(
+        nn.Sequential(MLP(in_features=3, out_features=2, **CELLS), nn.Tanh()),
+        in_keys=["observation"],
+        out_keys=["action"],
+    )
+    critic = ValueOperator(
+        MLP(in_features=5, out_features=1, **CELLS), in_keys=["observation", "action"]
+    )
+    return TD3Loss(actor, critic, bounds=(-1.0, 1.0), num_qvalue_nets=2)
+
+
+def torchrl_dqn() -> LossModule:
+    actor = QValueActor(
+        MLP(in_features=3, out_features=4, **CELLS),
+        in_keys=["observation"],
+        action_space="categorical",
+    )
+    return DQNLoss(actor, action_space="categorical", delay_value=True)
+
+
+FOREIGN = {
+    "SAC": (torchrl_sac, ("loss_actor", "loss_qvalue", "loss_alpha")),
+    "TD3": (torchrl_td3, ("loss_actor", "loss_qvalue")),
+    "DQN": (torchrl_dqn, ("loss",)),
+}
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize(("make", "losses"), FOREIGN.values(), ids=FOREIGN)
+def test_losses_of_torchrl_go_through_it(make, losses: tuple[str, ...]) -> None:
+    updates = []
+    for compile_from in (None, 1):
+        torch.manual_seed(1)
+        loss = make().double()
+        updates.append(
+            Update(
+                loss,
+                {"all": torch.optim.Adam([p for p in loss.parameters() if p.requires_grad], 1e-3)},
+                [LossStep(losses, ("all",)), TargetStep()],
+                target_updater=SoftUpdate(loss, tau=0.1),
+                compile_from=compile_from,
+            )
+        )
+    kind = discrete() if make is torchrl_dqn else continuous()
+    batches = [batch_for(kind).exclude("priority_weight") for _ in range(4)]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*run uncompiled")
+        assert_same(*updates, batches)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_compiling_begins_at_its_update() -> None:
+    made = []
+    torch.manual_seed(0)
+    update = make_update(continuous().double(), UpdateConfig(), compile_from=3)
+    original = module._Program.__init__
+
+    def count(self, *arguments) -> None:
+        made.append(update.count)
+        original(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module._Program, "__init__", count)
+        for _ in range(5):
+            update(batch_for(update.loss_module))
+    assert made == [3]
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_a_change_of_the_loss_is_followed() -> None:
+    first, second = pair(lambda: continuous(dqda_clipping=0.01))
+    batches = [batch_for(first.loss_module) for _ in range(2)]
+    assert_same(first, second, batches)
+    for update in (first, second):
+        update.loss_module.dqda_clipping = None
+        update.loss_module.set_keys(reward="cost")
+    batches = [batch_for(first.loss_module) for _ in range(2)]
+    for batch in batches:
+        batch.rename_key_(("next", "reward"), ("next", "cost"))
+    assert_same(first, second, batches)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_batches_of_other_shapes_have_graphs_of_their_own_up_to_a_number() -> None:
+    first, second = pair(discrete)
+    kinds = [batch_for(first.loss_module, size) for size in range(2, 2 + module.MOST_GRAPHS)]
+    assert_same(first, second, [*kinds, *kinds])
+    with pytest.warns(UserWarning, match="8 graphs were made .* run uncompiled"):
+        assert_same(first, second, [batch_for(first.loss_module, 50)])
+    assert_same(first, second, [batch_for(first.loss_module, 60), *kinds])
+
+
+class Branching(nn.Module):
+    """A critic that cannot be recorded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = MLP(in_features=5, out_features=1, **CELLS)
+
+    def forward(self, observation: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+        out = self.net(torch.cat([observation, action], -1))
+        return out if math.isfinite(out.sum().item()) else out * 0
+
+
+class Leaving(Branching):
+    """Whose values leave PyTorch, which no recording sees."""
+
+    def forward(self, observation: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+        scale = torch.from_numpy(observation.detach().numpy().copy()).mean()
+        return self.net(torch.cat([observation, action], -1)) * (1 + scale)
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("network", [Branching, Leaving])
+def test_what_cannot_be_recorded_runs_uncompiled_after_one_warning(network) -> None:
+    def make() -> LossModule:
+        critics = [
+            TensorDictModule(
+                network(), in_keys=["observation", "action"], out_keys=["state_action_value"]
+            )
+        ]
+        return ContinuousSACLoss(
+            tanh_gaussian_actor(3, **BOX, **CELLS),
+            critics,
+            num_qvalue_nets=1,
+            deactivate_vmap=True,
+        )
+
+    first, second = pair(make)
+    batches = [batch_for(first.loss_module) for _ in range(3)]
+    with pytest.warns(UserWarning, match="ContinuousSACLoss: .* run uncompiled") as caught:
+        assert_same(first, second, batches)
+    assert len([each for each in caught if "run uncompiled" in str(each.message)]) == 1
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_errors_of_the_loss_come_out_as_they_are() -> None:
+    _, update = pair(continuous)
+    batch = batch_for(update.loss_module).exclude(("next", "reward"))
+    uncompiled = pytest.warns(UserWarning, match="run uncompiled")
+    with uncompiled, pytest.raises(BatchError, match="reward"):
+        update(batch)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_a_loss_that_is_not_finite_moves_no_parameter() -> None:
+    _, update = pair(continuous)
+    update(batch_for(update.loss_module))
+    before = {key: value.clone() for key, value in update.loss_module.state_dict().items()}
+    batch = batch_for(update.loss_module)
+    batch["next", "reward"][3] = math.inf
+    with pytest.raises(RunError, match=r"loss_qvalue is inf.* in update 2"):
+        update(batch)
+    for key, value in update.loss_module.state_dict().items():
+        assert torch.equal(value, before[key])
