@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow check docs
+.PHONY: help train test test-slow check speed docs
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -33,11 +33,15 @@ check: $(VENV)/.installed-dev ## Formatting, lint, types, import layers, doctest
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest --doctest-modules rlkit_sac
 
+speed: $(VENV)/.installed-benchmarks ## Time training here and in other systems (ARGS= goes to speed.py)
+	$(BIN)/python recipes/benchmarks/speed.py $(ARGS)
+
 docs: $(VENV)/.installed-docs ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
 $(VENV)/.installed-train: EXTRAS := plots
 $(VENV)/.installed-dev: EXTRAS := dev,plots,mujoco,box2d,mo,tensorboard
+$(VENV)/.installed-benchmarks: EXTRAS := benchmarks,mujoco,plots
 $(VENV)/.installed-docs: EXTRAS := docs,plots
 
 $(VENV)/.installed-%: $(VENV)/.installed-torch pyproject.toml

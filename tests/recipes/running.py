@@ -47,9 +47,13 @@ class Recipe:
     def config(self, *arguments: str) -> Any:
         return parse_config(self.config_class, arguments)
 
+    def run(self, *arguments: str) -> Path:
+        """The directory of a run."""
+        return load_recipe(self.name).main(self.config(*arguments)).resolve()
+
     def train(self, *arguments: str) -> Path:
         """The directory of a short run."""
-        return load_recipe(self.name).main(self.config(*SHORT, *arguments)).resolve()
+        return self.run(*SHORT, *arguments)
 
     def stop(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
         """Exit code and message of a command line that fails."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from torch.profiler import profile
 
 import rlkit_sac
 from tests.recipes.loading import RECIPES
@@ -21,6 +26,26 @@ SMALL = "--num_cells [8] --batch_size 4 --num_qvalue_nets 3 --rounds 3 --updates
 def run(name: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(RECIPES / "benchmarks" / f"{name}.py"), *arguments]
     return subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True)
+
+
+@pytest.fixture
+def load(monkeypatch):
+    """Imports a module of a folder of the benchmarks, as its scripts do."""
+
+    def load(name: str, folder: str = ""):
+        monkeypatch.syspath_prepend(RECIPES / "benchmarks" / folder)
+        return importlib.import_module(name)
+
+    return load
+
+
+def table(printed: str, header: str) -> list[list[str]]:
+    """The rows of a printed table, up to the load averages below it."""
+    lines = printed.splitlines()
+    first = next(index for index, line in enumerate(lines) if line.split()[0] == header)
+    rows = lines[first + 1 :]
+    last = next(index for index, line in enumerate(rows) if line.startswith("load averages"))
+    return [row.split() for row in rows[:last]]
 
 
 def test_hybrid_update_writes_each_round_and_prints_the_medians(tmp_path: Path) -> None:
@@ -55,3 +80,165 @@ def test_a_benchmark_refuses_sizes_that_cannot_be_measured(tmp_path: Path) -> No
         "error: --rounds: must be >= 1, got 0",
     ]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_update_writes_each_round_and_prints_medians_and_ratios(tmp_path: Path) -> None:
+    arguments = [*SMALL.split(), "--losses", "[continuous, torchrl]", "--output", "times.csv"]
+    done = run("update", *arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rounds = pd.read_csv(tmp_path / "times.csv")
+    losses, kinds = ("continuous", "torchrl"), ("eager", "compiled", "products")
+    columns = [f"{loss}_{kind}_ms" for loss in losses for kind in kinds]
+    assert list(rounds.columns) == ["round", *columns]
+    assert (rounds[columns] > 0).all(axis=None)
+    assert list(rounds["round"]) == [0, 1, 2]
+    rows = table(done.stdout, "loss")
+    assert [row[0] for row in rows] == list(losses)
+    for loss, eager, compiled, products, speedup, *_, ratio, low, high in rows:
+        times = {kind: rounds[f"{loss}_{kind}_ms"] for kind in kinds}
+        medians = [times[kind].median() for kind in kinds]
+        assert [float(eager), float(compiled), float(products)] == pytest.approx(medians, abs=6e-3)
+        wanted = (times["eager"] / times["compiled"]).median()
+        assert float(speedup) == pytest.approx(wanted, abs=6e-3)
+        wanted = (times["compiled"] / times["products"]).median()
+        assert float(ratio) == pytest.approx(wanted, abs=6e-3)
+        assert float(low.strip("[,")) <= float(ratio) <= float(high.strip("]"))
+
+
+@pytest.mark.parametrize("name", ["continuous", "discrete", "hybrid", "torchrl"])
+def test_the_products_are_those_that_the_update_makes(load, name) -> None:
+    benchmark, losses = load("update"), load("losses")
+    config = losses.UpdateTimingConfig(num_cells=[16, 8], batch_size=4)
+    task = losses.HALF_CHEETAH
+    batch = losses.random_batch(name, task, config.batch_size)
+    update = benchmark.make_update(
+        losses.make_loss(name, task, config), benchmark.UpdateConfig(products="exact")
+    )
+    products = benchmark.make_products(benchmark.record_gradients(update, batch), "exact")
+    assert made_in(products) == made_in(lambda: update(batch))
+
+
+def made_in(function) -> Counter:
+    """The matrix products that a function makes, each as the shapes of its operands."""
+    with profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profiler:
+        function()
+    names = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm")
+    events = [event for event in profiler.events() if event.name in names]
+    # vmap shows what it was asked for, and inside it what it makes of that.
+    outer = set()
+    for event in events:
+        parent = event.cpu_parent
+        while parent is not None:
+            outer.add(parent.id)
+            parent = parent.cpu_parent
+    found = [event.input_shapes for event in events if event.id not in outer]
+    return Counter(
+        tuple(tuple(shape) for shape in shapes if len(shape) > 1)[:2] for shapes in found
+    )
+
+
+def test_an_interval_holds_its_median_and_is_empty_for_one_round(load) -> None:
+    median = load("timing").median
+    value, low, high = median([1.0, 2.0, 3.0, 4.0, 100.0])
+    assert value == 3.0
+    assert 1.0 <= low < value < high <= 100.0
+    assert median([2.0, 2.0]) == (2.0, 2.0, 2.0)
+    single = median([5.0])
+    assert single.value == 5.0
+    assert np.isnan([single.low, single.high]).all()
+
+
+def test_turns_alternate_their_order(load) -> None:
+    called: list[str] = []
+    contestants = {name: lambda name=name: called.append(name) for name in "ab"}
+    rounds = load("timing").take_turns(contestants, rounds=3, calls=2)
+    assert "".join(called) == "aabbbbaaaabb"
+    assert list(rounds.columns) == ["round", "a", "b"]
+    assert list(rounds["round"]) == [0, 1, 2]
+
+
+def test_the_frame_clock_times_the_frames_after_the_warmup(load, monkeypatch) -> None:
+    clock = load("frame_clock", "peers")
+    monkeypatch.setattr(clock, "measured", [])
+    env = clock.FrameClock(gym.make("Pendulum-v1"), warmup=3, frames=5)
+    steps = 0
+    monkeypatch.setattr(clock.time, "perf_counter", lambda: float(steps))
+    env.reset()
+    for steps in range(1, 20):
+        assert clock.measured == ([] if steps <= 8 else [5.0])
+        env.step(env.action_space.sample())
+    assert clock.measured == [5.0]
+
+
+@pytest.mark.slow
+def test_speed_runs_systems_in_turns(tmp_path: Path) -> None:
+    arguments = "--task Pendulum-v1 --rounds 2 --warmup 1005 --frames 10 --output speed.csv"
+    systems = ["--systems", "[rlkit_sac, sbx, torchrl]", "--venv.sbx", "nowhere"]
+    done = run("speed", *arguments.split(), *systems, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == (
+        f"sbx is left out: there is no {tmp_path}/nowhere/bin/python"
+    )
+    runs = pd.read_csv(tmp_path / "speed.csv")
+    assert list(runs["system"]) == ["rlkit_sac", "torchrl"] * 2
+    assert list(runs["round"]) == [0, 0, 1, 1]
+    assert (runs["frames"] == 10).all()
+    assert (runs["seconds"] > 0).all()
+    assert np.allclose(runs["frames_per_second"], runs["frames"] / runs["seconds"])
+    assert runs["versions"].str.contains(f"torch {torch.__version__}", regex=False).all()
+    assert runs[["load_before", "load_after"]].notna().all(axis=None)
+    (first, second) = table(done.stdout, "system")
+    assert (first[0], second[0]) == ("rlkit_sac", "torchrl")
+    rates = runs.pivot(index="round", columns="system", values="frames_per_second")
+    wanted = (rates["rlkit_sac"] / rates["torchrl"]).median()
+    assert float(second[5]) == pytest.approx(wanted, abs=6e-3)
+    assert {path.name for path in tmp_path.iterdir()} == {"speed.csv"}
+
+
+@pytest.mark.slow
+def test_speed_times_whole_commands(tmp_path: Path) -> None:
+    arguments = "--systems [torchrl] --task Pendulum-v1 --rounds 1 --frames 20 --wall true"
+    done = run("speed", *arguments.split(), "--output", "a/wall.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (row,) = pd.read_csv(tmp_path / "a" / "wall.csv").itertuples()
+    assert (row.wall, row.frames) == (True, 20)
+    assert row.seconds > 0
+
+
+def test_speed_says_why_a_system_failed(tmp_path: Path) -> None:
+    arguments = "--systems [torchrl] --task Nowhere-v0 --rounds 1 --output speed.csv"
+    done = run("speed", *arguments.split(), cwd=tmp_path)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: torchrl failed in round 0: ")
+    assert "Nowhere" in line
+
+
+def test_speed_refuses_what_it_cannot_measure(tmp_path: Path) -> None:
+    (tmp_path / "old.csv").write_text("kept")
+    arguments = "--num_threads 9999 --venv.nobody here --output old.csv"
+    done = run("speed", *arguments.split(), cwd=tmp_path)
+    assert done.returncode == 2
+    options = [line.split(": ")[1] for line in done.stderr.splitlines()]
+    assert sorted(options) == ["--num_threads", "--output", "--venv.nobody"]
+    assert (tmp_path / "old.csv").read_text() == "kept"
+
+
+def test_scaling_measures_the_ends_of_each_factor(tmp_path: Path) -> None:
+    done = run("scaling", "--quick", "true", "--output", "scaling.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rounds = pd.read_csv(tmp_path / "scaling.csv")
+    times = ["update_ms", "sample_ms", "frames_per_second"]
+    assert (rounds[times] > 0).all(axis=None)
+    factors = ["batch_size", "num_qvalue_nets", "utd_ratio", "num_envs", "capacity"]
+    usual = dict(zip(factors, (256, 2, 1, 1, 100_000), strict=True))
+    assert list(rounds.columns) == ["round", *factors, *times]
+    moved = (rounds[factors] != pd.Series(usual)).sum(axis=1)
+    assert moved.max() == 1
+    assert not rounds[factors].duplicated().any()
+    for factor, value, update, sample, rate in table(done.stdout, "factor"):
+        point = usual | {factor: int(value)}
+        (index,) = rounds.index[(rounds[factors] == pd.Series(point)).all(axis=1)]
+        shown = [float(update), float(sample), float(rate)]
+        assert shown == pytest.approx(list(rounds.loc[index, times]), abs=0.06)

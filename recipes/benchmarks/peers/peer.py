@@ -1,0 +1,60 @@
+"""How a system is run to be timed: its command line, and the line it prints.
+
+All systems have the same settings: batches of 256, networks of two layers of 256 units, one update
+for each frame after 1,000 random ones, a replay buffer of a million transitions, a learned
+temperature, one environment, no evaluation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from frame_clock import measured, watch
+
+LEARNING_STARTS = 1_000
+REPLAY_CAPACITY = 1_000_000
+BATCH_SIZE = 256
+NUM_CELLS = (256, 256)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the command line says.
+
+    Attributes:
+        task: Gymnasium id.
+        total_frames: to train for.
+        num_threads: of the CPU.
+        seed: of everything.
+    """
+
+    task: str
+    total_frames: int
+    num_threads: int
+    seed: int
+
+
+def run_peer(train: Callable[[Settings], None], packages: Sequence[str]) -> None:
+    """Train as the command line says, and print the time of the window as the last line, in JSON.
+
+    Args:
+        train: runs a system.
+        packages: whose versions matter, as pip names them.
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--task", required=True, help="Gymnasium id")
+    parser.add_argument("--frames", type=int, required=True, help="frames that are timed")
+    parser.add_argument("--warmup", type=int, default=0, help="frames before them")
+    parser.add_argument("--num_threads", type=int, default=1, help="CPU threads")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    watch(given.task, warmup=given.warmup, frames=given.frames)
+    train(Settings(given.task, given.warmup + given.frames, given.num_threads, given.seed))
+    versions = [f"Python {platform.python_version()}"]
+    versions += [f"{package} {version(package)}" for package in packages]
+    print(json.dumps({"seconds": measured[0], "versions": ", ".join(versions)}))

@@ -1,0 +1,147 @@
+"""The time of one update, beside its own matrix products.
+
+    python recipes/benchmarks/update.py
+    python recipes/benchmarks/update.py --num_threads 2 --output update.csv
+    python recipes/benchmarks/update.py --losses '[torchrl]' --products exact
+
+For our losses and for TorchRL's ``SACLoss``: the update as it is, the update with losses and
+gradients in one compiled graph, and nothing but the matrix products of that graph, on the same
+kernels, one after the other. An update is all of it: losses, gradients, Adam, the move of the
+targets. All take turns, so that they meet the same load of the machine; each round gives a ratio,
+and the table shows their medians with 95 % bootstrap intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import pandas as pd
+import torch
+from losses import HALF_CHEETAH, LOSS_NAMES, LossName, UpdateTimingConfig, make_loss, random_batch
+from tensordict import TensorDict
+from timing import describe_machine, load_averages, median, refuse_fallback, take_turns
+from torch import Tensor
+
+from rlkit_sac.capture import Products, Recording, matrix_products, record
+from rlkit_sac.training import LossStep, Update, UpdateConfig, make_update, run_recipe
+from rlkit_sac.training.gradients import LossGradients
+
+KINDS = ("eager", "compiled", "products")
+_PRODUCTS = {
+    torch.ops.aten.mm.default: torch.mm,
+    torch.ops.aten.addmm.default: torch.mm,
+    torch.ops.aten.bmm.default: torch.bmm,
+    torch.ops.aten.baddbmm.default: torch.bmm,
+}
+
+
+@dataclass
+class UpdateBenchmarkConfig(UpdateTimingConfig):
+    """What is measured, and how often."""
+
+    losses: list[LossName] = field(default_factory=lambda: list(LOSS_NAMES))
+    """Whose updates; torchrl is TorchRL's SACLoss."""
+    products: Products = "auto"
+    """CPU matrix products: exact as PyTorch has them, auto as exact but fast, or bfloat16."""
+
+
+def main(config: UpdateBenchmarkConfig) -> None:
+    """Measure, print a table, and write the rounds if asked to."""
+    torch.set_num_threads(config.num_threads)
+    torch.manual_seed(0)
+    refuse_fallback()
+    print(describe_machine(config.num_threads))
+    print(f"load averages at the start: {load_averages()}")
+    contestants: dict[str, Callable[[], object]] = {}
+    for name in config.losses:
+        for kind, contestant in zip(KINDS, make_contestants(name, config), strict=True):
+            contestants[f"{name}_{kind}_ms"] = contestant
+    for contestant in contestants.values():
+        for _ in range(config.warm_up):
+            contestant()
+    rounds = take_turns(contestants, rounds=config.rounds, calls=config.updates)
+    print(summary(rounds, config.losses).to_string(index=False, float_format="{:.2f}".format))
+    print(f"load averages at the end: {load_averages()}")
+    if config.output is not None:
+        rounds.to_csv(config.output, index=False)
+
+
+def make_contestants(
+    name: LossName, config: UpdateBenchmarkConfig
+) -> tuple[Callable[[], object], ...]:
+    """The update uncompiled, the update compiled, and its matrix products."""
+    batch = random_batch(name, HALF_CHEETAH, config.batch_size)
+    update_config = UpdateConfig(products=config.products)
+    eager, compiled = (
+        make_update(make_loss(name, HALF_CHEETAH, config), update_config, compile_from=first)
+        for first in (None, 1)
+    )
+    products = make_products(record_gradients(eager, batch), config.products)
+    return partial(eager, batch), partial(compiled, batch), products
+
+
+def record_gradients(update: Update, batch: TensorDict) -> Recording:
+    """The graph of an update's losses and their gradients, which is what it compiles."""
+    parameters = {
+        name: [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        for name, optimizer in update.optimizers.items()
+    }
+    gradients = LossGradients(update.loss_module, parameters)
+    steps = [step for step in update.steps if isinstance(step, LossStep)]
+
+    def run() -> list[Tensor | None]:
+        losses = gradients(batch.copy(), steps)
+        found = [each for step in losses.gradients.values() for each in step.values()]
+        values = [value for each in found for value in (*each.values, each.norm)]
+        return [*losses.scalars.values(), losses.finite, *values]
+
+    tensors = [*update.loss_module.parameters(), *update.loss_module.buffers()]
+    return record(run, [*tensors, *batch.values(True, True)])
+
+
+def make_products(recording: Recording, kernels: Products) -> Callable[[], None]:
+    """A function that makes the matrix products of a graph, of random numbers, and nothing else.
+
+    Operands have the shapes and strides of the graph's; results go to memory that is there.
+    """
+    calls = []
+    for node in recording.graph.graph.nodes:
+        if node.target in _PRODUCTS:
+            left, right = (_random_like(operand.meta["val"]) for operand in node.args[-2:])
+            product = _PRODUCTS[node.target]
+            calls.append(partial(product, left, right, out=product(left, right)))
+
+    def run() -> None:
+        with torch.no_grad(), matrix_products(kernels):
+            for call in calls:
+                call()
+
+    return run
+
+
+def summary(rounds: pd.DataFrame, losses: list[LossName]) -> pd.DataFrame:
+    """Median times, and medians of the ratios with their intervals, for each loss."""
+    rows = []
+    for loss in losses:
+        times = {kind: rounds[f"{loss}_{kind}_ms"] for kind in KINDS}
+        rows.append(
+            {
+                "loss": loss,
+                **{f"{kind}_ms": values.median() for kind, values in times.items()},
+                "eager / compiled": str(median(times["eager"] / times["compiled"])),
+                "compiled / products": str(median(times["compiled"] / times["products"])),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _random_like(tensor: Tensor) -> Tensor:
+    """Random numbers with a tensor's shape and strides."""
+    last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return torch.randn(last + 1, dtype=tensor.dtype).as_strided(tensor.shape, tensor.stride())
+
+
+if __name__ == "__main__":
+    run_recipe(main, UpdateBenchmarkConfig)
