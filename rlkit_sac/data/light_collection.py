@@ -20,7 +20,7 @@ from rlkit_sac.envs import can_save_episodes, load_episodes, save_episodes
 
 
 class LightCollector:
-    """Collects what TorchRL's collector collects, in a tenth of its time for one environment.
+    """Collects what TorchRL's collector collects, in a fifth of its time for one environment.
 
     Same frames, same keys, same random numbers. The environments are stepped as Gymnasium has them,
     and the policy is a :class:`~rlkit_sac.data.recorded_policy.RecordedPolicy`. One thing differs:

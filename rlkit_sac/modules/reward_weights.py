@@ -51,7 +51,12 @@ class RewardWeights(nn.Module):
                 f"reward_weights must be a list of finite numbers, one for each reward "
                 f"dimension, not {value.tolist()}"
             )
-        self.value, self._assigned = value, exact.tolist()
+        self._assigned = exact.tolist()
+        before = self.value
+        if before is not None and _kind(before) == _kind(value):
+            before.copy_(value)  # a compiled update holds this tensor
+        else:
+            self.value = value
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> RewardWeights:
         super()._apply(fn, recurse)
@@ -64,3 +69,7 @@ class RewardWeights(nn.Module):
         if saved is not None:  # whether or not there were weights before
             like = saved if self.value is None else self.value
             self.assign(saved, like=like)
+
+
+def _kind(tensor: Tensor) -> tuple[object, ...]:
+    return tensor.shape, tensor.dtype, tensor.device

@@ -74,7 +74,8 @@ class CompiledLossGradients:
             program = _Program(self._uncompiled, batch, steps, bfloat16=self._bfloat16)
         except Exception as error:
             self._made = MOST_GRAPHS + 1
-            self._warn(f"it cannot become one compiled graph ({error}); its updates")
+            reason = str(error).strip().partition("\n")[0] or type(error).__name__
+            self._warn(f"it cannot become one compiled graph ({reason}); its updates")
             return None
         self._programs[kind], self._fingerprint = program, program.fingerprint
         return program

@@ -25,6 +25,7 @@ from torchrl.modules import (
 )
 from torchrl.objectives import DQNLoss, LossModule, SACLoss, SoftUpdate, TD3Loss
 
+from rlkit_sac.data.packed import PackedReplayBuffer
 from rlkit_sac.errors import BatchError, RunError
 from rlkit_sac.modules import (
     action_value_critic,
@@ -166,7 +167,11 @@ def test_orders_and_periods_are_the_same(recompute: bool) -> None:
 
 def test_a_compiled_update_is_the_same() -> None:
     first, second = pair(continuous)
-    assert_same(first, second, [batch_for(first.loss_module) for _ in range(3)])
+    replay = PackedReplayBuffer(capacity=100, batch_size=16)  # its batches are not contiguous
+    replay.extend(batch_for(first.loss_module, 40))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*run uncompiled")
+        assert_same(first, second, [replay.sample() for _ in range(3)])
 
 
 @pytest.mark.slow
@@ -249,9 +254,9 @@ def test_compiling_begins_at_its_update() -> None:
     update = make_update(continuous().double(), UpdateConfig(), compile_from=3)
     original = module._Program.__init__
 
-    def count(self, *arguments) -> None:
+    def count(self, *arguments, **options) -> None:
         made.append(update.count)
-        original(self, *arguments)
+        original(self, *arguments, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module._Program, "__init__", count)
@@ -272,6 +277,22 @@ def test_a_change_of_the_loss_is_followed() -> None:
     for batch in batches:
         batch.rename_key_(("next", "reward"), ("next", "cost"))
     assert_same(first, second, batches)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_weights_of_rewards_change_without_another_graph() -> None:
+    def make() -> LossModule:
+        critic = action_value_critic(3, 4, reward_dim=2, **CELLS)
+        return DiscreteSACLoss(critic, reward_weights=[1.0, 0.5])
+
+    first, second = pair(make)
+    for weights in ([1.0, 0.5], [-2.0, 0.0], [0.3, 3.0]):
+        for update in (first, second):
+            update.loss_module.reward_weights = weights
+        batch = batch_for(first.loss_module)
+        batch["next", "reward"] = torch.randn(16, 2, dtype=torch.float64)
+        assert_same(first, second, [batch])
+    assert second._compiled._made == 1
 
 
 @pytest.mark.usefixtures("uncompiled")
