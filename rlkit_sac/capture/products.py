@@ -79,9 +79,9 @@ def _switch() -> Any:
 def round_products(graph: GraphModule, *, smallest: int = 64) -> None:
     """Let a graph's large float32 matrix products take bfloat16 factors.
 
-    Sums are kept in float32 within a product, and so is everything else. Where a product has a side
-    shorter than ``smallest``, as those of inputs and outputs of a network have, nothing changes:
-    there is nothing to gain, and much to lose at the outputs.
+    Sums within a product are kept in float32, and its result is rounded to bfloat16. Where a
+    product has a side shorter than ``smallest``, as those of inputs and outputs of a network have,
+    nothing changes: there is nothing to gain, and much to lose at the outputs.
 
     Args:
         graph: changed in place.

@@ -133,5 +133,5 @@ class LightCollector:
 def _over_time(arrays: list[NDArray[Any]], time: int) -> NDArray[Any]:
     """Steps ``[N, …]`` as one array ``[N, T, …]``, or ``[T, …]`` where time comes first."""
     if time == 0:
-        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-    return arrays[0][:, None] if len(arrays) == 1 else np.stack(arrays, 1)
+        return np.concatenate(arrays)
+    return np.stack(arrays, 1)

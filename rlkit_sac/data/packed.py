@@ -46,11 +46,19 @@ class PackedStorage(LazyTensorStorage):
 
     def get(self, index: Any) -> Any:
         """The transitions at some places."""
-        if not (self.initialized and torch.is_tensor(index) and index.ndim == 1):
+        is_places = torch.is_tensor(index) and index.ndim == 1 and index.dtype == torch.int64
+        if not (self.initialized and is_places and len(index) and int(index.min()) >= 0):
             return super().get(index)
-        if index.numel() and int(index.max()) >= len(self):
+        if int(index.max()) >= len(self):
             raise IndexError(f"index {int(index.max())} of a storage of {len(self)} transitions")
-        return self.gather(index)
+        return self.gather(index.to(self._rows.device))
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Hold the transitions of a state."""
+        super().load_state_dict(state_dict)
+        loaded = self._storage[: self._len].clone()
+        self._init_standard(loaded[0])
+        self.write(0, loaded)
 
     def gather(self, index: Tensor) -> TensorDictBase:
         """As :meth:`get`, for indices ``[n]`` that are known to be in range."""
@@ -122,6 +130,7 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         super().__init__(
             storage=PackedStorage(capacity, device=device), batch_size=batch_size, **options
         )
+        self._has_options = bool(options)
 
     def extend(self, tensordicts: TensorDictBase, **options: Any) -> Tensor:
         """Store transitions ``[n]``, the oldest of a full buffer giving way.
@@ -159,8 +168,7 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
     def _is_plain(self) -> bool:
         """Whether nothing but storing and uniform sampling is asked for."""
         return (
-            type(self._sampler) is RandomSampler
-            and not self._prefetch
-            and self._sample_unit is None
+            not self._has_options
+            and type(self._sampler) is RandomSampler
             and (self._transform is None or not len(self._transform))
         )

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from tensordict import NestedKey
 from tensordict.nn import TensorDictModuleBase
-from torch import Tensor
+from torch import Tensor, nn
 from torchrl.data import Categorical, TensorSpec
 from torchrl.envs import EnvBase
 
+from rlkit_sac.capture import undone
 from rlkit_sac.data.recorded_policy import Entries, RecordedPolicy
 from rlkit_sac.envs import PlainEnvs
 
@@ -116,7 +117,7 @@ class PlainLoop:
     def _beside_random(self) -> Entries:
         """What the policy writes, for random actions."""
         blank = self._env.fake_tensordict().select(*self._acting.in_keys)
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
+        with undone(cast(nn.Module, self._acting)), torch.no_grad():
             return {
                 key: torch.full_like(value, _log_density(self._env, key) or 0.0)
                 for key, value in self._acting(blank).items(True, True)

@@ -61,9 +61,9 @@ class PlainEnvs:
             return False
         expected = [InitTracker, StepCounter, RewardSum, PreviousAction]
         base = base_env(env)
-        return [type(each) for each in env.transform] == expected and (
-            type(base) in (EpisodicGymWrapper, SerialEnv)
-        )
+        if [type(each) for each in env.transform] != expected or env.transform[1].max_steps:
+            return False
+        return type(base) in (EpisodicGymWrapper, SerialEnv)
 
     def reset(self) -> None:
         """Begin an episode in every environment, or go on with those that were loaded."""

@@ -47,6 +47,8 @@ class CriticEnsemble(nn.Module):
     def __init__(self, members: Sequence[nn.Module]) -> None:
         super().__init__()
         layers = perceptron_layers(members[0])
+        if any(repr(member) != repr(members[0]) for member in members):
+            raise ConfigError("the members of a CriticEnsemble must be built alike")
         if layers is None:
             raise ConfigError(
                 f"{type(members[0]).__name__} is not a perceptron of linear layers, layer norms, "
@@ -83,8 +85,19 @@ def perceptron_layers(network: nn.Module) -> Layers | None:
             return None
     if type(module) not in (nn.Sequential, MLP):
         return None
-    layers = [(f"{prefix}{name}", layer) for name, layer in module.named_children()]
-    if not all(_is_known(layer) for _, layer in layers):
+    # A layer may be there twice, which `named_children` would not show.
+    layers = [
+        (f"{prefix}{name}", cast(nn.Module, layer)) for name, layer in module._modules.items()
+    ]
+    owners = [layer for _, layer in layers if next(layer.parameters(), None) is not None]
+    if (
+        not layers
+        or type(layers[0][1]) is not nn.Linear  # dropout of inputs would be that of all members
+        or len({id(layer) for layer in owners}) < len(owners)
+        or not all(_is_known(layer) for _, layer in layers)
+        or _has_hooks(network)
+        or _has_hooks(module)
+    ):
         return None
     shape = module.out_features if type(module) is MLP and module._reshape_out else None
     if shape is not None:
@@ -140,5 +153,8 @@ def _is_known(layer: nn.Module) -> bool:
     known = type(layer) in (nn.Linear, *_ELEMENTWISE) or (
         type(layer) is nn.LayerNorm and len(layer.normalized_shape) == 1
     )
-    hooks = (layer._forward_hooks, layer._forward_pre_hooks, layer._backward_hooks)
-    return known and not any(hooks)
+    return known and not _has_hooks(layer)
+
+
+def _has_hooks(module: nn.Module) -> bool:
+    return bool(module._forward_hooks or module._forward_pre_hooks or module._backward_hooks)

@@ -29,7 +29,7 @@ class RewardWeights(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("value", None, persistent=False)
-        self._assigned: list[float] | None = None
+        self._assigned: Tensor | None = None  # as they were given, float64
 
     def assign(self, weights: Tensor | Sequence[float] | None, *, like: Tensor) -> None:
         """Change the weights.
@@ -44,19 +44,16 @@ class RewardWeights(nn.Module):
         if weights is None:
             self.value = self._assigned = None
             return
-        exact = torch.as_tensor(weights, dtype=torch.float64, device="cpu")
-        value = exact.detach().to(dtype=like.dtype, device=like.device, copy=True)
+        exact = torch.as_tensor(weights, dtype=torch.float64, device="cpu").detach().clone()
+        value = exact.to(dtype=like.dtype, device=like.device, copy=True)
         if value.ndim != 1 or not bool(value.isfinite().all()):
             raise ConfigError(
                 f"reward_weights must be a list of finite numbers, one for each reward "
                 f"dimension, not {value.tolist()}"
             )
-        self._assigned = exact.tolist()
-        before = self.value
-        if before is not None and _kind(before) == _kind(value):
-            before.copy_(value)  # a compiled update holds this tensor
-        else:
-            self.value = value
+        # In place where possible: a compiled update holds these tensors.
+        self._assigned = _moved(self._assigned, exact)
+        self.value = _moved(self.value, value)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> RewardWeights:
         super()._apply(fn, recurse)
@@ -71,5 +68,12 @@ class RewardWeights(nn.Module):
             self.assign(saved, like=like)
 
 
-def _kind(tensor: Tensor) -> tuple[object, ...]:
-    return tensor.shape, tensor.dtype, tensor.device
+def _moved(before: Tensor | None, value: Tensor) -> Tensor:
+    """The value, in the tensor that held the one before if it fits."""
+    if before is None or (before.shape, before.dtype, before.device) != (
+        value.shape,
+        value.dtype,
+        value.device,
+    ):
+        return value
+    return before.copy_(value)

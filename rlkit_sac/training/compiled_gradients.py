@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import torch
 from tensordict import TensorDictBase
 from torch import Tensor, nn
+from torchrl.envs.utils import exploration_type
 
 from rlkit_sac.capture import (
     Fingerprint,
@@ -19,6 +19,7 @@ from rlkit_sac.capture import (
     lift_random_inputs,
     record,
     round_products,
+    undone,
 )
 from rlkit_sac.training.gradients import Gradients, Losses, LossGradients
 from rlkit_sac.training.steps import LossStep
@@ -60,7 +61,13 @@ class CompiledLossGradients:
     def _program(self, batch: TensorDictBase, steps: tuple[LossStep, ...]) -> _Program | None:
         if self._fingerprint is not None and self._fingerprint.change() is not None:
             self._programs, self._fingerprint = {}, None
-        kind = (steps, batch.batch_size, *(_layout(*item) for item in batch.items(True, True)))
+        mode = exploration_type(), torch.is_autocast_enabled()
+        kind = (
+            steps,
+            mode,
+            batch.batch_size,
+            *(_layout(*item) for item in batch.items(True, True)),
+        )
         if kind in self._programs or self._made > MOST_GRAPHS:
             return self._programs.get(kind)
         self._made += 1
@@ -108,7 +115,7 @@ class _Program:
         tensors += [each for own in function.parameters.values() for each in own]
         tensors += batch.values(True, True)
         run = _Run(function, batch, steps)
-        with _undone(module, batch.device):
+        with undone(module, tensors):
             fingerprint, recording = _recorded(run, tensors, module)
             self._random = lift_random_inputs(recording.graph)
             blank = self._random.draw()
@@ -126,11 +133,11 @@ class _Program:
         self, function: LossGradients, batch: TensorDictBase, steps: tuple[LossStep, ...]
     ) -> None:
         """Values that left PyTorch unseen are those of the recorded batch: try another one."""
-        other = batch.apply(lambda value: value * 0.3 if value.is_floating_point() else value)
+        other = batch.apply(lambda value: value * 0.3 + 0.1 if value.is_floating_point() else value)
         runs = []
         for run in (function, lambda changed, _: self(changed)):
             changed = other.copy()
-            with _undone(function.loss_module, batch.device):
+            with undone(function.loss_module, other.values(True, True)):
                 losses = run(changed, steps)
             written = [changed.get(key) for key in self._written]
             runs.append([*losses.scalars.values(), *written, *losses.values()])
@@ -195,23 +202,12 @@ def _recorded(run: _Run, tensors: list[Tensor], module: nn.Module) -> tuple[Fing
     raise NotRecordable(f"{changed} is exchanged in every call")
 
 
-@contextmanager
-def _undone(module: nn.Module, device: torch.device | None) -> Iterator[None]:
-    """Leaves random generators and a module's buffers as they were."""
-    buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
-    cuda = [device] if device is not None and device.type == "cuda" else []
-    with torch.random.fork_rng(devices=cuda):
-        yield
-    for buffer, value in buffers:
-        buffer.copy_(value)
-
-
 def _nearly_equal(found: Tensor, wanted: Tensor) -> bool:
     """Within what another order of sums can make of them."""
     if not bool(wanted.isfinite().all()):
         return True
-    distance = (found - wanted).double().norm()
-    return bool(distance <= _TOLERANCE * (1 + wanted.double().norm()))
+    found, wanted = found.double(), wanted.double()
+    return bool((found - wanted).norm() <= _TOLERANCE * (1e-3 + wanted.norm()))
 
 
 def _layout(key: NestedKey, value: Tensor) -> tuple[object, ...]:

@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 import torch
 from tensordict import TensorDictBase
 from torch import Tensor
-from torch.nn.utils import clip_grads_with_norm_
 from torch.optim import Optimizer
 from torchrl.objectives import LossModule
 from torchrl.objectives.utils import TargetNetUpdater
@@ -200,10 +199,15 @@ class Update:
     def _descend(self, name: str, gradients: Gradients) -> Tensor:
         norm = gradients.norm
         parameters = self._parameters(name)
-        for parameter, gradient in zip(parameters, gradients.values, strict=True):
-            parameter.grad = None if gradient is None else laid_out_like(gradient, parameter)
+        factor = None
         if self.max_grad_norm is not None:
-            clip_grads_with_norm_(parameters, self.max_grad_norm, norm)
+            factor = (self.max_grad_norm / (norm + 1e-6)).clamp(max=1.0)
+        for parameter, gradient in zip(parameters, gradients.values, strict=True):
+            if gradient is not None:
+                gradient = laid_out_like(gradient, parameter)
+                # Not in place: parameters that are added to each other share their gradient.
+                gradient = gradient if factor is None else gradient * factor
+            parameter.grad = gradient
         self.optimizers[name].step()
         if hasattr(self.loss_module, "project_parameters"):
             self.loss_module.project_parameters()

@@ -113,3 +113,17 @@ def test_two_columns_share_no_byte() -> None:
     storage[:]["next", "reward"].fill_(7.0)
     changed = storage[:].exclude(("next", "reward"))
     assert_same(changed, transitions(0, 4).exclude(("next", "reward")))
+
+
+def test_a_state_comes_back_into_a_new_buffer() -> None:
+    first, _ = both()
+    first.extend(transitions(0, 7))
+    second, _ = both()
+    second.load_state_dict(first.state_dict())
+    for buffer in (first, second):
+        buffer.extend(transitions(7, 6))
+    assert_same(second.storage[:], first.storage[:])
+    torch.manual_seed(0)
+    one = first.sample()
+    torch.manual_seed(0)
+    assert_same(second.sample(), one)

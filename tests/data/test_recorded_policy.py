@@ -104,3 +104,35 @@ def test_what_cannot_be_recorded_acts_as_it_is(module: nn.Module) -> None:
     recorded = RecordedPolicy(policy, [3])
     for seed in range(4):
         assert_same(recorded, policy, [3], seed)
+
+
+class Counting(nn.Module):
+    """Acts by how often it was called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+        self.number = 0
+
+    def forward(self, observation: torch.Tensor) -> torch.Tensor:
+        self.calls.add_(1)
+        self.number += 1
+        return torch.zeros_like(observation[..., :1]) + self.calls * 100 + self.number
+
+
+def test_a_policy_is_called_as_often_as_it_acts() -> None:
+    policy = TensorDictModule(Counting(), in_keys=["observation"], out_keys=["action"])
+    recorded = RecordedPolicy(policy, [])
+    actions = [recorded({"observation": torch.zeros(3)})["action"].item() for _ in range(4)]
+    assert actions == [101, 202, 303, 404]
+
+
+def test_hooks_and_exchanged_layers_are_followed() -> None:
+    network = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
+    policy = TensorDictModule(network, in_keys=["observation"], out_keys=["action"])
+    recorded = RecordedPolicy(policy, [2])
+    assert_same(recorded, policy, [2], seed=0)
+    network[1] = nn.Linear(4, 1)
+    assert_same(recorded, policy, [2], seed=0)
+    network[0].register_forward_hook(lambda module, inputs, out: 2 * out)
+    assert_same(recorded, policy, [2], seed=0)

@@ -136,3 +136,18 @@ def test_a_sequential_of_two_inputs_is_left_alone() -> None:
     network = nn.Sequential(nn.Linear(3, 1))
     module = TensorDictModule(network, in_keys=["a", "b"], out_keys=["c"])
     assert perceptron_layers(module) is None
+
+
+def test_a_layer_may_be_there_twice() -> None:
+    relu = nn.ReLU()
+    network = nn.Sequential(nn.Linear(3, 4), relu, nn.Linear(4, 4), relu, nn.Linear(4, 1))
+    x = torch.randn(5, 3)
+    torch.testing.assert_close(CriticEnsemble([network])(x)[0], network(x))
+    layer = nn.Linear(3, 3)
+    assert perceptron_layers(nn.Sequential(layer, nn.Tanh(), layer)) is None
+
+
+def test_members_must_be_built_alike() -> None:
+    members = [nn.Sequential(nn.Linear(3, 1), act()) for act in (nn.ReLU, nn.Tanh)]
+    with pytest.raises(ConfigError, match="built alike"):
+        CriticEnsemble(members)

@@ -492,3 +492,29 @@ def test_a_state_of_other_optimizers_is_refused():
     other = Update(loss, {"x": torch.optim.SGD([loss.x], 0.1)}, [X])
     with pytest.raises(ValueError, match=r"optimizers \['x', 'y'\], this update has \['x'\]"):
         other.load_state_dict(update.state_dict())
+
+
+class Added(LossModule):
+    """Two parameters that are added to each other, so that autograd gives them one gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = (nn.Parameter(torch.zeros(3, dtype=torch.float64)) for _ in range(2))
+
+    @property
+    def out_keys(self) -> list[str]:
+        return ["loss"]
+
+    def forward(self, tensordict: TensorDictBase) -> TensorDict:
+        return TensorDict(loss=100 * ((self.a + self.b + 1) ** 2).sum())
+
+
+def test_a_gradient_that_two_parameters_share_is_clipped_once() -> None:
+    loss = Added()
+    step = LossStep(("loss",), ("all",))
+    update = Update(
+        loss, {"all": torch.optim.SGD(loss.parameters(), 1.0)}, [step], max_grad_norm=1.0
+    )
+    update(TensorDict())
+    moved = torch.cat([loss.a.detach(), loss.b.detach()])
+    torch.testing.assert_close(moved.norm().item(), 1.0, rtol=1e-6, atol=0)

@@ -1,0 +1,44 @@
+"""Running a module without leaving a trace."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rlkit_sac.capture.fingerprint import Fingerprint
+
+
+@contextmanager
+def undone(module: nn.Module, tensors: Iterable[Tensor] = ()) -> Iterator[None]:
+    """Leaves random generators, and a module's buffers and numbers, as they were.
+
+    Args:
+        module: what the block runs.
+        tensors: inputs, which tell whose generators besides the CPU's may be used.
+
+    >>> noise = torch.rand
+    >>> with undone(nn.Linear(1, 1)):
+    ...     first = noise(1)
+    >>> bool(first == noise(1))
+    True
+    """
+    buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    numbers = Fingerprint(module)
+    used = (*module.parameters(), *(buffer for buffer, _ in buffers), *tensors)
+    cuda = sorted({tensor.get_device() for tensor in used if tensor.is_cuda})
+    python, numpy = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng(devices=cuda):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
+        numbers.restore_numbers()
+        with torch.no_grad():
+            for buffer, value in buffers:
+                buffer.copy_(value)
