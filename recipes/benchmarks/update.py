@@ -23,8 +23,9 @@ from losses import HALF_CHEETAH, LOSS_NAMES, LossName, UpdateTimingConfig, make_
 from tensordict import TensorDict
 from timing import describe_machine, load_averages, median, refuse_fallback, take_turns
 from torch import Tensor
+from torch.fx import Node
 
-from rlkit_sac.capture import Products, Recording, matrix_products, record
+from rlkit_sac.capture import Products, Recording, matrix_products, record, round_products
 from rlkit_sac.training import LossStep, Update, UpdateConfig, make_update, run_recipe
 from rlkit_sac.training.gradients import LossGradients
 
@@ -78,7 +79,10 @@ def make_contestants(
         make_update(make_loss(name, HALF_CHEETAH, config), update_config, compile_from=first)
         for first in (None, 1)
     )
-    products = make_products(record_gradients(eager, batch), config.products)
+    recording = record_gradients(eager, batch)
+    if config.products == "bfloat16":
+        round_products(recording.graph)
+    products = make_products(recording, config.products)
     return partial(eager, batch), partial(compiled, batch), products
 
 
@@ -109,7 +113,7 @@ def make_products(recording: Recording, kernels: Products) -> Callable[[], None]
     calls = []
     for node in recording.graph.graph.nodes:
         if node.target in _PRODUCTS:
-            left, right = (_random_like(operand.meta["val"]) for operand in node.args[-2:])
+            left, right = (_random_operand(operand) for operand in node.args[-2:])
             product = _PRODUCTS[node.target]
             calls.append(partial(product, left, right, out=product(left, right)))
 
@@ -137,10 +141,13 @@ def summary(rounds: pd.DataFrame, losses: list[LossName]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _random_like(tensor: Tensor) -> Tensor:
-    """Random numbers with a tensor's shape and strides."""
-    last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
-    return torch.randn(last + 1, dtype=tensor.dtype).as_strided(tensor.shape, tensor.stride())
+def _random_operand(node: Node) -> Tensor:
+    """Random numbers with the shape, the strides and the type of what a node computes."""
+    if "val" not in node.meta:  # a factor that is rounded
+        return _random_operand(node.args[0]).bfloat16()
+    like = node.meta["val"]
+    last = sum((size - 1) * step for size, step in zip(like.shape, like.stride(), strict=True))
+    return torch.randn(last + 1, dtype=like.dtype).as_strided(like.shape, like.stride())
 
 
 if __name__ == "__main__":

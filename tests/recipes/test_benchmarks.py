@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 import torch
 from torch.profiler import profile
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import rlkit_sac
 from tests.recipes.loading import RECIPES
@@ -119,6 +120,26 @@ def test_the_products_are_those_that_the_update_makes(load, name) -> None:
     assert made_in(products) == made_in(lambda: update(batch))
 
 
+def test_the_products_of_rounded_factors_are_made_of_such(load) -> None:
+    benchmark = load("update")
+    config = benchmark.UpdateBenchmarkConfig(num_cells=[64, 64], batch_size=64)
+    config.products = "bfloat16"
+    *_, products = benchmark.make_contestants("continuous", config)
+    made = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            made.append(args)
+            return function(*args, **kwargs)
+
+    with Watch():
+        products()
+    assert {left.dtype for left, _ in made} == {torch.float32, torch.bfloat16}
+    for left, right in made:
+        is_large = min(*left.shape[-2:], right.shape[-1]) >= 64
+        assert left.dtype == right.dtype == (torch.bfloat16 if is_large else torch.float32)
+
+
 def made_in(function) -> Counter:
     """The matrix products that a function makes, each as the shapes of its operands."""
     with profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profiler:
@@ -132,10 +153,12 @@ def made_in(function) -> Counter:
         while parent is not None:
             outer.add(parent.id)
             parent = parent.cpu_parent
-    found = [event.input_shapes for event in events if event.id not in outer]
-    return Counter(
-        tuple(tuple(shape) for shape in shapes if len(shape) > 1)[:2] for shapes in found
-    )
+    made: Counter = Counter()
+    for event in events:
+        if event.id not in outer:
+            first = 1 if "add" in event.name else 0  # a bias comes before the factors
+            made[tuple(map(tuple, event.input_shapes[first : first + 2]))] += 1
+    return made
 
 
 def test_an_interval_holds_its_median_and_is_empty_for_one_round(load) -> None:
