@@ -372,13 +372,18 @@ def test_a_signal_lets_the_step_end_saves_and_stops(number: int) -> None:
             steps.append("next step")
 
     runs: list[TrainingRun] = []
-    before = signal.getsignal(number)
-    with pytest.raises(Interrupted) as stopped:
-        loop_until_stopped()
+    # In a shell's background job Ctrl-C is ignored, and stays so; here it must not be.
+    outside, before = signal.getsignal(number), signal.default_int_handler
+    signal.signal(number, before)
+    try:
+        with pytest.raises(Interrupted) as stopped:
+            loop_until_stopped()
+        assert signal.getsignal(number) is before
+    finally:
+        signal.signal(number, outside)
     assert stopped.value.exit_code == 128 + number
     assert stopped.value.run_path == runs[0].path
     assert steps == ["after the signal", "end of the step"]
-    assert signal.getsignal(number) is before
     assert saved_at(runs[0]) == [4]
     assert info(runs[0])["status"] == "interrupted"
     assert list(table(runs[0], "evaluations")["frames"]) == [4]
