@@ -9,7 +9,7 @@ from typing import Literal
 
 import torch
 
-#: Updates that a run makes uncompiled before compiling pays: as long as compiling takes.
+#: Updates that a run makes uncompiled, so that short runs are spared the time of compiling.
 UNCOMPILED_UPDATES = 1_000
 
 
