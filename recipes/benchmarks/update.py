@@ -99,7 +99,7 @@ def record_gradients(update: Update, batch: TensorDict) -> Recording:
         losses = gradients(batch.copy(), steps)
         found = [each for step in losses.gradients.values() for each in step.values()]
         values = [value for each in found for value in (*each.values, each.norm)]
-        return [*losses.scalars.values(), losses.finite, *values]
+        return [*losses.scalars.values(), losses.watched, *values]
 
     tensors = [*update.loss_module.parameters(), *update.loss_module.buffers()]
     return record(run, [*tensors, *batch.values(True, True)])

@@ -1,7 +1,7 @@
 """Recording what a function does to tensors as one graph, and compiling it."""
 
 from rlkit_sac.capture.compiler import compile_graph
-from rlkit_sac.capture.fingerprint import Fingerprint
+from rlkit_sac.capture.fingerprint import Fingerprint, Held
 from rlkit_sac.capture.products import Products, matrix_products, onednn_is_exact, round_products
 from rlkit_sac.capture.random_inputs import RandomInputs, lift_random_inputs
 from rlkit_sac.capture.record import NotRecordable, Recording, record
@@ -9,6 +9,7 @@ from rlkit_sac.capture.undone import undone
 
 __all__ = [
     "Fingerprint",
+    "Held",
     "NotRecordable",
     "Products",
     "RandomInputs",

@@ -5,12 +5,16 @@ from __future__ import annotations
 import copy
 import dataclasses
 import operator
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
+#: A dictionary and the keys of what counts in it, by the name of its owner.
+Held: TypeAlias = tuple[str, dict[Any, Any], Iterable[Any]]
+
+_kind = operator.attrgetter("requires_grad", "dtype", "device")
 _PLAIN = (type(None), bool, int, float, str, torch.dtype, torch.device, torch.Size)
 
 
@@ -23,6 +27,7 @@ class Fingerprint:
 
     Args:
         module: to be watched.
+        also: other dictionaries to watch; what is not plain counts by identity.
 
     >>> dropout = nn.Dropout(0.1)
     >>> fingerprint = Fingerprint(dropout)
@@ -33,64 +38,57 @@ class Fingerprint:
     'Dropout.p'
     """
 
-    def __init__(self, module: nn.Module) -> None:
-        places: list[tuple[nn.Module, dict[str, Any], str, Any]] = [
-            (owner, attributes, name, value)
+    def __init__(self, module: nn.Module, *also: Held) -> None:
+        places = [
+            (f"{type(owner).__name__}.{name}", attributes, name)
             for owner in _modules(module, set())
             for attributes in _attributes(owner)
-            for name, value in attributes.items()
+            for name in attributes
         ]
-        held = [place for place in places if isinstance(place[3], (*_PLAIN, Tensor, nn.Module))]
-        self._names = [f"{type(owner).__name__}.{name}" for owner, _, name, _ in held]
-        self._places = [(attributes, name) for _, attributes, name, _ in held]
-        self._values = [value for *_, value in held]
-        self._tensors = [
-            (
-                value,
-                value.requires_grad,
-                value.dtype,
-                value.device,
-                f"{type(owner).__name__}.{name}",
-            )
-            for owner, _, name, value in held
-            if isinstance(value, Tensor)
+        held = [each for each in places if isinstance(_value(each), (*_PLAIN, Tensor, nn.Module))]
+        held += [
+            (f"{title}.{name}", attributes, name)
+            for title, attributes, names in also
+            for name in names
         ]
+        self._titles, self._owners, self._keys = zip(*held, strict=True)
+        self._values = list(map(_value, held))
+        tensors = [each for each in held if isinstance(_value(each), Tensor)]
+        self._tensor_titles = [title for title, *_ in tensors]
+        self._tensors = list(map(_value, tensors))
+        self._kinds = list(map(_kind, self._tensors))
         self._copies = [
-            (attributes, name, copy.copy(value), f"{type(owner).__name__}.{name}")
-            for owner, attributes, name, value in places
-            if _is_plain_container(value)
+            (title, attributes, name, copy.copy(attributes[name]))
+            for title, attributes, name in places
+            if _is_plain_container(attributes[name])
         ]
-        self._hooks = [
-            (value, len(value), f"{type(owner).__name__}.{name}")
-            for owner, _, name, value in places
-            if name.endswith("_hooks") and isinstance(value, dict)
+        hooks = [
+            each for each in places if each[2].endswith("_hooks") and isinstance(_value(each), dict)
         ]
+        self._hook_titles = [title for title, *_ in hooks]
+        self._hooks = list(map(_value, hooks))
+        self._hook_counts = list(map(len, self._hooks))
 
     def change(self) -> str | None:
         """The first attribute that is another now; None if all are the same."""
-        now = [attributes.get(name, self) for attributes, name in self._places]
-        if not all(map(operator.is_, now, self._values)):
-            for name, before, after in zip(self._names, self._values, now, strict=True):
-                if before is not after and (not isinstance(before, _PLAIN) or before != after):
-                    return name
-        for tensor, requires_grad, dtype, device, name in self._tensors:
-            if (tensor.requires_grad, tensor.dtype, tensor.device) != (
-                requires_grad,
-                dtype,
-                device,
-            ):
-                return name
-        for attributes, name, before, title in self._copies:
-            if attributes.get(name, self) != before:
+        # Called before every update: the loops over all places run inside map().
+        if not all(map(operator.is_, map(dict.get, self._owners, self._keys), self._values)):
+            now = map(dict.get, self._owners, self._keys)
+            for title, before, after in zip(self._titles, self._values, now, strict=True):
+                if before is not after and (not _is_plain(before) or before != after):
+                    return title
+        if (kinds := list(map(_kind, self._tensors))) != self._kinds:
+            return _first_difference(self._tensor_titles, kinds, self._kinds)
+        for title, attributes, name, before in self._copies:
+            if attributes.get(name) != before:
                 return title
-        for hooks, count, name in self._hooks:
-            if len(hooks) != count:
-                return name
+        if (counts := list(map(len, self._hooks))) != self._hook_counts:
+            return _first_difference(self._hook_titles, counts, self._hook_counts)
         return None
 
     def restore_numbers(self) -> None:
         """Give numbers and flags that have changed the values they had."""
-        for (attributes, name), before in zip(self._places, self._values, strict=True):
+        for attributes, name, before in zip(self._owners, self._keys, self._values, strict=True):
             if type(before) in (bool, int, float) and name in attributes:
                 attributes[name] = before
 
@@ -100,8 +98,13 @@ def _attributes(owner: nn.Module) -> tuple[dict[str, Any], ...]:
     return vars(owner), *registered
 
 
-def _kind(tensor: Tensor) -> tuple[object, ...]:
-    return tensor.requires_grad, tensor.dtype, tensor.device
+def _value(place: tuple[str, dict[Any, Any], Any]) -> Any:
+    _, attributes, name = place
+    return attributes[name]
+
+
+def _first_difference(titles: list[str], now: list[Any], before: list[Any]) -> str:
+    return next(title for title, a, b in zip(titles, now, before, strict=True) if a != b)
 
 
 def _modules(module: nn.Module, seen: set[int]) -> Iterator[nn.Module]:

@@ -14,12 +14,15 @@ from rlkit_sac.capture.fingerprint import Fingerprint
 
 
 @contextmanager
-def undone(module: nn.Module, tensors: Iterable[Tensor] = ()) -> Iterator[None]:
+def undone(
+    module: nn.Module, tensors: Iterable[Tensor] = (), *, changes: Iterable[Tensor] = ()
+) -> Iterator[None]:
     """Leaves random generators, and a module's buffers and numbers, as they were.
 
     Args:
         module: what the block runs.
         tensors: inputs, which tell whose generators besides the CPU's may be used.
+        changes: other tensors that the block changes in place.
 
     >>> noise = torch.rand
     >>> with undone(nn.Linear(1, 1)):
@@ -27,7 +30,7 @@ def undone(module: nn.Module, tensors: Iterable[Tensor] = ()) -> Iterator[None]:
     >>> bool(first == noise(1))
     True
     """
-    buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    buffers = [(each, each.detach().clone()) for each in (*module.buffers(), *changes)]
     numbers = Fingerprint(module)
     used = (*module.parameters(), *(buffer for buffer, _ in buffers), *tensors)
     cuda = sorted({tensor.get_device() for tensor in used if tensor.is_cuda})

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 import torch
 from tensordict import TensorDictBase
 from torch import Tensor
-from torch.nn.utils import get_total_norm
 from torchrl.objectives import LossModule
 
+from rlkit_sac.capture import Held
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.training.steps import LossStep
 
 
-@dataclass(frozen=True)
-class Gradients:
+class Gradients(NamedTuple):
     """Of one optimizer's parameters.
 
     Attributes:
@@ -29,24 +28,19 @@ class Gradients:
     norm: Tensor
 
 
-@dataclass(frozen=True)
-class Losses:
+class Losses(NamedTuple):
     """What a loss module makes of a batch.
 
     Attributes:
         scalars: all that it returns, without gradients.
         gradients: for each step, for each of its optimizers.
-        finite: whether the steps' losses and all gradients are, a bool tensor.
+        watched: the steps' losses and the norms of their gradients, by what they are, as one
+            vector: an update needs all of them to be finite.
     """
 
     scalars: dict[str, Tensor]
     gradients: dict[LossStep, dict[str, Gradients]]
-    finite: Tensor
-
-    def values(self) -> list[Tensor]:
-        """All gradients, each optimizer's followed by their norm."""
-        found = [each for step in self.gradients.values() for each in step.values()]
-        return [value for each in found for value in (*each.values, each.norm) if value is not None]
+    watched: Tensor
 
 
 class LossGradients:
@@ -75,8 +69,20 @@ class LossGradients:
         gradients = {step: self._differentiate(step, out) for step in steps}
         watched = [out[name].detach() for step in steps for name in step.losses]
         watched += [each.norm for found in gradients.values() for each in found.values()]
-        finite = torch.stack(watched).isfinite().all() if watched else torch.tensor(True)
-        return Losses({name: value.detach() for name, value in out.items()}, gradients, finite)
+        scalars = {name: value.detach() for name, value in out.items()}
+        return Losses(scalars, gradients, torch.stack(watched) if watched else torch.zeros(0))
+
+    def tensors(self) -> list[Tensor]:
+        """The parameters of all optimizers."""
+        return list(chain(*self.parameters.values()))
+
+    def changes(self) -> list[Tensor]:
+        """Nothing is changed in place."""
+        return []
+
+    def holds(self) -> list[Held]:
+        """Nothing counts besides the loss module."""
+        return []
 
     def _differentiate(self, step: LossStep, losses: Mapping[str, Tensor]) -> dict[str, Gradients]:
         total = torch.stack([losses[name] for name in step.losses]).sum()
@@ -87,10 +93,7 @@ class LossGradients:
         found: dict[str, Gradients] = {}
         start = 0
         for name, own in parameters.items():
-            values = tuple(
-                None if gradient is None else laid_out_like(gradient, parameter)
-                for gradient, parameter in zip(flat[start : start + len(own)], own, strict=True)
-            )
+            values = flat[start : start + len(own)]
             start += len(own)
             present = [gradient for gradient in values if gradient is not None]
             if not present:
@@ -99,8 +102,30 @@ class LossGradients:
                     f"optimizer {name!r}: pass it the loss module's parameters, not those of the "
                     "networks it was made from"
                 )
-            found[name] = Gradients(values, get_total_norm(present))
+            found[name] = Gradients(values, _norm(present))
         return found
+
+
+def names_of_watched(steps: Sequence[LossStep]) -> list[str]:
+    """What the entries of :attr:`Losses.watched` are.
+
+    >>> names_of_watched([LossStep(("loss_actor",), ("actor",))])
+    ['loss_actor', 'the gradient norm of actor']
+    """
+    losses = [name for step in steps for name in step.losses]
+    return losses + [f"the gradient norm of {name}" for step in steps for name in step.optimizers]
+
+
+def clipped(gradients: Gradients, largest: float | None) -> tuple[Tensor | None, ...]:
+    """The gradients, scaled to a norm of at most ``largest``.
+
+    >>> clipped(Gradients((torch.tensor([3.0, 4.0]), None), torch.tensor(5.0)), 1.0)
+    (tensor([0.6000, 0.8000]), None)
+    """
+    if largest is None:
+        return gradients.values
+    factor = (largest / (gradients.norm + 1e-6)).clamp(max=1.0)
+    return tuple(None if value is None else value * factor for value in gradients.values)
 
 
 def laid_out_like(gradient: Tensor, parameter: Tensor) -> Tensor:
@@ -115,3 +140,7 @@ def laid_out_like(gradient: Tensor, parameter: Tensor) -> Tensor:
     if gradient.stride() == parameter.stride():
         return gradient
     return torch.empty_like(parameter).copy_(gradient)
+
+
+def _norm(gradients: Sequence[Tensor]) -> Tensor:
+    return torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g) for g in gradients]))

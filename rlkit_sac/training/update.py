@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import torch
@@ -14,9 +15,17 @@ from torchrl.objectives.utils import TargetNetUpdater
 
 from rlkit_sac.capture import Products, matrix_products
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.training.compiled_gradients import CompiledLossGradients
-from rlkit_sac.training.gradients import Gradients, Losses, LossGradients, laid_out_like
-from rlkit_sac.training.steps import LossStep, TargetStep
+from rlkit_sac.training.compiled import Compiled
+from rlkit_sac.training.gradients import (
+    Gradients,
+    Losses,
+    LossGradients,
+    clipped,
+    laid_out_like,
+    names_of_watched,
+)
+from rlkit_sac.training.steps import LossStep, Step, TargetStep, carry_out, forward_passes
+from rlkit_sac.training.whole_update import WholeUpdate
 
 
 class Update:
@@ -36,9 +45,10 @@ class Update:
             :class:`TargetStep`.
         max_grad_norm: largest norm of the gradient of each optimizer's parameters.
         recompute: run the loss module anew for every step.
-        compile_from: count of the first update whose losses and gradients are computed by one
-            compiled graph (:class:`CompiledLossGradients`), equal within rounding; ``None`` for no
-            update.
+        compile_from: count of the first update that is one compiled graph (:class:`Compiled`),
+            equal within rounding; ``None`` for no update. The first update of each step is never
+            compiled, as optimizers make their state in it. With other optimizers than Adam, AdamW
+            and RMSprop, or another updater than ``SoftUpdate``, the graph ends with the gradients.
         products: which kernels multiply float32 matrices on a CPU, as
             :func:`~rlkit_sac.capture.matrix_products` takes them.
 
@@ -101,8 +111,13 @@ class Update:
         self.count = 0
         self._check()
         parameters = {name: self._parameters(name) for name in self.optimizers}
-        self._uncompiled = LossGradients(loss_module, parameters)
-        self._compiled = CompiledLossGradients(self._uncompiled, bfloat16=products == "bfloat16")
+        gradients = LossGradients(loss_module, parameters)
+        self._gradients: Callable[[TensorDictBase, Sequence[LossStep]], Losses] = gradients
+        self._compiled_gradients = Compiled(gradients, bfloat16=products == "bfloat16")
+        self._whole: WholeUpdate | None = None
+        if compile_from is not None and WholeUpdate.can_take(self):
+            self._whole = WholeUpdate(self, gradients)
+            self._compiled_whole = Compiled(self._whole, bfloat16=products == "bfloat16")
 
     @property
     def scalar_names(self) -> tuple[str, ...]:
@@ -121,20 +136,52 @@ class Update:
         """
         self.count += 1
         due = [step for step in self.steps if self.count % step.period == 0]
-        loss_steps = [step for step in due if isinstance(step, LossStep)]
-        scalars: dict[str, Tensor] = {}
-        if not self.recompute or not loss_steps:
-            gradients = self._differentiate(batch, loss_steps, scalars)
-        for step in due:
-            if isinstance(step, TargetStep):
-                assert self.target_updater is not None
-                self.target_updater.step()
-                continue
-            if self.recompute:
-                gradients = self._differentiate(batch, [step], scalars)
-            for name in step.optimizers:
-                scalars[f"grad_norm_{name}"] = self._descend(name, gradients[step][name])
-        return scalars
+        compiled = self.compile_from is not None and self.count >= self.compile_from
+        with matrix_products(self.products):
+            if not compiled or self._whole is None:
+                gradients = self._compiled_gradients if compiled else self._gradients
+                return self._step_by_step(batch, due, gradients)
+            if not self._whole.is_ready(due):
+                return self._step_by_step(batch, due, self._gradients)
+            self._whole.read_rates()
+            outcome = self._compiled_whole(batch, due)
+        if not outcome.finite:
+            self._refuse(due, outcome.watched)
+        return outcome.scalars
+
+    def _step_by_step(
+        self,
+        batch: TensorDictBase,
+        due: Sequence[Step],
+        gradients: Callable[[TensorDictBase, Sequence[LossStep]], Losses],
+    ) -> dict[str, Tensor]:
+        """Take the steps that are due one after the other, after a look at each forward pass."""
+        passes: list[Losses] = []
+        norms: dict[str, Tensor] = {}
+
+        def differentiate(steps: list[LossStep]) -> None:
+            passes.append(gradients(batch, steps))
+            if not passes[-1].watched.isfinite().all():
+                self._refuse(due, [each.watched for each in passes])
+
+        def descend(step: LossStep, name: str) -> None:
+            found = passes[-1].gradients[step][name]
+            norms[f"grad_norm_{name}"] = found.norm
+            self._descend(name, found)
+
+        def move_targets() -> None:
+            assert self.target_updater is not None
+            self.target_updater.step()
+
+        carry_out(
+            due,
+            recompute=self.recompute,
+            differentiate=differentiate,
+            descend=descend,
+            move_targets=move_targets,
+        )
+        scalars = {name: value for each in passes for name, value in each.scalars.items()}
+        return scalars | norms
 
     def state_dict(self) -> dict[str, Any]:
         """Updates made, and the state of each optimizer in the form of ``torch.optim``."""
@@ -169,26 +216,16 @@ class Update:
             groups = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict({"state": moments, "param_groups": groups})
 
-    def _differentiate(
-        self, batch: TensorDictBase, steps: Sequence[LossStep], scalars: dict[str, Tensor]
-    ) -> Mapping[LossStep, Mapping[str, Gradients]]:
-        """Gradients of one forward pass; adds what it reports to the scalars."""
-        compiled = self.compile_from is not None and self.count >= self.compile_from
-        with matrix_products(self.products):
-            losses = (self._compiled if compiled else self._uncompiled)(batch, steps)
-        scalars |= losses.scalars
-        if not losses.finite:
-            self._refuse(losses)
-        return losses.gradients
-
-    def _refuse(self, losses: Losses) -> NoReturn:
+    def _refuse(self, due: Sequence[Step], watched: Sequence[Tensor]) -> NoReturn:
         """Name what would spoil parameters, before any of them moves."""
-        values = {name: losses.scalars[name] for step in losses.gradients for name in step.losses}
-        for found in losses.gradients.values():
-            for name, gradient in found.items():
-                values[f"the gradient norm of {name}"] = gradient.norm
+        passes = forward_passes(due, recompute=self.recompute)
+        steps, values = next(
+            found for found in zip(passes, watched, strict=False) if not found[1].isfinite().all()
+        )
         bad = ", ".join(
-            f"{name} is {value.item()}" for name, value in values.items() if not value.isfinite()
+            f"{name} is {value}"
+            for name, value in zip(names_of_watched(steps), values.tolist(), strict=True)
+            if not math.isfinite(value)
         )
         raise RunError(
             f"{bad} in update {self.count}; no parameter was changed by it. Lower the learning "
@@ -196,22 +233,14 @@ class Update:
             "(loss.reward_scale)"
         )
 
-    def _descend(self, name: str, gradients: Gradients) -> Tensor:
-        norm = gradients.norm
-        parameters = self._parameters(name)
-        factor = None
-        if self.max_grad_norm is not None:
-            factor = (self.max_grad_norm / (norm + 1e-6)).clamp(max=1.0)
-        for parameter, gradient in zip(parameters, gradients.values, strict=True):
-            if gradient is not None:
-                gradient = laid_out_like(gradient, parameter)
-                # Not in place: parameters that are added to each other share their gradient.
-                gradient = gradient if factor is None else gradient * factor
-            parameter.grad = gradient
+    def _descend(self, name: str, gradients: Gradients) -> None:
+        values = clipped(gradients, self.max_grad_norm)
+        for parameter, value in zip(self._parameters(name), values, strict=True):
+            # Fused optimizers read a gradient as if it were laid out like its parameter.
+            parameter.grad = None if value is None else laid_out_like(value, parameter)
         self.optimizers[name].step()
         if hasattr(self.loss_module, "project_parameters"):
             self.loss_module.project_parameters()
-        return norm
 
     def _parameters(self, name: str) -> list[Tensor]:
         return [p for group in self.optimizers[name].param_groups for p in group["params"]]

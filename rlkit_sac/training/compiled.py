@@ -1,0 +1,242 @@
+"""What is done with a batch as one compiled graph."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+import torch
+import torch.utils._pytree as pytree
+from tensordict import TensorDictBase
+from torch import Tensor
+from torchrl.envs.utils import exploration_type
+from torchrl.objectives import LossModule
+
+from rlkit_sac.capture import (
+    Fingerprint,
+    Held,
+    NotRecordable,
+    Recording,
+    compile_graph,
+    lift_random_inputs,
+    record,
+    round_products,
+    undone,
+)
+
+NestedKey: TypeAlias = str | tuple[str, ...]
+Step = TypeVar("Step", contravariant=True)
+Result = TypeVar("Result")
+ResultCo = TypeVar("ResultCo", covariant=True)
+
+#: Graphs made for batches of different shapes, or of a loss module that changes, before giving up.
+MOST_GRAPHS = 8
+_TOLERANCE = 1e-3
+
+
+class Computation(Protocol[Step, ResultCo]):
+    """What can be recorded: a function of a batch and of the steps that are due."""
+
+    loss_module: LossModule
+
+    def __call__(self, batch: TensorDictBase, steps: Sequence[Step]) -> ResultCo:
+        """Return tensors in tuples and dictionaries; the batch may gain entries."""
+        ...
+
+    def tensors(self) -> Sequence[Tensor]:
+        """What it reads or changes besides the loss module's parameters and buffers."""
+        ...
+
+    def changes(self) -> Sequence[Tensor]:
+        """What it changes in place."""
+        ...
+
+    def holds(self) -> Sequence[Held]:
+        """What must be as it was for a recording to be of use, besides the loss module."""
+        ...
+
+
+class Compiled(Generic[Step, Result]):
+    """Does what a computation does, in one compiled graph for each kind of batch.
+
+    The graph is recorded from a run of the computation itself, so it takes any loss module and
+    network whose operations do not depend on the values of tensors. Parameters, buffers, the
+    state of optimizers, the batch and random numbers are its inputs: the graph follows them
+    wherever they go, and draws what the computation would have drawn. When a number, flag or
+    tensor that the loss module or an optimizer holds is exchanged, a new graph is made.
+
+    What cannot be recorded or compiled goes on uncompiled, after a warning.
+
+    Args:
+        computation: to be compiled.
+        bfloat16: whether large matrix products take bfloat16 factors.
+    """
+
+    def __init__(self, computation: Computation[Step, Result], *, bfloat16: bool = False) -> None:
+        self._computation, self._bfloat16 = computation, bfloat16
+        self._programs: dict[object, _Program[Step, Result]] = {}
+        self._made = 0
+
+    def __call__(self, batch: TensorDictBase, steps: Sequence[Step]) -> Result:
+        """As the computation."""
+        entries = dict(batch.items(True, True))
+        program = self._program(batch, entries, tuple(steps))
+        return self._computation(batch, steps) if program is None else program(batch, entries)
+
+    def _program(
+        self, batch: TensorDictBase, entries: Mapping[NestedKey, Tensor], steps: tuple[Step, ...]
+    ) -> _Program[Step, Result] | None:
+        mode = exploration_type(), torch.is_autocast_enabled()
+        kind = steps, mode, batch.batch_size, *(_layout(*item) for item in entries.items())
+        program = self._programs.get(kind)
+        if program is not None and program.fingerprint.change() is None:
+            return program
+        if self._made > MOST_GRAPHS:
+            return None
+        self._made += 1
+        if self._made > MOST_GRAPHS:
+            self._warn(
+                f"{MOST_GRAPHS} graphs were made for batches of different shapes or changes of the "
+                "loss module; updates that none of them fits"
+            )
+            return None
+        try:
+            program = _Program(self._computation, batch, steps, bfloat16=self._bfloat16)
+        except Exception as error:
+            self._made = MOST_GRAPHS + 1
+            reason = str(error).strip().partition("\n")[0] or type(error).__name__
+            self._warn(f"it cannot become one compiled graph ({reason}); its updates")
+            return None
+        self._programs[kind] = program
+        return program
+
+    def _warn(self, reason: str) -> None:
+        name = type(self._computation.loss_module).__name__
+        warnings.warn(f"{name}: {reason} run uncompiled", stacklevel=5)
+
+
+class _Program(Generic[Step, Result]):
+    """One compiled graph, with the names of its inputs and outputs.
+
+    Args:
+        computation: to be recorded.
+        batch: an example; it is left as it is.
+        steps: that are due.
+        bfloat16: whether large matrix products take bfloat16 factors.
+    """
+
+    def __init__(
+        self,
+        computation: Computation[Step, Result],
+        batch: TensorDictBase,
+        steps: tuple[Step, ...],
+        *,
+        bfloat16: bool,
+    ) -> None:
+        module = computation.loss_module
+        tensors = [*module.parameters(), *module.buffers(), *computation.tensors()]
+        tensors += batch.values(True, True)
+        run = _Run(computation, batch, steps)
+        with undone(module, tensors, changes=computation.changes()):
+            fingerprint, recording = _recorded(run, tensors, computation)
+            self._random = lift_random_inputs(recording.graph)
+            blank = self._random.draw()
+        entries = {id(value): key for key, value in batch.items(True, True)}
+        self.fingerprint = fingerprint
+        self._form, self._written = run.form, run.written
+        self._inputs = list(recording.inputs)
+        keys = [(place, entries.get(id(value))) for place, value in enumerate(self._inputs)]
+        self._keys = [(place, key) for place, key in keys if key is not None]
+        self._compiled: Callable[..., Sequence[Tensor]] = recording.graph
+        self._verify(computation, batch, steps)
+        if bfloat16:
+            round_products(recording.graph)
+        self._compiled = compile_graph(recording.graph, [*recording.inputs, *blank])
+
+    def _verify(
+        self, computation: Computation[Step, Result], batch: TensorDictBase, steps: tuple[Step, ...]
+    ) -> None:
+        """Values that left PyTorch unseen are those of the recorded batch: try another one."""
+        other = batch.apply(lambda value: value * 0.3 + 0.1 if value.is_floating_point() else value)
+        runs = []
+        for run in (computation, lambda changed, _: self(changed, dict(changed.items(True, True)))):
+            changed, changes = other.copy(), computation.changes()
+            with undone(computation.loss_module, other.values(True, True), changes=changes):
+                found = pytree.tree_leaves(run(changed, steps))
+                found += [changed.get(key) for key in self._written]
+                found += [tensor.detach().clone() for tensor in changes]
+            runs.append(found)
+        for wanted, found in zip(*runs, strict=True):
+            if wanted is not None and not _nearly_equal(found, wanted):
+                raise NotRecordable(
+                    "the graph computes something else for another batch: values of tensors leave "
+                    "PyTorch, as with numpy() or tolist()"
+                )
+
+    def __call__(self, batch: TensorDictBase, entries: Mapping[NestedKey, Tensor]) -> Result:
+        inputs = self._inputs.copy()
+        for place, key in self._keys:
+            inputs[place] = entries[key]
+        with torch.no_grad():
+            values = list(self._compiled(*inputs, *self._random.draw()))
+        for key in reversed(self._written):
+            batch.set(key, values.pop())
+        result: Result = self._form(values)
+        return result
+
+
+class _Run:
+    """One call of what is recorded, which keeps the form of its result."""
+
+    written: tuple[NestedKey, ...]
+    form: Callable[[Sequence[Tensor]], Any]
+
+    def __init__(
+        self, computation: Computation[Step, Any], batch: TensorDictBase, steps: tuple[Step, ...]
+    ) -> None:
+        self._call = lambda own: computation(own, steps)
+        self._batch = batch
+
+    def __call__(self) -> list[Tensor]:
+        batch = self._batch.copy()
+        leaves, spec = pytree.tree_flatten(self._call(batch))
+        written = {
+            key: value
+            for key, value in batch.items(True, True)
+            if value is not self._batch.get(key, None)
+        }
+        self.written = tuple(written)
+        present = [leaf is not None for leaf in leaves]
+        self.form = partial(_formed, spec, present)
+        return [leaf for leaf in leaves if leaf is not None] + list(written.values())
+
+
+def _formed(spec: pytree.TreeSpec, present: Sequence[bool], values: Sequence[Tensor]) -> Any:
+    remaining = iter(values)
+    return pytree.tree_unflatten([next(remaining) if each else None for each in present], spec)
+
+
+def _recorded(
+    run: _Run, tensors: list[Tensor], computation: Computation[Any, Any]
+) -> tuple[Fingerprint, Recording]:
+    """A recording, and what was held then; a first call may still make parts of it."""
+    for _ in range(2):
+        fingerprint = Fingerprint(computation.loss_module, *computation.holds())
+        recording = record(run, tensors)
+        if (changed := fingerprint.change()) is None:
+            return fingerprint, recording
+    raise NotRecordable(f"{changed} is exchanged in every call")
+
+
+def _nearly_equal(found: Tensor, wanted: Tensor) -> bool:
+    """Within what another order of sums can make of them."""
+    if not bool(wanted.isfinite().all()):
+        return True
+    found, wanted = found.double(), wanted.double()
+    return bool((found - wanted).norm() <= _TOLERANCE * (1e-3 + wanted.norm()))
+
+
+def _layout(key: NestedKey, value: Tensor) -> tuple[object, ...]:
+    return key, value.shape, value.stride(), value.dtype, value.device

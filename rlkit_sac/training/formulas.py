@@ -1,0 +1,149 @@
+"""The steps of PyTorch's optimizers, written out as tensor operations for a graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Adam, AdamW, Optimizer, RMSprop
+
+from rlkit_sac.capture import NotRecordable
+
+_UNSUPPORTED = ("maximize", "amsgrad", "differentiable", "capturable")
+
+
+def has_formula(optimizer: Optimizer) -> bool:
+    """Whether :func:`take_step` does what the optimizer's own step does.
+
+    >>> has_formula(Adam([torch.zeros(1)])), has_formula(torch.optim.SGD([torch.zeros(1)]))
+    (True, False)
+    """
+    hooked = optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks
+    plain = all(
+        isinstance(group["lr"], float | int) and not any(group.get(name) for name in _UNSUPPORTED)
+        for group in optimizer.param_groups
+    )
+    return type(optimizer) in _FORMULAS and plain and not hooked
+
+
+def take_step(
+    optimizer: Optimizer,
+    gradients: Sequence[Tensor | None],
+    rates: Sequence[Tensor],
+    moves: Tensor,
+) -> None:
+    """One step of an optimizer, in place, on its parameters and its state.
+
+    Kingma and Ba 2015, algorithm 1; Loshchilov and Hutter 2019, algorithm 2; RMSprop as
+    ``torch.optim.RMSprop`` documents it. Equal to the optimizer's own step within rounding.
+
+    Args:
+        optimizer: such that :func:`has_formula`, with a state for every parameter that has a
+            gradient.
+        gradients: in the order of the parameters of all its groups.
+        rates: learning rate of each group, 0-dimensional.
+        moves: bool, whether anything is to change.
+
+    Raises:
+        NotRecordable: if there is no formula, or a parameter has no state yet.
+
+    >>> parameter = torch.tensor([1.0], requires_grad=True)
+    >>> optimizer = Adam([parameter], lr=0.1)
+    >>> parameter.grad = torch.ones(1)
+    >>> optimizer.step()
+    >>> take_step(optimizer, [torch.ones(1)], [torch.tensor(0.1)], torch.tensor(True))
+    >>> parameter
+    tensor([0.8000], requires_grad=True)
+    """
+    if not has_formula(optimizer):
+        raise NotRecordable(
+            f"{type(optimizer).__name__} with hooks or such settings has no formula"
+        )
+    formula = _FORMULAS[type(optimizer)]
+    remaining = iter(gradients)
+    with torch.no_grad():
+        for group, rate in zip(optimizer.param_groups, rates, strict=True):
+            moved = [(p, g) for p in group["params"] if (g := next(remaining)) is not None]
+            if not moved:
+                continue
+            if not all(parameter in optimizer.state for parameter, _ in moved):
+                raise NotRecordable(f"{type(optimizer).__name__} has no state for a parameter")
+            states = [optimizer.state[parameter] for parameter, _ in moved]
+            steps = torch.stack([state["step"].to(rate.device) for state in states]) + moves
+            formula(group, moved, states, steps.to(rate.dtype), rate, moves)
+            for state, step in zip(states, steps.unbind(), strict=True):
+                state["step"].copy_(step)
+
+
+def _adam(
+    group: Mapping[str, Any],
+    moved: Sequence[tuple[Tensor, Tensor]],
+    states: Sequence[Mapping[str, Tensor]],
+    steps: Tensor,
+    rate: Tensor,
+    moves: Tensor,
+) -> None:
+    beta1, beta2 = group["betas"]
+    sizes = rate / _one_minus_power(beta1, steps)
+    roots = _one_minus_power(beta2, steps).sqrt()
+    decay, decoupled = group["weight_decay"], group.get("decoupled_weight_decay", False)
+    for (parameter, gradient), state, size, root in zip(moved, states, sizes, roots, strict=True):
+        first, second = state["exp_avg"], state["exp_avg_sq"]
+        before: Tensor = parameter
+        if decay and decoupled:
+            before = parameter * (1 - rate * decay).to(parameter.dtype)
+        elif decay:
+            gradient = gradient + decay * parameter
+        mean = torch.lerp(first, gradient, 1 - beta1)
+        square = second * beta2 + gradient * gradient * (1 - beta2)
+        scale = square.sqrt() / root.to(square.dtype) + group["eps"]
+        _set(first, mean, moves)
+        _set(second, square, moves)
+        _set(parameter, before - size.to(mean.dtype) * mean / scale, moves)
+
+
+def _rmsprop(
+    group: Mapping[str, Any],
+    moved: Sequence[tuple[Tensor, Tensor]],
+    states: Sequence[Mapping[str, Tensor]],
+    steps: Tensor,
+    rate: Tensor,
+    moves: Tensor,
+) -> None:
+    alpha = group["alpha"]
+    for (parameter, gradient), state in zip(moved, states, strict=True):
+        if group["weight_decay"]:
+            gradient = gradient + group["weight_decay"] * parameter
+        square = state["square_avg"] * alpha + gradient * gradient * (1 - alpha)
+        variance = square
+        if group["centered"]:
+            mean = torch.lerp(state["grad_avg"], gradient, 1 - alpha)
+            variance = square - mean * mean
+            _set(state["grad_avg"], mean, moves)
+        direction = gradient / (variance.sqrt() + group["eps"])
+        if group["momentum"]:
+            direction = state["momentum_buffer"] * group["momentum"] + direction
+            _set(state["momentum_buffer"], direction, moves)
+        _set(state["square_avg"], square, moves)
+        _set(parameter, parameter - rate.to(direction.dtype) * direction, moves)
+
+
+_FORMULAS: dict[type[Optimizer], Callable[..., None]] = {
+    Adam: _adam,
+    AdamW: _adam,
+    RMSprop: _rmsprop,
+}
+
+
+def _set(tensor: Tensor, value: Tensor, moves: Tensor) -> None:
+    tensor.copy_(torch.where(moves, value, tensor))
+
+
+def _one_minus_power(base: float, exponents: Tensor) -> Tensor:
+    # With exp(), inductor computes it once, and not anew for every element of a parameter.
+    if base == 0:
+        return torch.ones_like(exponents)
+    return 1 - (exponents * math.log(base)).exp()

@@ -1,0 +1,170 @@
+"""An update as a sequence of tensor operations, without a decision in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from tensordict import TensorDictBase
+from torch import Tensor
+from torchrl.objectives import SoftUpdate
+
+from rlkit_sac.capture import Held
+from rlkit_sac.training.formulas import has_formula, take_step
+from rlkit_sac.training.gradients import Losses, LossGradients, clipped
+from rlkit_sac.training.steps import LossStep, Step, carry_out
+
+if TYPE_CHECKING:
+    from rlkit_sac.training.update import Update
+
+
+class Outcome(NamedTuple):
+    """What is left of an update.
+
+    Attributes:
+        scalars: all that the loss module returns, and the gradients' norms.
+        finite: bool, whether all that was watched was finite.
+        watched: for each forward pass what was watched, as in
+            :class:`~rlkit_sac.training.gradients.Losses`.
+    """
+
+    scalars: dict[str, Tensor]
+    finite: Tensor
+    watched: list[Tensor]
+
+
+class WholeUpdate:
+    """Takes the steps of an update: losses, gradients, optimizers, targets.
+
+    What is not finite moves no parameter, no moment of an optimizer and no target; with
+    ``recompute`` neither do the steps after it. Optimizers keep their state where PyTorch has it,
+    and learning rates are read at every update.
+
+    Args:
+        update: whose steps are taken.
+        gradients: its losses and gradients.
+    """
+
+    def __init__(self, update: Update, gradients: LossGradients) -> None:
+        self.loss_module = update.loss_module
+        self._update, self._gradients = update, gradients
+        self._rates = {
+            name: [_rate_of(group) for group in optimizer.param_groups]
+            for name, optimizer in update.optimizers.items()
+        }
+        self._read: dict[str, list[float]] = {}
+        self.read_rates()
+
+    @staticmethod
+    def can_take(update: Update) -> bool:
+        """Whether the optimizers and the target updater are among those it knows."""
+        updater = update.target_updater
+        known = updater is None or type(updater) is SoftUpdate
+        return known and all(map(has_formula, update.optimizers.values()))
+
+    def is_ready(self, due: Sequence[Step]) -> bool:
+        """Whether the optimizers have a state, which they make in a step's first update."""
+        return all(self._update.count > step.period for step in due if isinstance(step, LossStep))
+
+    def __call__(self, batch: TensorDictBase, steps: Sequence[Step]) -> Outcome:
+        """Take the steps that are due; the batch gains what the loss module writes."""
+        passes: list[Losses] = []
+        norms: dict[str, Tensor] = {}
+        finite = torch.ones((), dtype=torch.bool, device=self._device)
+
+        def differentiate(steps: list[LossStep]) -> None:
+            nonlocal finite
+            passes.append(self._gradients(batch, steps))
+            finite = finite & passes[-1].watched.isfinite().all()
+
+        def descend(step: LossStep, name: str) -> None:
+            gradients = passes[-1].gradients[step][name]
+            norms[f"grad_norm_{name}"] = gradients.norm
+            values = clipped(gradients, self._update.max_grad_norm)
+            take_step(self._update.optimizers[name], values, self._rates[name], finite)
+            if hasattr(self.loss_module, "project_parameters"):
+                self.loss_module.project_parameters()
+
+        carry_out(
+            steps,
+            recompute=self._update.recompute,
+            differentiate=differentiate,
+            descend=descend,
+            move_targets=lambda: self._move_targets(finite),
+        )
+        scalars = {name: value for each in passes for name, value in each.scalars.items()}
+        return Outcome(scalars | norms, finite, [each.watched for each in passes])
+
+    def read_rates(self) -> None:
+        """Take over the optimizers' learning rates."""
+        for name, optimizer in self._update.optimizers.items():
+            rates = [group["lr"] for group in optimizer.param_groups]
+            if rates != self._read.get(name):
+                self._read[name] = rates
+                for tensor, rate in zip(self._rates[name], rates, strict=True):
+                    tensor.fill_(rate)
+
+    def tensors(self) -> list[Tensor]:
+        """What it reads or changes besides the loss module's parameters and buffers."""
+        rates = [rate for rates in self._rates.values() for rate in rates]
+        return [*rates, *self._gradients.tensors(), *self.changes()]
+
+    def changes(self) -> list[Tensor]:
+        """What it changes in place."""
+        moments = [
+            value
+            for optimizer in self._update.optimizers.values()
+            for state in optimizer.state.values()
+            for value in state.values()
+            if isinstance(value, Tensor)
+        ]
+        targets = [target for _, target in self._pairs()]
+        return [*self._gradients.tensors(), *moments, *targets]
+
+    def holds(self) -> list[Held]:
+        """What must be as it was for a recording to be of use, besides the loss module."""
+        held: list[Held] = [("Update", vars(self._update), ("max_grad_norm", "recompute"))]
+        for optimizer in self._update.optimizers.values():
+            name = type(optimizer).__name__
+            held.append((name, vars(optimizer), ("state", "param_groups")))
+            held += [(name, state, tuple(state)) for state in optimizer.state.values()]
+            held += [
+                (name, group, tuple(key for key in group if key != "lr"))
+                for group in optimizer.param_groups
+            ]
+        if self._update.target_updater is not None:
+            held.append(("SoftUpdate", vars(self._update.target_updater), ("eps",)))
+        return held
+
+    @property
+    def _device(self) -> torch.device:
+        return next(iter(self._rates.values()))[0].device
+
+    def _pairs(self) -> list[tuple[Tensor, Tensor]]:
+        """The networks that targets follow, and the targets."""
+        if self._update.target_updater is None:
+            return []
+        sources, targets = (
+            self._update.target_updater._sources,
+            self._update.target_updater._targets,
+        )
+        return [
+            (source, targets.get(("target_" + path[0], *path[1:])))
+            for key, source in sources.items(True, True)
+            for path in ((key,) if isinstance(key, str) else key,)
+        ]
+
+    def _move_targets(self, moves: Tensor) -> None:
+        assert isinstance(self._update.target_updater, SoftUpdate)
+        with torch.no_grad():
+            for source, target in self._pairs():
+                moved = target.lerp(source, 1 - self._update.target_updater.eps)
+                target.copy_(torch.where(moves, moved, target))
+
+
+def _rate_of(group: dict[str, Any]) -> Tensor:
+    """A place for the learning rate of a group of parameters."""
+    device = group["params"][0].device
+    dtype = torch.float32 if device.type == "mps" else torch.float64
+    return torch.zeros((), dtype=dtype, device=device)
