@@ -35,13 +35,17 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Tensor]) -> Callable[...,
     [2.5244]
     """
     # Inductor takes a second to import, which runs that do not compile are spared.
+    from torch._guards import TracingContext, tracing
     from torch._inductor import config
     from torch._inductor.async_compile import shutdown_compile_workers
     from torch._inductor.compile_fx import compile_fx
-    from torch._inductor.decomposition import select_decomp_table
+    from torch._subclasses import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     examples = [tensor.detach() for tensor in inputs]
-    with torch.no_grad(), config.patch(fallback_random=True):
-        compiled: Any = compile_fx(graph, examples, decompositions=select_decomp_table())
+    # Without an environment of shapes, inductor does not look into its cache.
+    shapes = TracingContext(FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True)))
+    with torch.no_grad(), config.patch(fallback_random=True), tracing(shapes):
+        compiled: Any = compile_fx(graph, examples)
     shutdown_compile_workers()
     return compiled

@@ -67,7 +67,7 @@ class Compiled(Generic[Step, Result]):
     wherever they go, and draws what the computation would have drawn. When a number, flag or
     tensor that the loss module or an optimizer holds is exchanged, a new graph is made.
 
-    What cannot be recorded or compiled goes on uncompiled, after a warning.
+    What cannot be recorded or compiled is left to the caller, after a warning.
 
     Args:
         computation: to be compiled.
@@ -79,11 +79,11 @@ class Compiled(Generic[Step, Result]):
         self._programs: dict[object, _Program[Step, Result]] = {}
         self._made = 0
 
-    def __call__(self, batch: TensorDictBase, steps: Sequence[Step]) -> Result:
-        """As the computation."""
+    def __call__(self, batch: TensorDictBase, steps: Sequence[Step]) -> Result | None:
+        """What the computation returns; None, with nothing done, where there is no graph."""
         entries = dict(batch.items(True, True))
         program = self._program(batch, entries, tuple(steps))
-        return self._computation(batch, steps) if program is None else program(batch, entries)
+        return None if program is None else program(batch, entries)
 
     def _program(
         self, batch: TensorDictBase, entries: Mapping[NestedKey, Tensor], steps: tuple[Step, ...]

@@ -25,7 +25,10 @@ from rlkit_sac.training.gradients import (
     names_of_watched,
 )
 from rlkit_sac.training.steps import LossStep, Step, TargetStep, carry_out, forward_passes
-from rlkit_sac.training.whole_update import WholeUpdate
+from rlkit_sac.training.whole_update import Outcome, WholeUpdate
+
+#: Compiled updates on a GPU before the next look at whether their losses were finite.
+MOST_UNCHECKED = 100
 
 
 class Update:
@@ -56,7 +59,8 @@ class Update:
         ConfigError: for a step that names an unknown optimizer or no loss, or a missing updater; in
             the call, for an optimizer whose parameters the losses do not depend on.
         RunError: in the call, for a loss or gradient that is not finite, before any parameter moves
-            (with ``recompute``: before those of that step do).
+            (with ``recompute``: before those of that step do); for compiled updates on a GPU
+            up to :data:`MOST_UNCHECKED` updates later.
 
     >>> import torch
     >>> from torchrl.objectives import SoftUpdate
@@ -109,15 +113,14 @@ class Update:
         self.compile_from = compile_from
         self.products = products
         self.count = 0
+        self._unchecked: list[tuple[int, Sequence[Step], Outcome]] = []
         self._check()
         parameters = {name: self._parameters(name) for name in self.optimizers}
-        gradients = LossGradients(loss_module, parameters)
-        self._gradients: Callable[[TensorDictBase, Sequence[LossStep]], Losses] = gradients
-        self._compiled_gradients = Compiled(gradients, bfloat16=products == "bfloat16")
-        self._whole: WholeUpdate | None = None
-        if compile_from is not None and WholeUpdate.can_take(self):
-            self._whole = WholeUpdate(self, gradients)
-            self._compiled_whole = Compiled(self._whole, bfloat16=products == "bfloat16")
+        bfloat16 = products == "bfloat16"
+        self._gradients = LossGradients(loss_module, parameters)
+        self._compiled_gradients = Compiled(self._gradients, bfloat16=bfloat16)
+        self._whole = WholeUpdate(self, self._gradients)
+        self._compiled_whole = Compiled(self._whole, bfloat16=bfloat16)
 
     @property
     def scalar_names(self) -> tuple[str, ...]:
@@ -138,16 +141,34 @@ class Update:
         due = [step for step in self.steps if self.count % step.period == 0]
         compiled = self.compile_from is not None and self.count >= self.compile_from
         with matrix_products(self.products):
-            if not compiled or self._whole is None:
-                gradients = self._compiled_gradients if compiled else self._gradients
-                return self._step_by_step(batch, due, gradients)
-            if not self._whole.is_ready(due):
+            if not compiled or not self._whole.is_ready(due):
                 return self._step_by_step(batch, due, self._gradients)
+            if not self._whole.can_be_taken():
+                return self._step_by_step(batch, due, self._gradients_of_graph)
             self._whole.read_rates()
             outcome = self._compiled_whole(batch, due)
-        if not outcome.finite:
-            self._refuse(due, outcome.watched)
+            if outcome is None:
+                return self._step_by_step(batch, due, self._gradients)
+        self._unchecked.append((self.count, due, outcome))
+        if outcome.finite.device.type == "cpu" or len(self._unchecked) >= MOST_UNCHECKED:
+            self.check_finite()
         return outcome.scalars
+
+    def check_finite(self) -> None:
+        """Look at updates that were only queued on a GPU so far, which nobody should wait for.
+
+        Each call does so every 100 compiled updates, and so does :meth:`state_dict`.
+
+        Raises:
+            RunError: for a loss or gradient that was not finite. It moved no parameter.
+        """
+        unchecked, self._unchecked = self._unchecked, []
+        if unchecked and not torch.stack([outcome.finite for *_, outcome in unchecked]).all():
+            count, due, outcome = next(each for each in unchecked if not each[2].finite)
+            self._refuse(due, outcome.watched, count)
+
+    def _gradients_of_graph(self, batch: TensorDictBase, steps: Sequence[LossStep]) -> Losses:
+        return self._compiled_gradients(batch, steps) or self._gradients(batch, steps)
 
     def _step_by_step(
         self,
@@ -162,7 +183,7 @@ class Update:
         def differentiate(steps: list[LossStep]) -> None:
             passes.append(gradients(batch, steps))
             if not passes[-1].watched.isfinite().all():
-                self._refuse(due, [each.watched for each in passes])
+                self._refuse(due, [each.watched for each in passes], self.count)
 
         def descend(step: LossStep, name: str) -> None:
             found = passes[-1].gradients[step][name]
@@ -185,6 +206,7 @@ class Update:
 
     def state_dict(self) -> dict[str, Any]:
         """Updates made, and the state of each optimizer in the form of ``torch.optim``."""
+        self.check_finite()
         return {
             "count": self.count,
             "optimizers": {name: each.state_dict() for name, each in self.optimizers.items()},
@@ -216,8 +238,8 @@ class Update:
             groups = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict({"state": moments, "param_groups": groups})
 
-    def _refuse(self, due: Sequence[Step], watched: Sequence[Tensor]) -> NoReturn:
-        """Name what would spoil parameters, before any of them moves."""
+    def _refuse(self, due: Sequence[Step], watched: Sequence[Tensor], count: int) -> NoReturn:
+        """Name what would spoil parameters, and did not."""
         passes = forward_passes(due, recompute=self.recompute)
         steps, values = next(
             found for found in zip(passes, watched, strict=False) if not found[1].isfinite().all()
@@ -228,7 +250,7 @@ class Update:
             if not math.isfinite(value)
         )
         raise RunError(
-            f"{bad} in update {self.count}; no parameter was changed by it. Lower the learning "
+            f"{bad} in update {count}; no parameter was changed by it. Lower the learning "
             "rates, bound the gradients (update.max_grad_norm) or scale the rewards "
             "(loss.reward_scale)"
         )

@@ -54,14 +54,12 @@ class WholeUpdate:
             for name, optimizer in update.optimizers.items()
         }
         self._read: dict[str, list[float]] = {}
-        self.read_rates()
 
-    @staticmethod
-    def can_take(update: Update) -> bool:
+    def can_be_taken(self) -> bool:
         """Whether the optimizers and the target updater are among those it knows."""
-        updater = update.target_updater
+        updater = self._update.target_updater
         known = updater is None or type(updater) is SoftUpdate
-        return known and all(map(has_formula, update.optimizers.values()))
+        return known and all(map(has_formula, self._update.optimizers.values()))
 
     def is_ready(self, due: Sequence[Step]) -> bool:
         """Whether the optimizers have a state, which they make in a step's first update."""
