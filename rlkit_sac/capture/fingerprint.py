@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+# Containers of a module that change in place, and are empty in most.
+_OWN = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 _PLAIN = (type(None), bool, int, float, str, torch.dtype, torch.device, torch.Size)
 
 
@@ -42,57 +44,78 @@ class Fingerprint:
         ]
         held = [place for place in places if isinstance(place[3], (*_PLAIN, Tensor, nn.Module))]
         self._names = [f"{type(owner).__name__}.{name}" for owner, _, name, _ in held]
-        self._places = [(attributes, name) for _, attributes, name, _ in held]
+        self._dicts = [attributes for _, attributes, _, _ in held]
+        self._keys = [name for _, _, name, _ in held]
         self._values = [value for *_, value in held]
-        self._tensors = [
-            (
-                value,
-                value.requires_grad,
-                value.dtype,
-                value.device,
-                f"{type(owner).__name__}.{name}",
-            )
+        tensors = [
+            (value, f"{type(owner).__name__}.{name}")
             for owner, _, name, value in held
             if isinstance(value, Tensor)
         ]
-        self._copies = [
-            (attributes, name, copy.copy(value), f"{type(owner).__name__}.{name}")
-            for owner, attributes, name, value in places
-            if _is_plain_container(value)
-        ]
-        self._hooks = [
+        self._tensors = [tensor for tensor, _ in tensors]
+        self._kinds = list(map(_kind, self._tensors))
+        self._tensor_names = [name for _, name in tensors]
+        own = [
             (value, len(value), f"{type(owner).__name__}.{name}")
             for owner, _, name, value in places
-            if name.endswith("_hooks") and isinstance(value, dict)
+            if name.endswith("_hooks") or name in _OWN
         ]
+        self._sizes = [each for each in own if each[1]]
+        self._empty = [value for value, count, _ in own if not count]
+        self._empty_names = [name for _, count, name in own if not count]
+        containers = [
+            (attributes, name, copy.copy(value), f"{type(owner).__name__}.{name}")
+            for owner, attributes, name, value in places
+            if not (name.endswith("_hooks") or name in _OWN) and _is_plain_container(value)
+        ]
+        self._container_dicts = [attributes for attributes, *_ in containers]
+        self._container_keys = [key for _, key, *_ in containers]
+        self._contents = [content for *_, content, _ in containers]
+        self._container_names = [name for *_, name in containers]
 
     def change(self) -> str | None:
         """The first attribute that is another now; None if all are the same."""
-        now = [attributes.get(name, self) for attributes, name in self._places]
-        if not all(map(operator.is_, now, self._values)):
-            for name, before, after in zip(self._names, self._values, now, strict=True):
-                if before is not after and (not isinstance(before, _PLAIN) or before != after):
-                    return name
-        for tensor, requires_grad, dtype, device, name in self._tensors:
-            if (tensor.requires_grad, tensor.dtype, tensor.device) != (
-                requires_grad,
-                dtype,
-                device,
-            ):
+        # Asked before every step of a policy: what is usual takes no loop in Python.
+        try:
+            same = all(
+                map(operator.is_, map(operator.getitem, self._dicts, self._keys), self._values)
+            )
+        except KeyError:
+            same = False
+        if not same and (name := self._exchanged()) is not None:
+            return name
+        if (kinds := list(map(_kind, self._tensors))) != self._kinds:
+            return self._tensor_names[list(map(operator.ne, kinds, self._kinds)).index(True)]
+        if any(self._empty):
+            return self._empty_names[list(map(bool, self._empty)).index(True)]
+        for own, count, name in self._sizes:
+            if len(own) != count:
                 return name
-        for attributes, name, before, title in self._copies:
-            if attributes.get(name, self) != before:
-                return title
-        for hooks, count, name in self._hooks:
-            if len(hooks) != count:
+        contents = [
+            attributes.get(key, self)
+            for attributes, key in zip(self._container_dicts, self._container_keys, strict=True)
+        ]
+        if contents != self._contents:
+            return self._container_names[
+                list(map(operator.ne, contents, self._contents)).index(True)
+            ]
+        return None
+
+    def _exchanged(self) -> str | None:
+        """The first attribute whose value is another object, and not an equal number or text."""
+        for attributes, key, before, name in zip(
+            self._dicts, self._keys, self._values, self._names, strict=True
+        ):
+            after = attributes.get(key, self)
+            if before is not after and (not isinstance(before, _PLAIN) or before != after):
                 return name
         return None
 
     def restore_numbers(self) -> None:
         """Give numbers and flags that have changed the values they had."""
-        for (attributes, name), before in zip(self._places, self._values, strict=True):
-            if type(before) in (bool, int, float) and name in attributes:
-                attributes[name] = before
+        for attributes, key, before in zip(self._dicts, self._keys, self._values, strict=True):
+            if type(before) in (bool, int, float) and key in attributes:
+                attributes[key] = before
 
 
 def _attributes(owner: nn.Module) -> tuple[dict[str, Any], ...]:
