@@ -10,7 +10,7 @@ from tensordict.nn import TensorDictModuleBase
 from torch import Tensor
 from torchrl.envs.utils import exploration_type
 
-from rlkit_sac.capture import Fingerprint, NotRecordable, record, undone
+from rlkit_sac.capture import Fingerprint, NotRecordable, StraightLine, record, undone
 
 Entries = dict[NestedKey, Tensor]
 
@@ -86,13 +86,10 @@ class RecordedPolicy:
                     return self._as_it_is
         except NotRecordable:
             return self._as_it_is
-        places = {id(value): place for place, value in enumerate(inputs)}
-        arguments = [places.get(id(value), value) for value in recording.inputs]
-        graph = recording.graph.forward
+        line = StraightLine(recording, inputs)
 
         def run(values: Sequence[Tensor]) -> Entries:
-            given = [values[each] if isinstance(each, int) else each for each in arguments]
-            return dict(zip(written, graph(*given), strict=True))
+            return dict(zip(written, line(*values), strict=True))
 
         # Values that leave PyTorch unseen would be those of the recorded entries: try others.
         others = [value * 0.9 + 0.1 if value.is_floating_point() else value for value in inputs]
