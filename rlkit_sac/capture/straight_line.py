@@ -1,4 +1,4 @@
-"""A recorded graph as straight-line code, for graphs so small that every call into PyTorch counts."""
+"""A recorded graph as straight-line code, where each call into PyTorch counts."""
 
 from __future__ import annotations
 
@@ -123,11 +123,11 @@ class _Writer:
         elif _is_pointwise(node):
             before = self._view(node)
             arguments = (before.base, *node.args[1:])
-            self.written[node] = _View(
-                self._call(node, arguments), before.base_shape, before.shape
-            )
+            self.written[node] = _View(self._call(node, arguments), before.base_shape, before.shape)
         else:
-            self.written[node] = self._call(node, map_arg(node.args, self._node))
+            self.written[node] = self._call(
+                node, tuple(map_arg(each, self._node) for each in node.args)
+            )
 
     def _view(self, node: Node) -> _View:
         """What a node with one tensor reads, in the shape that it gives."""
@@ -140,14 +140,14 @@ class _Writer:
     def _node(self, node: Node) -> Node:
         found = self.written[node]
         if not isinstance(found, _View):
-            return found  # type: ignore[no-any-return]
+            return found
         if found.base_shape != found.shape:
             shape = list(found.shape)
             self.written[node] = self.graph.call_method("view", (found.base, shape))
-            return self.written[node]  # type: ignore[no-any-return]
+            return self.written[node]
         return found.base
 
-    def _call(self, node: Node, arguments: Argument) -> Node:
+    def _call(self, node: Node, arguments: tuple[Argument, ...]) -> Node:
         """Call what the node calls, by PyTorch's own function where there is one."""
         keywords = {
             name: value

@@ -9,7 +9,7 @@ from tensordict import NestedKey, TensorDictBase
 from torch import Tensor
 from torchrl.data import LazyTensorStorage, RandomSampler, TensorDictReplayBuffer
 
-from rlkit_sac.data.nested import nested
+from rlkit_sac.data.nested import NestedEntries
 
 _ALIGNMENT = 8  # bytes; of the largest number
 
@@ -98,7 +98,7 @@ class PackedStorage(LazyTensorStorage):
             if len(shape) != 1:
                 flat = flat.unflatten(1, shape) if shape else flat[:, 0]
             entries[key] = flat
-        return nested(entries, rows.shape[:1], rows.device)
+        return NestedEntries(list(entries))(list(entries.values()), rows.shape[:1], rows.device)
 
 
 class PackedReplayBuffer(TensorDictReplayBuffer):
