@@ -8,13 +8,14 @@ from collections.abc import Callable
 import pytest
 import torch
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModuleBase
+from tensordict.nn import TensorDictModule, TensorDictModuleBase
 from torch import nn
 from torchrl.modules import ProbabilisticActor
 
 from rlkit_sac.data import LightCollector, make_collector
 from rlkit_sac.data.collection import CollectorKind
 from rlkit_sac.envs import make_env
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
     action_value_critic,
     categorical_actor,
@@ -129,6 +130,13 @@ def test_random_actions_have_their_own_density(num_envs: int) -> None:
     assert (random["loc"] == 0).all()
 
 
+@pytest.mark.parametrize("frames_per_batch", [0, 1, 3])
+def test_environments_share_a_batch_evenly(frames_per_batch: int) -> None:
+    env = make_env("Pendulum-v1", num_envs=2)
+    with pytest.raises(ConfigError, match=f"frames_per_batch is {frames_per_batch}, but 2"):
+        LightCollector(env, gaussian(3, 1), total_frames=8, frames_per_batch=frames_per_batch)
+
+
 class Remembers(nn.Module):
     """Returns what it is given, and keeps it."""
 
@@ -142,8 +150,6 @@ class Remembers(nn.Module):
 
 
 def test_a_policy_may_keep_its_observations() -> None:
-    from tensordict.nn import TensorDictModule
-
     policy = TensorDictModule(Remembers(), in_keys=["observation"], out_keys=["action"])
     collector = LightCollector(
         make_env("Pendulum-v1", max_episode_steps=4), policy, total_frames=10, frames_per_batch=1
