@@ -27,6 +27,9 @@ from timing import describe_machine, load_averages, median, take_turns
 
 from rlkit_sac.data import make_collector
 from rlkit_sac.envs import continuous_action_bounds, make_env, observation_dim
+from rlkit_sac.envs.asking import base_env
+from rlkit_sac.envs.gym_wrapper import EpisodicGymWrapper
+from rlkit_sac.envs.seeding import EpisodeSeeding
 from rlkit_sac.modules import tanh_gaussian_actor
 from rlkit_sac.training import run_recipe
 from rlkit_sac.training.bounds import NonNegativeInt, PositiveInt
@@ -124,6 +127,16 @@ def make_contestants(
     return contestants
 
 
+def plain_env(task: str) -> gym.Env[Any, Any]:
+    """What ``gymnasium.make`` returns, without its checker, which looks at first steps only."""
+    base = base_env(make_env(task))
+    assert isinstance(base, EpisodicGymWrapper)
+    env = base.gym_env
+    while not isinstance(env, EpisodeSeeding):
+        env = env.env  # type: ignore[attr-defined]
+    return env.env
+
+
 class PlainGymnasium:
     """A loop such as one writes without a library; a call collects some frames.
 
@@ -134,7 +147,7 @@ class PlainGymnasium:
     """
 
     def __init__(self, task: str, network: torch.nn.Module, frames: int) -> None:
-        self.env: gym.Env[Any, Any] = gym.make(task)
+        self.env = plain_env(task)
         self.network, self.frames = network, frames
         action = self.env.action_space
         assert isinstance(action, gym.spaces.Box)

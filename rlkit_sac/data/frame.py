@@ -82,6 +82,7 @@ class Frame:
             self._blocks.append(block)
             self._sizes.append(sizes)
         self._batch_size, self._device = batch_size, device
+        self._on_cpu = device.type == "cpu"
         self._entries = NestedEntries(list(self.arrays))
         # Vectors come out of the block as they are.
         self._shapes = [
@@ -98,8 +99,11 @@ class Frame:
 
     def begin_batch(self, steps: int) -> None:
         """Make room for some frames."""
-        self._steps = steps
-        self._kept = [np.empty((steps, *block.shape), block.dtype) for block in self._blocks]
+        self._kept = [
+            np.empty((steps, *block.shape[not self._batch_size :]), block.dtype)
+            for block in self._blocks
+        ]
+        self._shape = torch.Size([*self._batch_size, steps])
 
     def keep(self, step: int) -> None:
         """Put the present frame into the batch."""
@@ -108,13 +112,14 @@ class Frame:
 
     def batch(self) -> TensorDictBase:
         """The frames of the batch, ``[T]`` or ``[N, T]``, in memory of their own."""
-        shape = torch.Size([*self._batch_size, self._steps])
+        shape = self._shape
         values: list[Tensor] = []
         for kept, sizes in zip(self._kept, self._sizes, strict=True):
             block = torch.from_numpy(kept)
-            if self._device.type != "cpu":
+            if not self._on_cpu:
                 block = block.to(self._device)
-            block = block.transpose(0, 1) if self._batch_size else block[:, 0]
+            if self._batch_size:
+                block = block.transpose(0, 1)
             values += block.split_with_sizes(sizes, -1)
         for place, rest in self._shapes:
             values[place] = values[place].reshape(*shape, *rest)

@@ -105,7 +105,7 @@ class LightCollector:
         frame.begin_batch(self._steps)
         try:
             for step in range(self._steps):
-                loop.step(random=random)
+                loop.step(random=random, unchanged=step > 0)
                 frame.keep(step)
                 loop.advance()
         except EnvironmentFault as fault:

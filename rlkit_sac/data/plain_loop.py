@@ -124,14 +124,16 @@ class PlainLoop:
         for index in range(len(self)):
             self._begin_episode(index)
 
-    def step(self, *, random: bool = False) -> None:
+    def step(self, *, random: bool = False, unchanged: bool = False) -> None:
         """One step of every environment, into ``frame.arrays``.
 
         Args:
             random: draw the actions from the action space. What the policy writes beside them is 0
                 then, but a log-density of the action is the true one.
+            unchanged: whether the policy is what it was at the last step with it, but for values of
+                parameters.
         """
-        written = self._drawn() if random else self._acted()
+        written = self._drawn() if random else self._acted(unchanged)
         for key, place in self._outputs:
             place.copy_(written[key])
         for new, action in self._new_previous:
@@ -155,11 +157,10 @@ class PlainLoop:
             self._begin_trajectory(index)
             self._begin_episode(index)
 
-    def _acted(self) -> Entries:
+    def _acted(self, unchanged: bool) -> Entries:
         # Copies: a policy may keep them, and matrix products see the memory that PyTorch allots.
-        return self._policy(
-            {key: value.to(self._device, copy=True) for key, value in self._inputs.items()}
-        )
+        copies = {key: value.to(self._device, copy=True) for key, value in self._inputs.items()}
+        return self._policy(copies, unchanged=unchanged)
 
     def _drawn(self) -> Entries:
         drawn = self._env.rand_action()

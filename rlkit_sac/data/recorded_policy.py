@@ -53,16 +53,19 @@ class RecordedPolicy:
         self._made = 0
         self._run: Callable[[Sequence[Tensor]], Entries] = self._as_it_is
 
-    def __call__(self, entries: Mapping[NestedKey, Tensor]) -> Entries:
+    def __call__(self, entries: Mapping[NestedKey, Tensor], *, unchanged: bool = False) -> Entries:
         """Act.
 
         Args:
             entries: at least those of ``in_keys``, each with the batch size in front.
+            unchanged: whether nothing but values of parameters can be another since the last call.
 
         Returns:
             What the policy writes; it may share memory with the entries.
         """
         inputs = [entries[key] for key in self.in_keys]
+        if unchanged:
+            return self._run(inputs)
         mode = self._exploration_type or exploration_type()
         kind = (mode, *((value.shape, value.dtype) for value in inputs))
         if kind != self._kind or self._fingerprint.change() is not None:
