@@ -33,7 +33,11 @@ class Median(NamedTuple):
 
 
 def take_turns(
-    contestants: Mapping[str, Callable[[], object]], *, rounds: int, calls: int
+    contestants: Mapping[str, Callable[[], object]],
+    *,
+    rounds: int,
+    calls: int,
+    before: Callable[[], object] | None = None,
 ) -> pd.DataFrame:
     """Time functions in turns, so that all of them meet the same load of the machine.
 
@@ -41,6 +45,7 @@ def take_turns(
         contestants: what to call, by name.
         rounds: each contestant has one turn in each.
         calls: of a turn.
+        before: what to call before each call, without counting its time.
 
     Returns:
         One row for each round: ``round``, and for each contestant its milliseconds a call.
@@ -50,10 +55,15 @@ def take_turns(
         row: dict[str, float] = {"round": index}
         # Who goes first may find colder caches: the direction alternates.
         for name in list(contestants)[:: -1 if index % 2 else 1]:
-            start = time.perf_counter()
-            for _ in range(calls):
-                contestants[name]()
-            row[name] = 1e3 * (time.perf_counter() - start) / calls
+            seconds = 0.0
+            for _ in range(calls if before else 1):
+                if before is not None:
+                    before()
+                start = time.perf_counter()
+                for _ in range(1 if before else calls):
+                    contestants[name]()
+                seconds += time.perf_counter() - start
+            row[name] = 1e3 * seconds / calls
         rows.append(row)
     return pd.DataFrame(rows, columns=["round", *contestants])
 

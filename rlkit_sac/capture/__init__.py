@@ -5,6 +5,7 @@ from rlkit_sac.capture.fingerprint import Fingerprint, Held
 from rlkit_sac.capture.products import Products, matrix_products, onednn_is_exact, round_products
 from rlkit_sac.capture.random_inputs import RandomInputs, lift_random_inputs
 from rlkit_sac.capture.record import NotRecordable, Recording, record
+from rlkit_sac.capture.straight_line import StraightLine
 from rlkit_sac.capture.undone import undone
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Products",
     "RandomInputs",
     "Recording",
+    "StraightLine",
     "compile_graph",
     "lift_random_inputs",
     "matrix_products",

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 Held: TypeAlias = tuple[str, dict[Any, Any], Iterable[Any]]
 
 _kind = operator.attrgetter("requires_grad", "dtype", "device")
+_OWN = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 _PLAIN = (type(None), bool, int, float, str, torch.dtype, torch.device, torch.Size)
 
 
@@ -60,14 +61,12 @@ class Fingerprint:
         self._copies = [
             (title, attributes, name, copy.copy(attributes[name]))
             for title, attributes, name in places
-            if _is_plain_container(attributes[name])
+            if not _is_own(name, attributes[name]) and _is_plain_container(attributes[name])
         ]
-        hooks = [
-            each for each in places if each[2].endswith("_hooks") and isinstance(_value(each), dict)
-        ]
-        self._hook_titles = [title for title, *_ in hooks]
-        self._hooks = list(map(_value, hooks))
-        self._hook_counts = list(map(len, self._hooks))
+        own = [each for each in places if _is_own(each[2], _value(each))]
+        self._own_titles = [title for title, *_ in own]
+        self._own = list(map(_value, own))
+        self._own_counts = list(map(len, self._own))
 
     def change(self) -> str | None:
         """The first attribute that is another now; None if all are the same."""
@@ -82,8 +81,8 @@ class Fingerprint:
         for title, attributes, name, before in self._copies:
             if attributes.get(name) != before:
                 return title
-        if (counts := list(map(len, self._hooks))) != self._hook_counts:
-            return _first_difference(self._hook_titles, counts, self._hook_counts)
+        if (counts := list(map(len, self._own))) != self._own_counts:
+            return _first_difference(self._own_titles, counts, self._own_counts)
         return None
 
     def restore_numbers(self) -> None:
@@ -101,6 +100,11 @@ def _attributes(owner: nn.Module) -> tuple[dict[str, Any], ...]:
 def _value(place: tuple[str, dict[Any, Any], Any]) -> Any:
     _, attributes, name = place
     return attributes[name]
+
+
+def _is_own(name: str, value: Any) -> bool:
+    """Whether an attribute is one of the collections that every module has."""
+    return (name.endswith("_hooks") or name in _OWN) and isinstance(value, dict | set)
 
 
 def _first_difference(titles: list[str], now: list[Any], before: list[Any]) -> str:

@@ -11,11 +11,11 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.collectors import Collector
 from torchrl.envs import EnvBase
 
-from rlkit_sac.data.light_collection import LightCollector
+from rlkit_sac.data.light_collection import LightCollector, check_shares
 from rlkit_sac.data.plain_loop import PlainLoop
 from rlkit_sac.data.resuming import doubts_about, telling_frames
 from rlkit_sac.envs import can_save_episodes, load_episodes, save_episodes
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, EnvironmentFault
 
 
 class ResumableCollector(Collector):
@@ -85,8 +85,11 @@ class ResumableCollector(Collector):
         Raises:
             EnvironmentFault: for an exception inside an environment, with the frames of the run.
         """
-        with telling_frames(self._frames, self.requested_frames_per_batch):
+        try:
             return super().rollout()
+        except EnvironmentFault as fault:
+            batch = self.requested_frames_per_batch
+            raise telling_frames(fault, self._frames, batch) from fault.__cause__
 
 
 AnyCollector: TypeAlias = LightCollector | ResumableCollector
@@ -127,12 +130,7 @@ def make_collector(
     >>> [list(batch.shape) for batch in collector]
     [[2], [2], [2]]
     """
-    num_envs = env.batch_size.numel()
-    if frames_per_batch % num_envs:
-        raise ConfigError(
-            f"frames_per_batch is {frames_per_batch}, but {num_envs} environments step together: "
-            f"choose a multiple of {num_envs}"
-        )
+    check_shares(frames_per_batch, env.batch_size.numel())
     counts = {
         "total_frames": _round_up(total_frames, frames_per_batch),
         "frames_per_batch": frames_per_batch,

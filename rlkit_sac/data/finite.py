@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tensordict import TensorDictBase
 
 from rlkit_sac.errors import RunError
@@ -24,6 +26,11 @@ def check_finite(batch: TensorDictBase, *, frames: int) -> None:
     Traceback (most recent call last):
     rlkit_sac.errors.RunError: 'reward' is nan at frame 12 in environment 0. ...
     """
+    values = [value for value in batch.values(True, True) if value.is_floating_point()]
+    # NaN and infinity spoil every sum; so do finite numbers, once in a while.
+    total = sum(value.sum() for value in values)
+    if math.isfinite(total):
+        return
     for key, value in batch.items(True, True):
         if not value.is_floating_point() or bool(value.isfinite().all()):
             continue

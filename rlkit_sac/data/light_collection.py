@@ -5,18 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
 from tensordict import TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
-from torchrl.envs.utils import ExplorationType, set_exploration_type
+from torchrl.envs.utils import ExplorationType
 
-from rlkit_sac.data.nested import nested
 from rlkit_sac.data.plain_loop import PlainLoop
 from rlkit_sac.data.resuming import doubts_about, telling_frames
 from rlkit_sac.envs import can_save_episodes, load_episodes, save_episodes
+from rlkit_sac.errors import ConfigError, EnvironmentFault
+
+
+def check_shares(frames_per_batch: int, num_envs: int) -> None:
+    """Refuse batches of frames that the environments cannot share evenly.
+
+    Args:
+        frames_per_batch: frames of all environments together.
+        num_envs: environments that step together.
+
+    Raises:
+        ConfigError: naming both numbers.
+
+    >>> check_shares(4, num_envs=2)
+    """
+    if frames_per_batch < 1 or frames_per_batch % num_envs:
+        raise ConfigError(
+            f"frames_per_batch is {frames_per_batch}, but {num_envs} environments step together: "
+            f"choose a multiple of {num_envs}"
+        )
 
 
 class LightCollector:
@@ -34,6 +50,9 @@ class LightCollector:
         total_frames: frames of the run; the last batch may go beyond.
         frames_per_batch: frames of each batch, a multiple of the number of environments.
         init_random_frames: first frames, with actions drawn from the action space.
+
+    Raises:
+        ConfigError: for a number of frames that the environments cannot share evenly.
 
     Attributes:
         doubts: why the environments do not go on where the loaded state left them, if so.
@@ -59,15 +78,14 @@ class LightCollector:
         frames_per_batch: int,
         init_random_frames: int = 0,
     ) -> None:
+        check_shares(frames_per_batch, env.batch_size.numel())
         self.env = env
         self.total_frames, self.frames_per_batch = total_frames, frames_per_batch
         self.init_random_frames = init_random_frames
         self._frames = 0
-        self._loop = PlainLoop(env, policy)
+        self._loop = PlainLoop(env, policy, exploration_type=ExplorationType.RANDOM)
         self._loop.reset()
         self._steps = frames_per_batch // len(self._loop)
-        self._shape = torch.Size([*env.batch_size, self._steps])
-        self._device = env.device or torch.device("cpu")
 
     def __iter__(self) -> Iterator[TensorDictBase]:
         while self._frames < self.total_frames:
@@ -82,20 +100,17 @@ class LightCollector:
             EnvironmentFault: for an exception inside an environment, with the frames of the run.
         """
         random = self._frames < self.init_random_frames
-        with (
-            telling_frames(self._frames, self.frames_per_batch),
-            set_exploration_type(ExplorationType.RANDOM),
-        ):
-            steps = [self._loop.step(random=random) for _ in range(self._steps)]
-        time = len(self._shape) - 1
-        arrays, written = zip(*steps, strict=True)
-        entries = {
-            key: torch.from_numpy(_over_time([each[key] for each in arrays], time)).to(self._device)
-            for key in arrays[0]
-        }
-        for key in written[0]:
-            entries[key] = torch.stack([each[key] for each in written], time)
-        return nested(entries, self._shape, self._device)
+        loop = self._loop
+        frame = loop.frame
+        frame.begin_batch(self._steps)
+        try:
+            for step in range(self._steps):
+                loop.step(random=random, unchanged=step > 0)
+                frame.keep(step)
+                loop.advance()
+        except EnvironmentFault as fault:
+            raise telling_frames(fault, self._frames, self.frames_per_batch) from fault.__cause__
+        return frame.batch()
 
     def state_dict(self) -> dict[str, Any]:
         """Frames so far, the environments' episodes, and what is known of the next step."""
@@ -128,10 +143,3 @@ class LightCollector:
         """Close the environments."""
         if not self.env.is_closed:
             self.env.close()
-
-
-def _over_time(arrays: list[NDArray[Any]], time: int) -> NDArray[Any]:
-    """Steps ``[N, …]`` as one array ``[N, T, …]``, or ``[T, …]`` where time comes first."""
-    if time == 0:
-        return np.concatenate(arrays)
-    return np.stack(arrays, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,38 +10,46 @@ from tensordict import NestedKey, TensorDict, TensorDictBase
 from torch import Tensor
 
 
-def nested(
-    entries: Mapping[NestedKey, Tensor], batch_size: torch.Size, device: torch.device | None
-) -> TensorDictBase:
-    """A TensorDict of entries by nested keys, without looking at them.
+class NestedEntries:
+    """Makes TensorDicts of entries with the same nested keys, without looking at the entries.
 
     What TensorDict checks for each entry takes longer than everything else that is done to one
     frame.
 
     Args:
-        entries: each with the batch size in front, on the device.
-        batch_size: of the TensorDict.
-        device: of the TensorDict.
+        keys: of the entries.
 
-    >>> nested({"a": torch.zeros(2), ("b", "c"): torch.ones(2)}, torch.Size([2]), None)["b", "c"]
+    >>> make = NestedEntries(["a", ("b", "c")])
+    >>> make([torch.zeros(2), torch.ones(2)], torch.Size([2]), None)["b", "c"]
     tensor([1., 1.])
     """
-    tree: dict[str, Any] = {}
-    for key, value in entries.items():
-        if isinstance(key, str):
-            tree[key] = value
-            continue
-        branch = tree
-        for part in key[:-1]:
-            branch = branch.setdefault(part, {})
-        branch[key[-1]] = value
-    return _built(tree, batch_size, device)
 
+    def __init__(self, keys: Sequence[NestedKey]) -> None:
+        self._places: dict[str, int] = {}
+        inner: dict[str, tuple[list[NestedKey], list[int]]] = {}
+        for place, key in enumerate(keys):
+            if isinstance(key, str):
+                self._places[key] = place
+                continue
+            within, places = inner.setdefault(key[0], ([], []))
+            within.append(key[1] if len(key) == 2 else key[1:])
+            places.append(place)
+        self._inner = [(name, NestedEntries(within), at) for name, (within, at) in inner.items()]
 
-def _built(
-    tree: dict[str, Any], batch_size: torch.Size, device: torch.device | None
-) -> TensorDictBase:
-    for name, part in tree.items():
-        if isinstance(part, dict):
-            tree[name] = _built(part, batch_size, device)
-    return TensorDict._new_unsafe(tree, batch_size=batch_size, device=device)
+    def __call__(
+        self, values: Sequence[Tensor], batch_size: torch.Size, device: torch.device | None
+    ) -> TensorDictBase:
+        """Make a TensorDict.
+
+        Args:
+            values: in the order of the keys, each with the batch size in front, on the device.
+            batch_size: of the TensorDict.
+            device: of the TensorDict.
+        """
+        return TensorDict._new_unsafe(self._tree(values), batch_size=batch_size, device=device)
+
+    def _tree(self, values: Sequence[Tensor]) -> dict[str, Any]:
+        tree: dict[str, Any] = {name: values[place] for name, place in self._places.items()}
+        for name, entries, places in self._inner:
+            tree[name] = entries._tree([values[place] for place in places])
+        return tree

@@ -9,7 +9,7 @@ from tensordict import NestedKey, TensorDictBase
 from torch import Tensor
 from torchrl.data import LazyTensorStorage, RandomSampler, TensorDictReplayBuffer
 
-from rlkit_sac.data.nested import nested
+from rlkit_sac.data.nested import NestedEntries
 
 _ALIGNMENT = 8  # bytes; of the largest number
 
@@ -60,45 +60,71 @@ class PackedStorage(LazyTensorStorage):
         self._init_standard(loaded[0])
         self.write(0, loaded)
 
-    def gather(self, index: Tensor) -> TensorDictBase:
-        """As :meth:`get`, for indices ``[n]`` that are known to be in range."""
-        rows = self._rows.index_select(0, index)
-        return self._unpacked(rows)
+    def gather(self, index: Tensor, *, with_index: bool = False) -> TensorDictBase:
+        """As :meth:`get`, for indices ``[n]`` that are known to be in range.
+
+        Args:
+            index: on the device of the storage.
+            with_index: whether it becomes the entry ``index``.
+        """
+        columns = self._columns(self._rows.index_select(0, index))
+        if with_index:
+            return self._indexed([*columns, index], index.shape, self.device)
+        return self._entries(columns, index.shape, self.device)
 
     def write(self, start: int, data: TensorDictBase) -> None:
         """Store transitions ``[n]`` in the places from ``start`` on, which must not wrap around."""
         if not self.initialized:
             self._init(data[0].exclude("index"))  # the place needs not be stored in it
-        stop = start + len(data)
-        values = {key: data[key] for key in self._views}
-        for key, view in self._views.items():
-            view[start:stop] = values[key]
-        self._len = max(self._len, stop)
+        count = len(data)
+        values = [data.get(key, None) for key in self._views]
+        missing = [key for key, value in zip(self._views, values, strict=True) if value is None]
+        if missing:
+            raise KeyError(f"the transitions lack {missing}, which those stored before them have")
+        for view, value in zip(self._views.values(), values, strict=True):
+            view.narrow(0, start, count).copy_(value)
+        stop = start + count
+        if stop > self._len:
+            self._len = stop
         self._set_last_cursor(stop - 1)
         self._bump_mutation_revision()
 
     def _init_standard(self, data: TensorDictBase) -> None:
-        self._fields: dict[NestedKey, tuple[torch.dtype, torch.Size, int, int]] = {}
-        offset = 0
-        for key, value in sorted(data.items(True, True), key=lambda item: -item[1].element_size()):
-            size = value.numel() * value.element_size()
-            self._fields[key] = value.dtype, value.shape, offset, offset + size
-            offset += size
-        shape = self.max_size, row_bytes(data)
-        self._rows = torch.empty(shape, dtype=torch.uint8, device=self.device)
-        self._storage = self._unpacked(self._rows)
-        self._views = dict(self._storage.items(True, True))
+        kinds: dict[torch.dtype, dict[NestedKey, Tensor]] = {}
+        for key, value in data.items(True, True):
+            kinds.setdefault(value.dtype, {})[key] = value
+        # The largest numbers first, so that each lies at a multiple of its size.
+        ordered = dict(sorted(kinds.items(), key=lambda kind: -kind[0].itemsize))
+        width, start = row_bytes(data), 0
+        # For each type the row as such numbers: those before its entries, theirs, those after.
+        self._splits: list[tuple[torch.dtype, list[int]]] = []
+        for dtype, entries in ordered.items():
+            sizes = [value.numel() for value in entries.values()]
+            before, size = start // dtype.itemsize, dtype.itemsize
+            self._splits.append((dtype, [before, *sizes, width // size - before - sum(sizes)]))
+            start += sum(sizes) * size
+        values = [value for entries in ordered.values() for value in entries.values()]
+        # Vectors come out of a row as they are.
+        self._shapes = [
+            (place, value.shape) for place, value in enumerate(values) if value.ndim != 1
+        ]
+        self._keys: list[NestedKey] = [key for entries in ordered.values() for key in entries]
+        self._entries = NestedEntries(self._keys)
+        self._indexed = NestedEntries([*self._keys, "index"])
+        self._rows = torch.empty((self.max_size, width), dtype=torch.uint8, device=self.device)
+        columns = self._columns(self._rows)
+        self._storage = self._entries(columns, self._rows.shape[:1], self.device)
+        self._views = dict(zip(self._keys, columns, strict=True))
         self.initialized = True
 
-    def _unpacked(self, rows: Tensor) -> TensorDictBase:
+    def _columns(self, rows: Tensor) -> list[Tensor]:
         """The entries of rows, as views of them."""
-        entries = {}
-        for key, (dtype, shape, start, stop) in self._fields.items():
-            flat = rows[:, start:stop].view(dtype)
-            if len(shape) != 1:
-                flat = flat.unflatten(1, shape) if shape else flat[:, 0]
-            entries[key] = flat
-        return nested(entries, rows.shape[:1], rows.device)
+        columns: list[Tensor] = []
+        for dtype, sizes in self._splits:
+            columns += rows.view(dtype).split_with_sizes(sizes, 1)[1:-1]
+        for place, shape in self._shapes:
+            columns[place] = columns[place].unflatten(1, shape) if shape else columns[place][:, 0]
+        return columns
 
 
 class PackedReplayBuffer(TensorDictReplayBuffer):
@@ -138,20 +164,31 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         Returns:
             Their places, ``[n]``.
         """
-        storage, writer, count = self._storage, self._writer, len(tensordicts)
-        capacity = storage.max_size
         if not self._is_plain:
             return super().extend(tensordicts, **options)
+        storage, writer, count = self._storage, self._writer, len(tensordicts)
+        capacity = storage.max_size
         with self._replay_lock, self._write_lock:
-            first = written = writer._cursor
-            while written < first + count:
-                place = written % capacity
-                chunk = tensordicts[written - first : written - first + capacity - place]
-                storage.write(place, chunk)
-                written += len(chunk)
-            writer._cursor = written % capacity
+            first = writer._cursor
+            if first + count < capacity:
+                storage.write(first, tensordicts)
+                writer._cursor = first + count
+            else:
+                self._write_around(first, tensordicts)
             writer._write_count += count
-        return torch.arange(first, written, device=storage.device) % capacity
+        places = torch.arange(first, first + count, device=storage.device)
+        return places if first + count <= capacity else places % capacity
+
+    def _write_around(self, first: int, tensordicts: TensorDictBase) -> None:
+        """Store transitions that reach the end of the buffer, and go on at its beginning."""
+        capacity, stop = self._storage.max_size, first + len(tensordicts)
+        written = first
+        while written < stop:
+            place = written % capacity
+            chunk = tensordicts[written - first : written - first + capacity - place]
+            self._storage.write(place, chunk)
+            written += len(chunk)
+        self._writer._cursor = written % capacity
 
     def sample(self, batch_size: int | None = None, **options: Any) -> TensorDictBase:
         """A batch drawn uniformly with replacement, or as the sampler given draws it."""
@@ -160,9 +197,7 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
             return super().sample(batch_size, **options)
         with self._replay_lock, self._write_lock:
             index = self._storage._rand_given_ndim(size)
-            batch = self._storage.gather(index)
-        batch.set("index", index)
-        return batch
+            return self._storage.gather(index, with_index=True)
 
     @property
     def _is_plain(self) -> bool:

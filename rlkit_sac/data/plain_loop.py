@@ -4,56 +4,106 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from tensordict import NestedKey
+from numpy.typing import DTypeLike, NDArray
+from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
 from torchrl.data import Categorical, TensorSpec
 from torchrl.envs import EnvBase
+from torchrl.envs.utils import ExplorationType
 
 from rlkit_sac.capture import undone
+from rlkit_sac.data.frame import Frame, after
 from rlkit_sac.data.recorded_policy import Entries, RecordedPolicy
 from rlkit_sac.envs import PlainEnvs
 
-Arrays = dict[NestedKey, NDArray[Any]]
+# What the environments begin the next step with, beside the previous action.
+_CARRIED = ("observation", "episode_reward", "step_count", "is_init")
 
 
 class PlainLoop:
     """Steps the environments of :func:`~rlkit_sac.envs.make_env` with a policy.
 
+    Each step is two calls: :meth:`step` writes a frame into ``frame.arrays``, :meth:`advance`
+    goes on to the next.
+
     Args:
         env: such that :meth:`~rlkit_sac.envs.PlainEnvs.can_step` it.
         policy: acts on the environment's device; its parameters are read at every step.
+        exploration_type: in which the policy acts; None for that of the moment.
+
+    Attributes:
+        frame: the present step: what there is beside the policy by the keys of TorchRL's
+            collector, and what the policy wrote.
 
     >>> from rlkit_sac.envs import make_env
     >>> from rlkit_sac.modules import tanh_gaussian_actor
     >>> loop = PlainLoop(make_env("Pendulum-v1"), tanh_gaussian_actor(3, [-1.0], [1.0]))
     >>> loop.reset()
-    >>> arrays, written = loop.step()
-    >>> arrays["next", "reward"].shape, sorted(written)
-    ((1, 1), ['action', 'loc', 'scale'])
+    >>> loop.step()
+    >>> loop.frame.arrays["next", "step_count"]
+    array([[1]])
+    >>> loop.advance()
+    >>> loop.frame.arrays["step_count"]
+    array([[1]])
     """
 
-    def __init__(self, env: EnvBase, policy: TensorDictModuleBase) -> None:
-        self._env, self._acting = env, policy
+    def __init__(
+        self,
+        env: EnvBase,
+        policy: TensorDictModuleBase,
+        *,
+        exploration_type: ExplorationType | None = None,
+    ) -> None:
+        self._env = env
         self._device = env.device or torch.device("cpu")
         self._batch_size = env.batch_size
         self._envs = PlainEnvs(env)
-        self._policy = RecordedPolicy(policy, env.batch_size)
+        self._policy = RecordedPolicy(policy, env.batch_size, exploration_type=exploration_type)
         self._action_keys: list[NestedKey] = list(env.action_keys)
+        previous = [_previous_key(key) for key in self._action_keys]
         blank = env.fake_tensordict()
-        self._no_action: Arrays = {
-            _previous_key(key): self._array(torch.zeros_like(blank.get(key)))
-            for key in self._action_keys
+        # What the policy writes, for random actions.
+        self._beside_random = {
+            key: torch.full_like(value, _log_density(env, key) or 0.0)
+            for key, value in _written(policy, blank).items()
         }
-        self._previous = self._no_action
-        self._trajectories = np.arange(len(self))
+        carried: list[NestedKey] = [*_CARRIED, *previous]
+        beside: list[NestedKey] = ["terminated", "truncated", "done"]
+        beside += [("next", key) for key in ("reward", "terminated", "truncated", "done")]
+        layout = partial(_layout, batch_dims=env.batch_dims)
+        others = {key: layout(blank.get(key)) for key in beside}
+        others |= {key: layout(value) for key, value in self._beside_random.items()}
+        self.frame = Frame(
+            {key: layout(blank.get(key)) for key in carried},
+            {**others, ("collector", "traj_ids"): ((), np.int64)},
+            len(self),
+            batch_size=env.batch_size,
+            device=self._device,
+        )
+        arrays = self.frame.arrays
+        self._inputs = {
+            key: self._tensor(arrays[key]) for key in self._policy.in_keys if key in arrays
+        }
+        self._outputs = [(key, self._tensor(arrays[key])) for key in self._beside_random]
+        self._following = {key: arrays["next", key] for key in (*_CARRIED, "reward")}
+        self._terminated, self._truncated, self._done = (
+            arrays["next", key][:, 0] for key in ("terminated", "truncated", "done")
+        )
+        self._previous = [arrays[key] for key in previous]
+        self._new_previous = [
+            (arrays[after(new)], arrays[key])
+            for new, key in zip(previous, self._action_keys, strict=True)
+        ]
+        self._trajectories = arrays["collector", "traj_ids"]
+        self._trajectories[:] = np.arange(len(self))
         self._next_trajectory = len(self)
+        self._ended: list[int] = []
 
     @staticmethod
     def can_run(env: EnvBase, policy: object) -> bool:
@@ -67,102 +117,91 @@ class PlainLoop:
     @property
     def at_reset(self) -> bool:
         """Whether every environment is at the beginning of an episode."""
-        return bool(self._envs.is_init.all())
+        return bool(self.frame.arrays["is_init"].all())
 
     def reset(self) -> None:
         """Begin an episode in every environment, or go on with those that were loaded."""
-        self._envs.reset()
-        self._previous = self._no_action
+        for index in range(len(self)):
+            self._begin_episode(index)
 
-    def step(self, *, random: bool = False) -> tuple[Arrays, Entries]:
-        """One step of every environment; where an episode ends, the next begins.
+    def step(self, *, random: bool = False, unchanged: bool = False) -> None:
+        """One step of every environment, into ``frame.arrays``.
 
         Args:
             random: draw the actions from the action space. What the policy writes beside them is 0
                 then, but a log-density of the action is the true one.
-
-        Returns:
-            What there is beside the policy, as arrays ``[N, …]`` by the keys of TorchRL's
-            collector, and what the policy wrote, with the batch size of the environment in front.
+            unchanged: whether the policy is what it was at the last step with it, but for values of
+                parameters.
         """
-        envs = self._envs
-        arrays: Arrays = {
-            "observation": envs.observation,
-            "episode_reward": envs.episode_reward,
-            "step_count": envs.step_count,
-            "is_init": envs.is_init,
-            **self._previous,
-        }
-        if random:
-            drawn = self._env.rand_action()
-            written = self._beside_random | {key: drawn.get(key) for key in self._action_keys}
-        else:
-            written = self._policy(
-                {key: self._tensor(self._unbatched(arrays[key])) for key in self._policy.in_keys}
-            )
-        actions = {key: self._array(written[key]) for key in self._action_keys}
-        after = envs.step(self._plain_actions(actions))
-        going_on = np.zeros_like(envs.is_init)
-        arrays |= dict.fromkeys(("terminated", "truncated", "done"), going_on)
-        arrays |= {("next", key): value for key, value in after.items()}
-        arrays["next", "is_init"] = going_on
-        arrays["collector", "traj_ids"] = self._trajectories
-        self._previous = {_previous_key(key): action for key, action in actions.items()}
-        arrays |= {("next", *_path(key)): action for key, action in self._previous.items()}
-        if after["done"].any():
-            self._begin_trajectories(after["done"][:, 0])
-        return arrays, written
+        written = self._drawn() if random else self._acted(unchanged)
+        for key, place in self._outputs:
+            place.copy_(written[key])
+        for new, action in self._new_previous:
+            new[...] = action
+        arrays, following = self.frame.arrays, self._following
+        self._ended = self._envs.step(
+            self._actions(),
+            observation=following["observation"],
+            reward=following["reward"],
+            terminated=self._terminated,
+            truncated=self._truncated,
+        )
+        np.add(arrays["episode_reward"], following["reward"], out=following["episode_reward"])
+        np.add(arrays["step_count"], 1, out=following["step_count"])
+        np.logical_or(self._terminated, self._truncated, out=self._done)
 
-    @cached_property
-    def _beside_random(self) -> Entries:
-        """What the policy writes, for random actions."""
-        blank = self._env.fake_tensordict().select(*self._acting.in_keys)
-        with undone(cast(nn.Module, self._acting)), torch.no_grad():
-            return {
-                key: torch.full_like(value, _log_density(self._env, key) or 0.0)
-                for key, value in self._acting(blank).items(True, True)
-                if key not in self._acting.in_keys
-            }
+    def advance(self) -> None:
+        """Go on to the next frame: where an episode has ended, a new one begins."""
+        self.frame.carry()
+        for index in self._ended:
+            self._begin_trajectory(index)
+            self._begin_episode(index)
 
-    def _begin_trajectories(self, ended: NDArray[np.bool_]) -> None:
-        """After the end of an episode: a new number, and no previous action."""
-        count = int(ended.sum())
-        self._trajectories = self._trajectories.copy()
-        self._trajectories[ended] = np.arange(self._next_trajectory, self._next_trajectory + count)
-        self._next_trajectory += count
-        self._previous = {key: value.copy() for key, value in self._previous.items()}
-        for value in self._previous.values():
-            value[ended] = 0
+    def _acted(self, unchanged: bool) -> Entries:
+        # Copies: a policy may keep them, and matrix products see the memory that PyTorch allots.
+        copies = {key: value.to(self._device, copy=True) for key, value in self._inputs.items()}
+        return self._policy(copies, unchanged=unchanged)
 
-    def _plain_actions(self, actions: Arrays) -> list[Any]:
+    def _drawn(self) -> Entries:
+        drawn = self._env.rand_action()
+        return self._beside_random | {key: drawn.get(key) for key in self._action_keys}
+
+    def _begin_episode(self, index: int) -> None:
+        arrays = self.frame.arrays
+        arrays["observation"][index] = self._envs.reset(index)
+        arrays["episode_reward"][index] = 0
+        arrays["step_count"][index] = 0
+        arrays["is_init"][index] = True
+        for previous in self._previous:
+            previous[index] = 0
+
+    def _begin_trajectory(self, index: int) -> None:
+        self._trajectories[index] = self._next_trajectory
+        self._next_trajectory += 1
+
+    def _actions(self) -> Sequence[Any]:
         """The action of each environment, as `AdaptedActions` takes it."""
-        plain = [
-            list(value) if value.dtype.kind == "f" else value.tolist() for value in actions.values()
-        ]
+        values = [self.frame.arrays[key] for key in self._action_keys]
+        plain = [value if value.dtype.kind == "f" else value.tolist() for value in values]
         if self._action_keys == ["action"]:
-            return plain[0]
+            return cast(Sequence[Any], plain[0])
         names = [key[-1] for key in self._action_keys]
         joint = zip(*plain, strict=True)
         return [{"action": dict(zip(names, parts, strict=True))} for parts in joint]
 
-    def _unbatched(self, array: NDArray[Any]) -> NDArray[Any]:
-        """The entry ``[N, …]`` as the environment has it, without N for a single one."""
-        return array if self._batch_size else array[0]
-
-    def _array(self, tensor: Tensor) -> NDArray[Any]:
-        """The entry as an array ``[N, …]``."""
-        array: NDArray[Any] = tensor.detach().cpu().numpy().copy()  # memory may be reused
-        return array if self._batch_size else array[None]
-
     def _tensor(self, array: NDArray[Any]) -> Tensor:
-        tensor = torch.from_numpy(array)
-        return tensor if self._device.type == "cpu" else tensor.to(self._device)
+        """The entry ``[N, …]`` in the same memory, without N for a single environment."""
+        return torch.from_numpy(array if self._batch_size else array.squeeze(0))
 
     def state_dict(self) -> dict[str, Any]:
         """What is known of the next step; the episodes themselves are saved apart."""
+        arrays = self.frame.arrays
         return {
-            "envs": self._envs.state_dict(),
-            "previous": [(key, torch.tensor(value)) for key, value in self._previous.items()],
+            "envs": {key: torch.tensor(arrays[key]) for key in _CARRIED},
+            "previous": [
+                (_previous_key(key), torch.tensor(value))
+                for key, value in zip(self._action_keys, self._previous, strict=True)
+            ],
             "trajectories": self._trajectories.tolist(),
             "next_trajectory": self._next_trajectory,
         }
@@ -175,15 +214,27 @@ class PlainLoop:
             kept: for each environment whether its episode goes on.
         """
         self.reset()
-        self._envs.load_state_dict(state["envs"], kept=kept)
-        self._previous = {key: value.cpu().numpy() for key, value in state["previous"]}
-        self._trajectories = np.array(state["trajectories"])
+        which = np.array(kept)
+        saved = [(self.frame.arrays[key], value) for key, value in state["envs"].items()]
+        values = [value for _, value in state["previous"]]
+        for array, value in (*saved, *zip(self._previous, values, strict=True)):
+            array[which] = value.cpu().numpy()[which]
+        self._trajectories[:] = state["trajectories"]
         self._next_trajectory = state["next_trajectory"]
-        self._begin_trajectories(~np.array(kept))
+        for index in np.flatnonzero(~which):
+            self._begin_trajectory(int(index))
 
 
-def _path(key: NestedKey) -> tuple[str, ...]:
-    return (key,) if isinstance(key, str) else key
+def _written(policy: TensorDictModuleBase, blank: TensorDictBase) -> Entries:
+    """What a policy writes, called without leaving a trace."""
+    with undone(cast(nn.Module, policy)), torch.no_grad():
+        written = policy(blank.select(*policy.in_keys))
+        return {key: value for key, value in written.items(True, True) if key not in policy.in_keys}
+
+
+def _layout(value: Tensor, *, batch_dims: int) -> tuple[tuple[int, ...], DTypeLike]:
+    """Shape and type of an entry of one environment."""
+    return tuple(value.shape[batch_dims:]), value.new_empty(0, device="cpu").numpy().dtype
 
 
 def _previous_key(key: NestedKey) -> NestedKey:

@@ -8,9 +8,9 @@ import torch
 from tensordict import NestedKey, TensorDict
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor
-from torchrl.envs.utils import exploration_type
+from torchrl.envs.utils import ExplorationType, exploration_type, set_exploration_type
 
-from rlkit_sac.capture import Fingerprint, NotRecordable, record, undone
+from rlkit_sac.capture import Fingerprint, NotRecordable, StraightLine, record, undone
 
 Entries = dict[NestedKey, Tensor]
 
@@ -29,6 +29,7 @@ class RecordedPolicy:
     Args:
         policy: the acting module.
         batch_size: of the entries it reads.
+        exploration_type: in which the policy acts; None for that of the moment.
 
     >>> from torchrl.modules import Actor
     >>> policy = RecordedPolicy(Actor(torch.nn.Linear(3, 1)), [2])
@@ -36,37 +37,49 @@ class RecordedPolicy:
     torch.Size([2, 1])
     """
 
-    def __init__(self, policy: TensorDictModuleBase, batch_size: Sequence[int]) -> None:
+    def __init__(
+        self,
+        policy: TensorDictModuleBase,
+        batch_size: Sequence[int],
+        *,
+        exploration_type: ExplorationType | None = None,
+    ) -> None:
         self.in_keys: tuple[NestedKey, ...] = tuple(policy.in_keys)
         self._policy = policy
         self._batch_size = torch.Size(batch_size)
+        self._exploration_type = exploration_type
         self._kind: object = None
         self._fingerprint = Fingerprint(policy)
         self._made = 0
         self._run: Callable[[Sequence[Tensor]], Entries] = self._as_it_is
 
-    def __call__(self, entries: Mapping[NestedKey, Tensor]) -> Entries:
+    def __call__(self, entries: Mapping[NestedKey, Tensor], *, unchanged: bool = False) -> Entries:
         """Act.
 
         Args:
             entries: at least those of ``in_keys``, each with the batch size in front.
+            unchanged: whether nothing but values of parameters can be another since the last call.
 
         Returns:
-            What the policy writes.
+            What the policy writes; it may share memory with the entries.
         """
         inputs = [entries[key] for key in self.in_keys]
-        kind = (exploration_type(), *((value.shape, value.dtype) for value in inputs))
-        with torch.no_grad():
-            if kind != self._kind or self._fingerprint.change() is not None:
-                self._made += 1
-                may = self._made <= _MOST_RECORDINGS
-                self._run = self._recorded(inputs) if may else self._as_it_is
-                self._kind, self._fingerprint = kind, Fingerprint(self._policy)
+        if unchanged:
             return self._run(inputs)
+        mode = self._exploration_type or exploration_type()
+        kind = (mode, *((value.shape, value.dtype) for value in inputs))
+        if kind != self._kind or self._fingerprint.change() is not None:
+            self._made += 1
+            self._mode = mode
+            may = self._made <= _MOST_RECORDINGS
+            self._run = self._recorded(inputs) if may else self._as_it_is
+            self._kind, self._fingerprint = kind, Fingerprint(self._policy)
+        return self._run(inputs)
 
     def _as_it_is(self, inputs: Sequence[Tensor]) -> Entries:
         entries = dict(zip(self.in_keys, inputs, strict=True))
-        out = self._policy(TensorDict(entries, batch_size=self._batch_size))
+        with torch.no_grad(), set_exploration_type(self._mode):
+            out = self._policy(TensorDict(entries, batch_size=self._batch_size))
         return {key: value for key, value in out.items(True, True) if value is not entries.get(key)}
 
     def _recorded(self, inputs: Sequence[Tensor]) -> Callable[[Sequence[Tensor]], Entries]:
@@ -86,13 +99,10 @@ class RecordedPolicy:
                     return self._as_it_is
         except NotRecordable:
             return self._as_it_is
-        places = {id(value): place for place, value in enumerate(inputs)}
-        arguments = [places.get(id(value), value) for value in recording.inputs]
-        graph = recording.graph.forward
+        line = StraightLine(recording, inputs)
 
         def run(values: Sequence[Tensor]) -> Entries:
-            given = [values[each] if isinstance(each, int) else each for each in arguments]
-            return dict(zip(written, graph(*given), strict=True))
+            return dict(zip(written, line(*values), strict=True))
 
         # Values that leave PyTorch unseen would be those of the recorded entries: try others.
         others = [value * 0.9 + 0.1 if value.is_floating_point() else value for value in inputs]

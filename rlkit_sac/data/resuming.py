@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from rlkit_sac.errors import EnvironmentFault
 
@@ -25,18 +24,16 @@ def doubts_about(kept: Sequence[bool]) -> list[str]:
     ]
 
 
-@contextmanager
-def telling_frames(frames: int, batch: int) -> Iterator[None]:
-    """In the block an `EnvironmentFault` tells the frames of the run.
+def telling_frames(fault: EnvironmentFault, frames: int, batch: int) -> EnvironmentFault:
+    """The fault with the frames of the run.
 
     Args:
+        fault: of an environment.
         frames: of the run so far.
-        batch: frames collected in the block.
+        batch: frames collected when it happened.
+
+    >>> telling_frames(EnvironmentFault("environment 0 raised OSError"), 10, 1)
+    EnvironmentFault('at frame 11 of the run: environment 0 raised OSError')
     """
-    try:
-        yield
-    except EnvironmentFault as fault:
-        when = (
-            f"frame {frames + 1}" if batch == 1 else f"the frames {frames + 1} to {frames + batch}"
-        )
-        raise EnvironmentFault(f"at {when} of the run: {fault}") from fault.__cause__
+    when = f"frame {frames + 1}" if batch == 1 else f"the frames {frames + 1} to {frames + batch}"
+    return EnvironmentFault(f"at {when} of the run: {fault}")

@@ -49,6 +49,7 @@ class AdaptedActions(gym.ActionWrapper[Any, Any, Any]):
         super().__init__(env)
         self._layout = ActionLayout.of(env.action_space)
         self._rescale = rescale
+        self._half_low, self._half_high = 0.5 * self._layout.low, 0.5 * self._layout.high
         self.action_space = self._agent_space()
 
     @property
@@ -84,5 +85,5 @@ class AdaptedActions(gym.ActionWrapper[Any, Any, Any]):
         value = np.asarray(values, dtype=np.float64)
         if self._rescale:
             # Two weighted ends: exact at -1 and 1, where low + (value + 1) * scale would round.
-            value = 0.5 * (1.0 - value) * low + 0.5 * (1.0 + value) * high
+            value = (1.0 - value) * self._half_low + (1.0 + value) * self._half_high
         return np.minimum(np.maximum(value, low), high)  # clips, faster than `numpy.clip`

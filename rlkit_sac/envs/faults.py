@@ -36,16 +36,17 @@ class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
         try:
             return self.env.reset(seed=seed, options=options)
         except (Exception, SystemExit) as error:
-            self._name(error)
+            self.name(error)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Takes one step."""
         try:
             return self.env.step(action)
         except (Exception, SystemExit) as error:
-            self._name(error)
+            self.name(error)
 
-    def _name(self, error: Exception | SystemExit) -> NoReturn:
+    def name(self, error: Exception | SystemExit) -> NoReturn:
+        """Raises what the environment raised as `EnvironmentFault`."""
         if isinstance(error, RlkitSacError):
             raise error
         position = self.env.get_wrapper_attr("position")

@@ -68,11 +68,15 @@ class ArrayObservation(gym.ObservationWrapper[Any, Any, Any]):
         )
 
     def observation(self, observation: Any) -> dict[str, NDArray[Any]]:
+        """Returns the observation as the only entry of a dictionary."""
+        return {"observation": self.array(observation)}
+
+    def array(self, observation: Any) -> NDArray[Any]:
         """Returns the observation as an array of the declared shape and dtype."""
         if not self._is_box:
             parts = _leaves(self._space, observation)
             observation = np.concatenate([self._flatten(leaf, value) for leaf, value in parts])
-        return {"observation": np.array(observation, dtype=self._dtype).reshape(self._shape)}
+        return np.array(observation, dtype=self._dtype).reshape(self._shape)
 
     def _is_count(self, leaf: Space[Any]) -> bool:
         return self._counts and isinstance(leaf, Discrete) and int(leaf.n) > _MOST_CATEGORIES

@@ -109,13 +109,13 @@ def evaluate(
     returns: list[torch.Tensor] = []
     lengths: list[torch.Tensor] = []
     num_envs = env.batch_size.numel()
-    loop = PlainLoop(env, policy) if PlainLoop.can_run(env, policy) else None
     with (
         separate_random_streams(seed),
         _evaluation_mode(policy),
         set_exploration_type(mode),
         torch.no_grad(),
     ):
+        loop = PlainLoop(env, policy) if PlainLoop.can_run(env, policy) else None
         for done in range(0, episodes, num_envs):
             # Reseeding each round keeps its initial states the same, however long the last took.
             env.set_seed(seed + done)
@@ -165,15 +165,17 @@ def _first_plain_episodes(loop: PlainLoop) -> tuple[torch.Tensor, torch.Tensor]:
     """As :func:`_first_episodes`, without TensorDicts."""
     loop.reset()
     finished = np.zeros(len(loop), np.bool_)
+    after = {
+        key: loop.frame.arrays["next", key] for key in ("done", "episode_reward", "step_count")
+    }
+    returns = np.zeros_like(after["episode_reward"])
     lengths = np.zeros(len(loop), np.int64)
-    returns = None
     for _ in range(LONGEST_EPISODE):
-        step, _ = loop.step()
-        ended = step["next", "done"][:, 0] & ~finished
-        if returns is None:
-            returns = np.zeros_like(step["next", "episode_reward"])
-        returns[ended] = step["next", "episode_reward"][ended]
-        lengths[ended] = step["next", "step_count"][ended, 0]
+        loop.step()
+        ended = after["done"][:, 0] & ~finished
+        returns[ended] = after["episode_reward"][ended]
+        lengths[ended] = after["step_count"][ended, 0]
+        loop.advance()
         finished |= ended
         if finished.all():
             return torch.from_numpy(returns), torch.from_numpy(lengths)

@@ -30,12 +30,12 @@ class MetricsAverage:
     def add(self, scalars: Mapping[str, Tensor]) -> None:
         """Take in the scalars of one update."""
         names = tuple(scalars)
-        values = torch.stack([scalars[name].detach() for name in names])
-        self._parts[names] = (
-            self._parts[names].merge(values)
-            if names in self._parts
-            else _Part(1, values, values, values)
-        )
+        values = torch.stack(tuple(scalars.values())).detach()
+        part = self._parts.get(names)
+        if part is None:
+            self._parts[names] = _Part(1, values, values.clone(), values.clone())
+        else:
+            part.merge(values)
 
     def compute(self) -> dict[str, float]:
         """The reduced values since the last call, in the order of first appearance."""
@@ -58,15 +58,21 @@ class MetricsAverage:
     def state_dict(self) -> dict[str, Any]:
         """What was added since the last row."""
         return {
-            "parts": [(list(names), *vars(part).values()) for names, part in self._parts.items()]
+            "parts": [
+                (list(names), part.count, part.total.clone(), part.low.clone(), part.high.clone())
+                for names, part in self._parts.items()
+            ]
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state, on whatever device it lies."""
-        self._parts = {tuple(names): _Part(*values) for names, *values in state["parts"]}
+        self._parts = {
+            tuple(names): _Part(count, *(each.clone() for each in reduced))
+            for names, count, *reduced in state["parts"]
+        }
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Part:
     """What updates that report the same names have come to."""
 
@@ -75,10 +81,12 @@ class _Part:
     low: Tensor
     high: Tensor
 
-    def merge(self, values: Tensor) -> _Part:
-        return _Part(
-            self.count + 1,
-            self.total.to(values.device) + values,
-            torch.minimum(self.low.to(values.device), values),
-            torch.maximum(self.high.to(values.device), values),
-        )
+    def merge(self, values: Tensor) -> None:
+        if self.total.device != values.device:  # a state from elsewhere
+            self.total, self.low, self.high = (
+                each.to(values.device) for each in (self.total, self.low, self.high)
+            )
+        self.count += 1
+        self.total += values
+        torch.minimum(self.low, values, out=self.low)
+        torch.maximum(self.high, values, out=self.high)

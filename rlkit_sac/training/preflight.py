@@ -43,8 +43,9 @@ def standard_checks(
 ) -> list[Check]:
     """Checks that every recipe shares, for the method ``checks()`` of its configuration.
 
-    They cover the device, the batches of the collector, the folder of the runs, the packages of
-    the loggers, the task (built once, on the CPU, and closed) and the size of the replay buffer.
+    They cover the device, the batches and the kind of the collector, the folder of the runs, the
+    packages of the loggers, the task (built once, on the CPU, and closed) and the size of the
+    replay buffer.
 
     Args:
         config: the recipe's configuration.
@@ -95,6 +96,10 @@ def standard_checks(
             ("collector.frames_per_batch", "env.num_envs"),
             lambda: check_batches(config.collector, config.env.num_envs),
         ),
+        Check(
+            ("collector.kind", "env.parallel", "env.num_envs"),
+            lambda: check_collector_kind(config.collector, config.env),
+        ),
         *([] if config.resume else [Check(("logging.dir",), check_folder)]),
         Check(
             ("logging.tensorboard",),
@@ -127,6 +132,28 @@ def check_batches(collector: CollectorConfig, num_envs: int) -> None:
         choices = f"{below} or {below + num_envs}" if below else str(num_envs)
         raise ConfigError(
             f"must be a multiple of env.num_envs ({num_envs}), got {frames}: choose {choices}"
+        )
+
+
+def check_collector_kind(collector: CollectorConfig, env: EnvConfig) -> None:
+    """Refuse the light collector for environments in processes of their own.
+
+    Args:
+        collector: how frames are gathered.
+        env: how many environments there are, and where.
+
+    Raises:
+        ConfigError: saying what to choose instead.
+
+    >>> check_collector_kind(CollectorConfig(kind="light"), EnvConfig(num_envs=2, parallel=True))
+    Traceback (most recent call last):
+        ...
+    rlkit_sac.errors.ConfigError: light steps environments in this process, but env.parallel is ...
+    """
+    if collector.kind == "light" and env.parallel and env.num_envs > 1:
+        raise ConfigError(
+            "light steps environments in this process, but env.parallel is true: choose auto or "
+            "torchrl, or leave env.parallel at false"
         )
 
 

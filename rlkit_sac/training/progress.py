@@ -35,6 +35,7 @@ class ProgressBar:
             mininterval=0.1 if sys.stderr.isatty() else 30.0,
         )
         self._frames = 0
+        self._shown: Mapping[str, float] = {}
 
     def start_at(self, frames: int) -> None:
         """Begin with the frames of earlier sessions; the speed shown counts later ones only."""
@@ -47,7 +48,8 @@ class ProgressBar:
             frames: frames of the run so far.
             shown: numbers to show from now on; ``None`` leaves those shown.
         """
-        if shown is not None:
+        if shown is not None and shown != self._shown:
+            self._shown = dict(shown)
             text = {name: f"{value:.4g}" for name, value in shown.items()}
             self._bar.set_postfix(text, refresh=False)
         self._bar.update(frames - self._frames)

@@ -122,8 +122,8 @@ class TrainingRun:
         Raises:
             Interrupted: after a signal.
         """
-        preferred = self._collector.between_episodes()
-        if best or self._stop or self._checkpoints.due(self.frames, preferred=preferred):
+        due = partial(self._checkpoints.due, preferred=self._collector.between_episodes)
+        if best or self._stop or due(self.frames):
             self._checkpoints.save(self.frames)
         self._stop.obey()
 

@@ -23,3 +23,15 @@ def test_the_first_bad_frame_of_a_batch_of_environments_is_named(key, number):
     with pytest.raises(RunError) as error:
         check_finite(frames, frames=100)
     assert str(error.value).startswith(f"{key!r} is {number} at frame 112 in environment 2.")
+
+
+def test_finite_numbers_may_be_large():
+    frames = TensorDict(observation=torch.full((4, 2), 3e38), batch_size=[4])
+    frames["observation"][0] *= -1
+    check_finite(frames, frames=0)
+
+
+def test_infinities_of_both_signs_are_seen():
+    frames = TensorDict(reward=torch.tensor([[torch.inf], [-torch.inf]]), batch_size=[2])
+    with pytest.raises(RunError, match="'reward' is inf at frame 1"):
+        check_finite(frames, frames=0)

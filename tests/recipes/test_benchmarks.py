@@ -83,6 +83,45 @@ def test_a_benchmark_refuses_sizes_that_cannot_be_measured(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+def test_light_path_writes_each_round_and_prints_the_ratios(tmp_path: Path) -> None:
+    arguments = "--tasks [Pendulum-v1] --torchrl true --frames_per_batch [1,5] --num_cells [8]"
+    arguments += " --rounds 3 --frames 10 --warm_up 1 --products 1 --output times.csv"
+    done = run("light_path", *arguments.split(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rounds = pd.read_csv(tmp_path / "times.csv")
+    times = ["plain_us", "light_us", "torchrl_us"]
+    settings = ["task", "frames_per_batch", "caches"]
+    assert list(rounds.columns) == [*settings, "round", *times]
+    assert (rounds[times] > 0).all(axis=None)
+    found = list(rounds.groupby(settings, sort=False).size().items())
+    pairs = [(frames, caches) for frames in (1, 5) for caches in ("hot", "cold")]
+    assert found == [(("Pendulum-v1", *pair), 3) for pair in pairs]
+    rows = table(done.stdout, "task")
+    for row, (setting, group) in zip(rows, rounds.groupby(settings, sort=False), strict=True):
+        assert tuple(row[:3]) == tuple(map(str, setting))
+        assert [float(cell) for cell in row[3:6]] == pytest.approx(
+            list(group[times].median()), abs=0.06
+        )
+        wanted = (group["light_us"] / group["plain_us"]).median()
+        assert float(row[6]) == pytest.approx(wanted, abs=6e-3)
+
+
+def test_what_comes_before_a_call_is_not_timed(load, monkeypatch) -> None:
+    timing, now = load("timing"), [0.0]
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
+
+    def passing(seconds: float):
+        def wait() -> None:
+            now[0] += seconds
+
+        return wait
+
+    contestants = {"a": passing(2.0), "b": passing(3.0)}
+    for before in (None, passing(100.0)):
+        rounds = timing.take_turns(contestants, rounds=2, calls=4, before=before)
+        assert rounds[["a", "b"]].to_numpy().tolist() == [[2000.0, 3000.0]] * 2
+
+
 @pytest.mark.slow
 def test_update_writes_each_round_and_prints_medians_and_ratios(tmp_path: Path) -> None:
     arguments = [*SMALL.split(), "--losses", "[continuous, torchrl]", "--output", "times.csv"]

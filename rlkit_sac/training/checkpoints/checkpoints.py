@@ -100,17 +100,17 @@ class Checkpoints:
     def _replay_folder(self) -> Path:
         return self._run_path / "replay"
 
-    def due(self, frames: int, *, preferred: bool = False) -> bool:
+    def due(self, frames: int, *, preferred: Callable[[], bool] = lambda: False) -> bool:
         """Whether a multiple of the interval was reached since the last checkpoint.
 
         Args:
             frames: frames of the run so far.
-            preferred: a better moment than others: it is taken from half the interval on.
+            preferred: whether this is a better moment than others, which is taken from half the
+                interval on; only asked from then on.
         """
-        waited = frames - self.saved_at
-        return self._every.due(self.saved_at, frames) or (
-            preferred and 2 * waited >= self._every.interval
-        )
+        if self._every.due(self.saved_at, frames):
+            return True
+        return 2 * (frames - self.saved_at) >= self._every.interval and preferred()
 
     def save(self, frames: int) -> None:
         """Write a checkpoint, unless this frame has one, and delete what is no longer kept.

@@ -139,7 +139,7 @@ def test_a_frame_is_saved_once(tmp_path):
 def test_when_a_checkpoint_is_due(tmp_path, frames, preferred, due):
     run = Run(tmp_path, interval=10)
     run.save(11)
-    assert run.checkpoints.due(frames, preferred=preferred) is due
+    assert run.checkpoints.due(frames, preferred=lambda: preferred) is due
 
 
 def test_going_on_from_an_older_one_discards_the_newer(tmp_path):

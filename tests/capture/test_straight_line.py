@@ -1,0 +1,61 @@
+"""Straight-line code against the function that was recorded."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from rlkit_sac.capture import StraightLine, record
+
+
+def recorded(function, given: Tensor, *state: Tensor) -> StraightLine:
+    return StraightLine(record(lambda: function(given), [given, *state]), [given])
+
+
+@pytest.mark.parametrize("shape", [[3], [5, 3], [2, 5, 3]], ids=str)
+def test_it_is_the_function_bit_for_bit(shape: list[int]) -> None:
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(3, 7), nn.Tanh(), nn.Linear(7, 4), nn.ELU())
+
+    def function(given: Tensor) -> list[Tensor]:
+        loc, scale = network(given).chunk(2, -1)
+        noise = torch.randn_like(loc)
+        return [loc, (loc + scale.exp() * noise).clamp(-1.0, 1.0), given[..., 0]]
+
+    line = recorded(function, torch.randn(shape), *network.parameters())
+    for seed in range(3):
+        given = torch.randn(shape)
+        torch.manual_seed(seed)
+        wanted, after = function(given), torch.get_rng_state()
+        torch.manual_seed(seed)
+        found = line(given)
+        assert torch.equal(torch.get_rng_state(), after)
+        assert not any(value.requires_grad for value in found)
+        for value, expected in zip(found, wanted, strict=True):
+            assert torch.equal(value, expected)
+        with torch.no_grad():
+            for parameter in network.parameters():
+                parameter.add_(torch.randn_like(parameter))
+
+
+def test_parameters_that_move_in_memory_are_followed() -> None:
+    layer = nn.Linear(3, 3)
+    given = torch.randn(2, 3)
+    line = recorded(lambda value: [layer(value)], given, *layer.parameters())
+    for data in (torch.randn(3, 3), torch.randn(3, 3).t()):
+        layer.weight.data = data
+        assert torch.equal(line(given)[0], layer(given))
+    layer.weight.data = layer.weight.data.t()  # other strides in the same memory
+    assert torch.equal(line(given)[0], layer(given))
+
+
+def test_stacked_parameters_are_taken_apart_once() -> None:
+    weights = torch.randn(2, 3, 3)
+    line = recorded(lambda x: [x @ weights[0].t() + weights[1] @ x], torch.randn(3, 3), weights)
+    given = torch.randn(3, 3)
+    weights.mul_(2)
+    (found,) = line(given)
+    torch.testing.assert_close(found, given @ weights[0].t() + weights[1] @ given)
+    calls = line._function.__self__.graph.nodes  # type: ignore[attr-defined]
+    assert not any("select" in str(node.target) or ".t." in str(node.target) for node in calls)

@@ -1,0 +1,162 @@
+"""The light collector against TorchRL's, with the same environments, policy and seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModule, TensorDictModuleBase
+from torch import nn
+from torchrl.modules import ProbabilisticActor
+
+from rlkit_sac.data import LightCollector, make_collector
+from rlkit_sac.data.collection import CollectorKind
+from rlkit_sac.envs import make_env
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules import (
+    action_value_critic,
+    categorical_actor,
+    hybrid_critic,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.objectives import DiscreteSACLoss, HybridSACLoss
+
+
+def gaussian(observations: int, actions: int) -> TensorDictModuleBase:
+    return tanh_gaussian_actor(observations, [-1.0] * actions, [1.0] * actions, num_cells=[8])
+
+
+def hybrid() -> TensorDictModuleBase:
+    actor = tanh_gaussian_actor(
+        9, [-1.0] * 3, [1.0] * 3, num_cells=[8], action_key=("action", "continuous")
+    )
+    return HybridSACLoss(actor, hybrid_critic(9, 3, 3, num_cells=[8])).policy()
+
+
+def boltzmann() -> TensorDictModuleBase:
+    return DiscreteSACLoss(action_value_critic(4, 2, num_cells=[8])).policy()
+
+
+def with_log_density() -> ProbabilisticActor:
+    actor = gaussian(3, 1)
+    return ProbabilisticActor(
+        actor.module[0],
+        in_keys=["loc", "scale"],
+        distribution_class=actor.module[1].distribution_class,
+        return_log_prob=True,
+    )
+
+
+# Episodes that a time limit ends, that end by themselves, and both.
+TASKS: dict[str, tuple[str, int | None, Callable[[], TensorDictModuleBase]]] = {
+    "time limit": ("Pendulum-v1", 7, lambda: gaussian(3, 1)),
+    "mujoco": ("Hopper-v5", None, lambda: gaussian(11, 3)),
+    "discrete": ("CartPole-v1", 11, boltzmann),
+    "categorical": ("CartPole-v1", None, lambda: categorical_actor(4, 2, num_cells=[8])),
+    "hybrid": ("Platform-v0", 3, hybrid),
+}
+
+
+def collect(
+    kind: CollectorKind, task: str, *, num_envs: int, steps: int, frames: int, random: int = 0
+) -> tuple[list[TensorDict], torch.Tensor]:
+    """Batches of a run in which the parameters move after each, and the generator after it."""
+    name, limit, make_policy = TASKS[task]
+    torch.manual_seed(0)
+    policy = make_policy()
+    collector = make_collector(
+        make_env(name, num_envs=num_envs, max_episode_steps=limit, seed=1),
+        policy,
+        total_frames=frames * num_envs,
+        frames_per_batch=steps * num_envs,
+        init_random_frames=random * num_envs,
+        kind=kind,
+    )
+    torch.manual_seed(1)
+    batches = []
+    for batch in collector:
+        batches.append(batch.clone())
+        with torch.no_grad():
+            for parameter in policy.parameters():
+                parameter.add_(0.1 * torch.randn_like(parameter))
+    collector.shutdown()
+    return batches, torch.get_rng_state()
+
+
+def assert_same(found: TensorDict, wanted: TensorDict) -> None:
+    assert found.batch_size == wanted.batch_size
+    assert found.device == wanted.device
+    assert set(found.keys(True)) == set(wanted.keys(True))
+    for key, value in wanted.items(True, True):
+        assert found[key].dtype == value.dtype, key
+        assert found[key].shape == value.shape, key
+        assert torch.equal(found[key], value), key
+
+
+@pytest.mark.parametrize("steps", [1, 5])
+@pytest.mark.parametrize("num_envs", [1, 3])
+@pytest.mark.parametrize("task", TASKS)
+def test_frames_are_those_of_torchrls_collector(task: str, num_envs: int, steps: int) -> None:
+    options = {"num_envs": num_envs, "steps": steps, "frames": 60, "random": 10}
+    light, after = collect("light", task, **options)
+    wanted, wanted_after = collect("torchrl", task, **options)
+    assert len(light) == len(wanted)
+    for found, expected in zip(light, wanted, strict=True):
+        assert_same(found, expected)
+    assert torch.equal(after, wanted_after)
+    ends = torch.cat([batch["next", "done"].flatten() for batch in wanted])
+    assert ends.any()  # or the beginning of another episode would not have been compared
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_random_actions_have_their_own_density(num_envs: int) -> None:
+    collector = LightCollector(
+        make_env("Pendulum-v1", num_envs=num_envs),
+        with_log_density(),
+        total_frames=12 * num_envs,
+        frames_per_batch=4 * num_envs,
+        init_random_frames=8 * num_envs,
+    )
+    random, _, own = collector
+    collector.shutdown()
+    # Uniform on [-1, 1].
+    assert random["action_log_prob"].flatten().tolist() == pytest.approx(
+        [-math.log(2)] * 4 * num_envs
+    )
+    assert (own["action_log_prob"] != random["action_log_prob"]).all()
+    assert (random["loc"] == 0).all()
+
+
+@pytest.mark.parametrize("frames_per_batch", [0, 1, 3])
+def test_environments_share_a_batch_evenly(frames_per_batch: int) -> None:
+    env = make_env("Pendulum-v1", num_envs=2)
+    with pytest.raises(ConfigError, match=f"frames_per_batch is {frames_per_batch}, but 2"):
+        LightCollector(env, gaussian(3, 1), total_frames=8, frames_per_batch=frames_per_batch)
+
+
+class Remembers(nn.Module):
+    """Returns what it is given, and keeps it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[torch.Tensor] = []
+
+    def forward(self, observation: torch.Tensor) -> torch.Tensor:
+        self.seen.append(observation)
+        return torch.from_numpy(observation.numpy()[..., :1])
+
+
+def test_a_policy_may_keep_its_observations() -> None:
+    policy = TensorDictModule(Remembers(), in_keys=["observation"], out_keys=["action"])
+    collector = LightCollector(
+        make_env("Pendulum-v1", max_episode_steps=4), policy, total_frames=10, frames_per_batch=1
+    )
+    policy.module.seen.clear()
+    frames = torch.cat(list(collector))
+    collector.shutdown()
+    seen = torch.stack(policy.module.seen[-9:])
+    assert torch.equal(seen, frames["observation"][1:])
+    assert torch.equal(frames["action"], frames["observation"][:, :1])
