@@ -151,9 +151,8 @@ def losses(
         * sum(distance(each - y, o.loss_function).mean(-1) for each in q),
         "td_error": sum(((each - y) ** 2).mean(-1) for each in q).sqrt().detach(),
     }
-    places = [(data["obs"], noise)]
-    if o.policy_loss_steps == "all":
-        places.append((data["next_obs"], next_noise))
+    here, after = (data["obs"], noise), (data["next_obs"], next_noise)
+    places = {"first": [here], "next": [after], "all": [here, after]}[o.policy_loss_steps]
     out["loss_actor"] = sum(actor_loss(weights, obs, n, critics, o) for obs, n in places)
     out["loss_alpha"] = sum(
         alpha_loss(parameter, act(weights, obs, n, o)[1], o) for obs, n in places

@@ -49,8 +49,8 @@ class LossConfig:
     normalize_entropy_reward: bool = False
     """Subtract a running mean of the log-probability from the entropy bonus."""
 
-    policy_loss_steps: Literal["first", "all"] = "first"
-    """States of the actor and temperature losses: s alone, or s' as well."""
+    policy_loss_steps: Literal["first", "next", "all"] = "first"
+    """States of the actor and temperature losses: s, s', or both."""
 
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments of the loss, which knows no frames."""
