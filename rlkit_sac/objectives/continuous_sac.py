@@ -264,8 +264,16 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
 
     def _actor_loss(self, states: TensorDictBase, sample: ContinuousSample) -> Tensor:
         r"""Loss ``[*]``: :math:`\alpha \log\pi(a|s) - Q_{min}(s, a)`."""
-        q = self._sampled_values(states, sample, self.qvalue_network_params.data)
-        value = weigh_rewards(self._pessimistic(q), self.reward_weights)
+        value = self._policy_value(states, sample)
         return pathwise_loss(
-            value, sample.action, self.alpha(), sample.log_prob[""], self.dqda_clipping
+            weigh_rewards(value, self.reward_weights),
+            sample.action,
+            self.alpha(),
+            sample.log_prob[""],
+            self.dqda_clipping,
         )
+
+    def _policy_value(self, states: TensorDictBase, sample: ContinuousSample) -> Tensor:
+        """The pessimistic value ``[*, M]`` of the live critics, a function of the drawn action."""
+        q = self._sampled_values(states, sample, self.qvalue_network_params.data)
+        return self._pessimistic(q)

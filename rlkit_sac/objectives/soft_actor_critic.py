@@ -189,6 +189,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         if self.actor_network is not None:
             first, *others = [self._actor_loss(*each) for each in drawn]
             losses["loss_actor"] = sum(others, first)
+        losses |= self._further_losses(states, sample)
         scalars = {}
         for factor in self.factors:
             entropy = -sample.log_prob[factor].detach()
@@ -196,6 +197,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
             scalars[suffixed("entropy", factor)] = masked_mean(entropy, valid)
         if self.diagnostics:
             scalars |= critic_diagnostics(values, target, distances, td_error, valid)
+            scalars |= self._further_diagnostics(sample, valid)
         return self._output(losses, scalars, tensordict)
 
     def _next_sample(self, next_states: TensorDictBase) -> SampleT | None:
@@ -231,6 +233,14 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         check_values(q, (*next_states.batch_size, *choices, reward_dim), reward_dim)
         bonus = self._entropy_bonus(next_sample).unsqueeze(-1)
         return self._expected_value(self._pessimistic(q), next_sample) + bonus, bonus
+
+    def _further_losses(self, states: TensorDictBase, sample: SampleT) -> dict[str, Tensor]:
+        """Losses ``[*]`` that only a subclass has."""
+        return {}
+
+    def _further_diagnostics(self, sample: SampleT, valid: Tensor | None) -> dict[str, Tensor]:
+        """Statistics that only a subclass has."""
+        return {}
 
     def _entropy_bonus(self, sample: SampleT) -> Tensor:
         r"""The entropy's share ``[*]`` in a state's value, :math:`-\sum_f\alpha_f\log\pi_f`."""

@@ -88,23 +88,27 @@ def targets(weights: Weights, data: dict[str, Tensor], noise: Tensor, critics: i
         action, log_prob = act(weights, data["next_obs"], noise, o)
         q = [value(weights, i, data["next_obs"], action, "target_q") for i in range(critics)]
         bonus = -o.alpha * (log_prob - o.log_prob_mean) if o.use_entropy_reward else 0 * log_prob
-        v = pessimistic(q, o.reward_weights) + bonus[..., None]
-        reward = o.reward_scale * data["reward"]
-        go_on = 1.0 - data["terminated"].double()
-        if o.lmbda == 0:
-            return reward + o.gamma * go_on * v
-        result = torch.zeros_like(v)
-        rows, steps = v.shape[0], v.shape[1]
-        for b in range(rows):
-            for t in reversed(range(steps)):
-                follows = t + 1 < steps and not bool(data["done"][b, t])
-                if follows and "mask" in data:
-                    follows = bool(data["mask"][b, t + 1])
-                bracket = v[b, t]
-                if follows:
-                    bracket = (1 - o.lmbda) * v[b, t] + o.lmbda * (result[b, t + 1] + bonus[b, t])
-                result[b, t] = reward[b, t] + o.gamma * go_on[b, t] * bracket
-        return result
+        return returns(pessimistic(q, o.reward_weights) + bonus[..., None], bonus, data, o)
+
+
+def returns(v: Tensor, bonus: Tensor, data: dict[str, Tensor], o: Options) -> Tensor:
+    """From values ``[*, M]`` of the next states, and the entropy bonus in them, to targets."""
+    reward = o.reward_scale * data["reward"]
+    go_on = 1.0 - data["terminated"].double()
+    if o.lmbda == 0:
+        return reward + o.gamma * go_on * v
+    result = torch.zeros_like(v)
+    rows, steps = v.shape[0], v.shape[1]
+    for b in range(rows):
+        for t in reversed(range(steps)):
+            follows = t + 1 < steps and not bool(data["done"][b, t])
+            if follows and "mask" in data:
+                follows = bool(data["mask"][b, t + 1])
+            bracket = v[b, t]
+            if follows:
+                bracket = (1 - o.lmbda) * v[b, t] + o.lmbda * (result[b, t + 1] + bonus[b, t])
+            result[b, t] = reward[b, t] + o.gamma * go_on[b, t] * bracket
+    return result
 
 
 def actor_loss(weights: Weights, obs: Tensor, noise: Tensor, critics: int, o: Options) -> Tensor:
