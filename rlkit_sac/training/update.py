@@ -26,7 +26,7 @@ class Update:
     critic and actor one after the other, with some steps taken at every second update only. Here
     that is a list. By default all losses of an update come from one forward pass, their gradients
     are taken first, and the steps follow in order; with ``recompute`` every step sees the
-    parameters the one before it left.
+    parameters the one before it left, or those from some steps on.
 
     Args:
         loss_module: any TorchRL loss module.
@@ -35,7 +35,7 @@ class Update:
         target_updater: TorchRL's ``SoftUpdate`` or ``HardUpdate`` of ``loss_module``; needed for a
             :class:`TargetStep`.
         max_grad_norm: largest norm of the gradient of each optimizer's parameters.
-        recompute: run the loss module anew for every step.
+        recompute: run the loss module anew for every step, as for single ones their ``recompute``.
         compile_from: count of the first update whose losses and gradients are computed by one
             compiled graph (:class:`CompiledLossGradients`), equal within rounding; ``None`` for no
             update.
@@ -99,6 +99,7 @@ class Update:
         self.compile_from = compile_from
         self.products = products
         self.count = 0
+        self._blocks = self._split_at_forward_passes()
         self._check()
         parameters = {name: self._parameters(name) for name in self.optimizers}
         self._uncompiled = LossGradients(loss_module, parameters)
@@ -120,20 +121,21 @@ class Update:
             device, without gradients; with ``recompute`` those of the last forward pass.
         """
         self.count += 1
-        due = [step for step in self.steps if self.count % step.period == 0]
-        loss_steps = [step for step in due if isinstance(step, LossStep)]
         scalars: dict[str, Tensor] = {}
-        if not self.recompute or not loss_steps:
-            gradients = self._differentiate(batch, loss_steps, scalars)
-        for step in due:
-            if isinstance(step, TargetStep):
-                assert self.target_updater is not None
-                self.target_updater.step()
-                continue
-            if self.recompute:
-                gradients = self._differentiate(batch, [step], scalars)
-            for name in step.optimizers:
-                scalars[f"grad_norm_{name}"] = self._descend(name, gradients[step][name])
+        for block in self._blocks:
+            due = [step for step in block if self.count % step.period == 0]
+            loss_steps = [step for step in due if isinstance(step, LossStep)]
+            if loss_steps:
+                gradients = self._differentiate(batch, loss_steps, scalars)
+            for step in due:
+                if isinstance(step, TargetStep):
+                    assert self.target_updater is not None
+                    self.target_updater.step()
+                    continue
+                for name in step.optimizers:
+                    scalars[f"grad_norm_{name}"] = self._descend(name, gradients[step][name])
+        if not scalars:  # no step on a loss was due
+            self._differentiate(batch, [], scalars)
         return scalars
 
     def state_dict(self) -> dict[str, Any]:
@@ -216,7 +218,22 @@ class Update:
     def _parameters(self, name: str) -> list[Tensor]:
         return [p for group in self.optimizers[name].param_groups for p in group["params"]]
 
+    def _split_at_forward_passes(self) -> list[list[LossStep | TargetStep]]:
+        """The steps, in one list for each forward pass."""
+        blocks: list[list[LossStep | TargetStep]] = [[]]
+        for step in self.steps:
+            if isinstance(step, LossStep) and (self.recompute or step.recompute):
+                blocks.append([])
+            blocks[-1].append(step)
+        return blocks
+
     def _check(self) -> None:
+        for block in self._blocks:
+            if len(set(block)) != len(block):
+                raise ConfigError(
+                    "the update takes the same step twice with the losses of one forward pass: "
+                    "pass recompute=True"
+                )
         for step in self.steps:
             if step.period < 1:
                 raise ConfigError(f"the period of {step} must be at least 1")

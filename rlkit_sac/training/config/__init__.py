@@ -12,9 +12,17 @@ from rlkit_sac.training.config.loss import (
     LossConfig,
     TemperatureConfig,
 )
-from rlkit_sac.training.config.network import GaussianNetworkConfig, NetworkConfig
+from rlkit_sac.training.config.network import (
+    GaussianNetworkConfig,
+    NetworkConfig,
+    ValueNetworkConfig,
+)
 from rlkit_sac.training.config.replay import ReplayConfig
-from rlkit_sac.training.config.update import DiscreteUpdateConfig, UpdateConfig
+from rlkit_sac.training.config.update import (
+    DiscreteUpdateConfig,
+    UpdateConfig,
+    ValueUpdateConfig,
+)
 from rlkit_sac.training.config.warm_start import WarmStartConfig
 
 __all__ = [
@@ -33,5 +41,7 @@ __all__ = [
     "ReplayConfig",
     "TemperatureConfig",
     "UpdateConfig",
+    "ValueNetworkConfig",
+    "ValueUpdateConfig",
     "WarmStartConfig",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rlkit_sac.training.bounds import PositiveInt
+from rlkit_sac.training.bounds import PositiveFloat, PositiveInt
 
 
 @dataclass
@@ -46,3 +46,18 @@ class GaussianNetworkConfig(NetworkConfig):
             return []
         text = f"must be below log_std_max ({self.log_std_max}), got {self.log_std_min}"
         return [("log_std_min", text)]
+
+
+@dataclass
+class ValueNetworkConfig(GaussianNetworkConfig):
+    """Shape of actor, critics and value network.
+
+    >>> ValueNetworkConfig().tanh_loc
+    False
+    """
+
+    tanh_loc: bool = False
+    """Keep the mean of the Gaussian in [-1, 1] by a tanh of its own."""
+
+    output_init: PositiveFloat | None = None
+    """Last layers start uniformly drawn within this bound; null for PyTorch's own."""

@@ -17,10 +17,11 @@ class WarmStartConfig:
     run: str | None = None
     """Run directory whose newest checkpoint gives first values to some modules; null for none."""
 
-    modules: list[Literal["actor", "qvalue", "alpha"]] = field(
+    modules: list[Literal["actor", "qvalue", "value", "alpha"]] = field(
         default_factory=lambda: ["actor", "qvalue", "alpha"]
     )
-    """Which modules: actor, qvalue (critics and their targets), alpha."""
+    """Which modules: actor, qvalue (critics and their targets), value (value network and its
+    target), alpha."""
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
