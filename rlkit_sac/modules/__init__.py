@@ -2,7 +2,12 @@
 
 from rlkit_sac.modules.actors import GaussianHead, categorical_actor, tanh_gaussian_actor
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
-from rlkit_sac.modules.critics import action_value_critic, hybrid_critic, state_action_critic
+from rlkit_sac.modules.critics import (
+    action_value_critic,
+    hybrid_critic,
+    state_action_critic,
+    state_critic,
+)
 from rlkit_sac.modules.deployment import PlainPolicy
 from rlkit_sac.modules.distributions import TanhGaussian
 from rlkit_sac.modules.ensemble import CriticEnsemble
@@ -22,5 +27,6 @@ __all__ = [
     "hybrid_critic",
     "hybrid_policy",
     "state_action_critic",
+    "state_critic",
     "tanh_gaussian_actor",
 ]

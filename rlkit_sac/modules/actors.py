@@ -16,6 +16,7 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.activations import activation_class
 from rlkit_sac.modules.box import check_box
 from rlkit_sac.modules.distributions import TanhGaussian
+from rlkit_sac.modules.initialization import draw_output_layer
 
 LogStdMode = Literal["clipped_exp", "tanh"]
 
@@ -30,6 +31,7 @@ class GaussianHead(nn.Module):
         log_std_mode: ``"clipped_exp"`` or ``"tanh"``.
         log_std_min: smallest :math:`\log\sigma`.
         log_std_max: largest :math:`\log\sigma`.
+        tanh_loc: keep the mean in [-1, 1] by a tanh of its own.
 
     Raises:
         ConfigError: for an unknown mode or an empty interval.
@@ -44,6 +46,8 @@ class GaussianHead(nn.Module):
         log_std_mode: LogStdMode = "clipped_exp",
         log_std_min: float = -20.0,
         log_std_max: float = 2.0,
+        *,
+        tanh_loc: bool = False,
     ) -> None:
         super().__init__()
         if log_std_mode not in ("clipped_exp", "tanh"):
@@ -54,6 +58,7 @@ class GaussianHead(nn.Module):
             )
         self.log_std_mode = log_std_mode
         self.log_std_min, self.log_std_max = log_std_min, log_std_max
+        self.tanh_loc = tanh_loc
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """``[*, 2 D]`` to the mean and the standard deviation, ``[*, D]`` each."""
@@ -63,7 +68,7 @@ class GaussianHead(nn.Module):
             log_std = middle + 0.5 * (self.log_std_max - self.log_std_min) * log_std.tanh()
         else:
             log_std = log_std.clamp(self.log_std_min, self.log_std_max)
-        return loc, log_std.exp()
+        return loc.tanh() if self.tanh_loc else loc, log_std.exp()
 
 
 def tanh_gaussian_actor(
@@ -76,6 +81,8 @@ def tanh_gaussian_actor(
     log_std_mode: LogStdMode = "clipped_exp",
     log_std_min: float = -20.0,
     log_std_max: float = 2.0,
+    tanh_loc: bool = False,
+    output_init: float | None = None,
     action_key: NestedKey = "action",
 ) -> ProbabilisticActor:
     """A multilayer perceptron that acts by a :class:`TanhGaussian` over a box.
@@ -93,6 +100,9 @@ def tanh_gaussian_actor(
         log_std_mode: see :class:`GaussianHead`.
         log_std_min: smallest log standard deviation.
         log_std_max: largest log standard deviation.
+        tanh_loc: see :class:`GaussianHead`.
+        output_init: the last layer starts uniformly drawn within this bound; ``None`` (default)
+            for PyTorch's own.
         action_key: where to write the action; ``("action", "continuous")`` in a hybrid policy.
 
     Raises:
@@ -114,7 +124,8 @@ def tanh_gaussian_actor(
         num_cells=list(num_cells),
         activation_class=activation_class(activation),
     )
-    head = GaussianHead(log_std_mode, log_std_min, log_std_max)
+    draw_output_layer(network, output_init)
+    head = GaussianHead(log_std_mode, log_std_min, log_std_max, tanh_loc=tanh_loc)
     unit_box = bool((low == -1).all() and (high == 1).all())
     return ProbabilisticActor(
         TensorDictModule(

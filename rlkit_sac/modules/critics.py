@@ -7,6 +7,7 @@ from tensordict.nn import TensorDictModule
 from torchrl.modules import MLP
 
 from rlkit_sac.modules.activations import activation_class
+from rlkit_sac.modules.initialization import draw_output_layer
 
 
 def state_action_critic(
@@ -16,6 +17,7 @@ def state_action_critic(
     num_cells: Sequence[int] = (256, 256),
     activation: str = "relu",
     reward_dim: int = 1,
+    output_init: float | None = None,
 ) -> TensorDictModule:
     """A multilayer perceptron Q(s, a).
 
@@ -28,6 +30,8 @@ def state_action_critic(
         num_cells: widths of the hidden layers.
         activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
         reward_dim: number of reward dimensions, one value each.
+        output_init: the last layer starts uniformly drawn within this bound; ``None`` (default)
+            for PyTorch's own.
 
     Raises:
         ConfigError: for an unknown activation.
@@ -45,9 +49,49 @@ def state_action_critic(
         num_cells=list(num_cells),
         activation_class=activation_class(activation),
     )
+    draw_output_layer(network, output_init)
     return TensorDictModule(
         network, in_keys=["observation", "action"], out_keys=["state_action_value"]
     )
+
+
+def state_critic(
+    observation_dim: int,
+    *,
+    num_cells: Sequence[int] = (256, 256),
+    activation: str = "relu",
+    reward_dim: int = 1,
+    output_init: float | None = None,
+) -> TensorDictModule:
+    """A multilayer perceptron V(s).
+
+    Reads ``observation`` ``[*, observation_dim]``; writes ``state_value`` ``[*, reward_dim]``.
+
+    Args:
+        observation_dim: length of the observation.
+        num_cells: widths of the hidden layers.
+        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
+        reward_dim: number of reward dimensions, one value each.
+        output_init: the last layer starts uniformly drawn within this bound; ``None`` (default)
+            for PyTorch's own.
+
+    Raises:
+        ConfigError: for an unknown activation.
+
+    >>> import torch
+    >>> from tensordict import TensorDict
+    >>> data = TensorDict(observation=torch.zeros(5, 3), batch_size=[5])
+    >>> state_critic(3)(data)["state_value"].shape
+    torch.Size([5, 1])
+    """
+    network = MLP(
+        in_features=observation_dim,
+        out_features=reward_dim,
+        num_cells=list(num_cells),
+        activation_class=activation_class(activation),
+    )
+    draw_output_layer(network, output_init)
+    return TensorDictModule(network, in_keys=["observation"], out_keys=["state_value"])
 
 
 def action_value_critic(

@@ -142,20 +142,23 @@ def check_reward(reward: Tensor, reward_weights: Tensor | None, batch: TensorDic
         )
 
 
-def check_values(values: Tensor, wanted: Sequence[int], reward_dim: int) -> None:
+def check_values(
+    values: Tensor, wanted: Sequence[int], reward_dim: int, network: str = "qvalue_network"
+) -> None:
     """Refuse values of critics that do not belong to the rewards.
 
     Args:
         values: ``[R, ...]`` as R critics wrote them.
         wanted: the shape one critic's values must have.
         reward_dim: number M of reward dimensions.
+        network: what wrote them.
 
     Raises:
         BatchError: naming both shapes.
     """
     if values.shape[1:] != torch.Size(wanted):
         raise BatchError(
-            f"qvalue_network wrote values of the shape {list(values.shape[1:])}, wanted "
+            f"{network} wrote values of the shape {list(values.shape[1:])}, wanted "
             f"{list(wanted)} for rewards of {reward_dim} dimensions: a critic needs one output "
             "for each reward dimension"
         )

@@ -27,7 +27,11 @@ from rlkit_sac.objectives.reparameterized import (
     policy_distribution,
     the_action_spec,
 )
-from rlkit_sac.objectives.soft_actor_critic import LossFunction, SoftActorCriticLoss
+from rlkit_sac.objectives.soft_actor_critic import (
+    LossFunction,
+    PolicyLossSteps,
+    SoftActorCriticLoss,
+)
 from rlkit_sac.objectives.target_entropy import TargetEntropy, resolve_continuous_target_entropy
 
 
@@ -105,9 +109,10 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
             :math:`\partial Q/\partial a` in the actor loss. Default off.
         use_entropy_reward: whether the targets hold the entropy. Default ``True``.
         normalize_entropy_reward: subtract a running mean of :math:`\log\pi` from it in the targets.
-        policy_loss_steps: ``"first"`` (default) or ``"all"``: actor and temperature losses at the
-            next states too, added to those at the states; the critic loss stays. (ALF averages
-            both over its two steps, with no critic loss at the second: the same relative weights.)
+        policy_loss_steps: states of the actor and temperature losses: ``"first"`` (default), the
+            batch's; ``"next"``, the next ones (ALF's ``reproduce_locomotion``); ``"all"``, both,
+            added. The critic loss stays. (ALF averages over its two steps, with no critic loss at
+            the second: the same relative weights.)
         reduction: ``"mean"`` (default), ``"sum"`` or ``"none"``, over the valid steps.
         scalar_output_mode: with ``reduction="none"``, ``"exclude"`` or ``"non_tensor"`` scalars.
         use_prioritized_weights: whether losses are weighted by ``priority_weight``
@@ -177,7 +182,7 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
         dqda_clipping: float | None = None,
         use_entropy_reward: bool = True,
         normalize_entropy_reward: bool = False,
-        policy_loss_steps: Literal["first", "all"] = "first",
+        policy_loss_steps: PolicyLossSteps = "first",
         reduction: Reduction = "mean",
         scalar_output_mode: ScalarOutputMode | None = None,
         use_prioritized_weights: bool | Literal["auto"] = "auto",
@@ -259,8 +264,16 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
 
     def _actor_loss(self, states: TensorDictBase, sample: ContinuousSample) -> Tensor:
         r"""Loss ``[*]``: :math:`\alpha \log\pi(a|s) - Q_{min}(s, a)`."""
-        q = self._sampled_values(states, sample, self.qvalue_network_params.data)
-        value = weigh_rewards(self._pessimistic(q), self.reward_weights)
+        value = self._policy_value(states, sample)
         return pathwise_loss(
-            value, sample.action, self.alpha(), sample.log_prob[""], self.dqda_clipping
+            weigh_rewards(value, self.reward_weights),
+            sample.action,
+            self.alpha(),
+            sample.log_prob[""],
+            self.dqda_clipping,
         )
+
+    def _policy_value(self, states: TensorDictBase, sample: ContinuousSample) -> Tensor:
+        """The pessimistic value ``[*, M]`` of the live critics, a function of the drawn action."""
+        q = self._sampled_values(states, sample, self.qvalue_network_params.data)
+        return self._pessimistic(q)

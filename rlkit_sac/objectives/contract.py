@@ -42,6 +42,8 @@ class SoftLossContract(LossModule):
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
     default_value_estimator = ValueEstimators.TD0
+    #: Whether the critics have target networks.
+    target_critics: ClassVar[bool] = True
     #: The accepted keys under which the batch holds the parts of an action.
     action_roles: ClassVar[tuple[str, ...]] = ("action",)
 
@@ -95,12 +97,13 @@ class SoftLossContract(LossModule):
             critics[0] if alone else critics,
             "qvalue_network",
             len(critics),
-            create_target_params=True,
+            create_target_params=self.target_critics,
         )
         if alone:
             initial = TensorDict.from_module(critics[0]).data.unsqueeze(0)
             self.qvalue_network_params.data.copy_(initial)
-            self._modules["target_qvalue_network_params"].data.copy_(initial)
+            if self.target_critics:
+                self._modules["target_qvalue_network_params"].data.copy_(initial)
             for name, parameter in critics[0].named_parameters():
                 key = tuple(name.split("."))
                 self.qvalue_network_params.get(key).requires_grad_(parameter.requires_grad)
@@ -155,7 +158,7 @@ class SoftLossContract(LossModule):
         """Every entry the loss writes into its output."""
 
     def _forward_value_estimator_keys(self, **kwargs: Any) -> None:
-        self._set_in_keys()  # the estimator reads no keys of its own
+        self._in_keys = None  # to be told anew; the estimator reads no keys of its own
 
     # ------------------------------------------------------------------ value estimator
 

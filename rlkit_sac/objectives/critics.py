@@ -30,7 +30,7 @@ def critic_list(network: nn.Module | Sequence[nn.Module], count: int) -> list[nn
     if isinstance(network, nn.Module) and not isinstance(network, nn.ModuleList):
         if count < 1:
             raise ConfigError(f"num_qvalue_nets must be at least 1, not {count}")
-        _check_member(network, "qvalue_network")
+        check_member(network, "qvalue_network")
         return [network, *(_fresh_copy(network) for _ in range(count - 1))]
     critics = list(network)
     if not critics:
@@ -42,7 +42,7 @@ def critic_list(network: nn.Module | Sequence[nn.Module], count: int) -> list[nn
         )
     seen: dict[int, int] = {}
     for index, critic in enumerate(critics):
-        _check_member(critic, f"qvalue_network[{index}]")
+        check_member(critic, f"qvalue_network[{index}]")
         _check_same_structure(critics[0], critic, index)
         for parameter in critic.parameters():
             if seen.setdefault(id(parameter), index) != index:
@@ -79,7 +79,16 @@ def refuse_batch_norm(network: nn.Module, name: str) -> None:
             )
 
 
-def _check_member(critic: nn.Module, name: str) -> None:
+def check_member(critic: nn.Module, name: str) -> None:
+    """Refuse a critic that no target network could follow, or whose parameters are not there yet.
+
+    Args:
+        critic: one network.
+        name: what to call it.
+
+    Raises:
+        ConfigError: naming the layer or what to do.
+    """
     refuse_batch_norm(critic, name)
     if any(is_lazy(parameter) for parameter in critic.parameters()):
         raise ConfigError(

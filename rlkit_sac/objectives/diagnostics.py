@@ -28,6 +28,34 @@ def diagnostic_keys(num_critics: int) -> list[str]:
 _STATISTICS = ("mean", "min", "max")
 
 
+def value_statistics(name: str, values: Tensor, valid: Tensor | None) -> dict[str, Tensor]:
+    """Mean, minimum and maximum over the valid steps.
+
+    Args:
+        name: what the keys begin with.
+        values: ``[*, M]``.
+        valid: bool ``[*]`` or ``None``.
+
+    >>> value_statistics("v", torch.tensor([[1.0], [9.0]]), torch.tensor([True, False]))["v_max"]
+    tensor(1.)
+    """
+    values = values.detach()
+    out_of_play = torch.zeros_like(values, dtype=torch.bool)
+    if valid is not None:
+        out_of_play = ~valid.unsqueeze(-1).expand_as(values)
+    found = (
+        masked_mean(values.mean(-1), valid),
+        values.masked_fill(out_of_play, torch.inf).min(),
+        values.masked_fill(out_of_play, -torch.inf).max(),
+    )
+    return dict(zip(statistic_keys(name), found, strict=True))
+
+
+def statistic_keys(name: str) -> list[str]:
+    """Names of what :func:`value_statistics` returns."""
+    return [f"{name}_{statistic}" for statistic in _STATISTICS]
+
+
 def critic_diagnostics(
     values: Tensor, target: Tensor, losses: Tensor, td_error: Tensor, valid: Tensor | None
 ) -> dict[str, Tensor]:
@@ -45,17 +73,10 @@ def critic_diagnostics(
         valid: bool ``[*]`` or ``None``.
     """
     values, losses = values.detach(), losses.detach()
-    out_of_play = torch.zeros_like(values[0], dtype=torch.bool)
-    if valid is not None:
-        out_of_play = ~valid.unsqueeze(-1).expand_as(values[0])
-
     out = {}
     for i in range(len(values)):
-        q = values[i]
         out[f"q{i}_loss"] = masked_mean(losses[i], valid)
-        out[f"q{i}_mean"] = masked_mean(q.mean(-1), valid)
-        out[f"q{i}_min"] = q.masked_fill(out_of_play, torch.inf).min()
-        out[f"q{i}_max"] = q.masked_fill(out_of_play, -torch.inf).max()
+        out |= value_statistics(f"q{i}", values[i], valid)
     residual = target - values.mean(0)
     out["target_mean"] = masked_mean(target.mean(-1), valid)
     out["td_error_mean"] = masked_mean(td_error, valid)

@@ -25,7 +25,7 @@ from rlkit_sac.objectives.discrete_factor import (
     DiscreteSample,
 )
 from rlkit_sac.objectives.reparameterized import actor_keys, policy_distribution
-from rlkit_sac.objectives.soft_actor_critic import LossFunction
+from rlkit_sac.objectives.soft_actor_critic import LossFunction, PolicyLossSteps
 from rlkit_sac.objectives.target_entropy import (
     TargetEntropy,
     discrete_leaf,
@@ -119,8 +119,10 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
         use_entropy_reward: whether the targets hold the entropy. Default ``True``.
         normalize_entropy_reward: subtract a running mean of :math:`\log\pi` (of minus the entropy)
             from it in the targets.
-        policy_loss_steps: ``"first"`` (default) or ``"all"``: actor and temperature losses at the
-            next states too, added to those at the states; the critic loss stays.
+        policy_loss_steps: states of the actor and temperature losses: ``"first"`` (default), the
+            batch's; ``"next"``, the next ones (ALF's ``reproduce_locomotion``); ``"all"``, both,
+            added. The critic loss stays. (ALF averages over its two steps, with no critic loss at
+            the second: the same relative weights.)
         reduction: ``"mean"`` (default), ``"sum"`` or ``"none"``, over the valid steps.
         scalar_output_mode: with ``reduction="none"``, ``"exclude"`` or ``"non_tensor"`` scalars.
         use_prioritized_weights: whether losses are weighted by ``priority_weight``
@@ -179,7 +181,7 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
         discrete_entropy: DiscreteEntropy = "expected",
         use_entropy_reward: bool = True,
         normalize_entropy_reward: bool = False,
-        policy_loss_steps: Literal["first", "all"] = "first",
+        policy_loss_steps: PolicyLossSteps = "first",
         reduction: Reduction = "mean",
         scalar_output_mode: ScalarOutputMode | None = None,
         use_prioritized_weights: bool | Literal["auto"] = "auto",

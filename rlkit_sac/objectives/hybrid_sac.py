@@ -34,7 +34,7 @@ from rlkit_sac.objectives.reparameterized import (
     policy_distribution,
     the_action_spec,
 )
-from rlkit_sac.objectives.soft_actor_critic import LossFunction
+from rlkit_sac.objectives.soft_actor_critic import LossFunction, PolicyLossSteps
 from rlkit_sac.objectives.target_entropy import (
     TargetEntropy,
     discrete_leaf,
@@ -159,8 +159,10 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
         use_entropy_reward: whether the targets hold the entropies. Default ``True``.
         normalize_entropy_reward: subtract from each factor's :math:`\log\pi` its own running mean
             in the targets.
-        policy_loss_steps: ``"first"`` (default) or ``"all"``: actor and temperature losses at the
-            next states too, added to those at the states; the critic loss stays.
+        policy_loss_steps: states of the actor and temperature losses: ``"first"`` (default), the
+            batch's; ``"next"``, the next ones (ALF's ``reproduce_locomotion``); ``"all"``, both,
+            added. The critic loss stays. (ALF averages over its two steps, with no critic loss at
+            the second: the same relative weights.)
         reduction: ``"mean"`` (default), ``"sum"`` or ``"none"``, over the valid steps.
         scalar_output_mode: with ``reduction="none"``, ``"exclude"`` or ``"non_tensor"`` scalars.
         use_prioritized_weights: whether losses are weighted by ``priority_weight``
@@ -241,7 +243,7 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
         dqda_clipping: float | None = None,
         use_entropy_reward: bool = True,
         normalize_entropy_reward: bool = False,
-        policy_loss_steps: Literal["first", "all"] = "first",
+        policy_loss_steps: PolicyLossSteps = "first",
         reduction: Reduction = "mean",
         scalar_output_mode: ScalarOutputMode | None = None,
         use_prioritized_weights: bool | Literal["auto"] = "auto",

@@ -40,6 +40,7 @@ from rlkit_sac.objectives.validity import cut_steps, fill_invalid, valid_steps
 SampleT = TypeVar("SampleT", bound=PolicySample)
 
 LossFunction = Literal["l2", "l1", "smooth_l1"]
+PolicyLossSteps = Literal["first", "next", "all"]
 
 
 class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
@@ -76,7 +77,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         action_spec: TensorSpec | None,
         use_entropy_reward: bool,
         normalize_entropy_reward: bool,
-        policy_loss_steps: Literal["first", "all"],
+        policy_loss_steps: PolicyLossSteps,
         reduction: Reduction,
         scalar_output_mode: ScalarOutputMode | None,
         use_prioritized_weights: bool | Literal["auto"],
@@ -85,7 +86,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
     ) -> None:
         super().__init__(reduction, scalar_output_mode, use_prioritized_weights)
         check_choice("loss_function", loss_function, ("l2", "l1", "smooth_l1"))
-        check_choice("policy_loss_steps", policy_loss_steps, ("first", "all"))
+        check_choice("policy_loss_steps", policy_loss_steps, ("first", "next", "all"))
         if not 0 <= qvalue_coef < math.inf:
             raise ConfigError(f"qvalue_coef must be a finite number >= 0, not {qvalue_coef}")
         if not math.isfinite(reward_scale):
@@ -165,10 +166,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         """Losses and scalars of a batch ``[*]``; the batch gains its priority and nothing else."""
         batch, valid = self._read(tensordict)
         states, next_states = self._states(batch), self._states(batch.get("next"))
-        on_next_states = self.policy_loss_steps == "all"
-
-        with torch.set_grad_enabled(on_next_states and torch.is_grad_enabled()):
-            next_sample = self._sample_policy(next_states)
+        next_sample = self._next_sample(next_states)
         sample = self._sample_policy(states)
         self._move_entropy_centers(sample, next_sample, valid)
 
@@ -180,15 +178,18 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
             td_error = torch.where(valid, td_error, torch.zeros_like(td_error))
         tensordict.set(self.tensor_keys.priority, td_error)
 
+        draws: list[tuple[TensorDictBase, SampleT | None]]
+        draws = [(states, sample), (next_states, next_sample)]
+        span = {"first": slice(1), "next": slice(1, 2), "all": slice(2)}[self.policy_loss_steps]
+        drawn = [(at, each) for at, each in draws[span] if each is not None]
         losses = {
             "loss_qvalue": self.qvalue_coef * distances.sum(0),
-            "loss_alpha": self._alpha_loss([sample, next_sample] if on_next_states else [sample]),
+            "loss_alpha": self._alpha_loss([each for _, each in drawn]),
         }
         if self.actor_network is not None:
-            losses["loss_actor"] = self._actor_loss(states, sample)
-            if on_next_states:
-                on_next = self._actor_loss(next_states, next_sample)
-                losses["loss_actor"] = losses["loss_actor"] + on_next
+            first, *others = [self._actor_loss(*each) for each in drawn]
+            losses["loss_actor"] = sum(others, first)
+        losses |= self._further_losses(states, sample)
         scalars = {}
         for factor in self.factors:
             entropy = -sample.log_prob[factor].detach()
@@ -196,29 +197,50 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
             scalars[suffixed("entropy", factor)] = masked_mean(entropy, valid)
         if self.diagnostics:
             scalars |= critic_diagnostics(values, target, distances, td_error, valid)
+            scalars |= self._further_diagnostics(sample, valid)
         return self._output(losses, scalars, tensordict)
+
+    def _next_sample(self, next_states: TensorDictBase) -> SampleT | None:
+        """A draw from the live policy at the next states, ``None`` where nothing asks for one."""
+        with torch.set_grad_enabled(self.policy_loss_steps != "first" and torch.is_grad_enabled()):
+            return self._sample_policy(next_states)
 
     def _target(
         self,
         batch: TensorDictBase,
         next_states: TensorDictBase,
-        next_sample: SampleT,
+        next_sample: SampleT | None,
         valid: Tensor | None,
     ) -> Tensor:
-        r"""Targets ``[*, M]`` with the value :math:`V = E[Q_{min}(s', a')] + b(s')`."""
+        """Targets ``[*, M]`` of the critics."""
         keys, estimator = self.tensor_keys, self.value_estimator
         reward = self.reward_scale * batch.get(("next", keys.reward))
         terminated = batch.get(("next", keys.terminated)).bool()
         with torch.no_grad():
-            q = self._sampled_values(next_states, next_sample, self.target_qvalue_network_params)
-            choices = q.shape[q.ndim - self.value_dims : -1]
-            check_values(q, (*batch.batch_size, *choices, reward.shape[-1]), reward.shape[-1])
-            bonus = self._entropy_bonus(next_sample).unsqueeze(-1)
-            value = self._expected_value(self._pessimistic(q), next_sample)
+            value, bonus = self._next_value(next_states, next_sample, reward.shape[-1])
             cut = None
             if estimator.lmbda:
                 cut = cut_steps(batch.get(("next", keys.done)).bool(), valid)
-            return estimator(reward, terminated, cut, value + bonus, bonus)
+            return estimator(reward, terminated, cut, value, bonus)
+
+    def _next_value(
+        self, next_states: TensorDictBase, next_sample: SampleT | None, reward_dim: int
+    ) -> tuple[Tensor, Tensor]:
+        r"""The value :math:`V = E[Q_{min}(s', a')] + b(s')`, ``[*, M]``, and b, ``[*, 1]``."""
+        assert next_sample is not None
+        q = self._sampled_values(next_states, next_sample, self.target_qvalue_network_params)
+        choices = q.shape[q.ndim - self.value_dims : -1]
+        check_values(q, (*next_states.batch_size, *choices, reward_dim), reward_dim)
+        bonus = self._entropy_bonus(next_sample).unsqueeze(-1)
+        return self._expected_value(self._pessimistic(q), next_sample) + bonus, bonus
+
+    def _further_losses(self, states: TensorDictBase, sample: SampleT) -> dict[str, Tensor]:
+        """Losses ``[*]`` that only a subclass has."""
+        return {}
+
+    def _further_diagnostics(self, sample: SampleT, valid: Tensor | None) -> dict[str, Tensor]:
+        """Statistics that only a subclass has."""
+        return {}
 
     def _entropy_bonus(self, sample: SampleT) -> Tensor:
         r"""The entropy's share ``[*]`` in a state's value, :math:`-\sum_f\alpha_f\log\pi_f`."""
@@ -335,11 +357,12 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         return batch.select(*self._state_keys())
 
     def _move_entropy_centers(
-        self, sample: SampleT, next_sample: SampleT, valid: Tensor | None
+        self, sample: SampleT, next_sample: SampleT | None, valid: Tensor | None
     ) -> None:
         for factor in self.factors:
             name = suffixed("log_prob", factor)
             if name in self.entropy_centers:
+                assert next_sample is not None
                 both = 0.5 * (sample.log_prob[factor] + next_sample.log_prob[factor])
                 cast(RunningLogProb, self.entropy_centers[name]).move(both.detach(), valid)
 

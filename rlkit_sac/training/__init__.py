@@ -18,6 +18,8 @@ from rlkit_sac.training.config import (
     NetworkConfig,
     ReplayConfig,
     UpdateConfig,
+    ValueNetworkConfig,
+    ValueUpdateConfig,
     WarmStartConfig,
 )
 from rlkit_sac.training.devices import resolve_device
@@ -72,6 +74,8 @@ __all__ = [
     "Update",
     "UpdateConfig",
     "UpdateSchedule",
+    "ValueNetworkConfig",
+    "ValueUpdateConfig",
     "WarmStartConfig",
     "begin_run",
     "check_config",

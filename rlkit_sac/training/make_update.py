@@ -7,7 +7,7 @@ from torch.nn import Parameter
 from torchrl.objectives import LossModule, SoftUpdate
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.training.config import UpdateConfig
+from rlkit_sac.training.config import UpdateConfig, ValueUpdateConfig
 from rlkit_sac.training.steps import LossStep, TargetStep
 from rlkit_sac.training.update import Update
 
@@ -15,6 +15,7 @@ from rlkit_sac.training.update import Update
 PARAMETER_PREFIXES = {
     "actor": "actor_network_params",
     "qvalue": "qvalue_network_params",
+    "value": "value_network_params",
     "alpha": "log_alpha",
 }
 
@@ -29,6 +30,9 @@ def make_update(
         config: learning rates, order, periods.
         compile_from: count of the first update that is compiled; None for no update.
 
+    Raises:
+        ConfigError: for a loss with a value network without a learning rate for it.
+
     >>> from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
     >>> from rlkit_sac.objectives import ContinuousSACLoss
     >>> loss = ContinuousSACLoss(tanh_gaussian_actor(3, [-1.0], [1.0]), state_action_critic(3, 1))
@@ -36,32 +40,39 @@ def make_update(
     ['LossStep', 'TargetStep']
     """
     groups = parameter_groups(loss_module)
-    rates = {"actor": config.lr_actor, "qvalue": config.lr_qvalue, "alpha": config.lr_alpha}
+    if "value" in groups and not isinstance(config, ValueUpdateConfig):
+        raise ConfigError(
+            f"{type(loss_module).__name__} has a value network, of which {type(config).__name__} "
+            "knows nothing: pass a ValueUpdateConfig"
+        )
     optimizers = {
         name: torch.optim.Adam(
             parameters,
-            lr=rates[name],
+            lr=getattr(config, f"lr_{name}"),
             eps=config.adam_eps,
             fused=parameters[0].device.type in ("cpu", "cuda"),
         )
         for name, parameters in groups.items()
     }
     steps: list[LossStep | TargetStep] = []
-    for name in config.order:
-        period = config.periods.get(name, 1)
-        if name == "target":
+    for entry in config.entries():
+        period = config.periods.get(entry[0], 1)
+        if entry == ["target"]:
             steps.append(TargetStep(period))
             continue
-        names = tuple(groups) if name == "joint" else (name,)
-        if all(each in groups for each in names):  # a fixed temperature has no step
-            steps.append(LossStep(tuple(f"loss_{each}" for each in names), names, period))
+        asked = groups if entry == ["joint"] else entry
+        names = tuple(name for name in asked if name in groups)  # a fixed temperature has no step
+        if names:
+            losses = tuple(f"loss_{name}" for name in names)
+            fresh = any(name in config.fresh() for name in entry)
+            steps.append(LossStep(losses, names, period, fresh))
     return Update(
         loss_module,
         optimizers,
         steps,
         target_updater=SoftUpdate(loss_module, tau=config.target_update_tau),
         max_grad_norm=config.max_grad_norm,
-        recompute=config.recompute,
+        recompute=config.recompute is True,
         compile_from=compile_from,
         products=config.products,
     )

@@ -24,7 +24,14 @@ from rlkit_sac.training.gradients import (
     laid_out_like,
     names_of_watched,
 )
-from rlkit_sac.training.steps import LossStep, Step, TargetStep, carry_out, forward_passes
+from rlkit_sac.training.steps import (
+    Due,
+    LossStep,
+    TargetStep,
+    carry_out,
+    forward_passes,
+    split_at_forward_passes,
+)
 from rlkit_sac.training.whole_update import Outcome, WholeUpdate
 
 #: Compiled updates on a GPU before the next look at whether their losses were finite.
@@ -38,7 +45,7 @@ class Update:
     critic and actor one after the other, with some steps taken at every second update only. Here
     that is a list. By default all losses of an update come from one forward pass, their gradients
     are taken first, and the steps follow in order; with ``recompute`` every step sees the
-    parameters the one before it left.
+    parameters the one before it left, or those from some steps on.
 
     Args:
         loss_module: any TorchRL loss module.
@@ -47,7 +54,7 @@ class Update:
         target_updater: TorchRL's ``SoftUpdate`` or ``HardUpdate`` of ``loss_module``; needed for a
             :class:`TargetStep`.
         max_grad_norm: largest norm of the gradient of each optimizer's parameters.
-        recompute: run the loss module anew for every step.
+        recompute: run the loss module anew for every step, as for single ones their ``recompute``.
         compile_from: count of the first update that is one compiled graph (:class:`Compiled`),
             equal within rounding; ``None`` for no update. The first update of each step is never
             compiled, as optimizers make their state in it. With other optimizers than Adam, AdamW
@@ -113,7 +120,8 @@ class Update:
         self.compile_from = compile_from
         self.products = products
         self.count = 0
-        self._unchecked: list[tuple[int, Sequence[Step], Outcome]] = []
+        self._unchecked: list[tuple[int, Due, Outcome]] = []
+        self._blocks = split_at_forward_passes(self.steps, recompute=recompute)
         self._check()
         parameters = {name: self._parameters(name) for name in self.optimizers}
         bfloat16 = products == "bfloat16"
@@ -138,7 +146,9 @@ class Update:
             device, without gradients; with ``recompute`` those of the last forward pass.
         """
         self.count += 1
-        due = [step for step in self.steps if self.count % step.period == 0]
+        due = [
+            tuple(step for step in block if self.count % step.period == 0) for block in self._blocks
+        ]
         compiled = self.compile_from is not None and self.count >= self.compile_from
         with matrix_products(self.products):
             if not compiled or not self._whole.is_ready(due):
@@ -173,7 +183,7 @@ class Update:
     def _step_by_step(
         self,
         batch: TensorDictBase,
-        due: Sequence[Step],
+        due: Due,
         gradients: Callable[[TensorDictBase, Sequence[LossStep]], Losses],
     ) -> dict[str, Tensor]:
         """Take the steps that are due one after the other, after a look at each forward pass."""
@@ -196,7 +206,6 @@ class Update:
 
         carry_out(
             due,
-            recompute=self.recompute,
             differentiate=differentiate,
             descend=descend,
             move_targets=move_targets,
@@ -238,9 +247,9 @@ class Update:
             groups = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict({"state": moments, "param_groups": groups})
 
-    def _refuse(self, due: Sequence[Step], watched: Sequence[Tensor], count: int) -> NoReturn:
+    def _refuse(self, due: Due, watched: Sequence[Tensor], count: int) -> NoReturn:
         """Name what would spoil parameters, and did not."""
-        passes = forward_passes(due, recompute=self.recompute)
+        passes = forward_passes(due)
         steps, values = next(
             found for found in zip(passes, watched, strict=False) if not found[1].isfinite().all()
         )
@@ -268,6 +277,12 @@ class Update:
         return [p for group in self.optimizers[name].param_groups for p in group["params"]]
 
     def _check(self) -> None:
+        for block in self._blocks:
+            if len(set(block)) != len(block):
+                raise ConfigError(
+                    "the update takes the same step twice with the losses of one forward pass: "
+                    "pass recompute=True"
+                )
         for step in self.steps:
             if step.period < 1:
                 raise ConfigError(f"the period of {step} must be at least 1")

@@ -49,6 +49,11 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
     for module in config.modules:
         prefix = PARAMETER_PREFIXES[module]
         names = [name for name in own if name.startswith((prefix, f"target_{prefix}"))]
+        if not names:
+            raise ConfigError(
+                f"cannot warm-start {module}: {type(loss_module).__name__} has none; leave it out "
+                "of warm_start.modules"
+            )
         for name in names:
             there = list(getattr(saved.get(name), "shape", [None]))
             if there != list(own[name].shape):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -13,7 +12,7 @@ from torchrl.objectives import SoftUpdate
 from rlkit_sac.capture import Held
 from rlkit_sac.training.formulas import has_formula, take_step
 from rlkit_sac.training.gradients import Losses, LossGradients, clipped
-from rlkit_sac.training.steps import LossStep, Step, carry_out
+from rlkit_sac.training.steps import Due, LossStep, carry_out, forward_passes
 
 if TYPE_CHECKING:
     from rlkit_sac.training.update import Update
@@ -61,11 +60,13 @@ class WholeUpdate:
         known = updater is None or type(updater) is SoftUpdate
         return known and all(map(has_formula, self._update.optimizers.values()))
 
-    def is_ready(self, due: Sequence[Step]) -> bool:
+    def is_ready(self, due: Due) -> bool:
         """Whether the optimizers have a state, which they make in a step's first update."""
-        return all(self._update.count > step.period for step in due if isinstance(step, LossStep))
+        return all(
+            self._update.count > step.period for steps in forward_passes(due) for step in steps
+        )
 
-    def __call__(self, batch: TensorDictBase, steps: Sequence[Step]) -> Outcome:
+    def __call__(self, batch: TensorDictBase, steps: Due) -> Outcome:
         """Take the steps that are due; the batch gains what the loss module writes."""
         passes: list[Losses] = []
         norms: dict[str, Tensor] = {}
@@ -86,7 +87,6 @@ class WholeUpdate:
 
         carry_out(
             steps,
-            recompute=self._update.recompute,
             differentiate=differentiate,
             descend=descend,
             move_targets=lambda: self._move_targets(finite),
@@ -122,7 +122,7 @@ class WholeUpdate:
 
     def holds(self) -> list[Held]:
         """What must be as it was for a recording to be of use, besides the loss module."""
-        held: list[Held] = [("Update", vars(self._update), ("max_grad_norm", "recompute"))]
+        held: list[Held] = [("Update", vars(self._update), ("max_grad_norm",))]
         for optimizer in self._update.optimizers.values():
             name = type(optimizer).__name__
             held.append((name, vars(optimizer), ("state", "param_groups")))

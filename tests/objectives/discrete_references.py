@@ -211,9 +211,8 @@ def losses(
         * sum(distance(each - y, o.loss_function).mean(-1) for each in q),
         "td_error": sum(((each - y) ** 2).mean(-1) for each in q).sqrt().detach(),
     }
-    places = [(data["obs"], draw)]
-    if o.policy_loss_steps == "all":
-        places.append((data["next_obs"], next_draw))
+    here, after = (data["obs"], draw), (data["next_obs"], next_draw)
+    places = {"first": [here], "next": [after], "all": [here, after]}[o.policy_loss_steps]
     if o.kind != "boltzmann":
         out["loss_actor"] = sum(actor_loss(weights, obs, n, o) for obs, n in places)
     out["loss_alpha"] = sum(alpha_loss(parameters, act(weights, obs, n, o), o) for obs, n in places)

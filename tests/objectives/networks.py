@@ -8,7 +8,7 @@ from torchrl.data import Bounded
 from torchrl.modules import ProbabilisticActor
 
 from rlkit_sac.modules import GaussianHead, TanhGaussian
-from rlkit_sac.objectives import ContinuousSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss, ValueSACLoss
 
 OBSERVATION_DIM, ACTION_DIM, HIDDEN = 4, 2, 5
 
@@ -73,6 +73,19 @@ def make_loss(rewards: int = 1, critics: int = 2, **options) -> ContinuousSACLos
     return loss
 
 
+def make_value_loss(rewards: int = 1, critics: int = 2, **options) -> ValueSACLoss:
+    """A loss with a value network whose target differs from it."""
+    bounds = {key: options.pop(key) for key in ("low", "high") if key in options}
+    value = TensorDictModule(mlp(OBSERVATION_DIM, rewards), ["observation"], ["state_value"])
+    loss = ValueSACLoss(
+        make_actor(**bounds), make_critic(rewards), value, num_qvalue_nets=critics, **options
+    )
+    with torch.no_grad():
+        for target in loss.target_value_network_params.values(True, True):
+            target.add_(0.1 * torch.randn_like(target))
+    return loss
+
+
 def plain_weights(loss: ContinuousSACLoss) -> Weights:
     """Every weight of a loss as a leaf of its own, by its name in the reference."""
     out = {}
@@ -93,6 +106,10 @@ def plain_weights(loss: ContinuousSACLoss) -> Weights:
             stacked = params[("module", "net", *path)]
             for i in range(loss.num_qvalue_nets):
                 out[f"{prefix}{i}.{short}"] = stacked[i]
+    if isinstance(loss, ValueSACLoss):
+        for short, path in layers.items():
+            out[f"v.{short}"] = loss.value_network_params[("module", *path)]
+            out[f"target_v.{short}"] = loss.target_value_network_params[("module", *path)]
     return {name: w.detach().clone().requires_grad_() for name, w in out.items()}
 
 

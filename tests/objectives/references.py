@@ -88,23 +88,27 @@ def targets(weights: Weights, data: dict[str, Tensor], noise: Tensor, critics: i
         action, log_prob = act(weights, data["next_obs"], noise, o)
         q = [value(weights, i, data["next_obs"], action, "target_q") for i in range(critics)]
         bonus = -o.alpha * (log_prob - o.log_prob_mean) if o.use_entropy_reward else 0 * log_prob
-        v = pessimistic(q, o.reward_weights) + bonus[..., None]
-        reward = o.reward_scale * data["reward"]
-        go_on = 1.0 - data["terminated"].double()
-        if o.lmbda == 0:
-            return reward + o.gamma * go_on * v
-        result = torch.zeros_like(v)
-        rows, steps = v.shape[0], v.shape[1]
-        for b in range(rows):
-            for t in reversed(range(steps)):
-                follows = t + 1 < steps and not bool(data["done"][b, t])
-                if follows and "mask" in data:
-                    follows = bool(data["mask"][b, t + 1])
-                bracket = v[b, t]
-                if follows:
-                    bracket = (1 - o.lmbda) * v[b, t] + o.lmbda * (result[b, t + 1] + bonus[b, t])
-                result[b, t] = reward[b, t] + o.gamma * go_on[b, t] * bracket
-        return result
+        return returns(pessimistic(q, o.reward_weights) + bonus[..., None], bonus, data, o)
+
+
+def returns(v: Tensor, bonus: Tensor, data: dict[str, Tensor], o: Options) -> Tensor:
+    """From values ``[*, M]`` of the next states, and the entropy bonus in them, to targets."""
+    reward = o.reward_scale * data["reward"]
+    go_on = 1.0 - data["terminated"].double()
+    if o.lmbda == 0:
+        return reward + o.gamma * go_on * v
+    result = torch.zeros_like(v)
+    rows, steps = v.shape[0], v.shape[1]
+    for b in range(rows):
+        for t in reversed(range(steps)):
+            follows = t + 1 < steps and not bool(data["done"][b, t])
+            if follows and "mask" in data:
+                follows = bool(data["mask"][b, t + 1])
+            bracket = v[b, t]
+            if follows:
+                bracket = (1 - o.lmbda) * v[b, t] + o.lmbda * (result[b, t + 1] + bonus[b, t])
+            result[b, t] = reward[b, t] + o.gamma * go_on[b, t] * bracket
+    return result
 
 
 def actor_loss(weights: Weights, obs: Tensor, noise: Tensor, critics: int, o: Options) -> Tensor:
@@ -151,9 +155,8 @@ def losses(
         * sum(distance(each - y, o.loss_function).mean(-1) for each in q),
         "td_error": sum(((each - y) ** 2).mean(-1) for each in q).sqrt().detach(),
     }
-    places = [(data["obs"], noise)]
-    if o.policy_loss_steps == "all":
-        places.append((data["next_obs"], next_noise))
+    here, after = (data["obs"], noise), (data["next_obs"], next_noise)
+    places = {"first": [here], "next": [after], "all": [here, after]}[o.policy_loss_steps]
     out["loss_actor"] = sum(actor_loss(weights, obs, n, critics, o) for obs, n in places)
     out["loss_alpha"] = sum(
         alpha_loss(parameter, act(weights, obs, n, o)[1], o) for obs, n in places

@@ -10,10 +10,19 @@ from rlkit_sac.modules import (
     action_value_critic,
     hybrid_critic,
     state_action_critic,
+    state_critic,
     tanh_gaussian_actor,
 )
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
-from rlkit_sac.training import DiscreteUpdateConfig, LossStep, TargetStep, UpdateConfig, make_update
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss, ValueSACLoss
+from rlkit_sac.training import (
+    DiscreteUpdateConfig,
+    LossStep,
+    TargetStep,
+    Update,
+    UpdateConfig,
+    ValueUpdateConfig,
+    make_update,
+)
 from rlkit_sac.training.make_update import parameter_groups
 
 ALL = ("actor", "qvalue", "alpha")
@@ -207,3 +216,81 @@ def test_both_temperatures_of_a_hybrid_loss_are_one_group(fixed: Any, count: int
     )
     scalars = update(data.set("action", action))
     assert {f"grad_norm_{name}" for name in names} <= set(scalars)
+
+
+def make_value_loss() -> ValueSACLoss:
+    torch.manual_seed(0)
+    actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
+    critic = state_action_critic(3, 1, num_cells=[8])
+    return ValueSACLoss(actor, critic, state_critic(3, num_cells=[8]))
+
+
+def test_a_value_network_has_a_group_of_its_own() -> None:
+    loss = make_value_loss()
+    update = make_update(loss, ValueUpdateConfig(lr_value=5e-4))
+    assert tuple(update.optimizers) == ("actor", "qvalue", "value", "alpha")
+    (group,) = update.optimizers["value"].param_groups
+    assert group["lr"] == 5e-4
+    assert group["params"] == list(loss.value_network_params.parameters())
+    scalars = update(batch())
+    assert {"loss_value", "grad_norm_value"} <= set(scalars)
+    with pytest.raises(ConfigError, match="pass a ValueUpdateConfig"):
+        make_update(loss, UpdateConfig())
+    ((field, text),) = ValueUpdateConfig(order=["actor", "qvalue", "target"]).errors()
+    assert (field, text) == ("order", "must also name 'value' for the policy to learn")
+
+
+def test_steps_taken_at_once_and_forward_passes_from_some_steps_on() -> None:
+    config = ValueUpdateConfig(
+        order=["alpha", ["actor", "qvalue"], "target", "value"],
+        periods={"target": 2},
+        recompute=["actor"],
+    )
+    assert not config.errors()
+    at_once = LossStep(("loss_actor", "loss_qvalue"), ("actor", "qvalue"), recompute=True)
+    update = make_update(make_value_loss(), config)
+    assert update.steps == (step("alpha"), at_once, TargetStep(2), step("value"))
+    assert not update.recompute
+
+
+def test_a_fixed_temperature_leaves_the_steps_it_was_to_be_taken_with() -> None:
+    loss = make_loss(fixed_alpha=True, alpha_init=0.2)
+    config = UpdateConfig(order=["qvalue", ["alpha", "actor"], "target"])
+    assert make_update(loss, config).steps == (step("qvalue"), step("actor"), TargetStep())
+
+
+def test_a_step_may_be_taken_twice_where_each_computes_its_losses() -> None:
+    order = ["qvalue", "actor", "actor", "target"]
+    config = UpdateConfig(order=order, recompute=True)
+    assert not config.errors()
+    loss = make_loss()
+    before = loss.actor_network_params.data.clone()
+    make_update(loss, config)(batch())
+    moved = (loss.actor_network_params.data - before).abs().apply(lambda x: x.max())
+    assert max(moved.values(True, True)).item() > 1.5 * config.lr_actor
+    ((field, text),) = UpdateConfig(order=order).errors()
+    assert (field, text) == (
+        "order",
+        "must name each step once unless recompute is true, got "
+        "['qvalue', 'actor', 'actor', 'target']",
+    )
+    twice = [step("actor"), step("actor")]
+    with pytest.raises(ConfigError, match="the same step twice"):
+        Update(loss, make_update(loss, UpdateConfig()).optimizers, twice)
+
+
+BAD = {
+    "periods": ({"periods": {"value": 2}}, "got 'value'"),
+    "recompute": ({"recompute": ["critic"]}, "got 'critic'"),
+    "unlike periods": (
+        {"order": ["qvalue", ["actor", "alpha"], "target"], "periods": {"actor": 2}},
+        "must be the same for actor and alpha, which order takes at once",
+    ),
+    "joint": ({"order": ["joint", ["actor"], "target"]}, "already holds every loss"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)
+def test_orders_that_contradict_themselves_are_refused(options: dict, message: str) -> None:
+    ((_, text),) = UpdateConfig(**options).errors()
+    assert message in text

@@ -87,6 +87,19 @@ def test_recomputed_steps_see_what_the_step_before_left() -> None:
     assert loss.values == pytest.approx([1 - 0.1 * 1.9, 1.9], abs=1e-15)
 
 
+def test_losses_are_computed_anew_from_a_step_on_whether_it_is_due_or_not() -> None:
+    fresh = LossStep(("loss_x",), ("x",), period=2, recompute=True)
+    after = LossStep(("loss_y",), ("x",))
+    loss, _, update = bilinear(Y, fresh, after)
+    update(Z)
+    y = 2 - 0.1 * 1
+    assert loss.values == pytest.approx([1 - 0.1 * y, y], abs=1e-15)
+    update(Z)
+    x, y = 1 - 0.1 * y, y - 0.1 * (1 - 0.1 * y)
+    assert loss.values == pytest.approx([x - 0.1 * y - 0.1 * y, y], abs=1e-15)
+    assert loss.calls == 4
+
+
 def test_a_step_minimizes_the_sum_of_its_losses() -> None:
     loss, _, update = bilinear(LossStep(("loss_x", "loss_y"), ("x", "y")))
     scalars = update(TensorDict(z=torch.tensor(3.0, dtype=torch.float64)))

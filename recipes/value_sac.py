@@ -1,0 +1,134 @@
+"""Soft actor-critic with a value network, for continuous actions: its first form.
+
+    python recipes/value_sac.py
+    python recipes/value_sac.py --config recipes/configs/value_sac/pendulum_notebook.yaml --seed 1
+    python recipes/value_sac.py --env.id InvertedPendulum-v5 --collector.total_frames 15000
+    python recipes/value_sac.py --seeds 0,1,2 --jobs 2
+
+The data's way: environment, collector, replay, sample, loss, update; beside it evaluation, logs and
+checkpoints in the run directory. ``--help`` lists every option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from torchrl.envs import EnvBase
+
+from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
+from rlkit_sac.envs import continuous_action_bounds, observation_dim, reward_dim
+from rlkit_sac.modules import state_action_critic, state_critic, tanh_gaussian_actor
+from rlkit_sac.objectives import ValueSACLoss
+from rlkit_sac.training import (
+    ContinuousLossConfig,
+    RunConfig,
+    UpdateSchedule,
+    ValueNetworkConfig,
+    ValueUpdateConfig,
+    WarmStartConfig,
+    first_compiled_update,
+    make_update,
+    opened_envs,
+    run_recipe,
+    training_run,
+    warm_start,
+)
+
+
+@dataclass
+class ValueSACConfig(RunConfig):
+    """A run of soft actor-critic with a value network; the defaults learn Pendulum-v1."""
+
+    network: ValueNetworkConfig = field(default_factory=ValueNetworkConfig)
+    loss: ContinuousLossConfig = field(default_factory=ContinuousLossConfig)
+    update: ValueUpdateConfig = field(default_factory=ValueUpdateConfig)
+    warm_start: WarmStartConfig = field(
+        default_factory=lambda: WarmStartConfig(modules=["actor", "qvalue", "value", "alpha"])
+    )
+
+    def demands(self) -> list[Callable[[EnvBase], object]]:
+        """What the recipe asks of its task."""
+        return [continuous_action_bounds, *super().demands()]
+
+
+def main(config: ValueSACConfig) -> Path:
+    """Train, evaluate and save; returns the run directory."""
+    with opened_envs(config) as (env, eval_env):
+        return train(config, env, eval_env)
+
+
+def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
+    """Train in one environment, be judged in another; returns the run directory."""
+    device = env.device
+
+    # Networks and loss.
+    action_low, action_high = continuous_action_bounds(env)
+    observations = {"observation_dim": observation_dim(env)}
+    policy_arguments = observations | {"action_low": action_low, "action_high": action_high}
+    policy_arguments |= asdict(config.network)
+    actor = tanh_gaussian_actor(**policy_arguments).to(device)
+    sizes = observations | {
+        "reward_dim": reward_dim(env),
+        "num_cells": config.network.num_cells,
+        "activation": config.network.activation,
+        "output_init": config.network.output_init,
+    }
+    critics = [
+        state_action_critic(action_dim=len(action_low), **sizes).to(device)
+        for _ in range(config.loss.num_qvalue_nets)
+    ]
+    value = state_critic(**sizes).to(device)
+    loss_module = ValueSACLoss(actor, critics, value, diagnostics=True, **config.loss.arguments())
+    update = make_update(
+        loss_module, config.update, compile_from=first_compiled_update(config.compile, device)
+    )
+    if config.resume is None:
+        warm_start(loss_module, config.warm_start)
+
+    # Replay and collection.
+    replay = make_replay_buffer(
+        example_transition(env, loss_module.in_keys),
+        **asdict(config.replay),
+        device=device,
+    )
+    collector = make_collector(
+        env,
+        loss_module.policy(),
+        total_frames=config.collector.total_frames,
+        frames_per_batch=config.collector.batch_frames(config.env.num_envs),
+        init_random_frames=config.collector.init_random_frames,
+        kind=config.collector.kind,
+    )
+    updates = UpdateSchedule(
+        learning_starts=config.collector.learning_starts, utd_ratio=config.update.utd_ratio
+    )
+
+    with training_run(
+        config,
+        recipe="value_sac",
+        loss_module=loss_module,
+        update=update,
+        replay=replay,
+        collector=collector,
+        eval_env=eval_env,
+        builder="tanh_gaussian_actor",
+        arguments=policy_arguments,
+        target_entropy=loss_module.target_entropy,
+    ) as run:
+        for batch in collector:
+            transitions = batch.select(*loss_module.in_keys)
+            check_finite(transitions, frames=run.frames)
+            replay.extend(transitions.reshape(-1))
+            run.collected(batch)
+            for _ in range(updates.due(run.frames, made=run.updates)):
+                run.updated(update(replay.sample()))
+            run.write_metrics_if_due()
+            best = run.evaluate_if_due()
+            run.save_if_due(best=best)
+    return run.path
+
+
+if __name__ == "__main__":
+    run_recipe(main, ValueSACConfig)

@@ -1,0 +1,22 @@
+"""What a run saves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rlkit_sac.training.bounds import PositiveInt
+
+
+@dataclass
+class CheckpointConfig:
+    """How often the whole state of a run is saved, and how much of it stays.
+
+    >>> CheckpointConfig().keep
+    2
+    """
+
+    interval: PositiveInt = 5_000
+    """Frames between two checkpoints."""
+
+    keep: PositiveInt = 2
+    """Newest checkpoints kept, besides that of the best evaluation."""

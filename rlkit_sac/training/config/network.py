@@ -1,0 +1,63 @@
+"""The networks of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rlkit_sac.training.bounds import PositiveFloat, PositiveInt
+
+
+@dataclass
+class NetworkConfig:
+    """Shape of each network.
+
+    >>> NetworkConfig(num_cells=[64, 64]).activation
+    'relu'
+    """
+
+    num_cells: list[PositiveInt] = field(default_factory=lambda: [256, 256])
+    """Widths of the hidden layers."""
+
+    activation: Literal["relu", "tanh", "elu", "silu", "gelu"] = "relu"
+    """Function between layers."""
+
+
+@dataclass
+class GaussianNetworkConfig(NetworkConfig):
+    """Shape of the critics and of an actor with a Gaussian head.
+
+    >>> GaussianNetworkConfig(log_std_min=3.0).errors()
+    [('log_std_min', 'must be below log_std_max (2.0), got 3.0')]
+    """
+
+    log_std_mode: Literal["clipped_exp", "tanh"] = "clipped_exp"
+    """How log_std is kept in its range: clamped, or rescaled through tanh."""
+
+    log_std_min: float = -20.0
+    """Smallest log standard deviation of the actor."""
+
+    log_std_max: float = 2.0
+    """Largest log standard deviation of the actor."""
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        if self.log_std_min < self.log_std_max:
+            return []
+        text = f"must be below log_std_max ({self.log_std_max}), got {self.log_std_min}"
+        return [("log_std_min", text)]
+
+
+@dataclass
+class ValueNetworkConfig(GaussianNetworkConfig):
+    """Shape of actor, critics and value network.
+
+    >>> ValueNetworkConfig().tanh_loc
+    False
+    """
+
+    tanh_loc: bool = False
+    """Keep the mean of the Gaussian in [-1, 1] by a tanh of its own."""
+
+    output_init: PositiveFloat | None = None
+    """Last layers start uniformly drawn within this bound; null for PyTorch's own."""

@@ -1,0 +1,129 @@
+"""The gradient step of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from rlkit_sac.capture import Products
+from rlkit_sac.training.bounds import Bound, PositiveFloat, PositiveInt
+
+_Loss: TypeAlias = Literal["actor", "qvalue", "alpha"]
+_Step: TypeAlias = Literal["joint", "actor", "qvalue", "alpha", "target"]
+_ValueLoss: TypeAlias = Literal["actor", "qvalue", "value", "alpha"]
+_ValueStep: TypeAlias = Literal["joint", "actor", "qvalue", "value", "alpha", "target"]
+
+
+@dataclass
+class UpdateConfig:
+    """The gradient step: what is optimized, in which order, how fast.
+
+    >>> UpdateConfig(order=["joint", "actor", "target"]).errors()
+    [('order', "'joint' already holds every loss: remove 'actor'")]
+    """
+
+    trained: ClassVar[tuple[str, ...]] = ("actor", "qvalue")
+    """Networks that an order must train for the policy to learn."""
+
+    lr_actor: PositiveFloat = 3e-4
+    """Learning rate of the actor."""
+
+    lr_qvalue: PositiveFloat = 1e-3
+    """Learning rate of the critics."""
+
+    lr_alpha: PositiveFloat = 1e-3
+    """Learning rate of the temperature."""
+
+    utd_ratio: PositiveFloat = 1.0
+    """Updates per frame."""
+
+    order: list[_Step | list[_Loss]] = field(default_factory=lambda: ["joint", "target"])
+    """Steps of one update, in order; joint takes all losses at once, a list in the list takes some
+    at once, target moves the targets."""
+
+    periods: dict[str, PositiveInt] = field(default_factory=dict)
+    """Updates between two runs of a step, for example {actor: 2}; 1 where not named."""
+
+    recompute: bool | list[str] = False
+    """Compute the losses anew for each step of order, or from the named steps on, instead of once
+    for all."""
+
+    max_grad_norm: PositiveFloat | None = None
+    """Largest gradient norm of each optimizer group; null for no limit."""
+
+    target_update_tau: Annotated[float, Bound(gt=0, le=1)] = 0.005
+    """Polyak rate tau of the target networks."""
+
+    adam_eps: PositiveFloat = 1e-8
+    """Term added to Adam's denominator."""
+
+    products: Products = "auto"
+    """CPU matrix products: exact as PyTorch has them, auto as exact but fast, or bfloat16."""
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        names = [name for entry in self.entries() for name in entry]
+        losses = [name for name in names if name != "target"]
+        found = []
+        missing = [] if "joint" in losses else [x for x in self.trained if x not in losses]
+        missing += [] if "target" in names else ["target"]
+        if missing:
+            text = " and ".join(f"'{name}'" for name in missing)
+            found.append(("order", f"must also name {text} for the policy to learn"))
+        if "joint" in losses and len(set(losses)) > 1:
+            others = ", ".join(f"'{step}'" for step in losses if step != "joint")
+            found.append(("order", f"'joint' already holds every loss: remove {others}"))
+        elif len(set(names)) != len(names) and self.recompute is not True:
+            text = f"must name each step once unless recompute is true, got {self.order}"
+            found.append(("order", text))
+        for option, named in (("periods", list(self.periods)), ("recompute", self.fresh())):
+            found += [
+                (option, f"must name steps of order {self.order}, got '{step}'")
+                for step in named
+                if step not in names
+            ]
+        found += [
+            ("periods", f"must be the same for {' and '.join(entry)}, which order takes at once")
+            for entry in self.entries()
+            if len({self.periods.get(name, 1) for name in entry}) > 1
+        ]
+        return found
+
+    def entries(self) -> list[list[str]]:
+        """The steps in order, each as the list of what it takes at once."""
+        return [list(step) if isinstance(step, list) else [step] for step in self.order]
+
+    def fresh(self) -> list[str]:
+        """The steps from which on the losses are computed anew, where single ones are named."""
+        return self.recompute if isinstance(self.recompute, list) else []
+
+
+@dataclass
+class DiscreteUpdateConfig(UpdateConfig):
+    """The gradient step where the critics may be the policy, without an actor.
+
+    >>> DiscreteUpdateConfig(order=["qvalue", "alpha", "target"]).errors()
+    []
+    """
+
+    trained: ClassVar[tuple[str, ...]] = ("qvalue",)
+
+
+@dataclass
+class ValueUpdateConfig(UpdateConfig):
+    """The gradient step where a value network is trained beside the critics.
+
+    >>> ValueUpdateConfig(order=["actor", "qvalue", "target"]).errors()
+    [('order', "must also name 'value' for the policy to learn")]
+    """
+
+    trained: ClassVar[tuple[str, ...]] = ("actor", "qvalue", "value")
+
+    lr_value: PositiveFloat = 1e-3
+    """Learning rate of the value network."""
+
+    order: list[_ValueStep | list[_ValueLoss]] = field(  # type: ignore[assignment]
+        default_factory=lambda: ["joint", "target"]
+    )
+    """Steps of one update, in order; joint takes all losses at once, a list in the list takes some
+    at once, target moves the target value network."""

@@ -1,0 +1,86 @@
+"""The recipe with a value network as a user runs it: real environments and real files."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.recipes.loading import config_files
+from tests.recipes.running import Recipe
+
+VALUE = Recipe("value_sac", "ValueSACConfig")
+
+
+def test_a_run_logs_the_value_network(workplace):
+    run = VALUE.train("--seed", "3")
+    info = json.loads((run / "run.json").read_text())
+    assert (info["status"], info["frames"], info["updates"]) == ("finished", 500, 350)
+    metrics = pd.read_csv(run / "metrics.csv")
+    learned = metrics[metrics["updates"] > 0]
+    columns = ["loss_value", "v_mean", "v_min", "v_max", "grad_norm_value"]
+    assert np.isfinite(learned[columns]).all().all()
+    assert (learned["v_min"] <= learned["v_max"]).all()
+
+
+def test_the_saved_policy_repeats_the_last_evaluation(workplace):
+    VALUE.assert_policy_repeats_the_last_evaluation("--network.tanh_loc", "true")
+
+
+def test_a_seed_gives_the_same_tables_again(workplace):
+    VALUE.assert_seed_decides()
+
+
+def test_a_run_that_stops_and_goes_on_is_the_run_that_never_stopped(workplace, capsys):
+    order = ["--update.order", "[alpha,actor,target,qvalue,value]"]
+    order += ["--update.periods", "{actor: 2, target: 2}", "--update.recompute", "[actor]"]
+    VALUE.assert_resumes_exactly(capsys, 300, *order)
+
+
+VARIANTS = {
+    "the notebook's order": "--update.order [alpha,actor,target,qvalue,value]"
+    " --update.periods {actor: 2, target: 2} --update.recompute [actor] --logging.interval 1",
+    "the notebook's networks": "--network.log_std_mode tanh --network.tanh_loc true"
+    " --network.output_init 0.003",
+    "every loss option": "--loss.num_qvalue_nets 3 --loss.dqda_clipping 1"
+    " --loss.normalize_entropy_reward true --loss.policy_loss_steps next"
+    " --loss.alpha_parametrization direct --loss.min_alpha 0.01 --loss.max_alpha 2"
+    " --loss.target_entropy -0.5 --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
+    "fixed alpha": "--loss.fixed_alpha true --loss.alpha_init 0.2",
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
+def test_variants_train(workplace, variant):
+    VALUE.assert_trains(variant)
+
+
+@pytest.mark.slow
+def test_an_update_is_compiled(workplace, recwarn):
+    VALUE.assert_trains("--compile true --loss.dqda_clipping 1")
+    assert not [each for each in recwarn if "uncompiled" in str(each.message)]
+
+
+def test_a_warm_start_takes_the_value_network_along(workplace):
+    run = VALUE.train()
+    VALUE.train("--warm_start.run", str(run))
+
+
+BAD = {
+    "--update.order [joint,value,target]": "already holds every loss",
+    "--update.order [actor,qvalue,target]": "must also name 'value'",
+    "--network.output_init 0": "--network.output_init",
+    "--env.id CartPole-v1": "Box action space",
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.items(), ids=BAD.keys())
+def test_bad_input_stops_in_one_line_with_nothing_created(workplace, capsys, arguments, message):
+    VALUE.assert_refused(capsys, workplace, arguments, message)
+
+
+@pytest.mark.parametrize("path", config_files("value_sac"), ids=lambda path: path.stem)
+def test_every_configuration_parses_and_names_its_command(path):
+    VALUE.assert_config_file(path)
