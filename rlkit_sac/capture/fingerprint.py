@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import operator
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import torch
@@ -36,84 +37,86 @@ class Fingerprint:
     """
 
     def __init__(self, module: nn.Module) -> None:
+        owners = list(_modules(module, set()))
         places: list[tuple[nn.Module, dict[str, Any], str, Any]] = [
             (owner, attributes, name, value)
-            for owner in _modules(module, set())
+            for owner in owners
             for attributes in _attributes(owner)
             for name, value in attributes.items()
         ]
-        held = [place for place in places if isinstance(place[3], (*_PLAIN, Tensor, nn.Module))]
-        self._names = [f"{type(owner).__name__}.{name}" for owner, _, name, _ in held]
-        self._dicts = [attributes for _, attributes, _, _ in held]
-        self._keys = [name for _, _, name, _ in held]
-        self._values = [value for *_, value in held]
-        tensors = [
-            (value, f"{type(owner).__name__}.{name}")
-            for owner, _, name, value in held
-            if isinstance(value, Tensor)
+        self._dicts = [each for owner in owners for each in _attributes(owner) if each]
+        self._objects = [value for attributes in self._dicts for value in attributes.values()]
+        self._held = [
+            (attributes, name, value, f"{type(owner).__name__}.{name}")
+            for owner, attributes, name, value in places
+            if isinstance(value, (*_PLAIN, Tensor, nn.Module))
         ]
-        self._tensors = [tensor for tensor, _ in tensors]
-        self._kinds = list(map(_kind, self._tensors))
-        self._tensor_names = [name for _, name in tensors]
+        self._tensors = [value for _, _, value, _ in self._held if isinstance(value, Tensor)]
+        self._kinds = self._present_kinds()
         own = [
             (value, len(value), f"{type(owner).__name__}.{name}")
             for owner, _, name, value in places
             if name.endswith("_hooks") or name in _OWN
         ]
         self._sizes = [each for each in own if each[1]]
-        self._empty = [value for value, count, _ in own if not count]
-        self._empty_names = [name for _, count, name in own if not count]
-        containers = [
+        self._empty = [(value, name) for value, count, name in own if not count]
+        self._empties = [value for value, _ in self._empty]
+        self._containers = [
             (attributes, name, copy.copy(value), f"{type(owner).__name__}.{name}")
             for owner, attributes, name, value in places
             if not (name.endswith("_hooks") or name in _OWN) and _is_plain_container(value)
         ]
-        self._container_dicts = [attributes for attributes, *_ in containers]
-        self._container_keys = [key for _, key, *_ in containers]
-        self._contents = [content for *_, content, _ in containers]
-        self._container_names = [name for *_, name in containers]
+        self._filled = [attributes[name] for attributes, name, *_ in self._containers]
+        self._contents = [content for _, _, content, _ in self._containers]
 
     def change(self) -> str | None:
         """The first attribute that is another now; None if all are the same."""
-        # Asked before every step of a policy: what is usual takes no loop in Python.
-        try:
-            same = all(
-                map(operator.is_, map(operator.getitem, self._dicts, self._keys), self._values)
-            )
-        except KeyError:
-            same = False
-        if not same and (name := self._exchanged()) is not None:
-            return name
-        if (kinds := list(map(_kind, self._tensors))) != self._kinds:
-            return self._tensor_names[list(map(operator.ne, kinds, self._kinds)).index(True)]
-        if any(self._empty):
-            return self._empty_names[list(map(bool, self._empty)).index(True)]
-        for own, count, name in self._sizes:
-            if len(own) != count:
-                return name
-        contents = [
-            attributes.get(key, self)
-            for attributes, key in zip(self._container_dicts, self._container_keys, strict=True)
-        ]
-        if contents != self._contents:
-            return self._container_names[
-                list(map(operator.ne, contents, self._contents)).index(True)
-            ]
-        return None
-
-    def _exchanged(self) -> str | None:
-        """The first attribute whose value is another object, and not an equal number or text."""
-        for attributes, key, before, name in zip(
-            self._dicts, self._keys, self._values, self._names, strict=True
+        # Asked before every step of a policy: where all is the same, it is found without a loop in
+        # Python, and without looking up each name.
+        now = chain.from_iterable(map(dict.values, self._dicts))
+        if (
+            all(map(operator.is_, now, self._objects))
+            and not any(self._empties)
+            and self._filled == self._contents
+            and self._present_kinds() == self._kinds
+            and not self._sizes_changed()
         ):
+            return None
+        found = self._first_change()
+        if found is None:  # an object of another kind, or an equal number: from now on it is usual
+            self._objects = [value for each in self._dicts for value in each.values()]
+        return found
+
+    def _first_change(self) -> str | None:
+        """As :meth:`change`, attribute by attribute."""
+        for attributes, key, before, name in self._held:
             after = attributes.get(key, self)
             if before is not after and (not isinstance(before, _PLAIN) or before != after):
+                return name
+        names = [name for _, _, value, name in self._held if isinstance(value, Tensor)]
+        for kind, earlier, name in zip(self._present_kinds(), self._kinds, names, strict=True):
+            if kind != earlier:
+                return name
+        for attributes, key, before, name in self._containers:
+            if attributes.get(key, self) != before:
+                return name
+        for own, name in self._empty:
+            if own:
+                return name
+        return self._sizes_changed()
+
+    def _present_kinds(self) -> list[tuple[object, ...]]:
+        return [(each.requires_grad, each.dtype, each.device) for each in self._tensors]
+
+    def _sizes_changed(self) -> str | None:
+        for own, count, name in self._sizes:
+            if len(own) != count:
                 return name
         return None
 
     def restore_numbers(self) -> None:
         """Give numbers and flags that have changed the values they had."""
-        for attributes, key, before in zip(self._dicts, self._keys, self._values, strict=True):
+        for attributes, key, before, _ in self._held:
             if type(before) in (bool, int, float) and key in attributes:
                 attributes[key] = before
 
@@ -121,10 +124,6 @@ class Fingerprint:
 def _attributes(owner: nn.Module) -> tuple[dict[str, Any], ...]:
     registered: tuple[Any, ...] = (owner._parameters, owner._buffers, owner._modules)
     return vars(owner), *registered
-
-
-def _kind(tensor: Tensor) -> tuple[object, ...]:
-    return tensor.requires_grad, tensor.dtype, tensor.device
 
 
 def _modules(module: nn.Module, seen: set[int]) -> Iterator[nn.Module]:
