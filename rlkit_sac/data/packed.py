@@ -42,7 +42,6 @@ class PackedStorage(LazyTensorStorage):
     initialized: bool
     device: torch.device
     _len: int
-    _views: dict[NestedKey, Tensor]
 
     def get(self, index: Any) -> Any:
         """The transitions at some places."""
@@ -77,12 +76,13 @@ class PackedStorage(LazyTensorStorage):
         if not self.initialized:
             self._init(data[0].exclude("index"))  # the place needs not be stored in it
         count = len(data)
-        values = [data.get(key, None) for key in self._views]
-        missing = [key for key, value in zip(self._views, values, strict=True) if value is None]
+        values = [data.get(key, None) for key in self._keys]
+        missing = [key for key, value in zip(self._keys, values, strict=True) if value is None]
         if missing:
             raise KeyError(f"the transitions lack {missing}, which those stored before them have")
-        for view, value in zip(self._views.values(), values, strict=True):
-            view.narrow(0, start, count).copy_(value)
+        columns = self._columns(self._rows.narrow(0, start, count))
+        for column, value in zip(columns, values, strict=True):
+            column.copy_(value)
         stop = start + count
         if stop > self._len:
             self._len = stop
@@ -112,9 +112,7 @@ class PackedStorage(LazyTensorStorage):
         self._entries = NestedEntries(self._keys)
         self._indexed = NestedEntries([*self._keys, "index"])
         self._rows = torch.empty((self.max_size, width), dtype=torch.uint8, device=self.device)
-        columns = self._columns(self._rows)
-        self._storage = self._entries(columns, self._rows.shape[:1], self.device)
-        self._views = dict(zip(self._keys, columns, strict=True))
+        self._storage = self._entries(self._columns(self._rows), self._rows.shape[:1], self.device)
         self.initialized = True
 
     def _columns(self, rows: Tensor) -> list[Tensor]:
