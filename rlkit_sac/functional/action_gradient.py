@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 
-def clip_action_gradient(value: Tensor, action: Tensor, bound: float | None) -> Tensor:
+def clip_action_gradient(value: Tensor, action: Tensor, bound: float | Tensor | None) -> Tensor:
     r"""The same values, whose gradient with respect to each sample's action is clamped.
 
     .. math:: g = \operatorname{clip}(\partial V / \partial a,\, -x,\, x)
@@ -16,7 +16,8 @@ def clip_action_gradient(value: Tensor, action: Tensor, bound: float | None) -> 
     Args:
         value: ``[*]``, computed from ``action``; each sample from its own action alone.
         action: ``[*, ...]``, part of the graph of ``value``.
-        bound: ``x`` in units of value per unit of action; ``None`` or ``0`` leaves ``value`` as is.
+        bound: ``x`` in units of value per unit of action; ``None`` or the number ``0`` leaves
+            ``value`` as is. A tensor ``[]`` is above 0.
 
     Returns:
         ``[*]``.
@@ -29,9 +30,9 @@ def clip_action_gradient(value: Tensor, action: Tensor, bound: float | None) -> 
     >>> action.grad
     tensor([[ 1.0000, -0.5000]])
     """
-    if not bound or not value.requires_grad:
+    if bound is None or (not isinstance(bound, Tensor) and not bound) or not value.requires_grad:
         return value
     (gradient,) = torch.autograd.grad(value.sum(), action)
-    gradient = gradient.clamp(-bound, bound)
+    gradient = gradient.clamp(-bound, bound)  # type: ignore[arg-type]
     straight = gradient * (action - action.detach())
     return value.detach() + straight.flatten(value.ndim).sum(-1)

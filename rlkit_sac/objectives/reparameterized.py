@@ -72,7 +72,11 @@ def draw_each_dimension(dist: Distribution) -> tuple[Tensor, Tensor]:
 
 
 def pathwise_loss(
-    value: Tensor, action: Tensor, alpha: Tensor, log_prob: Tensor, bound: float | None
+    value: Tensor,
+    action: Tensor,
+    alpha: Tensor,
+    log_prob: Tensor,
+    bound: float | Tensor | None,
 ) -> Tensor:
     r"""Loss ``[*]`` of a reparameterized policy, :math:`\alpha\log\pi(a|s) - Q(s, a)`.
 

@@ -40,6 +40,9 @@ from rlkit_sac.objectives.validity import cut_steps, fill_invalid, valid_steps
 SampleT = TypeVar("SampleT", bound=PolicySample)
 
 LossFunction = Literal["l2", "l1", "smooth_l1"]
+#: Numbers of the losses that may change during a training, beside a fixed temperature.
+SCALARS = ("gamma", "qvalue_coef", "reward_scale", "dqda_clipping", "target_entropy")
+
 PolicyLossSteps = Literal["first", "next", "all"]
 
 
@@ -298,6 +301,31 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
     def reward_weights(self, weights: Tensor | Sequence[float] | None) -> None:
         like = getattr(self, suffixed("log_alpha", self.factors[0]))
         self._reward_weights.assign(weights, like=like)
+
+    def set_scalar(self, option: str, value: float) -> None:
+        """Change a number during a training; a compiled update follows it without a new graph.
+
+        Args:
+            option: ``gamma``, ``qvalue_coef``, ``reward_scale``, ``dqda_clipping``,
+                ``target_entropy``, or ``alpha_init`` of a fixed temperature.
+            value: the new one.
+
+        Raises:
+            ConfigError: for an option that this loss does not have.
+        """
+        like = getattr(self, suffixed("log_alpha", self.factors[0]))
+        if option == "alpha_init" and self.fixed_factors == {""}:
+            like.fill_(self.temperatures[""].initial_parameter(value))
+            return
+        holder = self.value_estimator if option == "gamma" else self
+        if option not in SCALARS or not hasattr(holder, option):
+            raise ConfigError(f"{type(self).__name__} has no number {option!r} that may change")
+        current = getattr(holder, option)
+        if isinstance(current, Tensor):
+            current.fill_(value)
+            return
+        delattr(holder, option)
+        holder.register_buffer(option, torch.full_like(like.detach(), value), persistent=False)
 
     def train(self, mode: bool = True) -> SoftActorCriticLoss[SampleT]:
         """Set training mode here and in the networks (dropout, running statistics)."""

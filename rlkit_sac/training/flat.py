@@ -25,6 +25,12 @@ def flat_config(config: Any, prefix: str = "") -> dict[str, Any]:
         if dataclasses.is_dataclass(value):
             flat |= flat_config(value, f"{key}.")
         elif key != "resume":
-            is_mapping = isinstance(value, dict)
-            flat[key] = {str(name): item for name, item in value.items()} if is_mapping else value
+            flat[key] = _with_names(value)
     return flat
+
+
+def _with_names(value: Any) -> Any:
+    """Mappings at any depth, with strings for names."""
+    if not isinstance(value, dict):
+        return value
+    return {str(name): _with_names(item) for name, item in value.items()}

@@ -30,6 +30,7 @@ from rlkit_sac.training.preflight import standard_checks
 from rlkit_sac.training.random_streams import seed_everything
 from rlkit_sac.training.resume import check_resume
 from rlkit_sac.training.reward_weights import check_reward_weights, check_reward_weights_at
+from rlkit_sac.training.scalar_schedules import check_schedules
 from rlkit_sac.training.warm_start import check_warm_start
 
 
@@ -83,12 +84,16 @@ class RunConfig:
                 lambda: check_reward_weights_at(loss.reward_weights_at, dims[0]),
             ),
         ]
+        schedules = [
+            Check(("loss.schedules", "loss"), lambda: check_schedules(loss)),
+            Check(("update.schedules", "update"), lambda: check_schedules(self.update)),
+        ]
         source = (
             Check(("warm_start.run",), lambda: check_warm_start(self.warm_start))
             if self.resume is None
             else Check(("resume",), lambda: check_resume(self))
         )
-        return [*standard_checks(self, task=task), *weights, source]
+        return [*standard_checks(self, task=task), *weights, *schedules, source]
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from rlkit_sac.training.resume import begin_run, open_run
 from rlkit_sac.training.reward_weights import reward_weights_due
 from rlkit_sac.training.run_config import RunConfig
 from rlkit_sac.training.run_directory import RunDirectory
+from rlkit_sac.training.scalar_schedules import apply_schedules
 from rlkit_sac.training.schedule import Every
 from rlkit_sac.training.update import Update
 
@@ -42,6 +43,7 @@ class TrainingRun:
         log: of the run.
         checkpoints: of the run.
         loss_module: whose policy is judged, and whose ``reward_weights`` count.
+        update: whose numbers may change with the frames.
         collector: of the run.
         eval_env: where the policy is judged.
         stop: whether a signal has come.
@@ -55,6 +57,7 @@ class TrainingRun:
         checkpoints: Checkpoints,
         *,
         loss_module: LossModule,
+        update: Update,
         collector: AnyCollector,
         eval_env: EnvBase,
         stop: StopRequest,
@@ -75,6 +78,8 @@ class TrainingRun:
         self._weights_at = config.loss.reward_weights_at
         self._before = log.frames
         self._change_reward_weights(since=0)
+        self._follow_schedules = partial(apply_schedules, config.loss, config.update, into=update)
+        self._follow_schedules(self.frames)
 
     @property
     def frames(self) -> int:
@@ -87,14 +92,15 @@ class TrainingRun:
         return self._log.updates
 
     def collected(self, batch: TensorDictBase) -> None:
-        """Count the frames of a batch, write the episodes that ended in it, and change the weights.
+        """Count the frames of a batch, write the episodes that ended in it, and follow schedules.
 
         Episodes are weighted as they were when collected; ``loss.reward_weights_at`` changes the
-        weights after that, for the updates of the batch.
+        weights after that, for the updates of the batch, as ``schedules`` change other numbers.
         """
         self._before = self.frames
         self._log.collected(batch, reward_weights=self._reward_weights)
         self._change_reward_weights(since=self._before)
+        self._follow_schedules(self.frames)
 
     def updated(self, scalars: Mapping[str, Tensor]) -> None:
         """Count an update and keep its scalars for the next row of ``metrics.csv``."""
@@ -228,6 +234,7 @@ def training_run(
                 log,
                 checkpoints,
                 loss_module=loss_module,
+                update=update,
                 collector=collector,
                 eval_env=eval_env,
                 stop=stop,

@@ -66,7 +66,7 @@ class Recipe:
     ) -> None:
         """Stopped by one line, with nothing created."""
         before = set(workplace.iterdir())
-        code, error = self.stop(capsys, *arguments.split(" "))
+        code, error = self.stop(capsys, *options(arguments))
         assert code == 2
         (line,) = error.strip().splitlines()
         assert line.startswith("error: ")

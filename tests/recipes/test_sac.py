@@ -77,6 +77,11 @@ VARIANTS = {
     " --loss.alpha_parametrization direct --loss.min_alpha 0.01 --loss.max_alpha 2"
     " --loss.target_entropy -0.5 --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
     "networks": "--network.log_std_mode tanh --network.activation silu",
+    "numbers that change": "--update.schedules {lr_actor: {0: 0.001, 500: 0}}"
+    " --update.schedules.max_grad_norm {9: 2}"
+    " --loss.schedules {gamma: {200: 0.9, 400: 0.99}} --loss.schedules.qvalue_coef {3: 0.5}",
+    "at once, and twice": "--update.order [qvalue,[actor,alpha],[actor,alpha],target]"
+    " --update.periods {actor: 2, alpha: 2} --update.recompute true",
     "samples in evaluation": "--evaluation.epsilon 0.5",
     "ratio": "--update.utd_ratio 0.5 --update.max_grad_norm 1",
     "environment bounds": "--env.rescale_actions false --env.max_episode_steps 50",
@@ -98,6 +103,9 @@ BAD = {
     "--network.num_cells [64,0]": "--network.num_cells",
     "--network.activation relo": "--network.activation",
     "--update.order [joint,actor,target]": "already holds every loss",
+    "--update.schedules {lr_critic: {0: 1}}": "there is no schedule of 'lr_critic'; did you mean",
+    "--loss.schedules {gamma: {0: 2}}": "--loss.schedules: gamma must be >= 0 and <= 1, got 2",
+    "--update.recompute [critic]": "got 'critic'",
     "--device cuda:7": "device 'cuda:7' is not available",
     "--env.id Pendulun-v1": "did you mean Pendulum-v1",
     "--env.id Pendulum-v9": "unknown version v9",

@@ -36,7 +36,9 @@ def test_a_seed_gives_the_same_tables_again(workplace):
 def test_a_run_that_stops_and_goes_on_is_the_run_that_never_stopped(workplace, capsys):
     order = ["--update.order", "[alpha,actor,target,qvalue,value]"]
     order += ["--update.periods", "{actor: 2, target: 2}", "--update.recompute", "[actor]"]
-    VALUE.assert_resumes_exactly(capsys, 300, *order)
+    schedules = ["--update.schedules", "{lr_value: {200: 0.001, 600: 0}}"]
+    schedules += ["--loss.schedules", "{reward_scale: {100: 1, 500: 0.1}}"]
+    VALUE.assert_resumes_exactly(capsys, 300, *order, *schedules)
 
 
 VARIANTS = {

@@ -52,10 +52,15 @@ class LossConfig:
     policy_loss_steps: Literal["first", "next", "all"] = "first"
     """States of the actor and temperature losses: s, s', or both."""
 
+    schedules: dict[str, dict[int, float]] = field(default_factory=dict)
+    """Numbers that change with the frames, linearly between those named, in place of the option
+    itself: {gamma: {0: 0.95, 50000: 0.99}}."""
+
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments of the loss, which knows no frames."""
         arguments = asdict(self)
-        del arguments["reward_weights_at"]
+        for name in ("reward_weights_at", "schedules"):
+            del arguments[name]
         return arguments
 
 

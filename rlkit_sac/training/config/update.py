@@ -60,6 +60,10 @@ class UpdateConfig:
     products: Products = "auto"
     """CPU matrix products: exact as PyTorch has them, auto as exact but fast, or bfloat16."""
 
+    schedules: dict[str, dict[int, float]] = field(default_factory=dict)
+    """Numbers that change with the frames, linearly between those named, in place of the option
+    itself: {lr_actor: {0: 0.001, 100000: 0}}."""
+
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
         names = [name for entry in self.entries() for name in entry]

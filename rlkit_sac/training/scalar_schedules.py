@@ -1,0 +1,119 @@
+"""Numbers of loss and update that change with the frames of a run."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import get_type_hints
+
+from torchrl.objectives import LossModule
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.training.bounds import bounds_of
+from rlkit_sac.training.config import LossConfig, TemperatureConfig, UpdateConfig
+from rlkit_sac.training.update import Update
+
+_LOSS = ("gamma", "qvalue_coef", "reward_scale", "dqda_clipping")
+_TEMPERATURE = ("alpha_init", "target_entropy")
+_UPDATE = ("target_update_tau", "max_grad_norm")
+
+
+def value_at(points: Mapping[int, float], frames: int) -> float:
+    """The value of a schedule: linear between its frames, constant before and after them.
+
+    Args:
+        points: values by frames.
+        frames: of the run so far.
+
+    >>> [value_at({100: 1.0, 200: 0.0}, frames) for frames in (0, 150, 300)]
+    [1.0, 0.5, 0.0]
+    """
+    known = sorted(points.items())
+    for (before, low), (after, high) in pairwise(known):
+        if before <= frames < after:
+            return low + (high - low) * (frames - before) / (after - before)
+    return known[0][1] if frames < known[0][0] else known[-1][1]
+
+
+def check_schedules(section: LossConfig | UpdateConfig) -> None:
+    """Refuse schedules of what cannot change, or of values that it cannot have.
+
+    Args:
+        section: with ``schedules``.
+
+    Raises:
+        ConfigError: with one line for each problem.
+
+    >>> check_schedules(UpdateConfig(schedules={"lr_actr": {0: 1e-3}}))
+    Traceback (most recent call last):
+        ...
+    rlkit_sac.errors.ConfigError: there is no schedule of 'lr_actr'; did you mean lr_actor?
+    """
+    problems = [
+        problem
+        for name, points in section.schedules.items()
+        for problem in _problems(section, name, points)
+    ]
+    if problems:
+        raise ConfigError("\n".join(problems))
+
+
+def apply_schedules(loss: LossConfig, update: UpdateConfig, frames: int, *, into: Update) -> None:
+    """Give loss and update the values of a moment.
+
+    Args:
+        loss: with the schedules of the loss.
+        update: with the schedules of the update.
+        frames: of the run so far.
+        into: the update, with its loss module.
+    """
+    for name, points in update.schedules.items():
+        _change_update(into, name, value_at(points, frames))
+    module: LossModule = into.loss_module
+    for name, points in loss.schedules.items():
+        module.set_scalar(name, value_at(points, frames))
+
+
+def _change_update(update: Update, name: str, value: float) -> None:
+    if name == "max_grad_norm":
+        update.max_grad_norm = value
+    elif name == "target_update_tau":
+        update.target_updater.eps = 1.0 - value  # type: ignore[union-attr]
+    elif name.removeprefix("lr_") in update.optimizers:
+        for group in update.optimizers[name.removeprefix("lr_")].param_groups:
+            group["lr"] = value
+
+
+def _names(section: LossConfig | UpdateConfig) -> list[str]:
+    if isinstance(section, UpdateConfig):
+        rates = [name for name in vars(section) if name.startswith("lr_")]
+        return [*rates, *_UPDATE]
+    of_temperature = _TEMPERATURE if isinstance(section, TemperatureConfig) else ()
+    return [name for name in (*_LOSS, *of_temperature) if hasattr(section, name)]
+
+
+def _problems(
+    section: LossConfig | UpdateConfig, name: str, points: Mapping[int, float]
+) -> list[str]:
+    names = _names(section)
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        advice = f"did you mean {near[0]}?" if near else f"choose among {', '.join(names)}"
+        return [f"there is no schedule of {name!r}; {advice}"]
+    is_fixed = getattr(section, "fixed_alpha", None)
+    if name in _TEMPERATURE and is_fixed != (name == "alpha_init"):
+        return [f"{name} can change only where fixed_alpha is {str(not is_fixed).lower()}"]
+    if not points:
+        return [f"{name} needs a value at one number of frames at least"]
+    found = [f"{name} must name frames from 0 on, got {at}" for at in points if at < 0]
+    bounds = bounds_of(get_type_hints(type(section), include_extras=True)[name])
+    for value in points.values():
+        is_off = name == "dqda_clipping" and not value
+        is_rate = name.startswith("lr_") and value == 0  # a schedule may end at 0
+        if not math.isfinite(value) or is_off:
+            found.append(f"{name} must be a finite number{' > 0' * is_off}, got {value}")
+        elif not is_rate and not all(bound.contains(value) for bound in bounds):
+            found.append(f"{name} must be {' and '.join(map(str, bounds))}, got {value}")
+    return found

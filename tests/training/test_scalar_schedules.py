@@ -1,0 +1,156 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tensordict import TensorDict
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules import hybrid_critic, state_action_critic, tanh_gaussian_actor
+from rlkit_sac.objectives import ContinuousSACLoss, HybridSACLoss
+from rlkit_sac.training import (
+    ContinuousLossConfig,
+    HybridLossConfig,
+    LossConfig,
+    UpdateConfig,
+    make_update,
+)
+from rlkit_sac.training.scalar_schedules import apply_schedules, check_schedules, value_at
+
+
+def make_loss(config: LossConfig) -> ContinuousSACLoss:
+    torch.manual_seed(0)
+    actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
+    return ContinuousSACLoss(
+        actor, state_action_critic(3, 1, num_cells=[8]), **config.arguments()
+    ).double()
+
+
+def batch() -> TensorDict:
+    ends = torch.zeros(6, 1, dtype=torch.bool)
+    after = TensorDict(
+        observation=torch.randn(6, 3).double(),
+        reward=torch.randn(6, 1).double(),
+        done=ends,
+        terminated=ends,
+        batch_size=[6],
+    )
+    observation, action = torch.randn(6, 3).double(), torch.rand(6, 1).double()
+    return TensorDict(observation=observation, action=action, next=after, batch_size=[6])
+
+
+@given(
+    points=st.dictionaries(st.integers(0, 1000), st.floats(-5, 5), min_size=1, max_size=5),
+    frames=st.integers(0, 1200),
+)
+def test_a_value_lies_on_the_line_between_its_neighbors(points: dict, frames: int) -> None:
+    earlier = [at for at in points if at <= frames]
+    later = [at for at in points if at > frames]
+    found = value_at(points, frames)
+    if not earlier or not later:
+        assert found == points[max(earlier) if earlier else min(later)]
+        return
+    a, b = max(earlier), min(later)
+    share = (frames - a) / (b - a)
+    assert found == pytest.approx((1 - share) * points[a] + share * points[b], abs=1e-12)
+
+
+ALL = {"gamma": 0.5, "qvalue_coef": 0.3, "reward_scale": 2.0, "dqda_clipping": 0.01}
+
+
+@pytest.mark.parametrize("temperature", [{"target_entropy": -0.7}, {"alpha_init": 0.3}])
+def test_a_loss_with_scheduled_numbers_is_the_loss_made_with_them(temperature: dict) -> None:
+    fixed = "alpha_init" in temperature
+    numbers = ALL | temperature
+    schedules = {name: {100: 0.9, 200: 2 * value - 0.9} for name, value in numbers.items()}
+    config = ContinuousLossConfig(schedules=schedules, fixed_alpha=fixed)
+    changed = make_loss(config)
+    update = make_update(changed, UpdateConfig())
+    for frames in (0, 150):
+        apply_schedules(config, UpdateConfig(), frames, into=update)
+    wanted = make_loss(ContinuousLossConfig(**numbers, fixed_alpha=fixed))
+    data, outs = batch(), []
+    for loss in (changed, wanted):
+        torch.manual_seed(1)
+        out = loss(data.clone())
+        sum(out[name] for name in ("loss_actor", "loss_qvalue", "loss_alpha")).backward()
+        outs.append([*out.values(), *(p.grad for p in loss.parameters())])
+    for found, want in zip(*outs, strict=True):
+        torch.testing.assert_close(found, want, rtol=1e-8, atol=1e-8)
+    assert set(changed.state_dict()) == set(wanted.state_dict())
+
+
+def test_an_update_with_scheduled_numbers() -> None:
+    schedules = {
+        "lr_actor": {0: 1e-3, 100: 0.0},
+        "lr_alpha": {0: 1e-4},
+        "target_update_tau": {0: 0.1, 100: 0.2},
+        "max_grad_norm": {50: 3.0},
+    }
+    config = UpdateConfig(schedules=schedules)
+    check_schedules(config)
+    update = make_update(make_loss(ContinuousLossConfig()), config)
+    apply_schedules(ContinuousLossConfig(), config, 50, into=update)
+    rates = {name: each.param_groups[0]["lr"] for name, each in update.optimizers.items()}
+    assert rates == pytest.approx({"actor": 5e-4, "qvalue": 1e-3, "alpha": 1e-4})
+    assert update.target_updater.eps == pytest.approx(0.85)
+    assert update.max_grad_norm == 3.0
+    fixed = make_update(make_loss(ContinuousLossConfig(fixed_alpha=True)), config)
+    apply_schedules(ContinuousLossConfig(), config, 50, into=fixed)  # no alpha to train
+
+
+@pytest.mark.slow
+def test_a_compiled_update_follows_without_a_new_graph() -> None:
+    config = ContinuousLossConfig(
+        schedules={"gamma": {0: 0.5, 20: 0.9}, "dqda_clipping": {0: 0.1, 20: 0.01}}
+    )
+    runs = []
+    for compile_from in (None, 1):
+        loss = make_loss(config)
+        update = make_update(loss, UpdateConfig(), compile_from=compile_from)
+        torch.manual_seed(1)
+        for frames in range(20):
+            apply_schedules(config, UpdateConfig(), frames, into=update)
+            update(batch())
+        runs.append([p.detach().clone() for p in loss.parameters()])
+    assert update._compiled._made == 1
+    for found, wanted in zip(*runs, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+REFUSED = {
+    "unknown": (UpdateConfig(schedules={"lr_criti": {0: 1.0}}), "choose among|did you mean"),
+    "no number": (
+        ContinuousLossConfig(schedules={"loss_function": {0: 1.0}}),
+        "choose among gamma",
+    ),
+    "empty": (ContinuousLossConfig(schedules={"gamma": {}}), "at least"),
+    "frames": (ContinuousLossConfig(schedules={"gamma": {-1: 0.5}}), "frames from 0 on, got -1"),
+    "range": (ContinuousLossConfig(schedules={"gamma": {0: 1.5}}), "gamma must be >= 0 and <= 1"),
+    "off": (ContinuousLossConfig(schedules={"dqda_clipping": {0: 0.0}}), "finite number > 0"),
+    "negative rate": (UpdateConfig(schedules={"lr_actor": {0: -1.0}}), "lr_actor must be > 0"),
+    "learned alpha": (
+        ContinuousLossConfig(schedules={"alpha_init": {0: 1.0}}),
+        "only where fixed_alpha is true",
+    ),
+    "target of a fixed one": (
+        ContinuousLossConfig(fixed_alpha=True, schedules={"target_entropy": {0: 1.0}}),
+        "only where fixed_alpha is false",
+    ),
+    "of two": (HybridLossConfig(schedules={"target_entropy": {0: 1.0}}), "choose among gamma"),
+}
+
+
+@pytest.mark.parametrize(("section", "message"), REFUSED.values(), ids=REFUSED)
+def test_schedules_that_cannot_be_are_refused(section, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        check_schedules(section)
+
+
+def test_a_loss_refuses_what_it_has_not() -> None:
+    actor = tanh_gaussian_actor(3, [-1.0], [1.0], action_key=("action", "continuous"))
+    loss = HybridSACLoss(actor, hybrid_critic(3, 1, 2), fixed_alpha=True)
+    for option in ("alpha_init", "target_entropy", "reduction"):
+        with pytest.raises(ConfigError, match=f"has no number '{option}'"):
+            loss.set_scalar(option, 0.5)
+    loss.set_scalar("gamma", 0.5)
+    assert float(loss.value_estimator.gamma) == 0.5
