@@ -114,7 +114,9 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
             replay.extend(transitions.reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):
-                run.updated(update(replay.sample()))
+                sample = replay.sample()
+                run.updated(update(sample))
+                replay.update_tensordict_priority(sample)
             run.write_metrics_if_due()
             best = run.evaluate_if_due()
             run.save_if_due(best=best)

@@ -10,6 +10,7 @@ from torch import Tensor
 from torchrl.data import LazyTensorStorage, RandomSampler, TensorDictReplayBuffer
 
 from rlkit_sac.data.nested import nested
+from rlkit_sac.data.prioritized import PrioritizedSampler
 
 _ALIGNMENT = 8  # bytes; of the largest number
 
@@ -102,9 +103,10 @@ class PackedStorage(LazyTensorStorage):
 
 
 class PackedReplayBuffer(TensorDictReplayBuffer):
-    """TorchRL's replay buffer over a :class:`PackedStorage`, quick at uniform sampling.
+    """TorchRL's replay buffer over a :class:`PackedStorage`, quick at sampling.
 
-    ``sample`` draws the indices that TorchRL's buffer would draw. Batches come with ``index``.
+    ``sample`` draws the indices that TorchRL's buffer would draw. Batches come with ``index``, and
+    with ``priority_weight`` from a :class:`~rlkit_sac.data.prioritized.PrioritizedSampler`.
 
     Args:
         capacity: transitions the buffer holds.
@@ -130,7 +132,7 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         super().__init__(
             storage=PackedStorage(capacity, device=device), batch_size=batch_size, **options
         )
-        self._has_options = bool(options)
+        self._has_options = bool(options.keys() - {"sampler"})
 
     def extend(self, tensordicts: TensorDictBase, **options: Any) -> Tensor:
         """Store transitions ``[n]``, the oldest of a full buffer giving way.
@@ -151,7 +153,9 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
                 written += len(chunk)
             writer._cursor = written % capacity
             writer._write_count += count
-        return torch.arange(first, written, device=storage.device) % capacity
+            places = torch.arange(first, written, device=storage.device) % capacity
+            self._sampler.extend(places)
+        return places
 
     def sample(self, batch_size: int | None = None, **options: Any) -> TensorDictBase:
         """A batch drawn uniformly with replacement, or as the sampler given draws it."""
@@ -159,16 +163,17 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         if not self._is_plain or options or size is None or not len(self):
             return super().sample(batch_size, **options)
         with self._replay_lock, self._write_lock:
-            index = self._storage._rand_given_ndim(size)
+            index, info = self._sampler.sample(self._storage, size)
             batch = self._storage.gather(index)
-        batch.set("index", index)
+        for name, value in {"index": index, **info}.items():
+            batch.set(name, value)
         return batch
 
     @property
     def _is_plain(self) -> bool:
-        """Whether nothing but storing and uniform sampling is asked for."""
+        """Whether nothing but storing and one of the two ways of sampling is asked for."""
         return (
             not self._has_options
-            and type(self._sampler) is RandomSampler
+            and type(self._sampler) in (RandomSampler, PrioritizedSampler)
             and (self._transform is None or not len(self._transform))
         )

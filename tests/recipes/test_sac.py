@@ -67,6 +67,8 @@ VARIANTS = {
     "environments alone": "--env.num_envs 4",
     "two environments": "--env.num_envs 2 --collector.frames_per_batch 10",
     "files for replay": "--replay.storage memmap",
+    "priorities": "--replay.prioritized true --replay.priority_alpha 0.7"
+    " --replay.priority_beta_frames null --replay.storage memmap",
     "fixed alpha": "--loss.fixed_alpha true --loss.alpha_init 0.2",
     "Spinning Up's order": "--update.order [actor,qvalue,target] --update.recompute true"
     " --loss.fixed_alpha true --loss.qvalue_coef 0.5",

@@ -23,6 +23,7 @@ from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run
             ],
         ),
         (150, ["--env.id", "Pendulum-v1", "--collector.kind", "torchrl"]),
+        (173, ["--env.id", "Pendulum-v1", "--replay.prioritized", "true"]),
         pytest.param(150, ["--env.id", "Pendulum-v1", "--compile", "true"], marks=pytest.mark.slow),
         pytest.param(
             150,
@@ -39,6 +40,7 @@ from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run
         "mujoco",
         "two environments",
         "torchrl",
+        "priorities",
         "compiled",
         "processes",
     ],
