@@ -82,15 +82,14 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     sizes = {"observation_dim": observation_dim(env)}
     box = {"action_low": action_low, "action_high": action_high}
     actor = tanh_gaussian_actor(
-        **sizes, **box, **asdict(config.network), action_key=("action", "continuous")
+        **sizes, **box, **config.network.actor_arguments(), action_key=("action", "continuous")
     ).to(device)
     critic = hybrid_critic(
         **sizes,
         action_dim=len(action_low),
         num_actions=num_actions,
         reward_dim=reward_dim(env),
-        num_cells=config.network.num_cells,
-        activation=config.network.activation,
+        **config.network.critic_arguments(),
     ).to(device)
     loss_options = config.loss.arguments()
     loss_options["parameter_mask"] = parameter_mask(env) if config.loss.parameter_mask else None
@@ -107,6 +106,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         "num_actions": num_actions,
         "reward_dim": reward_dim(env),
         "num_qvalue_nets": config.loss.num_qvalue_nets,
+        "policy_reduction": config.loss.policy_reduction,
         "alpha_parametrization": temperature.mode,
         "min_alpha": temperature.minimum,
         "max_alpha": temperature.maximum,

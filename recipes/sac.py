@@ -62,14 +62,13 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     action_low, action_high = continuous_action_bounds(env)
     sizes = {"observation_dim": observation_dim(env)}
     policy_arguments = sizes | {"action_low": action_low, "action_high": action_high}
-    policy_arguments |= asdict(config.network)
+    policy_arguments |= config.network.actor_arguments()
     actor = tanh_gaussian_actor(**policy_arguments).to(device)
     critic = state_action_critic(
         **sizes,
         action_dim=len(action_low),
         reward_dim=reward_dim(env),
-        num_cells=config.network.num_cells,
-        activation=config.network.activation,
+        **config.network.critic_arguments(),
     ).to(device)
     loss_module = ContinuousSACLoss(actor, critic, diagnostics=True, **config.loss.arguments())
     update = make_update(

@@ -14,6 +14,7 @@ from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import BatchError
 from rlkit_sac.functional import weigh_rewards
+from rlkit_sac.functional.replicas import Reduction as CriticReduction
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.batch import check_action
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
@@ -83,6 +84,10 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
 
     Keyword Args:
         num_qvalue_nets: number of critics made of a single module. Default 2.
+        target_subset: number of target critics, drawn anew in each call, whose minimum the targets
+            take. Default all. Source: Chen et al. 2021 (arXiv:2101.05982).
+        policy_reduction: what the policy goes by, the ``"min"`` (default) or the ``"mean"`` of the
+            critics.
         gamma: discount in [0, 1]. Default 0.99.
         loss_function: ``"l2"`` (default), ``"l1"`` or ``"smooth_l1"`` distance to the target,
             summed over critics, averaged over reward dimensions.
@@ -166,6 +171,8 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
         qvalue_network: TensorDictModule | Sequence[TensorDictModule],
         *,
         num_qvalue_nets: int = DEFAULT_COUNT,
+        target_subset: int | None = None,
+        policy_reduction: CriticReduction = "min",
         gamma: float = 0.99,
         loss_function: LossFunction = "l2",
         qvalue_coef: float = 1.0,
@@ -194,6 +201,8 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
             actor_network,
             qvalue_network,
             num_qvalue_nets=num_qvalue_nets,
+            target_subset=target_subset,
+            policy_reduction=policy_reduction,
             gamma=gamma,
             loss_function=loss_function,
             qvalue_coef=qvalue_coef,
@@ -274,6 +283,6 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
         )
 
     def _policy_value(self, states: TensorDictBase, sample: ContinuousSample) -> Tensor:
-        """The pessimistic value ``[*, M]`` of the live critics, a function of the drawn action."""
+        """The reduced value ``[*, M]`` of the live critics, a function of the drawn action."""
         q = self._sampled_values(states, sample, self.qvalue_network_params.data)
-        return self._pessimistic(q)
+        return self._reduced_for_policy(q)

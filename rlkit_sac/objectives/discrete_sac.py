@@ -16,6 +16,7 @@ from torchrl.modules import MaskedOneHotCategorical, OneHotCategorical
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import normalized_log_prob, weigh_rewards
+from rlkit_sac.functional.replicas import Reduction as CriticReduction
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
 from rlkit_sac.objectives.critics import DEFAULT_COUNT
@@ -91,6 +92,10 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
 
     Keyword Args:
         num_qvalue_nets: number of critics made of a single module. Default 2.
+        target_subset: number of target critics, drawn anew in each call, whose minimum the targets
+            take. Default all. Source: Chen et al. 2021 (arXiv:2101.05982).
+        policy_reduction: what the policy goes by, the ``"min"`` (default) or the ``"mean"`` of the
+            critics.
         gamma: discount in [0, 1]. Default 0.99.
         loss_function: ``"l2"`` (default), ``"l1"`` or ``"smooth_l1"`` distance to the target,
             summed over critics, averaged over reward dimensions.
@@ -165,6 +170,8 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
         actor_network: TensorDictModule | None = None,
         *,
         num_qvalue_nets: int = DEFAULT_COUNT,
+        target_subset: int | None = None,
+        policy_reduction: CriticReduction = "min",
         gamma: float = 0.99,
         loss_function: LossFunction = "l2",
         qvalue_coef: float = 1.0,
@@ -192,6 +199,8 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
             actor_network,
             qvalue_network,
             num_qvalue_nets=num_qvalue_nets,
+            target_subset=target_subset,
+            policy_reduction=policy_reduction,
             gamma=gamma,
             loss_function=loss_function,
             qvalue_coef=qvalue_coef,
@@ -246,7 +255,7 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
     def _sample_policy(self, states: TensorDictBase) -> ValuedSample:
         values = self._action_values(states, self.qvalue_network_params)
         if self.actor_network is None:
-            log_probs = self._boltzmann(self._pessimistic(values.detach()))
+            log_probs = self._boltzmann(self._reduced_for_policy(values.detach()))
         else:
             log_probs = self._actor_log_probs(states, values.shape[-2])
         return ValuedSample({"": self._discrete_log_prob(log_probs)}, log_probs, values)
@@ -279,7 +288,7 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
 
     def _actor_loss(self, states: TensorDictBase, sample: ValuedSample) -> Tensor:
         r"""Loss ``[*]``: :math:`\sum_k \pi(k|s) [\alpha\log\pi(k|s) - Q_{min}(s)_k]`."""
-        q = weigh_rewards(self._pessimistic(sample.values.detach()), self.reward_weights)
+        q = weigh_rewards(self._reduced_for_policy(sample.values.detach()), self.reward_weights)
         return (sample.log_probs.exp() * (self.alpha() * sample.log_probs - q)).sum(-1)
 
     def _acting_modules(self) -> list[TensorDictModuleBase]:

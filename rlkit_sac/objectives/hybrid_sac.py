@@ -15,6 +15,7 @@ from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import weigh_rewards
+from rlkit_sac.functional.replicas import Reduction as CriticReduction
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.batch import check_action
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
@@ -116,6 +117,10 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
 
     Keyword Args:
         num_qvalue_nets: number of critics made of a single module. Default 2.
+        target_subset: number of target critics, drawn anew in each call, whose minimum the targets
+            take. Default all. Source: Chen et al. 2021 (arXiv:2101.05982).
+        policy_reduction: what the policy goes by, the ``"min"`` (default) or the ``"mean"`` of the
+            critics.
         gamma: discount in [0, 1]. Default 0.99.
         loss_function: ``"l2"`` (default), ``"l1"`` or ``"smooth_l1"`` distance to the target,
             summed over critics, averaged over reward dimensions.
@@ -225,6 +230,8 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
         qvalue_network: TensorDictModule | Sequence[TensorDictModule],
         *,
         num_qvalue_nets: int = DEFAULT_COUNT,
+        target_subset: int | None = None,
+        policy_reduction: CriticReduction = "min",
         gamma: float = 0.99,
         loss_function: LossFunction = "l2",
         qvalue_coef: float = 1.0,
@@ -255,6 +262,8 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
             actor_network,
             qvalue_network,
             num_qvalue_nets=num_qvalue_nets,
+            target_subset=target_subset,
+            policy_reduction=policy_reduction,
             gamma=gamma,
             loss_function=loss_function,
             qvalue_coef=qvalue_coef,
@@ -351,7 +360,9 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
         else:
             action, log_prob = draw_each_dimension(dist)
         inputs = self._with_action(states, action)
-        value = self._pessimistic(self._action_values(inputs, self.qvalue_network_params.data))
+        value = self._reduced_for_policy(
+            self._action_values(inputs, self.qvalue_network_params.data)
+        )
         log_probs = self._boltzmann(value)
         share = None
         if mask is not None:

@@ -17,6 +17,7 @@ from torchrl.objectives.utils import distance_loss
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import weigh_rewards
+from rlkit_sac.functional.replicas import Reduction as CriticReduction
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.batch import check_values
 from rlkit_sac.objectives.continuous_sac import ContinuousSACLoss, ContinuousSample
@@ -83,6 +84,8 @@ class ValueSACLoss(ContinuousSACLoss):
 
     Keyword Args:
         num_qvalue_nets: number of critics made of a single module. Default 2.
+        policy_reduction: what policy and value network go by, the ``"min"`` (default) or the
+            ``"mean"`` of the critics.
         gamma: discount in [0, 1]. Default 0.99.
         loss_function: ``"l2"`` (default), ``"l1"`` or ``"smooth_l1"`` distance to the target, in
             ``loss_qvalue``, summed over critics, and ``loss_value``; averaged over reward
@@ -162,6 +165,7 @@ class ValueSACLoss(ContinuousSACLoss):
         value_network: TensorDictModule,
         *,
         num_qvalue_nets: int = DEFAULT_COUNT,
+        policy_reduction: CriticReduction = "min",
         gamma: float = 0.99,
         loss_function: LossFunction = "l2",
         qvalue_coef: float = 1.0,
@@ -189,6 +193,7 @@ class ValueSACLoss(ContinuousSACLoss):
             actor_network,
             qvalue_network,
             num_qvalue_nets=num_qvalue_nets,
+            policy_reduction=policy_reduction,
             gamma=gamma,
             loss_function=loss_function,
             qvalue_coef=qvalue_coef,

@@ -78,6 +78,10 @@ VARIANTS = {
     " --loss.normalize_entropy_reward true --loss.policy_loss_steps all"
     " --loss.alpha_parametrization direct --loss.min_alpha 0.01 --loss.max_alpha 2"
     " --loss.target_entropy -0.5 --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
+    "DroQ": "--network.critic_layer_norm true --network.critic_dropout 0.01"
+    " --loss.policy_reduction mean --update.utd_ratio 2 --update.periods {actor: 2, alpha: 2}"
+    " --update.order [qvalue,actor,alpha,target]",
+    "REDQ": "--loss.num_qvalue_nets 5 --loss.target_subset 2 --loss.policy_reduction mean",
     "networks": "--network.log_std_mode tanh --network.activation silu",
     "samples in evaluation": "--evaluation.epsilon 0.5",
     "ratio": "--update.utd_ratio 0.5 --update.max_grad_norm 1",
@@ -98,6 +102,8 @@ BAD = {
     "--seed 1.5": "--seed",
     "--num_threads 0": "--num_threads",
     "--network.num_cells [64,0]": "--network.num_cells",
+    "--network.critic_dropout 1": "--network.critic_dropout: must be >= 0 and < 1, got 1.0",
+    "--loss.target_subset 3": "--loss.target_subset: must not exceed num_qvalue_nets (2), got 3",
     "--network.activation relo": "--network.activation",
     "--update.order [joint,actor,target]": "already holds every loss",
     "--device cuda:7": "device 'cuda:7' is not available",

@@ -74,6 +74,11 @@ def dropout() -> ContinuousSACLoss:
     return ContinuousSACLoss(tanh_gaussian_actor(3, **BOX, **CELLS), critic)
 
 
+def droq() -> ContinuousSACLoss:
+    critic = state_action_critic(3, 2, **CELLS, layer_norm=True, dropout=0.2)
+    return ContinuousSACLoss(tanh_gaussian_actor(3, **BOX, **CELLS), critic)
+
+
 OWN: dict[str, Callable[[], LossModule]] = {
     "continuous": continuous,
     "diagnostics": lambda: continuous(diagnostics=True, num_qvalue_nets=3),
@@ -81,6 +86,10 @@ OWN: dict[str, Callable[[], LossModule]] = {
         dqda_clipping=0.5, normalize_entropy_reward=True, loss_function="smooth_l1"
     ),
     "dropout": dropout,
+    "dropout, layer norms": droq,
+    "some of the targets": lambda: continuous(
+        num_qvalue_nets=5, target_subset=2, policy_reduction="mean"
+    ),
     "discrete": discrete,
     "with an actor": with_actor,
     "hybrid": hybrid,

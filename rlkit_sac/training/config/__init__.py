@@ -11,6 +11,7 @@ from rlkit_sac.training.config.loss import (
     DiscreteLossConfig,
     LossConfig,
     TemperatureConfig,
+    ValueLossConfig,
 )
 from rlkit_sac.training.config.network import (
     GaussianNetworkConfig,
@@ -41,6 +42,7 @@ __all__ = [
     "ReplayConfig",
     "TemperatureConfig",
     "UpdateConfig",
+    "ValueLossConfig",
     "ValueNetworkConfig",
     "ValueUpdateConfig",
     "WarmStartConfig",
