@@ -31,6 +31,7 @@ from rlkit_sac.training import (
     RunConfig,
     UpdateSchedule,
     first_compiled_update,
+    make_normalizers,
     make_update,
     opened_envs,
     run_recipe,
@@ -92,6 +93,7 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         action_spec=env.full_action_spec_unbatched["action"],
         diagnostics=True,
         **config.loss.arguments(),
+        **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
     )
     builder, policy_arguments = "categorical_actor", actor_arguments
     if not config.actor:
@@ -145,6 +147,7 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         for batch in collector:
             transitions = batch.select(*loss_module.in_keys)
             check_finite(transitions, frames=run.frames)
+            loss_module.observe(batch)
             replay.extend(transitions.reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):

@@ -31,6 +31,7 @@ from rlkit_sac.training import (
     RunConfig,
     UpdateSchedule,
     first_compiled_update,
+    make_normalizers,
     make_update,
     opened_envs,
     run_recipe,
@@ -99,6 +100,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         action_spec=env.full_action_spec_unbatched,
         diagnostics=True,
         **loss_options,
+        **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
     )
     temperature = loss_module.temperatures["discrete"]
     policy_arguments = sizes | box | asdict(config.network)
@@ -151,6 +153,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         for batch in collector:
             transitions = batch.select(*loss_module.in_keys)
             check_finite(transitions, frames=run.frames)
+            loss_module.observe(batch)
             replay.extend(transitions.reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):

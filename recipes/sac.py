@@ -28,6 +28,7 @@ from rlkit_sac.training import (
     RunConfig,
     UpdateSchedule,
     first_compiled_update,
+    make_normalizers,
     make_update,
     opened_envs,
     run_recipe,
@@ -70,7 +71,13 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         reward_dim=reward_dim(env),
         **config.network.critic_arguments(),
     ).to(device)
-    loss_module = ContinuousSACLoss(actor, critic, diagnostics=True, **config.loss.arguments())
+    loss_module = ContinuousSACLoss(
+        actor,
+        critic,
+        diagnostics=True,
+        **config.loss.arguments(),
+        **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
+    )
     update = make_update(
         loss_module, config.update, compile_from=first_compiled_update(config.compile, device)
     )
@@ -110,6 +117,7 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         for batch in collector:
             transitions = batch.select(*loss_module.in_keys)
             check_finite(transitions, frames=run.frames)
+            loss_module.observe(batch)
             replay.extend(transitions.reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):

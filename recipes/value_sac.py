@@ -29,6 +29,7 @@ from rlkit_sac.training import (
     ValueUpdateConfig,
     WarmStartConfig,
     first_compiled_update,
+    make_normalizers,
     make_update,
     opened_envs,
     run_recipe,
@@ -82,7 +83,14 @@ def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     value = state_critic(
         **sizes, num_cells=config.network.num_cells, activation=config.network.activation
     ).to(device)
-    loss_module = ValueSACLoss(actor, critics, value, diagnostics=True, **config.loss.arguments())
+    loss_module = ValueSACLoss(
+        actor,
+        critics,
+        value,
+        diagnostics=True,
+        **config.loss.arguments(),
+        **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
+    )
     update = make_update(
         loss_module, config.update, compile_from=first_compiled_update(config.compile, device)
     )
@@ -122,6 +130,7 @@ def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         for batch in collector:
             transitions = batch.select(*loss_module.in_keys)
             check_finite(transitions, frames=run.frames)
+            loss_module.observe(batch)
             replay.extend(transitions.reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):

@@ -17,6 +17,7 @@ from torchrl.modules import MaskedOneHotCategorical, OneHotCategorical
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import normalized_log_prob, weigh_rewards
 from rlkit_sac.functional.replicas import Reduction as CriticReduction
+from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
 from rlkit_sac.objectives.critics import DEFAULT_COUNT
@@ -132,6 +133,10 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
         scalar_output_mode: with ``reduction="none"``, ``"exclude"`` or ``"non_tensor"`` scalars.
         use_prioritized_weights: whether losses are weighted by ``priority_weight``
             (:math:`\sum wl/\sum w`). Default ``"auto"``: where it is present.
+        observation_normalizer: what networks and policy see observations through; :meth:`observe`
+            moves its statistics. Default none.
+        reward_normalizer: what the targets see rewards through, before ``reward_scale``; moved in
+            the same way. Default none.
         deactivate_vmap: call the critics one after another.
         diagnostics: add statistics of the critics to the output.
 
@@ -192,6 +197,8 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
         reduction: Reduction = "mean",
         scalar_output_mode: ScalarOutputMode | None = None,
         use_prioritized_weights: bool | Literal["auto"] = "auto",
+        observation_normalizer: ObservationNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
         deactivate_vmap: bool = False,
         diagnostics: bool = False,
     ) -> None:
@@ -220,6 +227,8 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
             reduction=reduction,
             scalar_output_mode=scalar_output_mode,
             use_prioritized_weights=use_prioritized_weights,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
             deactivate_vmap=deactivate_vmap,
             diagnostics=diagnostics,
         )
@@ -262,7 +271,9 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
 
     def _actor_log_probs(self, states: TensorDictBase, num_actions: int) -> Tensor:
         assert self.actor_network is not None
-        dist = policy_distribution(self.actor_network, self.actor_network_params, states)
+        dist = policy_distribution(
+            self.actor_network, self.actor_network_params, self._normalized(states)
+        )
         if not isinstance(dist, Categorical) or isinstance(dist, _ONE_HOT):
             raise BatchError(
                 f"the actor's distribution is {type(dist).__name__}, wanted a "

@@ -16,6 +16,7 @@ from torchrl.data import TensorSpec
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.functional.replicas import Reduction as CriticReduction
+from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.batch import check_action
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
@@ -172,6 +173,10 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
         scalar_output_mode: with ``reduction="none"``, ``"exclude"`` or ``"non_tensor"`` scalars.
         use_prioritized_weights: whether losses are weighted by ``priority_weight``
             (:math:`\sum wl/\sum w`). Default ``"auto"``: where it is present.
+        observation_normalizer: what networks and policy see observations through; :meth:`observe`
+            moves its statistics. Default none.
+        reward_normalizer: what the targets see rewards through, before ``reward_scale``; moved in
+            the same way. Default none.
         deactivate_vmap: call the critics one after another.
         diagnostics: add statistics of the critics to the output.
 
@@ -254,6 +259,8 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
         reduction: Reduction = "mean",
         scalar_output_mode: ScalarOutputMode | None = None,
         use_prioritized_weights: bool | Literal["auto"] = "auto",
+        observation_normalizer: ObservationNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
         deactivate_vmap: bool = False,
         diagnostics: bool = False,
     ) -> None:
@@ -283,6 +290,8 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
             reduction=reduction,
             scalar_output_mode=scalar_output_mode,
             use_prioritized_weights=use_prioritized_weights,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
             deactivate_vmap=deactivate_vmap,
             diagnostics=diagnostics,
         )
@@ -353,7 +362,9 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
         return states.copy().set(self.tensor_keys.action_continuous, action)
 
     def _sample_policy(self, states: TensorDictBase) -> HybridSample:
-        dist = policy_distribution(self.actor_network, self.actor_network_params, states)
+        dist = policy_distribution(
+            self.actor_network, self.actor_network_params, self._normalized(states)
+        )
         mask = self._parameter_mask
         if mask is None:
             action, log_prob = draw(dist, states.batch_size)

@@ -26,6 +26,11 @@ from rlkit_sac.functional import reduce_replicas
 from rlkit_sac.functional.replicas import Reduction as CriticReduction
 from rlkit_sac.modules import EpsilonGreedy
 from rlkit_sac.modules.ensemble import evaluate_perceptrons, perceptron_layers
+from rlkit_sac.modules.normalization import (
+    NormalizedPolicy,
+    ObservationNormalizer,
+    RewardNormalizer,
+)
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.batch import check_entries, check_flag, check_reward, check_values
@@ -86,6 +91,8 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         diagnostics: bool,
         target_subset: int | None = None,
         policy_reduction: CriticReduction = "min",
+        observation_normalizer: ObservationNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
     ) -> None:
         super().__init__(reduction, scalar_output_mode, use_prioritized_weights)
         check_choice("loss_function", loss_function, ("l2", "l1", "smooth_l1"))
@@ -116,6 +123,8 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
             )
         self.target_subset = target_subset
         self.policy_reduction = policy_reduction
+        self.observation_normalizer = observation_normalizer
+        self.reward_normalizer = reward_normalizer
         like = next(self.qvalue_network_params.parameters())
         self._make_temperatures(
             alpha_init, min_alpha, max_alpha, fixed_alpha, alpha_parametrization, like=like
@@ -225,7 +234,10 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
     ) -> Tensor:
         """Targets ``[*, M]`` of the critics."""
         keys, estimator = self.tensor_keys, self.value_estimator
-        reward = self.reward_scale * batch.get(("next", keys.reward))
+        reward = batch.get(("next", keys.reward))
+        if self.reward_normalizer is not None:
+            reward = self.reward_normalizer(reward)
+        reward = self.reward_scale * reward
         terminated = batch.get(("next", keys.terminated)).bool()
         with torch.no_grad():
             value, bonus = self._next_value(next_states, next_sample, reward.shape[-1])
@@ -287,6 +299,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
                 f"qvalue_network writes {network.out_keys}, not {key!r}: name its output so, or "
                 f"name the right one with set_keys({self.value_role}=...)"
             )
+        inputs = self._normalized(inputs)
         layers = None if self.deactivate_vmap else perceptron_layers(network)
         if layers is not None:
             weights = params.flatten_keys(".")
@@ -351,11 +364,27 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         modules = self._acting_modules()
         if epsilon is not None:
             modules = [EpsilonGreedy(module, epsilon) for module in modules]
-        return modules[0] if len(modules) == 1 else TensorDictSequential(*modules)
+        policy = modules[0] if len(modules) == 1 else TensorDictSequential(*modules)
+        normalizer = self.observation_normalizer
+        return policy if normalizer is None else NormalizedPolicy(policy, normalizer)
 
     def _acting_modules(self) -> list[TensorDictModuleBase]:
         """One module for each factor, in the order of acting."""
         return [self.get_stateful_net("actor_network")]
+
+    # ------------------------------------------------------------------ statistics
+
+    def observe(self, batch: TensorDictBase) -> None:
+        """Take newly collected frames into the running statistics of the normalizers, if any.
+
+        Args:
+            batch: each frame once, in their order, ``[T]`` or ``[N, T]`` of N environments.
+        """
+        keys, following = self.tensor_keys, batch.get("next")
+        if self.observation_normalizer is not None:
+            self.observation_normalizer.observe(batch.get(self.observation_normalizer.key))
+        if self.reward_normalizer is not None:
+            self.reward_normalizer.observe(following.get(keys.reward), following.get(keys.done))
 
     # ------------------------------------------------------------------ reading the batch
 
@@ -381,6 +410,11 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         check_reward(tensordict.get(("next", keys.reward)), self.reward_weights, tensordict)
         valid = valid_steps(tensordict, self._loss_mask_keys())
         return fill_invalid(tensordict.select(*required), valid), valid
+
+    def _normalized(self, states: TensorDictBase) -> TensorDictBase:
+        """States as the networks see them."""
+        normalizer = self.observation_normalizer
+        return states if normalizer is None else normalizer.normalized(states)
 
     def _states(self, batch: TensorDictBase) -> TensorDictBase:
         return batch.select(*self._state_keys())

@@ -55,6 +55,10 @@ def test_the_saved_policy_repeats_the_last_evaluation(workplace):
     SAC.assert_policy_repeats_the_last_evaluation()
 
 
+def test_the_saved_policy_brings_its_statistics_along(workplace):
+    SAC.assert_policy_repeats_the_last_evaluation("--normalization.observations", "true")
+
+
 def test_a_seed_gives_the_same_tables_again(workplace):
     SAC.assert_seed_decides()
 
@@ -82,6 +86,8 @@ VARIANTS = {
     " --loss.policy_reduction mean --update.utd_ratio 2 --update.periods {actor: 2, alpha: 2}"
     " --update.order [qvalue,actor,alpha,target]",
     "REDQ": "--loss.num_qvalue_nets 5 --loss.target_subset 2 --loss.policy_reduction mean",
+    "normalization": "--normalization.observations true --normalization.rewards true"
+    " --env.num_envs 2",
     "networks": "--network.log_std_mode tanh --network.activation silu",
     "samples in evaluation": "--evaluation.epsilon 0.5",
     "ratio": "--update.utd_ratio 0.5 --update.max_grad_norm 1",

@@ -18,6 +18,7 @@ from rlkit_sac.training.config.network import (
     NetworkConfig,
     ValueNetworkConfig,
 )
+from rlkit_sac.training.config.normalization import NormalizationConfig
 from rlkit_sac.training.config.replay import ReplayConfig
 from rlkit_sac.training.config.update import (
     DiscreteUpdateConfig,
@@ -39,6 +40,7 @@ __all__ = [
     "LoggingConfig",
     "LossConfig",
     "NetworkConfig",
+    "NormalizationConfig",
     "ReplayConfig",
     "TemperatureConfig",
     "UpdateConfig",
