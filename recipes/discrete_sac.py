@@ -31,6 +31,7 @@ from rlkit_sac.training import (
     RunConfig,
     UpdateSchedule,
     first_compiled_update,
+    make_normalizers,
     make_update,
     opened_envs,
     run_recipe,
@@ -82,20 +83,30 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
     # Networks and loss.
     sizes = {"observation_dim": observation_dim(env), "num_actions": discrete_action_count(env)}
-    sizes |= asdict(config.network)
-    critic = action_value_critic(**sizes, reward_dim=reward_dim(env)).to(device)
+    critic = action_value_critic(
+        **sizes, reward_dim=reward_dim(env), **config.network.critic_arguments()
+    ).to(device)
+    actor_arguments = sizes | config.network.actor_arguments()
     loss_module = DiscreteSACLoss(
         critic,
-        categorical_actor(**sizes).to(device) if config.actor else None,
+        categorical_actor(**actor_arguments).to(device) if config.actor else None,
         action_spec=env.full_action_spec_unbatched["action"],
         diagnostics=True,
         **config.loss.arguments(),
+        **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
     )
-    builder, policy_arguments = "categorical_actor", sizes
+    builder, policy_arguments = "categorical_actor", actor_arguments
     if not config.actor:
-        options = ("num_qvalue_nets", "alpha_parametrization", "min_alpha", "max_alpha")
+        options = (
+            "num_qvalue_nets",
+            "policy_reduction",
+            "alpha_parametrization",
+            "min_alpha",
+            "max_alpha",
+        )
         builder = "boltzmann_policy"
-        policy_arguments = sizes | {name: getattr(config.loss, name) for name in options}
+        policy_arguments = sizes | asdict(config.network)
+        policy_arguments |= {name: getattr(config.loss, name) for name in options}
         policy_arguments["reward_dim"] = reward_dim(env)
     update = make_update(
         loss_module, config.update, compile_from=first_compiled_update(config.compile, device)
@@ -136,10 +147,13 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         for batch in collector:
             transitions = batch.select(*loss_module.in_keys)
             check_finite(transitions, frames=run.frames)
+            loss_module.observe(batch)
             replay.extend(transitions.reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):
-                run.updated(update(replay.sample()))
+                sample = replay.sample()
+                run.updated(update(sample))
+                replay.update_tensordict_priority(sample)
             run.write_metrics_if_due()
             best = run.evaluate_if_due()
             run.save_if_due(best=best)

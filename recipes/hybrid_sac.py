@@ -31,6 +31,7 @@ from rlkit_sac.training import (
     RunConfig,
     UpdateSchedule,
     first_compiled_update,
+    make_normalizers,
     make_update,
     opened_envs,
     run_recipe,
@@ -82,15 +83,14 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     sizes = {"observation_dim": observation_dim(env)}
     box = {"action_low": action_low, "action_high": action_high}
     actor = tanh_gaussian_actor(
-        **sizes, **box, **asdict(config.network), action_key=("action", "continuous")
+        **sizes, **box, **config.network.actor_arguments(), action_key=("action", "continuous")
     ).to(device)
     critic = hybrid_critic(
         **sizes,
         action_dim=len(action_low),
         num_actions=num_actions,
         reward_dim=reward_dim(env),
-        num_cells=config.network.num_cells,
-        activation=config.network.activation,
+        **config.network.critic_arguments(),
     ).to(device)
     loss_options = config.loss.arguments()
     loss_options["parameter_mask"] = parameter_mask(env) if config.loss.parameter_mask else None
@@ -100,6 +100,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         action_spec=env.full_action_spec_unbatched,
         diagnostics=True,
         **loss_options,
+        **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
     )
     temperature = loss_module.temperatures["discrete"]
     policy_arguments = sizes | box | asdict(config.network)
@@ -107,6 +108,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         "num_actions": num_actions,
         "reward_dim": reward_dim(env),
         "num_qvalue_nets": config.loss.num_qvalue_nets,
+        "policy_reduction": config.loss.policy_reduction,
         "alpha_parametrization": temperature.mode,
         "min_alpha": temperature.minimum,
         "max_alpha": temperature.maximum,
@@ -151,10 +153,13 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         for batch in collector:
             transitions = batch.select(*loss_module.in_keys)
             check_finite(transitions, frames=run.frames)
+            loss_module.observe(batch)
             replay.extend(transitions.reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):
-                run.updated(update(replay.sample()))
+                sample = replay.sample()
+                run.updated(update(sample))
+                replay.update_tensordict_priority(sample)
             run.write_metrics_if_due()
             best = run.evaluate_if_due()
             run.save_if_due(best=best)

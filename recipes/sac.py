@@ -28,6 +28,7 @@ from rlkit_sac.training import (
     RunConfig,
     UpdateSchedule,
     first_compiled_update,
+    make_normalizers,
     make_update,
     opened_envs,
     run_recipe,
@@ -62,16 +63,21 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     action_low, action_high = continuous_action_bounds(env)
     sizes = {"observation_dim": observation_dim(env)}
     policy_arguments = sizes | {"action_low": action_low, "action_high": action_high}
-    policy_arguments |= asdict(config.network)
+    policy_arguments |= config.network.actor_arguments()
     actor = tanh_gaussian_actor(**policy_arguments).to(device)
     critic = state_action_critic(
         **sizes,
         action_dim=len(action_low),
         reward_dim=reward_dim(env),
-        num_cells=config.network.num_cells,
-        activation=config.network.activation,
+        **config.network.critic_arguments(),
     ).to(device)
-    loss_module = ContinuousSACLoss(actor, critic, diagnostics=True, **config.loss.arguments())
+    loss_module = ContinuousSACLoss(
+        actor,
+        critic,
+        diagnostics=True,
+        **config.loss.arguments(),
+        **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
+    )
     update = make_update(
         loss_module, config.update, compile_from=first_compiled_update(config.compile, device)
     )
@@ -111,10 +117,13 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         for batch in collector:
             transitions = batch.select(*loss_module.in_keys)
             check_finite(transitions, frames=run.frames)
+            loss_module.observe(batch)
             replay.extend(transitions.reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):
-                run.updated(update(replay.sample()))
+                sample = replay.sample()
+                run.updated(update(sample))
+                replay.update_tensordict_priority(sample)
             run.write_metrics_if_due()
             best = run.evaluate_if_due()
             run.save_if_due(best=best)

@@ -22,13 +22,14 @@ from rlkit_sac.envs import continuous_action_bounds, observation_dim, reward_dim
 from rlkit_sac.modules import state_action_critic, state_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ValueSACLoss
 from rlkit_sac.training import (
-    ContinuousLossConfig,
     RunConfig,
     UpdateSchedule,
+    ValueLossConfig,
     ValueNetworkConfig,
     ValueUpdateConfig,
     WarmStartConfig,
     first_compiled_update,
+    make_normalizers,
     make_update,
     opened_envs,
     run_recipe,
@@ -42,7 +43,7 @@ class ValueSACConfig(RunConfig):
     """A run of soft actor-critic with a value network; the defaults learn Pendulum-v1."""
 
     network: ValueNetworkConfig = field(default_factory=ValueNetworkConfig)
-    loss: ContinuousLossConfig = field(default_factory=ContinuousLossConfig)
+    loss: ValueLossConfig = field(default_factory=ValueLossConfig)
     update: ValueUpdateConfig = field(default_factory=ValueUpdateConfig)
     warm_start: WarmStartConfig = field(
         default_factory=lambda: WarmStartConfig(modules=["actor", "qvalue", "value", "alpha"])
@@ -67,20 +68,29 @@ def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     action_low, action_high = continuous_action_bounds(env)
     observations = {"observation_dim": observation_dim(env)}
     policy_arguments = observations | {"action_low": action_low, "action_high": action_high}
-    policy_arguments |= asdict(config.network)
+    policy_arguments |= config.network.actor_arguments()
     actor = tanh_gaussian_actor(**policy_arguments).to(device)
     sizes = observations | {
         "reward_dim": reward_dim(env),
-        "num_cells": config.network.num_cells,
-        "activation": config.network.activation,
         "output_init": config.network.output_init,
     }
     critics = [
-        state_action_critic(action_dim=len(action_low), **sizes).to(device)
+        state_action_critic(
+            action_dim=len(action_low), **sizes, **config.network.critic_arguments()
+        ).to(device)
         for _ in range(config.loss.num_qvalue_nets)
     ]
-    value = state_critic(**sizes).to(device)
-    loss_module = ValueSACLoss(actor, critics, value, diagnostics=True, **config.loss.arguments())
+    value = state_critic(
+        **sizes, num_cells=config.network.num_cells, activation=config.network.activation
+    ).to(device)
+    loss_module = ValueSACLoss(
+        actor,
+        critics,
+        value,
+        diagnostics=True,
+        **config.loss.arguments(),
+        **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
+    )
     update = make_update(
         loss_module, config.update, compile_from=first_compiled_update(config.compile, device)
     )
@@ -120,10 +130,13 @@ def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         for batch in collector:
             transitions = batch.select(*loss_module.in_keys)
             check_finite(transitions, frames=run.frames)
+            loss_module.observe(batch)
             replay.extend(transitions.reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):
-                run.updated(update(replay.sample()))
+                sample = replay.sample()
+                run.updated(update(sample))
+                replay.update_tensordict_priority(sample)
             run.write_metrics_if_due()
             best = run.evaluate_if_due()
             run.save_if_due(best=best)

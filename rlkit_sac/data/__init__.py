@@ -4,6 +4,7 @@ from rlkit_sac.data.collection import AnyCollector, CollectorKind, make_collecto
 from rlkit_sac.data.finite import check_finite
 from rlkit_sac.data.light_collection import LightCollector
 from rlkit_sac.data.plain_loop import PlainLoop
+from rlkit_sac.data.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay import check_replay_fits, make_replay_buffer
 from rlkit_sac.data.transition import example_transition
 
@@ -12,6 +13,7 @@ __all__ = [
     "CollectorKind",
     "LightCollector",
     "PlainLoop",
+    "PrioritizedSampler",
     "check_finite",
     "check_replay_fits",
     "example_transition",

@@ -10,6 +10,7 @@ from torch import Tensor
 from torchrl.data import LazyTensorStorage, RandomSampler, TensorDictReplayBuffer
 
 from rlkit_sac.data.nested import NestedEntries
+from rlkit_sac.data.prioritized import PrioritizedSampler
 
 _ALIGNMENT = 8  # bytes; of the largest number
 
@@ -126,9 +127,10 @@ class PackedStorage(LazyTensorStorage):
 
 
 class PackedReplayBuffer(TensorDictReplayBuffer):
-    """TorchRL's replay buffer over a :class:`PackedStorage`, quick at uniform sampling.
+    """TorchRL's replay buffer over a :class:`PackedStorage`, quick at sampling.
 
-    ``sample`` draws the indices that TorchRL's buffer would draw. Batches come with ``index``.
+    ``sample`` draws the indices that TorchRL's buffer would draw. Batches come with ``index``, and
+    with ``priority_weight`` from a :class:`~rlkit_sac.data.prioritized.PrioritizedSampler`.
 
     Args:
         capacity: transitions the buffer holds.
@@ -154,7 +156,7 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         super().__init__(
             storage=PackedStorage(capacity, device=device), batch_size=batch_size, **options
         )
-        self._has_options = bool(options)
+        self._has_options = bool(options.keys() - {"sampler"})
 
     def extend(self, tensordicts: TensorDictBase, **options: Any) -> Tensor:
         """Store transitions ``[n]``, the oldest of a full buffer giving way.
@@ -174,8 +176,11 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
             else:
                 self._write_around(first, tensordicts)
             writer._write_count += count
-        places = torch.arange(first, first + count, device=storage.device)
-        return places if first + count <= capacity else places % capacity
+            places = torch.arange(first, first + count, device=storage.device)
+            if first + count > capacity:
+                places = places % capacity
+            self._sampler.extend(places)
+        return places
 
     def _write_around(self, first: int, tensordicts: TensorDictBase) -> None:
         """Store transitions that reach the end of the buffer, and go on at its beginning."""
@@ -194,14 +199,20 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         if not self._is_plain or options or size is None or not len(self):
             return super().sample(batch_size, **options)
         with self._replay_lock, self._write_lock:
-            index = self._storage._rand_given_ndim(size)
-            return self._storage.gather(index, with_index=True)
+            if type(self._sampler) is RandomSampler:
+                index = self._storage._rand_given_ndim(size)
+                return self._storage.gather(index, with_index=True)
+            index, info = self._sampler.sample(self._storage, size)
+            batch = self._storage.gather(index, with_index=True)
+        for name, value in info.items():
+            batch.set(name, value)
+        return batch
 
     @property
     def _is_plain(self) -> bool:
-        """Whether nothing but storing and uniform sampling is asked for."""
+        """Whether nothing but storing and one of the two ways of sampling is asked for."""
         return (
             not self._has_options
-            and type(self._sampler) is RandomSampler
+            and type(self._sampler) in (RandomSampler, PrioritizedSampler)
             and (self._transform is None or not len(self._transform))
         )

@@ -1,4 +1,4 @@
-"""Replay buffers with uniform sampling, and the check that they fit."""
+"""Replay buffers, and the check that they fit."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Literal
 
 import torch
 from tensordict import TensorDictBase
-from torchrl.data import LazyMemmapStorage, TensorDictReplayBuffer
+from torchrl.data import LazyMemmapStorage, RandomSampler, TensorDictReplayBuffer
 
 from rlkit_sac.data.memory import free_device_memory, free_disk_space
 from rlkit_sac.data.packed import PackedReplayBuffer, row_bytes
+from rlkit_sac.data.prioritized import PrioritizedSampler
 from rlkit_sac.errors import ConfigError
 
 StorageKind = Literal["tensor", "memmap"]
@@ -29,10 +30,17 @@ def make_replay_buffer(
     storage: StorageKind = "tensor",
     directory: Path | None = None,
     device: torch.device | str = "cpu",
+    prioritized: bool = False,
+    priority_alpha: float = 0.6,
+    priority_beta: float = 0.4,
+    priority_beta_frames: int | None = None,
+    priority_eps: float = 1e-6,
 ) -> TensorDictReplayBuffer:
-    """Makes a replay buffer that samples uniformly with replacement and drops the oldest first.
+    """Makes a replay buffer that samples with replacement and drops the oldest first.
 
-    Indices are drawn from torch's global generator. Sampled batches lie on ``device``.
+    Indices are drawn from torch's global generator. Sampled batches lie on ``device``. Hand what a
+    loss wrote back to a prioritized buffer by ``update_tensordict_priority(batch)``; with uniform
+    sampling that does nothing.
 
     Args:
         example: one transition without batch dimensions, as it will be stored.
@@ -42,6 +50,11 @@ def make_replay_buffer(
         directory: empty or new directory of the files; None for a temporary one that disappears
             with the process. Only for ``"memmap"``.
         device: where the batches lie, and the storage too if it is ``"tensor"``. Default: CPU.
+        prioritized: draw by a :class:`~rlkit_sac.data.PrioritizedSampler` instead of uniformly.
+        priority_alpha: its ``alpha``.
+        priority_beta: its ``beta``.
+        priority_beta_frames: its ``beta_frames``.
+        priority_eps: its ``eps``.
 
     Raises:
         ConfigError: as :func:`check_replay_fits`, or the batch is larger than the buffer.
@@ -60,11 +73,27 @@ def make_replay_buffer(
         raise ConfigError(
             f"batch_size is {batch_size}; it must be between 1 and the replay capacity {capacity}"
         )
+    sampler = (
+        PrioritizedSampler(
+            capacity,
+            alpha=priority_alpha,
+            beta=priority_beta,
+            beta_frames=priority_beta_frames,
+            eps=priority_eps,
+            device=device if storage == "tensor" else "cpu",
+        )
+        if prioritized
+        else RandomSampler()
+    )
     if storage == "tensor":
-        return PackedReplayBuffer(capacity=capacity, batch_size=batch_size, device=device)
+        return PackedReplayBuffer(
+            capacity=capacity, batch_size=batch_size, device=device, sampler=sampler
+        )
     scratch = directory or Path(tempfile.mkdtemp(prefix="rlkit_sac-replay-"))
     buffer = TensorDictReplayBuffer(
-        storage=LazyMemmapStorage(capacity, scratch_dir=scratch), batch_size=batch_size
+        storage=LazyMemmapStorage(capacity, scratch_dir=scratch),
+        sampler=sampler,
+        batch_size=batch_size,
     )
     if directory is None:  # left alone, TorchRL would put the files into shared memory
         weakref.finalize(buffer, shutil.rmtree, scratch, ignore_errors=True)

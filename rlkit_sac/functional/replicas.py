@@ -1,11 +1,17 @@
 """Reduction over the critics of an ensemble, and over the dimensions of a vector reward."""
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
+Reduction = Literal["min", "mean"]
 
-def reduce_replicas(q: Tensor, reward_weights: Tensor | None = None) -> Tensor:
-    r"""Pessimistic value of an ensemble, for each reward dimension on its own.
+
+def reduce_replicas(
+    q: Tensor, reward_weights: Tensor | None = None, reduction: Reduction = "min"
+) -> Tensor:
+    r"""Pessimistic or mean value of an ensemble, for each reward dimension on its own.
 
     .. math:: Q_{min,m} = \operatorname{sign}(w_m)\,\min_i\,\operatorname{sign}(w_m)\,Q_{i,m}
 
@@ -15,16 +21,20 @@ def reduce_replicas(q: Tensor, reward_weights: Tensor | None = None) -> Tensor:
     Args:
         q: values ``[R, *, M]`` of R critics for M reward dimensions.
         reward_weights: ``[M]``; ``None`` stands for positive weights.
+        reduction: ``"min"`` (default), or ``"mean"`` for the mean of the critics.
 
     Returns:
         ``[*, M]``.
 
-    Source: Fujimoto et al. 2018 (arXiv:1802.09477), eq. 10, with signed reward weights.
+    Source: Fujimoto et al. 2018 (arXiv:1802.09477), eq. 10, with signed reward weights; the mean as
+    in Chen et al. 2021 (arXiv:2101.05982), algorithm 1.
 
     >>> q = torch.tensor([[[1.0, 1.0]], [[2.0, 3.0]]])
     >>> reduce_replicas(q, torch.tensor([0.5, -0.5]))
     tensor([[1., 3.]])
     """
+    if reduction == "mean":
+        return q.mean(0)
     if reward_weights is None:
         return q.min(0).values
     sign = torch.where(reward_weights < 0, -1.0, 1.0).to(q.dtype)

@@ -12,6 +12,11 @@ from rlkit_sac.modules.deployment import PlainPolicy
 from rlkit_sac.modules.distributions import TanhGaussian
 from rlkit_sac.modules.ensemble import CriticEnsemble
 from rlkit_sac.modules.epsilon_greedy import EpsilonGreedy
+from rlkit_sac.modules.normalization import (
+    NormalizedPolicy,
+    ObservationNormalizer,
+    RewardNormalizer,
+)
 from rlkit_sac.modules.policies import boltzmann_policy, hybrid_policy
 
 __all__ = [
@@ -19,7 +24,10 @@ __all__ = [
     "CriticEnsemble",
     "EpsilonGreedy",
     "GaussianHead",
+    "NormalizedPolicy",
+    "ObservationNormalizer",
     "PlainPolicy",
+    "RewardNormalizer",
     "TanhGaussian",
     "action_value_critic",
     "boltzmann_policy",

@@ -19,6 +19,7 @@ from rlkit_sac.functional import (
     sample_categorical,
     weigh_rewards,
 )
+from rlkit_sac.functional.replicas import Reduction
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.modules.temperature import Temperature
 
@@ -41,6 +42,7 @@ class BoltzmannPolicy(TensorDictModuleBase):
         log_alpha: what the temperature is read from, a scalar parameter or buffer.
         temperature: how to read it.
         reward_weights: weights of a vector reward, shared with a loss; default ones.
+        reduction: over the critics, ``"min"`` (default) or ``"mean"``.
         action_key: where to write the action.
         action_value_key: what the critics write.
 
@@ -62,16 +64,18 @@ class BoltzmannPolicy(TensorDictModuleBase):
         temperature: Temperature,
         *,
         reward_weights: RewardWeights | None = None,
+        reduction: Reduction = "min",
         action_key: NestedKey = "action",
         action_value_key: NestedKey = "action_value",
     ) -> None:
         super().__init__()
-        self.critics = critics
+        self.critics = critics.eval()  # dropout is for learning values, not for acting by them
         if isinstance(log_alpha, nn.Parameter):
             self.log_alpha = log_alpha
         else:
             self.register_buffer("log_alpha", log_alpha)
         self.temperature = temperature
+        self.reduction = reduction
         self.reward_weights = RewardWeights() if reward_weights is None else reward_weights
         self.action_value_key = action_value_key
         self.in_keys = list(critics.in_keys)
@@ -102,7 +106,13 @@ class BoltzmannPolicy(TensorDictModuleBase):
         if q.ndim == tensordict.ndim + 2:
             q = q.unsqueeze(-1)
         weights = self.reward_weights.value
-        return weigh_rewards(reduce_replicas(q, weights), weights)
+        return weigh_rewards(reduce_replicas(q, weights, self.reduction), weights)
+
+    def train(self, mode: bool = True) -> BoltzmannPolicy:
+        """Set training mode, but for the critics."""
+        super().train(mode)
+        self.critics.eval()
+        return self
 
     def alpha(self) -> Tensor:
         """The temperature, a scalar within its bounds."""

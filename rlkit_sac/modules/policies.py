@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from tensordict.nn import TensorDictSequential
 
+from rlkit_sac.functional.replicas import Reduction
 from rlkit_sac.modules.actors import LogStdMode, tanh_gaussian_actor
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy, stack_critics
 from rlkit_sac.modules.critics import action_value_critic, hybrid_critic
@@ -18,7 +19,10 @@ def boltzmann_policy(
     num_cells: Sequence[int] = (256, 256),
     activation: str = "relu",
     reward_dim: int = 1,
+    critic_layer_norm: bool = False,
+    critic_dropout: float = 0.0,
     num_qvalue_nets: int = 2,
+    policy_reduction: Reduction = "min",
     alpha_parametrization: AlphaParametrization = "log",
     min_alpha: float | None = None,
     max_alpha: float | None = None,
@@ -34,7 +38,10 @@ def boltzmann_policy(
         num_cells: widths of the critics' hidden layers.
         activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
         reward_dim: number of reward dimensions.
+        critic_layer_norm: ``layer_norm`` of the critics.
+        critic_dropout: ``dropout`` of the critics, which does not act here.
         num_qvalue_nets: number of critics.
+        policy_reduction: as in the loss.
         alpha_parametrization: as in the loss.
         min_alpha: as in the loss.
         max_alpha: as in the loss.
@@ -51,13 +58,17 @@ def boltzmann_policy(
             num_actions,
             num_cells=num_cells,
             activation=activation,
+            layer_norm=critic_layer_norm,
+            dropout=critic_dropout,
             reward_dim=reward_dim,
         )
         for _ in range(num_qvalue_nets)
     ]
     temperature = Temperature(alpha_parametrization, min_alpha, max_alpha)
     log_alpha = torch.tensor(temperature.initial_parameter(1.0))
-    return BoltzmannPolicy(stack_critics(critics), log_alpha, temperature)
+    return BoltzmannPolicy(
+        stack_critics(critics), log_alpha, temperature, reduction=policy_reduction
+    )
 
 
 def hybrid_policy(
@@ -72,7 +83,10 @@ def hybrid_policy(
     log_std_min: float = -20.0,
     log_std_max: float = 2.0,
     reward_dim: int = 1,
+    critic_layer_norm: bool = False,
+    critic_dropout: float = 0.0,
     num_qvalue_nets: int = 2,
+    policy_reduction: Reduction = "min",
     alpha_parametrization: AlphaParametrization = "log",
     min_alpha: float | None = None,
     max_alpha: float | None = None,
@@ -94,7 +108,10 @@ def hybrid_policy(
         log_std_min: smallest log standard deviation.
         log_std_max: largest log standard deviation.
         reward_dim: number of reward dimensions.
+        critic_layer_norm: ``layer_norm`` of the critics.
+        critic_dropout: ``dropout`` of the critics, which does not act here.
         num_qvalue_nets: number of critics.
+        policy_reduction: as in the loss.
         alpha_parametrization: that of the discrete temperature.
         min_alpha: that of the discrete temperature.
         max_alpha: that of the discrete temperature.
@@ -123,6 +140,8 @@ def hybrid_policy(
             num_actions,
             num_cells=num_cells,
             activation=activation,
+            layer_norm=critic_layer_norm,
+            dropout=critic_dropout,
             reward_dim=reward_dim,
         )
         for _ in range(num_qvalue_nets)
@@ -132,6 +151,7 @@ def hybrid_policy(
         stack_critics(critics),
         torch.tensor(temperature.initial_parameter(1.0)),
         temperature,
+        reduction=policy_reduction,
         action_key=("action", "discrete"),
     )
     return TensorDictSequential(actor, discrete)

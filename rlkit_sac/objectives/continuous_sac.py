@@ -14,6 +14,8 @@ from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import BatchError
 from rlkit_sac.functional import weigh_rewards
+from rlkit_sac.functional.replicas import Reduction as CriticReduction
+from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.batch import check_action
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
@@ -83,6 +85,10 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
 
     Keyword Args:
         num_qvalue_nets: number of critics made of a single module. Default 2.
+        target_subset: number of target critics, drawn anew in each call, whose minimum the targets
+            take. Default all. Source: Chen et al. 2021 (arXiv:2101.05982).
+        policy_reduction: what the policy goes by, the ``"min"`` (default) or the ``"mean"`` of the
+            critics.
         gamma: discount in [0, 1]. Default 0.99.
         loss_function: ``"l2"`` (default), ``"l1"`` or ``"smooth_l1"`` distance to the target,
             summed over critics, averaged over reward dimensions.
@@ -117,6 +123,10 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
         scalar_output_mode: with ``reduction="none"``, ``"exclude"`` or ``"non_tensor"`` scalars.
         use_prioritized_weights: whether losses are weighted by ``priority_weight``
             (:math:`\sum wl/\sum w`). Default ``"auto"``: where it is present.
+        observation_normalizer: what networks and policy see observations through; :meth:`observe`
+            moves its statistics. Default none.
+        reward_normalizer: what the targets see rewards through, before ``reward_scale``; moved in
+            the same way. Default none.
         deactivate_vmap: call the critics one after another.
         diagnostics: add statistics of the critics to the output.
 
@@ -166,6 +176,8 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
         qvalue_network: TensorDictModule | Sequence[TensorDictModule],
         *,
         num_qvalue_nets: int = DEFAULT_COUNT,
+        target_subset: int | None = None,
+        policy_reduction: CriticReduction = "min",
         gamma: float = 0.99,
         loss_function: LossFunction = "l2",
         qvalue_coef: float = 1.0,
@@ -186,6 +198,8 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
         reduction: Reduction = "mean",
         scalar_output_mode: ScalarOutputMode | None = None,
         use_prioritized_weights: bool | Literal["auto"] = "auto",
+        observation_normalizer: ObservationNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
         deactivate_vmap: bool = False,
         diagnostics: bool = False,
     ) -> None:
@@ -194,6 +208,8 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
             actor_network,
             qvalue_network,
             num_qvalue_nets=num_qvalue_nets,
+            target_subset=target_subset,
+            policy_reduction=policy_reduction,
             gamma=gamma,
             loss_function=loss_function,
             qvalue_coef=qvalue_coef,
@@ -213,6 +229,8 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
             reduction=reduction,
             scalar_output_mode=scalar_output_mode,
             use_prioritized_weights=use_prioritized_weights,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
             deactivate_vmap=deactivate_vmap,
             diagnostics=diagnostics,
         )
@@ -240,7 +258,9 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
             )
 
     def _sample_policy(self, states: TensorDictBase) -> ContinuousSample:
-        dist = policy_distribution(self.actor_network, self.actor_network_params, states)
+        dist = policy_distribution(
+            self.actor_network, self.actor_network_params, self._normalized(states)
+        )
         action, log_prob = draw(dist, states.batch_size)
         return ContinuousSample({"": log_prob}, action)
 
@@ -274,6 +294,6 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
         )
 
     def _policy_value(self, states: TensorDictBase, sample: ContinuousSample) -> Tensor:
-        """The pessimistic value ``[*, M]`` of the live critics, a function of the drawn action."""
+        """The reduced value ``[*, M]`` of the live critics, a function of the drawn action."""
         q = self._sampled_values(states, sample, self.qvalue_network_params.data)
-        return self._pessimistic(q)
+        return self._reduced_for_policy(q)

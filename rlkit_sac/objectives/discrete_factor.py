@@ -97,6 +97,7 @@ class DiscreteFactorLoss(SoftActorCriticLoss[DiscreteSampleT]):
             getattr(self, suffixed("log_alpha", factor)),
             self.temperatures[factor],
             reward_weights=self._reward_weights,
+            reduction=self.policy_reduction,
             action_key=action_key,
             action_value_key=self.tensor_keys.action_value,
         )

@@ -16,6 +16,8 @@ from torchrl.modules import MaskedOneHotCategorical, OneHotCategorical
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import normalized_log_prob, weigh_rewards
+from rlkit_sac.functional.replicas import Reduction as CriticReduction
+from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
 from rlkit_sac.objectives.critics import DEFAULT_COUNT
@@ -91,6 +93,10 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
 
     Keyword Args:
         num_qvalue_nets: number of critics made of a single module. Default 2.
+        target_subset: number of target critics, drawn anew in each call, whose minimum the targets
+            take. Default all. Source: Chen et al. 2021 (arXiv:2101.05982).
+        policy_reduction: what the policy goes by, the ``"min"`` (default) or the ``"mean"`` of the
+            critics.
         gamma: discount in [0, 1]. Default 0.99.
         loss_function: ``"l2"`` (default), ``"l1"`` or ``"smooth_l1"`` distance to the target,
             summed over critics, averaged over reward dimensions.
@@ -127,6 +133,10 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
         scalar_output_mode: with ``reduction="none"``, ``"exclude"`` or ``"non_tensor"`` scalars.
         use_prioritized_weights: whether losses are weighted by ``priority_weight``
             (:math:`\sum wl/\sum w`). Default ``"auto"``: where it is present.
+        observation_normalizer: what networks and policy see observations through; :meth:`observe`
+            moves its statistics. Default none.
+        reward_normalizer: what the targets see rewards through, before ``reward_scale``; moved in
+            the same way. Default none.
         deactivate_vmap: call the critics one after another.
         diagnostics: add statistics of the critics to the output.
 
@@ -165,6 +175,8 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
         actor_network: TensorDictModule | None = None,
         *,
         num_qvalue_nets: int = DEFAULT_COUNT,
+        target_subset: int | None = None,
+        policy_reduction: CriticReduction = "min",
         gamma: float = 0.99,
         loss_function: LossFunction = "l2",
         qvalue_coef: float = 1.0,
@@ -185,6 +197,8 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
         reduction: Reduction = "mean",
         scalar_output_mode: ScalarOutputMode | None = None,
         use_prioritized_weights: bool | Literal["auto"] = "auto",
+        observation_normalizer: ObservationNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
         deactivate_vmap: bool = False,
         diagnostics: bool = False,
     ) -> None:
@@ -192,6 +206,8 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
             actor_network,
             qvalue_network,
             num_qvalue_nets=num_qvalue_nets,
+            target_subset=target_subset,
+            policy_reduction=policy_reduction,
             gamma=gamma,
             loss_function=loss_function,
             qvalue_coef=qvalue_coef,
@@ -211,6 +227,8 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
             reduction=reduction,
             scalar_output_mode=scalar_output_mode,
             use_prioritized_weights=use_prioritized_weights,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
             deactivate_vmap=deactivate_vmap,
             diagnostics=diagnostics,
         )
@@ -246,14 +264,16 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
     def _sample_policy(self, states: TensorDictBase) -> ValuedSample:
         values = self._action_values(states, self.qvalue_network_params)
         if self.actor_network is None:
-            log_probs = self._boltzmann(self._pessimistic(values.detach()))
+            log_probs = self._boltzmann(self._reduced_for_policy(values.detach()))
         else:
             log_probs = self._actor_log_probs(states, values.shape[-2])
         return ValuedSample({"": self._discrete_log_prob(log_probs)}, log_probs, values)
 
     def _actor_log_probs(self, states: TensorDictBase, num_actions: int) -> Tensor:
         assert self.actor_network is not None
-        dist = policy_distribution(self.actor_network, self.actor_network_params, states)
+        dist = policy_distribution(
+            self.actor_network, self.actor_network_params, self._normalized(states)
+        )
         if not isinstance(dist, Categorical) or isinstance(dist, _ONE_HOT):
             raise BatchError(
                 f"the actor's distribution is {type(dist).__name__}, wanted a "
@@ -279,7 +299,7 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
 
     def _actor_loss(self, states: TensorDictBase, sample: ValuedSample) -> Tensor:
         r"""Loss ``[*]``: :math:`\sum_k \pi(k|s) [\alpha\log\pi(k|s) - Q_{min}(s)_k]`."""
-        q = weigh_rewards(self._pessimistic(sample.values.detach()), self.reward_weights)
+        q = weigh_rewards(self._reduced_for_policy(sample.values.detach()), self.reward_weights)
         return (sample.log_probs.exp() * (self.alpha() * sample.log_probs - q)).sum(-1)
 
     def _acting_modules(self) -> list[TensorDictModuleBase]:

@@ -15,6 +15,8 @@ from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import weigh_rewards
+from rlkit_sac.functional.replicas import Reduction as CriticReduction
+from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.batch import check_action
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
@@ -116,6 +118,10 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
 
     Keyword Args:
         num_qvalue_nets: number of critics made of a single module. Default 2.
+        target_subset: number of target critics, drawn anew in each call, whose minimum the targets
+            take. Default all. Source: Chen et al. 2021 (arXiv:2101.05982).
+        policy_reduction: what the policy goes by, the ``"min"`` (default) or the ``"mean"`` of the
+            critics.
         gamma: discount in [0, 1]. Default 0.99.
         loss_function: ``"l2"`` (default), ``"l1"`` or ``"smooth_l1"`` distance to the target,
             summed over critics, averaged over reward dimensions.
@@ -167,6 +173,10 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
         scalar_output_mode: with ``reduction="none"``, ``"exclude"`` or ``"non_tensor"`` scalars.
         use_prioritized_weights: whether losses are weighted by ``priority_weight``
             (:math:`\sum wl/\sum w`). Default ``"auto"``: where it is present.
+        observation_normalizer: what networks and policy see observations through; :meth:`observe`
+            moves its statistics. Default none.
+        reward_normalizer: what the targets see rewards through, before ``reward_scale``; moved in
+            the same way. Default none.
         deactivate_vmap: call the critics one after another.
         diagnostics: add statistics of the critics to the output.
 
@@ -225,6 +235,8 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
         qvalue_network: TensorDictModule | Sequence[TensorDictModule],
         *,
         num_qvalue_nets: int = DEFAULT_COUNT,
+        target_subset: int | None = None,
+        policy_reduction: CriticReduction = "min",
         gamma: float = 0.99,
         loss_function: LossFunction = "l2",
         qvalue_coef: float = 1.0,
@@ -247,6 +259,8 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
         reduction: Reduction = "mean",
         scalar_output_mode: ScalarOutputMode | None = None,
         use_prioritized_weights: bool | Literal["auto"] = "auto",
+        observation_normalizer: ObservationNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
         deactivate_vmap: bool = False,
         diagnostics: bool = False,
     ) -> None:
@@ -255,6 +269,8 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
             actor_network,
             qvalue_network,
             num_qvalue_nets=num_qvalue_nets,
+            target_subset=target_subset,
+            policy_reduction=policy_reduction,
             gamma=gamma,
             loss_function=loss_function,
             qvalue_coef=qvalue_coef,
@@ -274,6 +290,8 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
             reduction=reduction,
             scalar_output_mode=scalar_output_mode,
             use_prioritized_weights=use_prioritized_weights,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
             deactivate_vmap=deactivate_vmap,
             diagnostics=diagnostics,
         )
@@ -344,14 +362,18 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
         return states.copy().set(self.tensor_keys.action_continuous, action)
 
     def _sample_policy(self, states: TensorDictBase) -> HybridSample:
-        dist = policy_distribution(self.actor_network, self.actor_network_params, states)
+        dist = policy_distribution(
+            self.actor_network, self.actor_network_params, self._normalized(states)
+        )
         mask = self._parameter_mask
         if mask is None:
             action, log_prob = draw(dist, states.batch_size)
         else:
             action, log_prob = draw_each_dimension(dist)
         inputs = self._with_action(states, action)
-        value = self._pessimistic(self._action_values(inputs, self.qvalue_network_params.data))
+        value = self._reduced_for_policy(
+            self._action_values(inputs, self.qvalue_network_params.data)
+        )
         log_probs = self._boltzmann(value)
         share = None
         if mask is not None:

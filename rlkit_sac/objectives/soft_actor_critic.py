@@ -23,8 +23,14 @@ from torchrl.objectives.utils import _vmap_func, distance_loss
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import reduce_replicas
+from rlkit_sac.functional.replicas import Reduction as CriticReduction
 from rlkit_sac.modules import EpsilonGreedy
 from rlkit_sac.modules.ensemble import evaluate_perceptrons, perceptron_layers
+from rlkit_sac.modules.normalization import (
+    NormalizedPolicy,
+    ObservationNormalizer,
+    RewardNormalizer,
+)
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.batch import check_entries, check_flag, check_reward, check_values
@@ -86,9 +92,14 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         use_prioritized_weights: bool | Literal["auto"],
         deactivate_vmap: bool,
         diagnostics: bool,
+        target_subset: int | None = None,
+        policy_reduction: CriticReduction = "min",
+        observation_normalizer: ObservationNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
     ) -> None:
         super().__init__(reduction, scalar_output_mode, use_prioritized_weights)
         check_choice("loss_function", loss_function, ("l2", "l1", "smooth_l1"))
+        check_choice("policy_reduction", policy_reduction, ("min", "mean"))
         check_choice("policy_loss_steps", policy_loss_steps, ("first", "next", "all"))
         if not 0 <= qvalue_coef < math.inf:
             raise ConfigError(f"qvalue_coef must be a finite number >= 0, not {qvalue_coef}")
@@ -108,6 +119,15 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
             refuse_batch_norm(actor_network, "actor_network")
             self.convert_to_functional(actor_network, "actor_network")
         self._stack_critics(critic_list(qvalue_network, num_qvalue_nets))
+        if target_subset is not None and not 1 <= target_subset <= self.num_qvalue_nets:
+            raise ConfigError(
+                f"target_subset is {target_subset}; it must be from 1 to the number of critics "
+                f"({self.num_qvalue_nets}), or None for all"
+            )
+        self.target_subset = target_subset
+        self.policy_reduction = policy_reduction
+        self.observation_normalizer = observation_normalizer
+        self.reward_normalizer = reward_normalizer
         like = next(self.qvalue_network_params.parameters())
         self._make_temperatures(
             alpha_init, min_alpha, max_alpha, fixed_alpha, alpha_parametrization, like=like
@@ -217,7 +237,10 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
     ) -> Tensor:
         """Targets ``[*, M]`` of the critics."""
         keys, estimator = self.tensor_keys, self.value_estimator
-        reward = self.reward_scale * batch.get(("next", keys.reward))
+        reward = batch.get(("next", keys.reward))
+        if self.reward_normalizer is not None:
+            reward = self.reward_normalizer(reward)
+        reward = self.reward_scale * reward
         terminated = batch.get(("next", keys.terminated)).bool()
         with torch.no_grad():
             value, bonus = self._next_value(next_states, next_sample, reward.shape[-1])
@@ -231,7 +254,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
     ) -> tuple[Tensor, Tensor]:
         r"""The value :math:`V = E[Q_{min}(s', a')] + b(s')`, ``[*, M]``, and b, ``[*, 1]``."""
         assert next_sample is not None
-        q = self._sampled_values(next_states, next_sample, self.target_qvalue_network_params)
+        q = self._sampled_values(next_states, next_sample, self._target_params())
         choices = q.shape[q.ndim - self.value_dims : -1]
         check_values(q, (*next_states.batch_size, *choices, reward_dim), reward_dim)
         bonus = self._entropy_bonus(next_sample).unsqueeze(-1)
@@ -259,6 +282,17 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
 
     # ------------------------------------------------------------------ values
 
+    def _target_params(self) -> TensorDictParams:
+        """Of all target critics, or of some drawn anew without replacement."""
+        params = self.target_qvalue_network_params
+        if self.target_subset in (None, self.num_qvalue_nets):
+            return params
+        device = next(params.buffers()).device
+        members = torch.randperm(self.num_qvalue_nets, device=device)[: self.target_subset]
+        return params.data.apply(
+            lambda stacked: stacked.index_select(0, members), batch_size=members.shape
+        )
+
     def _critic_values(self, inputs: TensorDictBase, params: TensorDictParams) -> Tensor:
         """What all critics write for their inputs, with the given parameters, ``[R, *, ...]``."""
         network = self.qvalue_network
@@ -268,6 +302,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
                 f"qvalue_network writes {network.out_keys}, not {key!r}: name its output so, or "
                 f"name the right one with set_keys({self.value_role}=...)"
             )
+        inputs = self._normalized(inputs)
         layers = None if self.deactivate_vmap else perceptron_layers(network)
         if layers is not None:
             weights = params.flatten_keys(".")
@@ -282,15 +317,22 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         )
         return critics(inputs.copy(), params).get(key)
 
+    def _reduced_for_policy(self, q: Tensor) -> Tensor:
+        """What the policy goes by, of R critics ``[R, *, M]`` in each reward dimension."""
+        return self._reduced(q, self.policy_reduction)
+
     def _pessimistic(self, q: Tensor) -> Tensor:
         """The worst of R critics ``[R, *, M]`` in each reward dimension."""
+        return self._reduced(q, "min")
+
+    def _reduced(self, q: Tensor, reduction: CriticReduction) -> Tensor:
         weights = self.reward_weights
         if weights is not None and q.shape[-1] != len(weights):
             raise BatchError(
                 f"qvalue_network wrote {q.shape[-1]} values for {len(weights)} reward_weights: a "
                 "critic needs one output for each reward dimension"
             )
-        return reduce_replicas(q, weights)
+        return reduce_replicas(q, weights, reduction)
 
     @property
     def reward_weights(self) -> Tensor | None:
@@ -350,11 +392,27 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         modules = self._acting_modules()
         if epsilon is not None:
             modules = [EpsilonGreedy(module, epsilon) for module in modules]
-        return modules[0] if len(modules) == 1 else TensorDictSequential(*modules)
+        policy = modules[0] if len(modules) == 1 else TensorDictSequential(*modules)
+        normalizer = self.observation_normalizer
+        return policy if normalizer is None else NormalizedPolicy(policy, normalizer)
 
     def _acting_modules(self) -> list[TensorDictModuleBase]:
         """One module for each factor, in the order of acting."""
         return [self.get_stateful_net("actor_network")]
+
+    # ------------------------------------------------------------------ statistics
+
+    def observe(self, batch: TensorDictBase) -> None:
+        """Take newly collected frames into the running statistics of the normalizers, if any.
+
+        Args:
+            batch: each frame once, in their order, ``[T]`` or ``[N, T]`` of N environments.
+        """
+        keys, following = self.tensor_keys, batch.get("next")
+        if self.observation_normalizer is not None:
+            self.observation_normalizer.observe(batch.get(self.observation_normalizer.key))
+        if self.reward_normalizer is not None:
+            self.reward_normalizer.observe(following.get(keys.reward), following.get(keys.done))
 
     # ------------------------------------------------------------------ reading the batch
 
@@ -380,6 +438,11 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         check_reward(tensordict.get(("next", keys.reward)), self.reward_weights, tensordict)
         valid = valid_steps(tensordict, self._loss_mask_keys())
         return fill_invalid(tensordict.select(*required), valid), valid
+
+    def _normalized(self, states: TensorDictBase) -> TensorDictBase:
+        """States as the networks see them."""
+        normalizer = self.observation_normalizer
+        return states if normalizer is None else normalizer.normalized(states)
 
     def _states(self, batch: TensorDictBase) -> TensorDictBase:
         return batch.select(*self._state_keys())

@@ -17,6 +17,8 @@ from torchrl.objectives.utils import distance_loss
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import weigh_rewards
+from rlkit_sac.functional.replicas import Reduction as CriticReduction
+from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.batch import check_values
 from rlkit_sac.objectives.continuous_sac import ContinuousSACLoss, ContinuousSample
@@ -83,6 +85,8 @@ class ValueSACLoss(ContinuousSACLoss):
 
     Keyword Args:
         num_qvalue_nets: number of critics made of a single module. Default 2.
+        policy_reduction: what policy and value network go by, the ``"min"`` (default) or the
+            ``"mean"`` of the critics.
         gamma: discount in [0, 1]. Default 0.99.
         loss_function: ``"l2"`` (default), ``"l1"`` or ``"smooth_l1"`` distance to the target, in
             ``loss_qvalue``, summed over critics, and ``loss_value``; averaged over reward
@@ -119,6 +123,10 @@ class ValueSACLoss(ContinuousSACLoss):
         scalar_output_mode: with ``reduction="none"``, ``"exclude"`` or ``"non_tensor"`` scalars.
         use_prioritized_weights: whether losses are weighted by ``priority_weight``
             (:math:`\sum wl/\sum w`). Default ``"auto"``: where it is present.
+        observation_normalizer: what networks and policy see observations through; :meth:`observe`
+            moves its statistics. Default none.
+        reward_normalizer: what the targets see rewards through, before ``reward_scale``; moved in
+            the same way. Default none.
         deactivate_vmap: call the critics one after another.
         diagnostics: add statistics of the critics to the output.
 
@@ -162,6 +170,7 @@ class ValueSACLoss(ContinuousSACLoss):
         value_network: TensorDictModule,
         *,
         num_qvalue_nets: int = DEFAULT_COUNT,
+        policy_reduction: CriticReduction = "min",
         gamma: float = 0.99,
         loss_function: LossFunction = "l2",
         qvalue_coef: float = 1.0,
@@ -182,6 +191,8 @@ class ValueSACLoss(ContinuousSACLoss):
         reduction: Reduction = "mean",
         scalar_output_mode: ScalarOutputMode | None = None,
         use_prioritized_weights: bool | Literal["auto"] = "auto",
+        observation_normalizer: ObservationNormalizer | None = None,
+        reward_normalizer: RewardNormalizer | None = None,
         deactivate_vmap: bool = False,
         diagnostics: bool = False,
     ) -> None:
@@ -189,6 +200,7 @@ class ValueSACLoss(ContinuousSACLoss):
             actor_network,
             qvalue_network,
             num_qvalue_nets=num_qvalue_nets,
+            policy_reduction=policy_reduction,
             gamma=gamma,
             loss_function=loss_function,
             qvalue_coef=qvalue_coef,
@@ -209,6 +221,8 @@ class ValueSACLoss(ContinuousSACLoss):
             reduction=reduction,
             scalar_output_mode=scalar_output_mode,
             use_prioritized_weights=use_prioritized_weights,
+            observation_normalizer=observation_normalizer,
+            reward_normalizer=reward_normalizer,
             deactivate_vmap=deactivate_vmap,
             diagnostics=diagnostics,
         )
@@ -273,7 +287,7 @@ class ValueSACLoss(ContinuousSACLoss):
     ) -> Tensor:
         """What the value network writes for the states with the given parameters, ``[*, M]``."""
         with params.to_module(self.value_network, preserve_module_state=False):
-            value = self.value_network(states.copy()).get(self.tensor_keys.value)
+            value = self.value_network(self._normalized(states).copy()).get(self.tensor_keys.value)
         check_values(
             value.unsqueeze(0), (*states.batch_size, reward_dim), reward_dim, "value_network"
         )

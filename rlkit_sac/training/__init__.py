@@ -16,8 +16,10 @@ from rlkit_sac.training.config import (
     LoggingConfig,
     LossConfig,
     NetworkConfig,
+    NormalizationConfig,
     ReplayConfig,
     UpdateConfig,
+    ValueLossConfig,
     ValueNetworkConfig,
     ValueUpdateConfig,
     WarmStartConfig,
@@ -29,6 +31,7 @@ from rlkit_sac.training.interrupts import deferred_signals
 from rlkit_sac.training.launch import run_recipe
 from rlkit_sac.training.log import TrainingLog
 from rlkit_sac.training.make_update import make_update
+from rlkit_sac.training.normalizers import make_normalizers
 from rlkit_sac.training.parse import parse_config
 from rlkit_sac.training.policy_files import load_policy, policy_files, save_policy
 from rlkit_sac.training.preflight import standard_checks
@@ -62,6 +65,7 @@ __all__ = [
     "LossConfig",
     "LossStep",
     "NetworkConfig",
+    "NormalizationConfig",
     "PositiveInt",
     "ProgressBar",
     "ReplayConfig",
@@ -74,6 +78,7 @@ __all__ = [
     "Update",
     "UpdateConfig",
     "UpdateSchedule",
+    "ValueLossConfig",
     "ValueNetworkConfig",
     "ValueUpdateConfig",
     "WarmStartConfig",
@@ -87,6 +92,7 @@ __all__ = [
     "first_compiled_update",
     "flat_config",
     "load_policy",
+    "make_normalizers",
     "make_update",
     "open_run",
     "opened_envs",

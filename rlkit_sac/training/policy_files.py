@@ -11,7 +11,7 @@ from typing import Any, Literal
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from tensordict.nn import TensorDictModule
+from tensordict.nn import TensorDictModuleBase
 
 from rlkit_sac.errors import RunError
 from rlkit_sac.modules import (
@@ -20,13 +20,14 @@ from rlkit_sac.modules import (
     hybrid_policy,
     tanh_gaussian_actor,
 )
+from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
 from rlkit_sac.training.best import best_frames
 from rlkit_sac.training.checkpoints import step_of
 from rlkit_sac.training.files import write_atomically
 
 FORMAT_VERSION = 1
 # Only these may be called: a file never names code by its import path.
-_BUILDERS: Mapping[str, Callable[..., TensorDictModule]] = {
+_BUILDERS: Mapping[str, Callable[..., TensorDictModuleBase]] = {
     "boltzmann_policy": boltzmann_policy,
     "categorical_actor": categorical_actor,
     "hybrid_policy": hybrid_policy,
@@ -35,7 +36,7 @@ _BUILDERS: Mapping[str, Callable[..., TensorDictModule]] = {
 
 
 def save_policy(
-    directory: Path, policy: TensorDictModule, *, builder: str, arguments: dict[str, Any]
+    directory: Path, policy: TensorDictModuleBase, *, builder: str, arguments: dict[str, Any]
 ) -> None:
     """Write ``policy.safetensors`` and ``policy.json`` into a directory.
 
@@ -74,7 +75,7 @@ def save_policy(
 
 
 def policy_files(
-    policy: TensorDictModule, *, builder: str, arguments: dict[str, Any]
+    policy: TensorDictModuleBase, *, builder: str, arguments: dict[str, Any]
 ) -> dict[str, bytes]:
     """The files that :func:`save_policy` writes, by name, ``policy.json`` last.
 
@@ -91,12 +92,19 @@ def policy_files(
     weights = safetensors.torch.save(
         {name: tensor.detach().cpu().clone() for name, tensor in policy.state_dict().items()}
     )
-    description = {
+    description: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
         "builder": builder,
         "arguments": arguments,
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
+    if isinstance(policy, NormalizedPolicy):
+        normalizer = policy.normalizer
+        description["observation_normalizer"] = {
+            "observation_dim": normalizer.observation_dim,
+            "clip": normalizer.clip,
+            "key": normalizer.key,
+        }
     description["sha256"] = _checksum(description)
     return {
         "policy.safetensors": weights,
@@ -109,7 +117,7 @@ def load_policy(
     *,
     which: Literal["last", "best"] = "last",
     device: torch.device | str = "cpu",
-) -> TensorDictModule:
+) -> TensorDictModuleBase:
     """Rebuild the policy of one of a run's checkpoints, in evaluation mode.
 
     Args:
@@ -130,7 +138,11 @@ def load_policy(
     if hashlib.sha256(content).hexdigest() != description.get("weights_sha256"):
         raise RunError(f"{weights_file} is damaged: its checksum is not that of policy.json")
     try:
+        policy: TensorDictModuleBase
         policy = _BUILDERS[description["builder"]](**description.get("arguments", {}))
+        if "observation_normalizer" in description:
+            normalizer = ObservationNormalizer(**description["observation_normalizer"])
+            policy = NormalizedPolicy(policy, normalizer)
         policy.load_state_dict(safetensors.torch.load(content), strict=True)
     except (SafetensorError, RuntimeError, TypeError, ValueError) as error:
         text = f"{weights_file} does not hold the policy that policy.json describes: {error}"

@@ -21,6 +21,7 @@ from rlkit_sac.training.config import (
     LoggingConfig,
     LossConfig,
     NetworkConfig,
+    NormalizationConfig,
     ReplayConfig,
     UpdateConfig,
     WarmStartConfig,
@@ -50,6 +51,7 @@ class RunConfig:
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     loss: LossConfig = field(default_factory=LossConfig)
+    normalization: NormalizationConfig = field(default_factory=NormalizationConfig)
     update: UpdateConfig = field(default_factory=UpdateConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     logging: LoggingConfig = field(default_factory=LoggingConfig)

@@ -14,7 +14,7 @@ from torchrl.data import TensorDictReplayBuffer
 from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
-from rlkit_sac.data import AnyCollector
+from rlkit_sac.data import AnyCollector, PrioritizedSampler
 from rlkit_sac.envs import SavedEpisodes
 from rlkit_sac.training.checkpoints import Checkpoints
 from rlkit_sac.training.evaluation import evaluate
@@ -198,6 +198,7 @@ def training_run(
         ProgressBar(config.collector.total_frames, enabled=config.logging.progress) as progress,
     ):
         log = TrainingLog(directory, progress, update.scalar_names, started=started)
+        sampler = replay.sampler
         checkpoints = Checkpoints(
             directory.path,
             {
@@ -208,6 +209,7 @@ def training_run(
                 "eval_env": SavedEpisodes(eval_env),
                 "log": log,
                 "run": directory,
+                **({"sampler": sampler} if isinstance(sampler, PrioritizedSampler) else {}),
             },
             replay,
             policy=partial(

@@ -46,6 +46,15 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
     except Exception as error:  # whatever a file with wrong content leads to
         raise ConfigError(f"cannot warm-start from {folder}: {error}") from error
     own = loss_module.state_dict()
+    normalizer = "observation_normalizer"
+    both = [any(name.startswith(normalizer) for name in state) for state in (saved, own)]
+    networks = [module for module in config.modules if module != "alpha"]
+    if networks and both[0] != both[1]:
+        raise ConfigError(
+            f"cannot warm-start {networks[0]} from {folder}: its networks "
+            f"{'read' if both[0] else 'do not read'} normalized observations; set "
+            f"normalization.observations to {str(both[0]).lower()}"
+        )
     for module in config.modules:
         prefix = PARAMETER_PREFIXES[module]
         names = [name for name in own if name.startswith((prefix, f"target_{prefix}"))]
@@ -54,6 +63,8 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
                 f"cannot warm-start {module}: {type(loss_module).__name__} has none; leave it out "
                 "of warm_start.modules"
             )
+        if module != "alpha":
+            names += [name for name in own if name.startswith(normalizer)]
         for name in names:
             there = list(getattr(saved.get(name), "shape", [None]))
             if there != list(own[name].shape):

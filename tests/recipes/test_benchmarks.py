@@ -73,6 +73,22 @@ def test_hybrid_update_writes_each_round_and_prints_the_medians(tmp_path: Path) 
         assert float(numbers[3]) <= float(numbers[2]) <= float(numbers[4])
 
 
+def test_prioritized_replay_writes_each_round_and_prints_ratios(tmp_path: Path) -> None:
+    small = "--capacity 2000 --batch_size 8 --rounds 3 --samples 2 --output times.csv"
+    done = run("prioritized_replay", *small.split(), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    rounds = pd.read_csv(tmp_path / "times.csv")
+    columns = ["uniform_us", "prioritized_us", "priorities_us"]
+    assert list(rounds.columns) == ["round", *columns]
+    assert (rounds[columns] > 0).all(axis=None)
+    for row, column in zip(table(done.stdout, "us"), columns, strict=True):
+        assert row[0] == column.removesuffix("_us")
+        assert float(row[1]) == round(rounds[column].median())
+        assert float(row[2]) == pytest.approx(
+            (rounds[column] / rounds["uniform_us"]).median(), abs=0.01
+        )
+
+
 def test_a_benchmark_refuses_sizes_that_cannot_be_measured(tmp_path: Path) -> None:
     done = run("hybrid_update", "--rounds", "0", "--batch_sise", "4", cwd=tmp_path)
     assert done.returncode == 2

@@ -57,6 +57,15 @@ def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, 
     DISCRETE.assert_resumes_exactly(capsys, half)
 
 
+def test_a_policy_of_many_updates_is_rebuilt(workplace):
+    """By the mean of critics with dropout, on normalized observations."""
+    DISCRETE.assert_policy_repeats_the_last_evaluation(
+        *("--network.critic_dropout", "0.1", "--network.critic_layer_norm", "true"),
+        *("--loss.num_qvalue_nets", "3", "--loss.target_subset", "2"),
+        *("--loss.policy_reduction", "mean", "--normalization.observations", "true"),
+    )
+
+
 VARIANTS = {
     "two environments": "--env.num_envs 2 --collector.frames_per_batch 10",
     "fixed alpha": "--loss.fixed_alpha true --loss.alpha_init 0.2",
@@ -67,6 +76,8 @@ VARIANTS = {
     " --loss.normalize_entropy_reward true --loss.policy_loss_steps all"
     " --loss.alpha_parametrization direct --loss.min_alpha 0.01 --loss.max_alpha 2"
     " --loss.target_entropy 0.5 --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
+    "normalization, priorities": "--normalization.observations true --normalization.rewards true"
+    " --replay.prioritized true",
     "samples in evaluation": "--evaluation.epsilon 0.5",
     "more actions": "--env.id Acrobot-v1 --evaluation.episodes 1 --env.max_episode_steps 100",
 }

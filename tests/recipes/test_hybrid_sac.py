@@ -63,6 +63,15 @@ def test_options_in_pairs_reach_their_temperature(workplace):
     assert info["target_entropy_continuous"] == -3
 
 
+def test_a_policy_of_many_updates_is_rebuilt(workplace):
+    """By the mean of critics with dropout, on normalized observations."""
+    HYBRID.assert_policy_repeats_the_last_evaluation(
+        *("--network.critic_dropout", "0.1", "--network.critic_layer_norm", "true"),
+        *("--loss.num_qvalue_nets", "3", "--loss.target_subset", "2"),
+        *("--loss.policy_reduction", "mean", "--normalization.observations", "true"),
+    )
+
+
 VARIANTS = {
     "two environments": "--env.num_envs 2 --collector.frames_per_batch 10",
     "fixed alphas": "--loss.fixed_alpha true --loss.alpha_init 0.2",
@@ -72,6 +81,8 @@ VARIANTS = {
     " --loss.dqda_clipping 1 --loss.normalize_entropy_reward true --loss.policy_loss_steps all"
     " --loss.min_alpha 0.01 --loss.max_alpha [2, null] --loss.target_entropy [0.5, -2]"
     " --loss.parameter_mask true --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
+    "normalization, priorities": "--normalization.observations true --normalization.rewards true"
+    " --replay.prioritized true",
     "samples in evaluation": "--evaluation.epsilon 0.5",
     "own units": "--env.rescale_actions false",
     "shared parameters": "--env.id Moving-v0",

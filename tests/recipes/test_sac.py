@@ -55,6 +55,10 @@ def test_the_saved_policy_repeats_the_last_evaluation(workplace):
     SAC.assert_policy_repeats_the_last_evaluation()
 
 
+def test_the_saved_policy_brings_its_statistics_along(workplace):
+    SAC.assert_policy_repeats_the_last_evaluation("--normalization.observations", "true")
+
+
 def test_a_seed_gives_the_same_tables_again(workplace):
     SAC.assert_seed_decides()
 
@@ -67,6 +71,8 @@ VARIANTS = {
     "environments alone": "--env.num_envs 4",
     "two environments": "--env.num_envs 2 --collector.frames_per_batch 10",
     "files for replay": "--replay.storage memmap",
+    "priorities": "--replay.prioritized true --replay.priority_alpha 0.7"
+    " --replay.priority_beta_frames null --replay.storage memmap",
     "fixed alpha": "--loss.fixed_alpha true --loss.alpha_init 0.2",
     "Spinning Up's order": "--update.order [actor,qvalue,target] --update.recompute true"
     " --loss.fixed_alpha true --loss.qvalue_coef 0.5",
@@ -76,6 +82,12 @@ VARIANTS = {
     " --loss.normalize_entropy_reward true --loss.policy_loss_steps all"
     " --loss.alpha_parametrization direct --loss.min_alpha 0.01 --loss.max_alpha 2"
     " --loss.target_entropy -0.5 --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
+    "DroQ": "--network.critic_layer_norm true --network.critic_dropout 0.01"
+    " --loss.policy_reduction mean --update.utd_ratio 2 --update.periods {actor: 2, alpha: 2}"
+    " --update.order [qvalue,actor,alpha,target]",
+    "REDQ": "--loss.num_qvalue_nets 5 --loss.target_subset 2 --loss.policy_reduction mean",
+    "normalization": "--normalization.observations true --normalization.rewards true"
+    " --env.num_envs 2",
     "networks": "--network.log_std_mode tanh --network.activation silu",
     "numbers that change": "--update.schedules {lr_actor: {0: 0.001, 500: 0}}"
     " --update.schedules.max_grad_norm {9: 2}"
@@ -101,6 +113,8 @@ BAD = {
     "--seed 1.5": "--seed",
     "--num_threads 0": "--num_threads",
     "--network.num_cells [64,0]": "--network.num_cells",
+    "--network.critic_dropout 1": "--network.critic_dropout: must be >= 0 and < 1, got 1.0",
+    "--loss.target_subset 3": "--loss.target_subset: must not exceed num_qvalue_nets (2), got 3",
     "--network.activation relo": "--network.activation",
     "--update.order [joint,actor,target]": "already holds every loss",
     "--update.schedules {lr_critic: {0: 1}}": "there is no schedule of 'lr_critic'; did you mean",

@@ -23,6 +23,14 @@ from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run
             ],
         ),
         (150, ["--env.id", "Pendulum-v1", "--collector.kind", "torchrl"]),
+        (173, ["--env.id", "Pendulum-v1", "--replay.prioritized", "true"]),
+        (
+            150,
+            [
+                *("--env.id", "Hopper-v5", "--env.num_envs", "2", "--network.critic_dropout"),
+                *("0.1", "--normalization.observations", "true", "--normalization.rewards", "true"),
+            ],
+        ),
         pytest.param(150, ["--env.id", "Pendulum-v1", "--compile", "true"], marks=pytest.mark.slow),
         pytest.param(
             150,
@@ -39,6 +47,8 @@ from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run
         "mujoco",
         "two environments",
         "torchrl",
+        "priorities",
+        "statistics",
         "compiled",
         "processes",
     ],

@@ -29,6 +29,8 @@ from torchrl.objectives import DQNLoss, LossModule, SACLoss, SoftUpdate, TD3Loss
 from rlkit_sac.data.packed import PackedReplayBuffer
 from rlkit_sac.errors import BatchError, RunError
 from rlkit_sac.modules import (
+    ObservationNormalizer,
+    RewardNormalizer,
     action_value_critic,
     categorical_actor,
     hybrid_critic,
@@ -75,6 +77,19 @@ def dropout() -> ContinuousSACLoss:
     return ContinuousSACLoss(tanh_gaussian_actor(3, **BOX, **CELLS), critic)
 
 
+def droq() -> ContinuousSACLoss:
+    critic = state_action_critic(3, 2, **CELLS, layer_norm=True, dropout=0.2)
+    return ContinuousSACLoss(tanh_gaussian_actor(3, **BOX, **CELLS), critic)
+
+
+def normalized(make: Callable[..., LossModule]) -> LossModule:
+    loss = make(
+        observation_normalizer=ObservationNormalizer(3), reward_normalizer=RewardNormalizer(0.9)
+    )
+    loss.observe(batch_for(loss))
+    return loss
+
+
 OWN: dict[str, Callable[[], LossModule]] = {
     "continuous": continuous,
     "diagnostics": lambda: continuous(diagnostics=True, num_qvalue_nets=3),
@@ -82,6 +97,11 @@ OWN: dict[str, Callable[[], LossModule]] = {
         dqda_clipping=0.5, normalize_entropy_reward=True, loss_function="smooth_l1"
     ),
     "dropout": dropout,
+    "dropout, layer norms": droq,
+    "some of the targets": lambda: continuous(
+        num_qvalue_nets=5, target_subset=2, policy_reduction="mean"
+    ),
+    "normalized": lambda: normalized(continuous),
     "discrete": discrete,
     "with an actor": with_actor,
     "hybrid": hybrid,
@@ -141,6 +161,20 @@ def assert_same(first: Update, second: Update, batches: list[TensorDict]) -> Non
     states = [update.loss_module.state_dict() for update in (first, second)]
     for key, value in states[0].items():
         torch.testing.assert_close(states[1][key], value, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_a_graph_follows_the_statistics() -> None:
+    updates = pair(lambda: normalized(hybrid))
+    for seed in range(3):
+        batch, further = batch_for(updates[0].loss_module), batch_for(updates[0].loss_module, 50)
+        further["observation"] = 3 * further["observation"] + 1
+        losses = []
+        for update in updates:
+            torch.manual_seed(seed)
+            losses.append(update(batch.clone())["loss_qvalue"])
+            update.loss_module.observe(further)
+        torch.testing.assert_close(*losses)
 
 
 @pytest.mark.usefixtures("uncompiled")

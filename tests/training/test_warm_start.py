@@ -85,3 +85,35 @@ def test_the_recipe_starts_from_another_run(run, tmp_path):
     second = recipe.main(parse_config(recipe.SACConfig, options))
     for name, value in saved(second).items():  # no update was made
         assert torch.equal(value, saved(run)[name]), name
+
+
+@pytest.fixture(scope="module")
+def normalized_run(tmp_path_factory):
+    recipe, folder = load_recipe("sac"), tmp_path_factory.mktemp("normalized")
+    options = [*SHORT, "--normalization.observations", "true"]
+    return recipe.main(
+        parse_config(recipe.SACConfig, [*options, "--logging.dir", str(folder / "runs")])
+    )
+
+
+def test_networks_bring_the_statistics_of_their_observations_along(normalized_run):
+    from rlkit_sac.modules import ObservationNormalizer
+
+    module = loss()
+    module.observation_normalizer = ObservationNormalizer(3)
+    warm_start(module, WarmStartConfig(run=str(normalized_run), modules=["actor"]))
+    assert module.observation_normalizer.statistics.count == 60
+    source = saved(normalized_run)["observation_normalizer.statistics.mean"]
+    assert torch.equal(module.observation_normalizer.statistics.mean, source)
+
+
+def test_networks_of_normalized_observations_do_not_begin_without(run, normalized_run):
+    from rlkit_sac.modules import ObservationNormalizer
+
+    with pytest.raises(ConfigError, match=r"set normalization\.observations to true"):
+        warm_start(loss(), WarmStartConfig(run=str(normalized_run), modules=["qvalue"]))
+    module = loss()
+    module.observation_normalizer = ObservationNormalizer(3)
+    with pytest.raises(ConfigError, match=r"set normalization\.observations to false"):
+        warm_start(module, WarmStartConfig(run=str(run)))
+    warm_start(module, WarmStartConfig(run=str(run), modules=["alpha"]))

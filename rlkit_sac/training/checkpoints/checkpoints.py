@@ -166,14 +166,15 @@ class Checkpoints:
             missing = [name for name in self._parts if name not in state]
             if missing:
                 raise RunError(f"it holds no state of {', '.join(missing)}")
-            for name, part in self._parts.items():
-                part.load_state_dict(state[name])
             segments = {
                 self._replay_folder / name: record for name, record in manifest.segments.items()
             }
             read_segments(
                 self._replay, ((file, read_checked(file, segments[file])) for file in segments)
             )
+            # After replay, which gives transitions the priorities of new ones.
+            for name, part in self._parts.items():
+                part.load_state_dict(state[name])
             same_streams = set_random_state(state["random"])
             if self._replay.write_count != _stop_of(manifest.segments):
                 raise RunError(f"{folder} does not name all segments of its replay")

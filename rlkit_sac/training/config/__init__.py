@@ -11,12 +11,14 @@ from rlkit_sac.training.config.loss import (
     DiscreteLossConfig,
     LossConfig,
     TemperatureConfig,
+    ValueLossConfig,
 )
 from rlkit_sac.training.config.network import (
     GaussianNetworkConfig,
     NetworkConfig,
     ValueNetworkConfig,
 )
+from rlkit_sac.training.config.normalization import NormalizationConfig
 from rlkit_sac.training.config.replay import ReplayConfig
 from rlkit_sac.training.config.update import (
     DiscreteUpdateConfig,
@@ -38,9 +40,11 @@ __all__ = [
     "LoggingConfig",
     "LossConfig",
     "NetworkConfig",
+    "NormalizationConfig",
     "ReplayConfig",
     "TemperatureConfig",
     "UpdateConfig",
+    "ValueLossConfig",
     "ValueNetworkConfig",
     "ValueUpdateConfig",
     "WarmStartConfig",

@@ -65,7 +65,7 @@ class HybridLossConfig(LossConfig):
         if found:
             return found
         (low, lower), (high, upper) = _pair(self.min_alpha), _pair(self.max_alpha)
-        found = crossed(low, high) or crossed(lower, upper)
+        found = [*super().errors(), *(crossed(low, high) or crossed(lower, upper))]
         discrete, continuous = _pair(self.target_entropy)
         if discrete == "neg_dim" or continuous == "scaled_log_k":
             text = "scaled_log_k is for the discrete part and neg_dim for the continuous one: write"

@@ -22,7 +22,13 @@ class LossConfig:
     """Discount per frame."""
 
     num_qvalue_nets: PositiveInt = 2
-    """Critics in the ensemble; targets use their minimum."""
+    """Critics in the ensemble."""
+
+    target_subset: PositiveInt | None = None
+    """Target critics, drawn anew for each update, whose minimum the targets use; null for all."""
+
+    policy_reduction: Literal["min", "mean"] = "min"
+    """What the policy goes by: the minimum of the critics, or their mean."""
 
     loss_function: Literal["l1", "l2", "smooth_l1"] = "l2"
     """Distance between a critic's value and its target."""
@@ -56,6 +62,13 @@ class LossConfig:
     """Numbers that change with the frames, linearly between those named, in place of the option
     itself: {gamma: {0: 0.95, 50000: 0.99}}."""
 
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        if self.target_subset is None or self.target_subset <= self.num_qvalue_nets:
+            return []
+        text = f"must not exceed num_qvalue_nets ({self.num_qvalue_nets}), got {self.target_subset}"
+        return [("target_subset", text)]
+
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments of the loss, which knows no frames."""
         arguments = asdict(self)
@@ -65,8 +78,8 @@ class LossConfig:
 
 
 @dataclass
-class TemperatureConfig:
-    """One temperature alpha.
+class TemperatureConfig(LossConfig):
+    """Options of the losses with one temperature alpha.
 
     >>> TemperatureConfig(min_alpha=0.5, max_alpha=0.1).errors()
     [('min_alpha', 'must not exceed max_alpha (0.1), got 0.5')]
@@ -89,11 +102,11 @@ class TemperatureConfig:
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
-        return crossed(self.min_alpha, self.max_alpha)
+        return [*super().errors(), *crossed(self.min_alpha, self.max_alpha)]
 
 
 @dataclass
-class ContinuousLossConfig(TemperatureConfig, LossConfig):
+class ContinuousLossConfig(TemperatureConfig):
     """Options of the soft actor-critic loss for continuous actions.
 
     >>> ContinuousLossConfig().target_entropy
@@ -108,7 +121,29 @@ class ContinuousLossConfig(TemperatureConfig, LossConfig):
 
 
 @dataclass
-class DiscreteLossConfig(TemperatureConfig, LossConfig):
+class ValueLossConfig(ContinuousLossConfig):
+    """Options of the soft actor-critic loss with a value network.
+
+    >>> ValueLossConfig(target_subset=1).errors()
+    [('target_subset', 'must be null, as the critics have no targets, got 1')]
+    """
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        if self.target_subset is None:
+            return super().errors()
+        text = f"must be null, as the critics have no targets, got {self.target_subset}"
+        return [("target_subset", text)]
+
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments of the loss."""
+        arguments = super().arguments()
+        del arguments["target_subset"]
+        return arguments
+
+
+@dataclass
+class DiscreteLossConfig(TemperatureConfig):
     """Options of the soft actor-critic loss for discrete actions.
 
     >>> DiscreteLossConfig().discrete_entropy

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, Literal
 
-from rlkit_sac.training.bounds import PositiveFloat, PositiveInt
+from rlkit_sac.training.bounds import Bound, PositiveFloat, PositiveInt
 
 
 @dataclass
@@ -21,6 +21,27 @@ class NetworkConfig:
 
     activation: Literal["relu", "tanh", "elu", "silu", "gelu"] = "relu"
     """Function between layers."""
+
+    critic_layer_norm: bool = False
+    """Normalize the outputs of the critics' hidden layers, before the function."""
+
+    critic_dropout: Annotated[float, Bound(ge=0, lt=1)] = 0.0
+    """Share of the outputs of the critics' hidden layers that is set to 0 in training."""
+
+    def actor_arguments(self) -> dict[str, Any]:
+        """The keyword arguments of an actor."""
+        arguments = asdict(self)
+        del arguments["critic_layer_norm"], arguments["critic_dropout"]
+        return arguments
+
+    def critic_arguments(self) -> dict[str, Any]:
+        """The keyword arguments of a critic."""
+        return {
+            "num_cells": self.num_cells,
+            "activation": self.activation,
+            "layer_norm": self.critic_layer_norm,
+            "dropout": self.critic_dropout,
+        }
 
 
 @dataclass

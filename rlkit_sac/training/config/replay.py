@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from rlkit_sac.training.bounds import PositiveInt
+from rlkit_sac.training.bounds import Bound, NonNegativeFloat, PositiveFloat, PositiveInt
 
 
 @dataclass
 class ReplayConfig:
-    """Size and place of the replay buffer.
+    """Size and place of the replay buffer, and which transitions are drawn.
 
     >>> ReplayConfig(capacity=100).errors()
     [('capacity', 'must be at least batch_size (256), got 100')]
@@ -24,6 +24,21 @@ class ReplayConfig:
 
     storage: Literal["tensor", "memmap"] = "tensor"
     """Where transitions lie: in memory, or in memory-mapped files on disk."""
+
+    prioritized: bool = False
+    """Draw transitions more often whose value was far off, in place of uniformly."""
+
+    priority_alpha: NonNegativeFloat = 0.6
+    """Exponent of priorities: 0 for uniform sampling, 1 in proportion to the error."""
+
+    priority_beta: Annotated[float, Bound(ge=0, le=1)] = 0.4
+    """Exponent of importance weights at first: 0 for none, 1 for a full correction."""
+
+    priority_beta_frames: PositiveInt | None = 100_000
+    """Frames over which priority_beta rises to 1, in a straight line; null for never."""
+
+    priority_eps: PositiveFloat = 1e-6
+    """Added to each priority, so that every transition is drawn at times."""
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""

@@ -1,0 +1,219 @@
+"""Prioritized sampling from replay."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from torch import Tensor
+from torchrl.data import PrioritizedSampler as TorchRLPrioritizedSampler
+from torchrl.data.replay_buffers.storages import Storage
+
+from rlkit_sac.data.sum_tree import SumTree
+from rlkit_sac.errors import ConfigError, RunError
+
+
+class PrioritizedSampler(TorchRLPrioritizedSampler):
+    r"""Draws transitions more often whose value was far off, and says how much each should count.
+
+    Transition :math:`i` of N is drawn with the probability :math:`P(i)`, with replacement, and
+    comes with the importance weight :math:`w_i`, ``priority_weight``:
+
+    .. math::
+        P(i) &= \frac{(p_i + \varepsilon)^\alpha}{\sum_j (p_j + \varepsilon)^\alpha} \\
+        w_i &= (N P(i))^{-\beta}, \qquad
+            \beta = \beta_0 + (1 - \beta_0) \min(1, \text{frames} / \text{beta\_frames})
+
+    where :math:`p_i` is the error that the loss found last, and for a new transition the largest so
+    far. With :math:`\beta = 1` weighted means over samples are those of uniform sampling, without
+    bias. Losses divide by the sum of the weights, so a common factor would change nothing; none is
+    taken out. Source: Schaul et al. 2016 (arXiv:1511.05952), algorithm 1, proportional.
+
+    It goes into TorchRL's replay buffers as well; TorchRL's own needs a compiled extension. The
+    weights lie in a :class:`~rlkit_sac.data.sum_tree.SumTree`.
+
+    Args:
+        capacity: transitions of the buffer.
+        alpha: how far priorities count, from 0 (not at all) on.
+        beta: how far sampling is corrected at first, from 0 to 1.
+        beta_frames: transitions stored until it is corrected in full; None keeps ``beta``.
+        eps: added to each priority, so that no transition is left out.
+        device: where priorities lie, that of the storage.
+
+    Attributes:
+        frames: transitions stored so far.
+
+    Raises:
+        ConfigError: for an option out of its range.
+
+    >>> from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
+    >>> from tensordict import TensorDict
+    >>> replay = TensorDictReplayBuffer(
+    ...     storage=LazyTensorStorage(100), sampler=PrioritizedSampler(100), batch_size=4
+    ... )
+    >>> _ = replay.extend(TensorDict(reward=torch.zeros(10), batch_size=[10]))
+    >>> batch = replay.sample()
+    >>> batch["priority_weight"]
+    tensor([1., 1., 1., 1.])
+    >>> replay.update_tensordict_priority(batch.set("td_error", torch.ones(4)))
+    """
+
+    frames: int
+    _largest: float
+
+    def __init__(
+        self,
+        capacity: int,
+        *,
+        alpha: float = 0.6,
+        beta: float = 0.4,
+        beta_frames: int | None = None,
+        eps: float = 1e-6,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        # TorchRL's constructor asks for its extension; the class is inherited for its buffers,
+        # which hand on priorities only to samplers that are of it.
+        if not 0 <= alpha < math.inf:
+            raise ConfigError(f"alpha must be a finite number >= 0, not {alpha}")
+        if not 0 <= beta <= 1:
+            raise ConfigError(f"beta must be a number from 0 to 1, not {beta}")
+        if beta_frames is not None and beta_frames < 1:
+            raise ConfigError(f"beta_frames must be at least 1, or None, not {beta_frames}")
+        if not 0 <= eps < math.inf:
+            raise ConfigError(f"eps must be a finite number >= 0, not {eps}")
+        self.reduction = "max"  # of priorities [B, T], by TorchRL's buffers
+        self._capacity, self._exponent, self._eps = capacity, alpha, eps
+        self._first_beta, self._beta_frames = beta, beta_frames
+        self._place = torch.device(device)
+        self._empty()
+
+    @property
+    def alpha(self) -> float:
+        """The exponent of priorities."""
+        return self._exponent
+
+    @property
+    def beta(self) -> float:
+        """The exponent of importance weights, as of now."""
+        if self._beta_frames is None:
+            return self._first_beta
+        return self._first_beta + (1 - self._first_beta) * min(1, self.frames / self._beta_frames)
+
+    @property
+    def max_size(self) -> int:
+        """Transitions of the buffer."""
+        return self._capacity
+
+    @property
+    def device(self) -> torch.device:
+        """Where priorities lie."""
+        return self._place
+
+    @property
+    def default_priority(self) -> float:
+        """The priority of a new transition: the largest so far, 1 before the first."""
+        return self._largest
+
+    def sample(self, storage: Storage, batch_size: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """Places ``[batch_size]``, and their importance weights as ``priority_weight``.
+
+        Raises:
+            RuntimeError: for an empty storage, as TorchRL's samplers do.
+            ConfigError: for a storage of several dimensions.
+        """
+        if not len(storage):
+            raise RuntimeError("Cannot sample from an empty storage.")
+        if storage.ndim > 1:
+            raise ConfigError(
+                f"the storage has {storage.ndim} dimensions, but priorities are those of its "
+                "entries along one: store transitions, or sequences as entries, with ndim=1"
+            )
+        index, probability = self._tree.draw(batch_size, generator=self._rng)
+        weight = probability.mul_(len(storage)).pow_(-self.beta)
+        return index, {"priority_weight": weight.to(torch.get_default_dtype())}
+
+    def add(self, index: int | Tensor) -> None:
+        """Take in a transition."""
+        self.extend(torch.as_tensor(index).reshape(-1))
+
+    def extend(self, index: Tensor) -> None:
+        """Take in transitions at places ``[n]``, with the largest priority so far."""
+        index = index.to(self._place)
+        weight = (self._largest + self._eps) ** self._exponent
+        self._tree.set(index, torch.full(index.shape, weight, dtype=torch.float64))
+        self.frames += len(index)
+
+    def update_priority(
+        self, index: int | Tensor, priority: float | Tensor, *, storage: Storage | None = None
+    ) -> None:
+        """Set the priorities of some transitions; the largest counts where one is repeated.
+
+        Args:
+            index: places ``[n]``.
+            priority: ``[n]``, or one for all.
+            storage: not needed.
+
+        Raises:
+            RunError: for a priority that is NaN, infinite or negative, or 0 while ``eps`` is 0.
+        """
+        index = torch.as_tensor(index, device=self._place).reshape(-1)
+        priority = torch.as_tensor(priority, dtype=torch.float64, device=self._place).detach()
+        priority = priority.reshape(-1).expand(len(index))
+        if not len(index):
+            return
+        lowest, highest = torch.stack(torch.aminmax(priority)).tolist()  # both NaN if any is
+        if not (lowest >= 0 and lowest + self._eps > 0 and highest < math.inf):
+            self._refuse(index, priority)
+        self._tree.set(index, (priority + self._eps) ** self._exponent)
+        self._largest = max(self._largest, highest)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Priorities and counters."""
+        stored = min(self.frames, self._capacity)
+        return {
+            "frames": self.frames,
+            "largest": self._largest,
+            "tree": self._tree.state_dict(stored),
+        }
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from a state, with the exponents this sampler was given."""
+        self.frames, self._largest = state_dict["frames"], state_dict["largest"]
+        self._tree.load_state_dict(state_dict["tree"])
+
+    def dumps(self, path: Path | str) -> None:
+        """Write the state into a folder."""
+        state = self.state_dict()
+        numbers = torch.tensor([state["frames"], state["largest"]], dtype=torch.float64)
+        content = safetensors.torch.save({"numbers": numbers, **state["tree"]})
+        Path(path).mkdir(parents=True, exist_ok=True)
+        (Path(path) / "priorities.safetensors").write_bytes(content)
+
+    def loads(self, path: Path | str) -> None:
+        """Read the state from a folder."""
+        content = safetensors.torch.load((Path(path) / "priorities.safetensors").read_bytes())
+        frames, largest = content.pop("numbers").tolist()
+        self.load_state_dict({"frames": int(frames), "largest": largest, "tree": content})
+
+    def __repr__(self) -> str:
+        return f"PrioritizedSampler(alpha={self.alpha}, beta={self.beta}, eps={self._eps})"
+
+    def _empty(self) -> None:
+        self._tree = SumTree(self._capacity, device=self._place)
+        self._largest = 1.0
+        self.frames = 0
+
+    def _refuse(self, index: Tensor, priority: Tensor) -> None:
+        fine = priority.isfinite() & (priority >= 0) & (priority + self._eps > 0)
+        bad = int((~fine).nonzero()[0])
+        least = ">= 0" if self._eps else "> 0"
+        raise RunError(
+            f"the priority of the transition at place {int(index[bad])} is "
+            f"{priority[bad].item()}; priorities are finite numbers {least}. None was changed. "
+            "They are the errors of the critics: if these grow without bound, lower the learning "
+            "rates or scale the rewards"
+        )

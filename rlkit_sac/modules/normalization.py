@@ -1,0 +1,219 @@
+"""Running statistics of observations and rewards, and what they normalize."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from tensordict import NestedKey, TensorDictBase
+from tensordict.nn import TensorDictModuleBase
+from torch import Tensor, nn
+from torch.distributions import Distribution
+
+from rlkit_sac.errors import BatchError
+
+_EPS = 1e-8  # added to variances, which may be 0
+
+
+class RunningStatistics(nn.Module):
+    r"""Mean and variance of all values so far, in buffers.
+
+    Values come in groups, whose mean :math:`\bar x` and sum of squared deviations :math:`S` are
+    merged with those of the n values before (Chan et al. 1979, eq. 2.1):
+
+    .. math::
+        \mu' &= \mu + \delta \frac{m}{n + m}, \qquad \delta = \bar x - \mu \\
+        M' &= M + S + \delta^2 \frac{n m}{n + m}, \qquad \sigma^2 = M / n
+
+    Args:
+        shape: of one value.
+        dtype: of the statistics. Default float64.
+
+    >>> statistics = RunningStatistics([1])
+    >>> statistics.update(torch.tensor([[1.0], [2.0]]))
+    >>> statistics.update(torch.tensor([[6.0]]))
+    >>> statistics.mean, statistics.variance
+    (tensor([3.], dtype=torch.float64), tensor([4.6667], dtype=torch.float64))
+    """
+
+    count: Tensor
+    mean: Tensor
+    deviations: Tensor
+
+    def __init__(self, shape: Sequence[int], *, dtype: torch.dtype = torch.float64) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("mean", torch.zeros(*shape, dtype=dtype))
+        self.register_buffer("deviations", torch.zeros(*shape, dtype=dtype))
+
+    @property
+    def variance(self) -> Tensor:
+        """The mean squared deviation; 1 before the first value."""
+        return torch.where(self.count > 0, self.deviations / self.count.clamp(min=1), 1.0)
+
+    @torch.no_grad()
+    def update(self, values: Tensor) -> None:
+        """Take in values ``[m, *shape]``."""
+        number = len(values)
+        if not number:
+            return
+        values = values.to(self.mean)
+        mean = values.mean(0)
+        share = number / (self.count + number).to(self.mean)
+        delta = mean - self.mean
+        # In place: policies and compiled updates hold on to the buffers.
+        self.deviations += (values - mean).square().sum(0) + delta.square() * self.count * share
+        self.mean += delta * share
+        self.count += number
+
+
+class ObservationNormalizer(nn.Module):
+    r"""Observations less their running mean, in running standard deviations, within bounds.
+
+    .. math:: \tilde s = \operatorname{clip}((s - \mu) / \sqrt{\sigma^2 + 10^{-8}}, -c, c)
+
+    Calls leave the statistics as they are; only :meth:`observe` moves them.
+
+    Args:
+        observation_dim: length of the observation.
+        clip: the bound c. Default 10.
+        key: the entry that is normalized.
+        dtype: of the statistics.
+
+    Source: Baselines' ``VecNormalize``; see Andrychowicz et al. 2021 (arXiv:2006.05990), C64.
+
+    >>> normalizer = ObservationNormalizer(1)
+    >>> normalizer.observe(torch.tensor([[1.0], [3.0]]))
+    >>> normalizer(torch.tensor([4.0]))
+    tensor([2.])
+    """
+
+    def __init__(
+        self,
+        observation_dim: int,
+        *,
+        clip: float = 10.0,
+        key: NestedKey = "observation",
+        dtype: torch.dtype = torch.float64,
+    ) -> None:
+        super().__init__()
+        self.observation_dim, self.clip, self.key = observation_dim, clip, key
+        self.statistics = RunningStatistics([observation_dim], dtype=dtype)
+
+    def observe(self, observation: Tensor) -> None:
+        """Take observations ``[*, observation_dim]`` into the statistics."""
+        self.statistics.update(observation.reshape(-1, self.observation_dim))
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Normalized, in the dtype of the observation."""
+        scale = (self.statistics.variance + _EPS).rsqrt()
+        normalized = (observation - self.statistics.mean) * scale
+        return normalized.clamp(-self.clip, self.clip).to(observation.dtype)
+
+    def normalized(self, states: TensorDictBase) -> TensorDictBase:
+        """A copy of a TensorDict, with its observation normalized."""
+        return states.copy().set(self.key, self(states.get(self.key)))
+
+
+class RewardNormalizer(nn.Module):
+    r"""Rewards in running standard deviations of the discounted return, within bounds.
+
+    .. math::
+        G_t &= r_t + \gamma\,(1 - \text{done}_{t-1})\,G_{t-1}, \qquad
+        \tilde r &= \operatorname{clip}(r / \sqrt{\operatorname{Var}(G) + 10^{-8}}, -c, c)
+
+    over all G of all environments so far, each reward dimension by itself. The mean is not taken
+    off, which would change what is optimal. Calls leave the statistics as they are; only
+    :meth:`observe` moves them.
+
+    Args:
+        gamma: discount per frame.
+        num_envs: environments that are stepped together.
+        reward_dim: number of reward dimensions.
+        clip: the bound c. Default 10.
+        dtype: of the statistics.
+
+    Source: Baselines' ``VecNormalize``; see Engstrom et al. 2020 (arXiv:2005.12729), section 3.
+
+    >>> normalizer = RewardNormalizer(0.5)
+    >>> normalizer.observe(torch.tensor([[1.0], [4.5]]), torch.zeros(2, 1, dtype=torch.bool))
+    >>> normalizer.statistics.mean  # of 1 and 5
+    tensor([3.], dtype=torch.float64)
+    >>> normalizer(torch.tensor([4.0]))
+    tensor([2.])
+    """
+
+    returns: Tensor
+
+    def __init__(
+        self,
+        gamma: float,
+        *,
+        num_envs: int = 1,
+        reward_dim: int = 1,
+        clip: float = 10.0,
+        dtype: torch.dtype = torch.float64,
+    ) -> None:
+        super().__init__()
+        self.gamma, self.clip = gamma, clip
+        self.statistics = RunningStatistics([reward_dim], dtype=dtype)
+        self.register_buffer("returns", torch.zeros(num_envs, reward_dim, dtype=dtype))
+
+    @torch.no_grad()
+    def observe(self, reward: Tensor, done: Tensor) -> None:
+        """Take the rewards of further frames into the statistics.
+
+        Args:
+            reward: ``[T, M]``, or ``[N, T, M]`` of N environments stepped together.
+            done: whether the episode ended with the frame, ``[T, 1]`` or ``[N, T, 1]``.
+
+        Raises:
+            BatchError: for another number of environments or reward dimensions.
+        """
+        if reward.ndim == 2:
+            reward, done = reward.unsqueeze(0), done.unsqueeze(0)
+        environments, dims = self.returns.shape
+        if reward.ndim != 3 or (reward.shape[0], reward.shape[2]) != (environments, dims):
+            raise BatchError(
+                f"rewards have the shape {list(reward.shape)}; this RewardNormalizer is of "
+                f"{environments} environments and {dims} reward dimensions: wanted "
+                f"[{environments}, T, {dims}]"
+            )
+        for now, ended in zip(reward.to(self.returns).unbind(1), done.unbind(1), strict=True):
+            self.returns.mul_(self.gamma).add_(now)
+            self.statistics.update(self.returns)
+            self.returns.masked_fill_(ended, 0.0)
+
+    def forward(self, reward: Tensor) -> Tensor:
+        """Normalized, in the dtype of the reward."""
+        normalized = reward * (self.statistics.variance + _EPS).rsqrt()
+        return normalized.clamp(-self.clip, self.clip).to(reward.dtype)
+
+
+class NormalizedPolicy(TensorDictModuleBase):
+    """A policy that acts on normalized observations, and leaves those of its input as they are.
+
+    Args:
+        policy: what acts.
+        normalizer: of its observations; shared, so that it follows a training.
+
+    >>> from tensordict import TensorDict
+    >>> from rlkit_sac.modules.actors import tanh_gaussian_actor
+    >>> policy = NormalizedPolicy(tanh_gaussian_actor(3, [-1.0], [1.0]), ObservationNormalizer(3))
+    >>> policy(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["action"].shape
+    torch.Size([5, 1])
+    """
+
+    def __init__(self, policy: TensorDictModuleBase, normalizer: ObservationNormalizer) -> None:
+        super().__init__()
+        self.policy, self.normalizer = policy, normalizer
+        self.in_keys, self.out_keys = list(policy.in_keys), list(policy.out_keys)
+
+    def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
+        """Write what the policy writes into ``tensordict`` and return it."""
+        states = self.normalizer.normalized(tensordict.select(*self.in_keys))
+        return tensordict.update(self.policy(states).select(*self.out_keys))
+
+    def get_dist(self, tensordict: TensorDictBase) -> Distribution:
+        """The distribution of a policy that is a TorchRL actor."""
+        return self.policy.get_dist(self.normalizer.normalized(tensordict.select(*self.in_keys)))

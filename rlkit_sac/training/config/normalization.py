@@ -1,0 +1,25 @@
+"""What the networks see of observations and rewards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rlkit_sac.training.bounds import PositiveFloat
+
+
+@dataclass
+class NormalizationConfig:
+    """Normalization by running statistics of the frames collected.
+
+    >>> NormalizationConfig().observations
+    False
+    """
+
+    observations: bool = False
+    """Take the running mean off observations, and divide by their standard deviation."""
+
+    rewards: bool = False
+    """Divide rewards by the running standard deviation of the discounted return."""
+
+    clip: PositiveFloat = 10.0
+    """Largest absolute value of what was normalized."""

@@ -1,0 +1,211 @@
+"""Prioritized sampling: how often, how weighted, and what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from scipy.stats import chisquare
+from tensordict import TensorDict
+from torchrl.data import LazyMemmapStorage, LazyTensorStorage, TensorDictReplayBuffer
+
+from rlkit_sac.data import PrioritizedSampler, make_replay_buffer
+from rlkit_sac.data.packed import PackedReplayBuffer
+from rlkit_sac.errors import ConfigError, RunError
+
+
+def numbered(first: int, count: int) -> TensorDict:
+    return TensorDict(number=torch.arange(first, first + count), batch_size=[count])
+
+
+def packed(capacity: int, batch_size: int = 50_000, **options) -> PackedReplayBuffer:
+    sampler = PrioritizedSampler(capacity, **options)
+    return PackedReplayBuffer(capacity=capacity, batch_size=batch_size, sampler=sampler)
+
+
+def frequencies(replay: TensorDictReplayBuffer) -> torch.Tensor:
+    return torch.bincount(replay.sample()["index"], minlength=len(replay)).double()
+
+
+@pytest.mark.parametrize(("alpha", "eps"), [(1.0, 0.0), (0.7, 1e-6), (0.5, 0.3), (0.0, 0.0)])
+def test_frequencies_follow_the_priorities(alpha: float, eps: float) -> None:
+    torch.manual_seed(0)
+    replay = packed(60, alpha=alpha, eps=eps)
+    replay.extend(numbered(0, 60))
+    errors = torch.linspace(0.1, 4.0, 60, dtype=torch.float64)
+    replay.sampler.update_priority(torch.arange(60), errors)
+    share = (errors + eps) ** alpha
+    counts = frequencies(replay)
+    assert chisquare(counts, 50_000 * share / share.sum()).pvalue > 1e-3
+    wrong = (errors + eps) ** (alpha + 0.1)
+    assert chisquare(counts, 50_000 * wrong / wrong.sum()).pvalue < 1e-3
+
+
+def test_weights_undo_the_frequencies_exactly() -> None:
+    torch.manual_seed(0)
+    replay = packed(200, alpha=0.7, beta=1.0, batch_size=20_000)
+    replay.extend(numbered(0, 150))
+    errors = torch.rand(150, dtype=torch.float64) * 5
+    replay.sampler.update_priority(torch.arange(150), errors)
+    probability = (errors + 1e-6) ** 0.7
+    probability /= probability.sum()
+    batch = replay.sample()
+    assert len(batch["index"].unique()) == 150
+    weights = torch.zeros(150, dtype=torch.float64)
+    weights[batch["index"]] = batch["priority_weight"].double()
+    values = torch.randn(150, dtype=torch.float64)
+    expectation = (probability * weights * values).sum()
+    torch.testing.assert_close(expectation, values.mean(), rtol=1e-6, atol=1e-7)
+    # What samples give, within four standard errors; without weights they give something else.
+    values = errors.square()
+    drawn = values[batch["index"]]
+    weighed = batch["priority_weight"].double() * drawn
+    within = 4 * weighed.std() / math.sqrt(len(weighed))
+    assert (weighed.mean() - values.mean()).abs() < within
+    assert (drawn.mean() - values.mean()).abs() > 4 * within
+
+
+def test_beta_rises_with_the_transitions_stored() -> None:
+    replay = packed(8, beta=0.4, beta_frames=20, batch_size=64)
+    betas = []
+    for first in range(0, 30, 5):
+        replay.extend(numbered(first, 5))
+        betas.append(replay.sampler.beta)
+    assert betas == pytest.approx([0.55, 0.7, 0.85, 1.0, 1.0, 1.0])
+    replay = packed(8, beta=0.4, alpha=1.0, eps=0.0, beta_frames=16, batch_size=64)
+    replay.extend(numbered(0, 8))
+    replay.sampler.update_priority(torch.arange(8), torch.arange(1.0, 9.0))
+    batch = replay.sample()
+    wanted = (8 * (batch["index"] + 1) / 36) ** -0.7
+    torch.testing.assert_close(batch["priority_weight"], wanted)
+
+
+def test_new_transitions_have_the_largest_priority_so_far() -> None:
+    replay = packed(4, alpha=1.0, eps=0.0)
+    weights = replay.sampler._tree
+    replay.extend(numbered(0, 3))
+    assert weights.get(torch.arange(4)).tolist() == [1.0, 1.0, 1.0, 0.0]
+    replay.sampler.update_priority(torch.tensor([0, 1, 2]), torch.tensor([0.25, 5.0, 0.5]))
+    replay.sampler.update_priority(torch.tensor([1]), torch.tensor([0.125]))
+    replay.extend(numbered(3, 2))  # the second in the place of the first transition
+    assert weights.get(torch.arange(4)).tolist() == [5.0, 0.125, 0.5, 5.0]
+
+
+def test_priorities_reach_the_buffer_by_the_key_of_the_loss() -> None:
+    replay = packed(10, alpha=1.0, eps=0.0, batch_size=4)
+    replay.extend(numbered(0, 10))
+    batch = replay.sample()
+    errors = batch["index"].double() + 2.0
+    replay.update_tensordict_priority(batch.set("td_error", errors))
+    found = replay.sampler._tree.get(batch["index"])
+    assert torch.equal(found, errors)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -1e-9, 0.0])
+def test_what_is_no_priority_is_refused_in_one_line(bad: float) -> None:
+    replay = packed(5, alpha=0.7, eps=0.0, batch_size=4)
+    replay.extend(numbered(0, 5))
+    before = replay.sampler.state_dict()
+    with pytest.raises(RunError, match=r"priority of the transition at place 3 is .*> 0") as error:
+        replay.sampler.update_priority(torch.tensor([0, 3]), torch.tensor([7.0, bad]))
+    assert "\n" not in str(error.value)
+    after = replay.sampler.state_dict()
+    assert torch.equal(before["tree"]["weights"], after["tree"]["weights"])
+    assert replay.sampler.default_priority == 1.0
+
+
+def test_an_error_of_zero_is_drawn_at_times_with_eps() -> None:
+    replay = packed(2, alpha=1.0, eps=0.5)
+    replay.extend(numbered(0, 2))
+    replay.sampler.update_priority(torch.tensor([0, 1]), torch.tensor([0.0, 1.0]))
+    assert chisquare(frequencies(replay), [12_500, 37_500]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"alpha": -0.1}, {"beta": 1.1}, {"beta_frames": 0}, {"eps": -1.0}, {"alpha": math.nan}],
+)
+def test_options_out_of_range_are_refused(options) -> None:
+    (name,) = options
+    with pytest.raises(ConfigError, match=f"{name} must be"):
+        PrioritizedSampler(10, **options)
+
+
+STORAGES = {"tensor": LazyTensorStorage, "memmap": LazyMemmapStorage}
+
+
+@pytest.mark.parametrize("storage", STORAGES.values(), ids=STORAGES)
+def test_torchrls_buffers_draw_the_same(storage) -> None:
+    ours = packed(20, batch_size=8)
+    theirs = TensorDictReplayBuffer(
+        storage=storage(20), sampler=PrioritizedSampler(20), batch_size=8
+    )
+    for step in range(6):
+        batches = []
+        for replay in (ours, theirs):
+            replay.extend(numbered(7 * step, 7))
+            torch.manual_seed(step)
+            batch = replay.sample()
+            replay.update_tensordict_priority(batch.set("td_error", batch["number"] / 9))
+            batches.append(batch)
+        for key in ("number", "index", "priority_weight"):
+            assert torch.equal(batches[0][key], batches[1][key])
+
+
+def test_priorities_of_sequences_are_the_largest_of_their_steps() -> None:
+    replay = TensorDictReplayBuffer(
+        storage=LazyTensorStorage(4),
+        sampler=PrioritizedSampler(4, alpha=1.0, eps=0.0),
+        batch_size=3,
+    )
+    replay.extend(TensorDict(number=torch.arange(20).reshape(4, 5), batch_size=[4]))
+    batch = replay.sample()
+    errors = torch.rand(3, 5, dtype=torch.float64)
+    replay.update_tensordict_priority(batch.set("td_error", errors))
+    for place in batch["index"][:, 0] if batch["index"].ndim > 1 else batch["index"]:
+        mine = errors[batch["index"].reshape(3, -1)[:, 0] == place]
+        assert replay.sampler._tree.get(place.reshape(1)) == mine.max()
+
+
+def test_a_state_comes_back_to_the_last_bit(tmp_path) -> None:
+    first = packed(10, batch_size=6, beta_frames=30)
+    first.extend(numbered(0, 13))
+    first.sampler.update_priority(torch.arange(10), torch.rand(10) * 3)
+    copies = [packed(10, batch_size=6, beta_frames=30) for _ in range(2)]
+    copies[0].load_state_dict(first.state_dict())
+    first.dumps(tmp_path / "buffer")
+    copies[1].loads(tmp_path / "buffer")
+    for replay in copies:
+        assert replay.sampler.default_priority == first.sampler.default_priority
+        batches = []
+        for each in (first, replay):
+            torch.manual_seed(0)
+            batches.append(each.sample())
+        for key in ("number", "index", "priority_weight"):
+            assert torch.equal(batches[0][key], batches[1][key])
+
+
+def test_an_emptied_buffer_forgets_its_priorities() -> None:
+    replay = packed(10, batch_size=6)
+    replay.extend(numbered(0, 10))
+    replay.sampler.update_priority(torch.arange(10), torch.full((10,), 9.0))
+    replay.empty()
+    assert (replay.sampler.frames, replay.sampler.default_priority) == (0, 1.0)
+    with pytest.raises(RuntimeError, match="empty storage"):
+        replay.sample()
+
+
+@pytest.mark.parametrize("storage", ["tensor", "memmap"])
+def test_a_buffer_of_the_recipes(storage) -> None:
+    replay = make_replay_buffer(
+        numbered(0, 1)[0], capacity=10, batch_size=4, storage=storage, prioritized=True
+    )
+    replay.extend(numbered(0, 10))
+    batch = replay.sample()
+    assert torch.equal(batch["priority_weight"], torch.ones(4))
+    uniform = make_replay_buffer(numbered(0, 1)[0], capacity=10, batch_size=4, storage=storage)
+    uniform.extend(numbered(0, 10))
+    batch = uniform.sample()
+    uniform.update_tensordict_priority(batch.set("td_error", torch.ones(4)))
+    assert "priority_weight" not in batch

@@ -1,0 +1,101 @@
+"""Draws in proportion to weights, against sums taken one after another."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from rlkit_sac.data.sum_tree import SumTree, _find
+
+
+def filled(weights: torch.Tensor) -> SumTree:
+    tree = SumTree(len(weights))
+    tree.set(torch.arange(len(weights)), weights)
+    return tree
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_draws_are_those_of_a_search_among_all_sums(data) -> None:
+    """Whole numbers, whose sums are exact in whatever order they are added."""
+    capacity = data.draw(st.sampled_from([1, 5, 32, 33, 1024, 1025, 5000]))
+    seed = data.draw(st.integers(0, 2**32 - 1))
+    rng = np.random.default_rng(seed)
+    tree, plain = SumTree(capacity), np.zeros(capacity)
+    for _ in range(data.draw(st.integers(1, 4))):
+        places = rng.choice(capacity, rng.integers(1, capacity + 1), replace=False)
+        plain[places] = rng.integers(0, 100, len(places))
+        tree.set(torch.from_numpy(places), torch.from_numpy(plain[places]))
+    plain[places[0]] = 7.0
+    tree.set(torch.from_numpy(places[:1]), torch.tensor([7.0]))
+    assert tree.total == plain.sum()
+    torch.manual_seed(seed)
+    found, probabilities = tree.draw(64)
+    torch.manual_seed(seed)
+    mass = torch.rand(64, dtype=torch.float64).numpy() * plain.sum()
+    np.testing.assert_array_equal(found, np.searchsorted(plain.cumsum(), mass, side="right"))
+    np.testing.assert_allclose(probabilities, plain[found] / plain.sum(), rtol=1e-14)
+
+
+@pytest.mark.parametrize("capacity", [40, 3000])
+def test_frequencies_follow_the_weights(capacity: int) -> None:
+    torch.manual_seed(0)
+    weights = 0.05 + torch.rand(capacity, dtype=torch.float64) ** 3
+    tree, draws = filled(weights), 200 * capacity
+    counts = torch.bincount(tree.draw(draws)[0], minlength=capacity).double()
+    expected = draws * weights / weights.sum()  # at least 20 each
+    assert chisquare(counts, expected).pvalue > 1e-3
+    uniform = torch.full_like(expected, draws / capacity)
+    assert chisquare(counts, uniform).pvalue < 1e-9  # the test can fail
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.sampled_from([0.0, 1e-30, 1e-9, 0.1, 1 / 3, 7.0, 1e20]), min_size=1, max_size=99)
+)
+def test_a_weight_of_zero_is_never_drawn(weights: list[float]) -> None:
+    values = torch.tensor(weights, dtype=torch.float64).repeat(40)
+    values[len(values) // 2] = 0.1
+    drawn = values[filled(values).draw(2000)[0]]
+    assert (drawn > 0).all()
+
+
+def test_the_ends_of_a_row_are_not_passed_by_rounding() -> None:
+    """Masses next to the total, where 0.1 added up ten times is not 1."""
+    values = torch.zeros(2048, dtype=torch.float64)
+    values[:10] = 0.1
+    rows, mass = values[:32].unsqueeze(0), torch.tensor([[0.0, 1.0 - 1e-16, 1.0, 1.5]]).double()
+    found, weight, rest = _find(rows, rows.cumsum(1), mass)
+    assert found.tolist() == [[0, 9, 9, 9]]
+    assert (weight == 0.1).all()
+    assert (rest >= 0).all()
+
+
+def test_the_largest_weight_counts_where_a_place_is_repeated() -> None:
+    tree = filled(torch.ones(10))
+    tree.set(torch.tensor([3, 3, 3]), torch.tensor([0.5, 2.0, 0.25]))
+    assert tree.get(torch.tensor([2, 3])).tolist() == [1.0, 2.0]
+    assert tree.total == 11.0
+
+
+def test_no_rounding_error_builds_up() -> None:
+    """A weight that was large and is small again leaves the sums as they were."""
+    tree = filled(torch.full((2000,), 0.1, dtype=torch.float64))
+    before = tree.total
+    for large in (1e17, 3.3e12, 7e9):
+        for weight in (large, 0.1):
+            tree.set(torch.tensor([5]), torch.tensor([weight], dtype=torch.float64))
+    assert tree.total == before
+
+
+def test_a_state_comes_back() -> None:
+    tree = filled(torch.rand(1500))
+    other = filled(torch.rand(1500))
+    other.load_state_dict(tree.state_dict(700))
+    cut = filled(torch.where(torch.arange(1500) < 700, tree.get(torch.arange(1500)), 0.0))
+    assert other.total == cut.total
+    assert torch.equal(other.get(torch.arange(1500)), cut.get(torch.arange(1500)))
