@@ -42,6 +42,9 @@ def test_a_run_that_stops_and_goes_on_is_the_run_that_never_stopped(workplace, c
 
 
 VARIANTS = {
+    "normalization, priorities, dropout": "--normalization.observations true"
+    " --normalization.rewards true --replay.prioritized true --network.critic_dropout 0.1"
+    " --network.critic_layer_norm true --loss.policy_reduction mean",
     "the notebook's order": "--update.order [alpha,actor,target,qvalue,value]"
     " --update.periods {actor: 2, target: 2} --update.recompute [actor] --logging.interval 1",
     "the notebook's networks": "--network.log_std_mode tanh --network.tanh_loc true"
