@@ -85,3 +85,8 @@ def test_the_recipe_starts_from_another_run(run, tmp_path):
     second = recipe.main(parse_config(recipe.SACConfig, options))
     for name, value in saved(second).items():  # no update was made
         assert torch.equal(value, saved(run)[name]), name
+
+
+def test_a_module_that_the_loss_has_not_is_refused(run):
+    with pytest.raises(ConfigError, match="cannot warm-start value: ContinuousSACLoss has none"):
+        warm_start(loss(), WarmStartConfig(run=str(run), modules=["value"]))
