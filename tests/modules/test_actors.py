@@ -141,3 +141,24 @@ def test_a_categorical_actor_acts_by_its_logits(batch: tuple[int, ...]) -> None:
         out = actor(many)
     frequency = out["action"].bincount(minlength=4) / 20_000
     torch.testing.assert_close(frequency, out["logits"][0].softmax(-1), rtol=0, atol=0.015)
+
+
+def test_the_mean_may_go_through_a_tanh_of_its_own():
+    features = torch.tensor([[3.0, -0.5, 0.1, 0.2]])
+    plain, scale = GaussianHead()(features)
+    squashed, same_scale = GaussianHead(tanh_loc=True)(features)
+    assert torch.equal(squashed, plain.tanh())
+    assert torch.equal(scale, same_scale)
+    actor = tanh_gaussian_actor(3, LOW, HIGH, tanh_loc=True)
+    (head,) = (module for module in actor.modules() if isinstance(module, GaussianHead))
+    assert head.tanh_loc
+
+
+def test_the_last_layer_may_start_small():
+    torch.manual_seed(0)
+    actor = tanh_gaussian_actor(3, LOW, HIGH, num_cells=[64], output_init=0.003)
+    *_, weight, bias = actor.parameters()
+    for parameter in (weight, bias):
+        assert 0.001 < parameter.abs().max() <= 0.003
+    first = next(actor.parameters())
+    assert first.abs().max() > 0.1

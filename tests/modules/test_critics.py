@@ -3,7 +3,7 @@ import torch
 from tensordict import TensorDict
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules import action_value_critic, hybrid_critic, state_action_critic
+from rlkit_sac.modules import action_value_critic, hybrid_critic, state_action_critic, state_critic
 from rlkit_sac.modules.activations import ACTIVATIONS
 
 
@@ -58,3 +58,23 @@ def test_one_value_for_each_discrete_action(
     hybrid = hybrid_critic(3, 2, 6, num_cells=[8], reward_dim=reward_dim)
     assert hybrid(data)["action_value"].shape == (*batch, *shape)
     assert hybrid.in_keys == ["observation", ("action", "continuous")]
+
+
+def test_a_state_critic_reads_no_action_and_has_a_value_for_each_reward():
+    torch.manual_seed(0)
+    critic = state_critic(3, num_cells=[8, 5], activation="elu", reward_dim=2)
+    assert (critic.in_keys, critic.out_keys) == (["observation"], ["state_value"])
+    data = TensorDict(observation=torch.randn(4, 6, 3), batch_size=[4, 6])
+    assert critic(data)["state_value"].shape == (4, 6, 2)
+    assert [p.shape for p in critic.parameters()] == [(8, 3), (8,), (5, 8), (5,), (2, 5), (2,)]
+
+
+def test_last_layers_of_critics_may_start_small():
+    torch.manual_seed(0)
+    for critic in (
+        state_critic(3, num_cells=[64], output_init=0.003),
+        state_action_critic(3, 1, num_cells=[64], output_init=0.003),
+    ):
+        *_, weight, bias = critic.parameters()
+        assert 0.001 < weight.abs().max() <= 0.003
+        assert bias.abs().max() <= 0.003

@@ -117,7 +117,7 @@ BAD = {
     "--loss.target_subset 3": "--loss.target_subset: must not exceed num_qvalue_nets (2), got 3",
     "--network.activation relo": "--network.activation",
     "--update.order [joint,actor,target]": "already holds every loss",
-    "--update.schedules {lr_critic: {0: 1}}": "there is no schedule of 'lr_critic'; did you mean",
+    "--update.schedules {lr_actr: {0: 1}}": "there is no schedule of 'lr_actr'; did you mean",
     "--loss.schedules {gamma: {0: 2}}": "--loss.schedules: gamma must be >= 0 and <= 1, got 2",
     "--update.recompute [critic]": "got 'critic'",
     "--device cuda:7": "device 'cuda:7' is not available",

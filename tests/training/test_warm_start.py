@@ -117,3 +117,8 @@ def test_networks_of_normalized_observations_do_not_begin_without(run, normalize
     with pytest.raises(ConfigError, match=r"set normalization\.observations to false"):
         warm_start(module, WarmStartConfig(run=str(run)))
     warm_start(module, WarmStartConfig(run=str(run), modules=["alpha"]))
+
+
+def test_a_module_that_the_loss_has_not_is_refused(run):
+    with pytest.raises(ConfigError, match="cannot warm-start value: ContinuousSACLoss has none"):
+        warm_start(loss(), WarmStartConfig(run=str(run), modules=["value"]))
