@@ -36,7 +36,7 @@ def check_shares(frames_per_batch: int, num_envs: int) -> None:
 
 
 class LightCollector:
-    """Collects what TorchRL's collector collects, in a fifth of its time for one environment.
+    """Collects what TorchRL's collector collects, in a fraction of its time.
 
     Same frames, same keys, same random numbers. The environments are stepped as Gymnasium has them,
     and the policy is a :class:`~rlkit_sac.data.recorded_policy.RecordedPolicy`. One thing differs:
