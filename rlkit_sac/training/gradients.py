@@ -116,7 +116,7 @@ def names_of_watched(steps: Sequence[LossStep]) -> list[str]:
     return losses + [f"the gradient norm of {name}" for step in steps for name in step.optimizers]
 
 
-def clipped(gradients: Gradients, largest: float | None) -> tuple[Tensor | None, ...]:
+def clipped(gradients: Gradients, largest: float | Tensor | None) -> tuple[Tensor | None, ...]:
     """The gradients, scaled to a norm of at most ``largest``.
 
     >>> clipped(Gradients((torch.tensor([3.0, 4.0]), None), torch.tensor(5.0)), 1.0)

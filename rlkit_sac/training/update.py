@@ -155,7 +155,7 @@ class Update:
                 return self._step_by_step(batch, due, self._gradients)
             if not self._whole.can_be_taken():
                 return self._step_by_step(batch, due, self._gradients_of_graph)
-            self._whole.read_rates()
+            self._whole.read_numbers()
             outcome = self._compiled_whole(batch, due)
             if outcome is None:
                 return self._step_by_step(batch, due, self._gradients)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import math
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from tensordict import TensorDictBase
@@ -38,7 +39,7 @@ class WholeUpdate:
 
     What is not finite moves no parameter, no moment of an optimizer and no target; with
     ``recompute`` neither do the steps after it. Optimizers keep their state where PyTorch has it,
-    and learning rates are read at every update.
+    and numbers that schedules change are inputs: see :meth:`read_numbers`.
 
     Args:
         update: whose steps are taken.
@@ -49,10 +50,11 @@ class WholeUpdate:
         self.loss_module = update.loss_module
         self._update, self._gradients = update, gradients
         self._rates = {
-            name: [_rate_of(group) for group in optimizer.param_groups]
+            name: [_number(group["params"][0].device) for group in optimizer.param_groups]
             for name, optimizer in update.optimizers.items()
         }
-        self._read: dict[str, list[float]] = {}
+        self._tau, self._largest_norm = (_number(self._device) for _ in range(2))
+        self._read: list[list[float]] = []
 
     def can_be_taken(self) -> bool:
         """Whether the optimizers and the target updater are among those it knows."""
@@ -80,7 +82,7 @@ class WholeUpdate:
         def descend(step: LossStep, name: str) -> None:
             gradients = passes[-1].gradients[step][name]
             norms[f"grad_norm_{name}"] = gradients.norm
-            values = clipped(gradients, self._update.max_grad_norm)
+            values = clipped(gradients, self._largest_norm)
             take_step(self._update.optimizers[name], values, self._rates[name], finite)
             if hasattr(self.loss_module, "project_parameters"):
                 self.loss_module.project_parameters()
@@ -94,19 +96,29 @@ class WholeUpdate:
         scalars = {name: value for each in passes for name, value in each.scalars.items()}
         return Outcome(scalars | norms, finite, [each.watched for each in passes])
 
-    def read_rates(self) -> None:
-        """Take over the optimizers' learning rates."""
-        for name, optimizer in self._update.optimizers.items():
-            rates = [group["lr"] for group in optimizer.param_groups]
-            if rates != self._read.get(name):
-                self._read[name] = rates
-                for tensor, rate in zip(self._rates[name], rates, strict=True):
-                    tensor.fill_(rate)
+    def read_numbers(self) -> None:
+        """Take over learning rates, the rate of the targets and the bound of the gradients."""
+        update = self._update
+        updater, largest = update.target_updater, update.max_grad_norm
+        numbers = [
+            [group["lr"] for group in each.param_groups] for each in update.optimizers.values()
+        ]
+        numbers += [
+            [1 - updater.eps if isinstance(updater, SoftUpdate) else 0.0],
+            [math.inf if largest is None else largest],
+        ]
+        if numbers != self._read:
+            self._read = numbers
+            places = [*self._rates.values(), [self._tau], [self._largest_norm]]
+            for own, values in zip(places, numbers, strict=True):
+                for place, value in zip(own, values, strict=True):
+                    place.fill_(value)
 
     def tensors(self) -> list[Tensor]:
         """What it reads or changes besides the loss module's parameters and buffers."""
         rates = [rate for rates in self._rates.values() for rate in rates]
-        return [*rates, *self._gradients.tensors(), *self.changes()]
+        numbers = [*rates, self._tau, self._largest_norm]
+        return [*numbers, *self._gradients.tensors(), *self.changes()]
 
     def changes(self) -> list[Tensor]:
         """What it changes in place."""
@@ -122,7 +134,7 @@ class WholeUpdate:
 
     def holds(self) -> list[Held]:
         """What must be as it was for a recording to be of use, besides the loss module."""
-        held: list[Held] = [("Update", vars(self._update), ("max_grad_norm",))]
+        held: list[Held] = []
         for optimizer in self._update.optimizers.values():
             name = type(optimizer).__name__
             held.append((name, vars(optimizer), ("state", "param_groups")))
@@ -131,8 +143,6 @@ class WholeUpdate:
                 (name, group, tuple(key for key in group if key != "lr"))
                 for group in optimizer.param_groups
             ]
-        if self._update.target_updater is not None:
-            held.append(("SoftUpdate", vars(self._update.target_updater), ("eps",)))
         return held
 
     @property
@@ -154,15 +164,13 @@ class WholeUpdate:
         ]
 
     def _move_targets(self, moves: Tensor) -> None:
-        assert isinstance(self._update.target_updater, SoftUpdate)
         with torch.no_grad():
             for source, target in self._pairs():
-                moved = target.lerp(source, 1 - self._update.target_updater.eps)
+                moved = target.lerp(source, self._tau.to(target.dtype))
                 target.copy_(torch.where(moves, moved, target))
 
 
-def _rate_of(group: dict[str, Any]) -> Tensor:
-    """A place for the learning rate of a group of parameters."""
-    device = group["params"][0].device
+def _number(device: torch.device) -> Tensor:
+    """A place for a number that may change between updates."""
     dtype = torch.float32 if device.type == "mps" else torch.float64
     return torch.zeros((), dtype=dtype, device=device)

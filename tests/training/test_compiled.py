@@ -445,6 +445,7 @@ def test_optimizers_do_the_same(make: Callable[..., torch.optim.Optimizer]) -> N
     for update in (first, second):
         for group in update.optimizers["all"].param_groups:
             group["lr"] *= 0.1  # followed by the graph
+        update.max_grad_norm, update.target_updater.eps = 0.5, 0.8
     made = second._compiled_whole._made
     assert_same(first, second, [batch_for(first.loss_module) for _ in range(4)])
     for update in (first, second):
