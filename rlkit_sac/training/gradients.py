@@ -125,7 +125,9 @@ def clipped(gradients: Gradients, largest: float | Tensor | None) -> tuple[Tenso
     if largest is None:
         return gradients.values
     factor = (largest / (gradients.norm + 1e-6)).clamp(max=1.0)
-    return tuple(None if value is None else value * factor for value in gradients.values)
+    return tuple(
+        None if value is None else value * factor.to(value.dtype) for value in gradients.values
+    )
 
 
 def laid_out_like(gradient: Tensor, parameter: Tensor) -> Tensor:

@@ -200,6 +200,28 @@ def test_orders_and_periods_are_the_same(recompute: bool) -> None:
     assert_same(first, second, [batch_for(first.loss_module) for _ in range(7)])
 
 
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("max_grad_norm", [None, 0.1])
+def test_float32_is_recorded_too(max_grad_norm: float | None) -> None:
+    updates = []
+    for compile_from in (None, 1):
+        torch.manual_seed(1)
+        config = UpdateConfig(max_grad_norm=max_grad_norm)
+        updates.append(make_update(hybrid(), config, compile_from=compile_from))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing falls back
+        for seed in range(4):
+            batch = batch_for(updates[0].loss_module)
+            batch = batch.apply(lambda value: value.float() if value.is_floating_point() else value)
+            for update in updates:
+                torch.manual_seed(seed)
+                update(batch.clone())
+    first, second = (update.loss_module.state_dict() for update in updates)
+    for key, value in first.items():
+        assert second[key].dtype == value.dtype
+        torch.testing.assert_close(second[key], value, rtol=1e-4, atol=1e-5)
+
+
 def test_a_compiled_update_is_the_same() -> None:
     first, second = pair(continuous)
     replay = PackedReplayBuffer(capacity=100, batch_size=16)  # its batches are not contiguous
