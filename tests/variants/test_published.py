@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +41,7 @@ def configured(name: str) -> Any:
 
 def build(config: Any, half: float) -> tuple[ContinuousSACLoss, Update]:
     """The loss and the update that the recipe builds, with one small hidden layer, in float64."""
-    options = asdict(config.network) | {"num_cells": [6], "output_init": None}
+    options = config.network.actor_arguments() | {"num_cells": [6], "output_init": None}
     critic = state_action_critic(OBSERVATIONS, ACTIONS, num_cells=[6])
     actor = tanh_gaussian_actor(OBSERVATIONS, [-half] * ACTIONS, [half] * ACTIONS, **options)
     actor[-1].distribution_class = NoisyTanhGaussian
