@@ -48,7 +48,7 @@ class Fingerprint:
         ]
         held = [each for each in places if isinstance(_value(each), (*_PLAIN, Tensor, nn.Module))]
         held += [
-            (f"{title}.{name}", attributes, name)
+            (f"{title}.{name}" if isinstance(name, str) else title, attributes, name)
             for title, attributes, names in also
             for name in names
         ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
+import numpy as np
 import torch
 import torch.utils._pytree as pytree
 from tensordict import TensorDictBase
@@ -135,7 +137,7 @@ class _Program(Generic[Step, Result]):
         *,
         bfloat16: bool,
     ) -> None:
-        module = computation.loss_module
+        module, batch = computation.loss_module, _without_aliases(batch)
         tensors = [*module.parameters(), *module.buffers(), *computation.tensors()]
         tensors += batch.values(True, True)
         run = _Run(computation, batch, steps)
@@ -213,6 +215,16 @@ class _Run:
         return [leaf for leaf in leaves if leaf is not None] + list(written.values())
 
 
+def _without_aliases(batch: TensorDictBase) -> TensorDictBase:
+    """The batch, with a tensor of its own for each entry: in later ones they may differ."""
+    own, seen = batch.copy(), set()
+    for key, value in batch.items(True, True):
+        if id(value) in seen:
+            own.set(key, value.clone())
+        seen.add(id(value))
+    return own
+
+
 def _formed(spec: pytree.TreeSpec, present: Sequence[bool], values: Sequence[Tensor]) -> Any:
     remaining = iter(values)
     return pytree.tree_unflatten([next(remaining) if each else None for each in present], spec)
@@ -224,7 +236,10 @@ def _recorded(
     """A recording, and what was held then; a first call may still make parts of it."""
     for _ in range(2):
         fingerprint = Fingerprint(computation.loss_module, *computation.holds())
+        drawn = random.getstate(), str(np.random.get_state())
         recording = record(run, tensors)
+        if drawn != (random.getstate(), str(np.random.get_state())):
+            raise NotRecordable("random numbers are drawn outside of PyTorch")
         if (changed := fingerprint.change()) is None:
             return fingerprint, recording
     raise NotRecordable(f"{changed} is exchanged in every call")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from tensordict import TensorDictBase
 from torch import Tensor
+from torch.optim import Optimizer
 from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.capture import Held
@@ -49,10 +50,7 @@ class WholeUpdate:
     def __init__(self, update: Update, gradients: LossGradients) -> None:
         self.loss_module = update.loss_module
         self._update, self._gradients = update, gradients
-        self._rates = {
-            name: [_number(group["params"][0].device) for group in optimizer.param_groups]
-            for name, optimizer in update.optimizers.items()
-        }
+        self._rates = {name: _rates_of(optimizer) for name, optimizer in update.optimizers.items()}
         self._tau, self._largest_norm = (_number(self._device) for _ in range(2))
         self._read: list[list[float]] = []
 
@@ -99,6 +97,10 @@ class WholeUpdate:
     def read_numbers(self) -> None:
         """Take over learning rates, the rate of the targets and the bound of the gradients."""
         update = self._update
+        for name, optimizer in update.optimizers.items():
+            if len(optimizer.param_groups) != len(self._rates[name]):
+                self._rates[name] = _rates_of(optimizer)
+                self._read = []
         updater, largest = update.target_updater, update.max_grad_norm
         numbers = [
             [group["lr"] for group in each.param_groups] for each in update.optimizers.values()
@@ -134,10 +136,12 @@ class WholeUpdate:
 
     def holds(self) -> list[Held]:
         """What must be as it was for a recording to be of use, besides the loss module."""
-        held: list[Held] = []
-        for optimizer in self._update.optimizers.values():
+        optimizers = self._update.optimizers
+        held: list[Held] = [("Update", each, tuple(each)) for each in (optimizers, self._rates)]
+        for optimizer in optimizers.values():
             name = type(optimizer).__name__
             held.append((name, vars(optimizer), ("state", "param_groups")))
+            held.append((name, optimizer.state, tuple(optimizer.state)))
             held += [(name, state, tuple(state)) for state in optimizer.state.values()]
             held += [
                 (name, group, tuple(key for key in group if key != "lr"))
@@ -168,6 +172,11 @@ class WholeUpdate:
             for source, target in self._pairs():
                 moved = target.lerp(source, self._tau.to(target.dtype))
                 target.copy_(torch.where(moves, moved, target))
+
+
+def _rates_of(optimizer: Optimizer) -> list[Tensor]:
+    """A place for the learning rate of each group of parameters."""
+    return [_number(group["params"][0].device) for group in optimizer.param_groups]
 
 
 def _number(device: torch.device) -> Tensor:

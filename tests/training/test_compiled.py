@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+import random
 import warnings
 from collections.abc import Callable
 
@@ -148,6 +149,7 @@ def assert_same(first: Update, second: Update, batches: list[TensorDict]) -> Non
         for update in (first, second):
             own = batch.clone()
             torch.manual_seed(seed)
+            random.seed(seed)
             scalars.append(update(own))
             entries.append((own, torch.get_rng_state()))
         (wanted, after), (found, after_graph) = entries
@@ -382,8 +384,15 @@ class Leaving(Branching):
         return self.net(torch.cat([observation, action], -1)) * (1 + scale)
 
 
+class Drawing(Branching):
+    """Which draws random numbers that no graph could draw."""
+
+    def forward(self, observation: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+        return self.net(torch.cat([observation, action], -1)) * random.random()
+
+
 @pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize("network", [Branching, Leaving])
+@pytest.mark.parametrize("network", [Branching, Leaving, Drawing])
 def test_what_cannot_be_recorded_runs_uncompiled_after_one_warning(network) -> None:
     def make() -> LossModule:
         critics = [
@@ -544,3 +553,40 @@ def test_a_late_look_finds_the_update_that_was_not_finite(monkeypatch: pytest.Mo
     with pytest.raises(RunError, match=r"loss_qvalue is nan.* in update 3"):
         update.state_dict()
     assert all(value.isfinite().all() for value in update.loss_module.state_dict().values())
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("exchange", ["moments", "optimizer", "groups"])
+def test_what_optimizers_are_made_of_is_followed(exchange: str) -> None:
+    first, second = optimized(lambda p: torch.optim.Adam(p, 1e-3))
+    batches = [batch_for(first.loss_module) for _ in range(4)]
+    assert_same(first, second, batches)
+    for update in (first, second):
+        optimizer = update.optimizers["all"]
+        group = optimizer.param_groups[0]
+        if exchange == "moments":
+            for state in list(optimizer.state):
+                optimizer.state[state] = {
+                    name: torch.zeros_like(value) for name, value in optimizer.state[state].items()
+                }
+        elif exchange == "optimizer":
+            new = torch.optim.Adam(group["params"], 1e-3)
+            new.load_state_dict(optimizer.state_dict())
+            new.param_groups[0]["betas"] = (0.5, 0.9)
+            update.optimizers["all"] = new
+        else:
+            last = group["params"].pop()
+            optimizer.add_param_group({"params": [last], "lr": 0.1})
+    assert_same(first, second, batches)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_entries_that_share_a_tensor_once_are_apart_later() -> None:
+    first, second = pair(continuous)
+    shared = batch_for(first.loss_module)
+    shared["next", "observation"] = shared["observation"]
+    for update in (first, second):
+        for seed in range(2):
+            torch.manual_seed(seed)
+            update(shared.copy())
+    assert_same(first, second, [batch_for(first.loss_module) for _ in range(3)])
