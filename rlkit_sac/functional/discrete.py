@@ -8,16 +8,24 @@ from torch import Tensor
 LOWEST_LOG_PROB = -1e4
 
 
-def boltzmann_log_prob(value: Tensor, alpha: Tensor | float) -> Tensor:
+def boltzmann_log_prob(
+    value: Tensor, alpha: Tensor | float, log_prior: Tensor | None = None
+) -> Tensor:
     r"""Log-probabilities of the soft-optimal policy of given action values.
 
     .. math:: \log\pi_k = Q_k/\alpha - \log\textstyle\sum_j e^{Q_j/\alpha}
+
+    With a prior :math:`\pi^0` the policy that is soft-optimal against the divergence from it,
+
+    .. math:: \log\pi_k = Q_k/\alpha + \log\pi^0_k
+        - \log\textstyle\sum_j \pi^0_j e^{Q_j/\alpha}
 
     A temperature of zero, or one too small to divide by, gives the greedy policy.
 
     Args:
         value: ``[*, K]``, one value for each action.
         alpha: the temperature, a scalar, 0 or above.
+        log_prior: log-probabilities ``[*, K]`` of a prior; default none.
 
     Returns:
         ``[*, K]``, none below :data:`LOWEST_LOG_PROB`.
@@ -28,10 +36,13 @@ def boltzmann_log_prob(value: Tensor, alpha: Tensor | float) -> Tensor:
     tensor([0.4683, 0.4683, 0.0634])
     >>> boltzmann_log_prob(torch.tensor([1.0, 1.0, 0.0]), 0.0).exp()
     tensor([0.5000, 0.5000, 0.0000])
+    >>> boltzmann_log_prob(torch.zeros(2), 0.5, torch.tensor([0.1, 0.9]).log()).exp()
+    tensor([0.1000, 0.9000])
     """
     alpha = torch.as_tensor(alpha, dtype=value.dtype, device=value.device)
     below_best = value - value.amax(-1, keepdim=True)
-    return normalized_log_prob(below_best / alpha.clamp_min(torch.finfo(value.dtype).tiny))
+    logits = below_best / alpha.clamp_min(torch.finfo(value.dtype).tiny)
+    return normalized_log_prob(logits if log_prior is None else logits + log_prior)
 
 
 def normalized_log_prob(logits: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from rlkit_sac.modules.normalization import (
     RewardNormalizer,
 )
 from rlkit_sac.modules.policies import boltzmann_policy, hybrid_policy
+from rlkit_sac.modules.priors import PolicyPrior, SameActionPrior, UniformPrior
 
 __all__ = [
     "BoltzmannPolicy",
@@ -27,8 +28,11 @@ __all__ = [
     "NormalizedPolicy",
     "ObservationNormalizer",
     "PlainPolicy",
+    "PolicyPrior",
     "RewardNormalizer",
+    "SameActionPrior",
     "TanhGaussian",
+    "UniformPrior",
     "action_value_critic",
     "boltzmann_policy",
     "categorical_actor",

@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 import torch
 from tensordict import NestedKey, TensorDict, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
+from tensordict.utils import unravel_key
 from torch import Tensor, nn
+from torch.distributions import Categorical
 from torchrl.envs.utils import ExplorationType, exploration_type
 
 from rlkit_sac.functional import (
@@ -20,6 +22,8 @@ from rlkit_sac.functional import (
     weigh_rewards,
 )
 from rlkit_sac.functional.replicas import Reduction
+from rlkit_sac.modules.normalization import as_observed
+from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.modules.temperature import Temperature
 
@@ -27,13 +31,14 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 class BoltzmannPolicy(TensorDictModuleBase):
-    r"""Acts by :math:`\pi_k \propto \exp(\min_i Q_{i,k} / \alpha)`, without an actor.
+    r"""Acts by :math:`\pi_k \propto \pi^0_k \exp(\min_i Q_{i,k} / \alpha)`, without an actor.
 
-    Reads what the critics read and writes ``action``, an index int64 ``[*]``. With TorchRL's
-    exploration type ``RANDOM``, as in a collector, it samples; with any other it takes the best
-    action :math:`\arg\max_k \min_i Q_{i,k}`. With vector rewards the minimum is taken for each
-    dimension and the weighted sum decides, as in the losses. Its state dict has the weights of the
-    critics, the temperature's parameter and the reward weights.
+    Without a prior :math:`\pi^0` is the same for all actions. Reads what the critics and the prior
+    read and writes ``action``, an index int64 ``[*]``. With TorchRL's exploration type ``RANDOM``,
+    as in a collector, it samples; with any other it takes the likeliest action, which without a
+    prior is the best one, :math:`\arg\max_k \min_i Q_{i,k}`. With vector rewards the minimum is
+    taken for each dimension and the weighted sum decides, as in the losses. Its state dict has the
+    weights of the critics and of the prior, the temperature's parameter and the reward weights.
 
     Args:
         critics: a TensorDictModule that writes ``action_value`` ``[*, K]`` (``[*, K, M]``), each
@@ -43,6 +48,7 @@ class BoltzmannPolicy(TensorDictModuleBase):
         temperature: how to read it.
         reward_weights: weights of a vector reward, shared with a loss; default ones.
         reduction: over the critics, ``"min"`` (default) or ``"mean"``.
+        prior: shared with a loss; it reads observations before they are normalized. Default none.
         action_key: where to write the action.
         action_value_key: what the critics write.
 
@@ -65,6 +71,7 @@ class BoltzmannPolicy(TensorDictModuleBase):
         *,
         reward_weights: RewardWeights | None = None,
         reduction: Reduction = "min",
+        prior: FrozenPrior | None = None,
         action_key: NestedKey = "action",
         action_value_key: NestedKey = "action_value",
     ) -> None:
@@ -77,22 +84,41 @@ class BoltzmannPolicy(TensorDictModuleBase):
         self.temperature = temperature
         self.reduction = reduction
         self.reward_weights = RewardWeights() if reward_weights is None else reward_weights
+        self.prior = prior
         self.action_value_key = action_value_key
-        self.in_keys = list(critics.in_keys)
+        read = [*critics.in_keys, *(prior.in_keys if prior is not None else [])]
+        self.in_keys = [
+            key for key in dict.fromkeys(map(unravel_key, read)) if key != unravel_key(action_key)
+        ]
         self.out_keys = [action_key]
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write the action into ``tensordict`` and return it."""
         value = self.action_value(tensordict)
         if exploration_type() is ExplorationType.RANDOM:
-            action = sample_categorical(boltzmann_log_prob(value, self.alpha()))
-        else:
+            action = sample_categorical(self._log_prob(tensordict, value))
+        elif self.prior is None:
             action = value.argmax(-1)
+        else:
+            action = self._log_prob(tensordict, value).argmax(-1)
         return tensordict.set(self.out_keys[0], action)
+
+    def get_dist(self, tensordict: TensorDictBase) -> Categorical:
+        """The distribution over the actions, as of a probabilistic actor."""
+        value = self.action_value(tensordict)
+        return Categorical(logits=self._log_prob(tensordict, value), validate_args=False)
+
+    def _log_prob(self, states: TensorDictBase, value: Tensor) -> Tensor:
+        log_prior = None
+        if self.prior is not None:
+            key = self.out_keys[0]
+            raw = as_observed(states)
+            log_prior = self.prior.log_prob_of_each_action(raw, value.shape[-1], key)
+        return boltzmann_log_prob(value, self.alpha(), log_prior)
 
     def action_value(self, tensordict: TensorDictBase) -> Tensor:
         """The value ``[*, K]`` of each action, reduced over critics and reward dimensions."""
-        states = tensordict.select(*self.in_keys)
+        states = tensordict.select(*self.critics.in_keys)
         names, stacked = zip(
             *chain(self.critics.named_parameters(), self.critics.named_buffers()), strict=True
         )

@@ -76,6 +76,10 @@ class TanhGaussian(Distribution):
         An action on a bound, or outside by rounding, is scored as the nearest one that tanh can
         still tell apart. For actions drawn here, :meth:`rsample_and_log_prob` is the exact way.
         """
+        return self.log_probs(value).sum(-1)
+
+    def log_probs(self, value: Tensor) -> Tensor:
+        """Log-density of each dimension of an action, ``[*, D]``; as :meth:`log_prob`."""
         unit = value
         if self._box is not None:
             low, high = self._box
@@ -84,7 +88,7 @@ class TanhGaussian(Distribution):
         preimage = unit.clamp(-inside, inside).atanh()
         noise = (preimage - self.loc) / self.scale
         normal = -0.5 * noise.square() - self.scale.log() - 0.5 * math.log(2 * math.pi)
-        return (normal - self._log_slope(preimage)).sum(-1)
+        return normal - self._log_slope(preimage)
 
     @property
     def deterministic_sample(self) -> Tensor:

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
+from tensordict.utils import unravel_key
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from rlkit_sac.errors import BatchError
 
 _EPS = 1e-8  # added to variances, which may be 0
+_AS_OBSERVED = "as_observed"  # holds what was there before it was normalized
 
 
 class RunningStatistics(nn.Module):
@@ -111,8 +113,24 @@ class ObservationNormalizer(nn.Module):
         return normalized.clamp(-self.clip, self.clip).to(observation.dtype)
 
     def normalized(self, states: TensorDictBase) -> TensorDictBase:
-        """A copy of a TensorDict, with its observation normalized."""
-        return states.copy().set(self.key, self(states.get(self.key)))
+        """A copy of states with their observation normalized, which :func:`as_observed` undoes."""
+        observation = states.get(self.key)
+        copy = states.copy().set(self.key, self(observation))
+        return copy.set(unravel_key((_AS_OBSERVED, self.key)), observation)
+
+
+def as_observed(states: TensorDictBase) -> TensorDictBase:
+    """States with the observation that an `ObservationNormalizer` normalized, or as they are.
+
+    >>> from tensordict import TensorDict
+    >>> normalizer = ObservationNormalizer(1)
+    >>> normalizer.observe(torch.tensor([[1.0], [3.0]]))
+    >>> states = normalizer.normalized(TensorDict(observation=torch.tensor([4.0])))
+    >>> states["observation"], as_observed(states)["observation"]
+    (tensor([2.]), tensor([4.]))
+    """
+    before = states.get(_AS_OBSERVED, None)
+    return states if before is None else states.exclude(_AS_OBSERVED).update(before)
 
 
 class RewardNormalizer(nn.Module):

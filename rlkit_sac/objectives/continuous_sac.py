@@ -9,7 +9,7 @@ from typing import Literal
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModule, TensorDictParams
 from tensordict.utils import unravel_key
-from torch import Tensor
+from torch import Tensor, nn
 from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import BatchError
@@ -35,6 +35,7 @@ from rlkit_sac.objectives.soft_actor_critic import (
     SoftActorCriticLoss,
 )
 from rlkit_sac.objectives.target_entropy import TargetEntropy, resolve_continuous_target_entropy
+from rlkit_sac.objectives.target_kld import resolve_continuous_target_kld
 
 
 @dataclass(frozen=True)
@@ -67,14 +68,15 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
     (``truncated``) bootstraps; only ``terminated`` does not.
 
     Reads, with batch shape ``[*]`` (for sequences ``[*, T]``): ``observation`` and whatever else
-    the networks read, here and under ``next``; ``action`` ``[*, D]``; ``("next", "reward")``
-    ``[*, 1]`` or ``[*, M]``; ``("next", "terminated")`` ``[*, 1]``; ``("next", "done")`` ``[*, 1]``
-    for sequences; ``priority_weight`` ``[*]`` and ``("collector", "mask")`` ``[*]`` if present.
+    the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` here
+    alone); ``action`` ``[*, D]``; ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``;
+    ``("next", "terminated")`` ``[*, 1]``; ``("next", "done")`` ``[*, 1]`` for sequences;
+    ``priority_weight`` ``[*]`` and ``("collector", "mask")`` ``[*]`` if present.
 
     Writes into the batch the priority ``td_error`` ``[*]``, :math:`\sqrt{\sum_i (Q_i - y)^2}`
     with the mean square over reward dimensions, and 0 in invalid steps. Returns ``loss_actor``,
-    ``loss_qvalue``, ``loss_alpha``, ``alpha`` and ``entropy`` (nats), and the critics' statistics
-    with ``diagnostics=True``.
+    ``loss_qvalue``, ``loss_alpha``, ``alpha`` and ``entropy`` (nats), with a prior ``kl`` (nats),
+    and the critics' statistics with ``diagnostics=True``.
 
     Args:
         actor_network: a TorchRL ``ProbabilisticActor``; its distribution gives reparameterized
@@ -110,6 +112,12 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
         target_entropy: ``"auto"`` (default; :math:`\sum_d\log(p(\text{high}_d-\text{low}_d))`),
             ``"neg_dim"`` (:math:`-\dim`), a number of nats, or a function of the action spec.
         min_prob: p of ``"auto"``. Default 0.1.
+        prior_network: a prior :math:`\pi^0` such as
+            :class:`~rlkit_sac.modules.UniformPrior`, or any module with ``in_keys`` and
+            ``get_dist(tensordict)``: everywhere :math:`\log\pi` becomes
+            :math:`\log\pi - \log\pi^0`. The loss keeps a copy that nothing trains. Default none.
+        target_kld_per_dim: the divergence that the temperature aims at with a prior, nats for each
+            action dimension; it takes the place of ``target_entropy``. Default 3.
         action_spec: spec of one action; default the actor's.
         dqda_clipping: bound x on every element of each sample's
             :math:`\partial Q/\partial a` in the actor loss. Default off.
@@ -190,6 +198,8 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
         alpha_parametrization: AlphaParametrization = "log",
         target_entropy: TargetEntropy = "auto",
         min_prob: float = 0.1,
+        prior_network: nn.Module | None = None,
+        target_kld_per_dim: float = 3.0,
         action_spec: TensorSpec | None = None,
         dqda_clipping: float | None = None,
         use_entropy_reward: bool = True,
@@ -222,6 +232,8 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
             alpha_parametrization=alpha_parametrization,
             target_entropy=target_entropy,
             min_prob=min_prob,
+            prior_network=prior_network,
+            target_kld=target_kld_per_dim,
             action_spec=action_spec,
             use_entropy_reward=use_entropy_reward,
             normalize_entropy_reward=normalize_entropy_reward,
@@ -248,6 +260,9 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
     ) -> float | None:
         return resolve_continuous_target_entropy(option, self._action_spec, min_prob=min_prob)
 
+    def _resolve_target_kld(self, factor: str, target: float, prior: nn.Module) -> float:
+        return resolve_continuous_target_kld(target, self._action_spec)
+
     def _check_critic_keys(self) -> None:
         key = self.tensor_keys.action
         if unravel_key(key) not in map(unravel_key, self.qvalue_network.in_keys):
@@ -262,7 +277,10 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
             self.actor_network, self.actor_network_params, self._normalized(states)
         )
         action, log_prob = draw(dist, states.batch_size)
-        return ContinuousSample({"": log_prob}, action)
+        prior, log_prior = self.priors.get(""), {}
+        if prior is not None:
+            log_prior[""] = prior.log_prob(states, action, self.tensor_keys.action)
+        return ContinuousSample({"": log_prob}, log_prior, action)
 
     def _sampled_values(
         self, states: TensorDictBase, sample: ContinuousSample, params: TensorDictParams
@@ -283,13 +301,13 @@ class ContinuousSACLoss(SoftActorCriticLoss[ContinuousSample]):
         return value
 
     def _actor_loss(self, states: TensorDictBase, sample: ContinuousSample) -> Tensor:
-        r"""Loss ``[*]``: :math:`\alpha \log\pi(a|s) - Q_{min}(s, a)`."""
+        r"""Loss ``[*]``: :math:`\alpha \log\pi(a|s) - Q_{min}(s, a)`, relative to a prior."""
         value = self._policy_value(states, sample)
         return pathwise_loss(
             weigh_rewards(value, self.reward_weights),
             sample.action,
             self.alpha(),
-            sample.log_prob[""],
+            sample.log_ratio(""),
             self.dqda_clipping,
         )
 

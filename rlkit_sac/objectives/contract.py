@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torchrl.objectives import LossModule, ValueEstimators
 
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.objectives.priors import Priors, tells_of_before
 from rlkit_sac.objectives.soft_value_estimator import SoftValueEstimator
 from rlkit_sac.objectives.validity import valid_steps
 
@@ -57,6 +58,7 @@ class SoftLossContract(LossModule):
     _out_keys: list[str] | None
     _value_estimator: SoftValueEstimator | None
     num_qvalue_nets: int
+    priors: Priors
 
     def __init__(
         self,
@@ -119,17 +121,30 @@ class SoftLossContract(LossModule):
     def _action_keys(self) -> list[NestedKey]:
         return [unravel_key(getattr(self.tensor_keys, role)) for role in self.action_roles]
 
-    def _state_keys(self) -> list[NestedKey]:
+    def _network_keys(self) -> list[NestedKey]:
         """Entries the networks read at a state."""
-        own = self._action_keys()
         read = list(self.qvalue_network.in_keys)
         if self.actor_network is not None:
             read = [*self.actor_network.in_keys, *read]
-        return [key for key in dict.fromkeys(map(unravel_key, read)) if key not in own]
+        return self._without_actions(read)
+
+    def _state_keys(self) -> list[NestedKey]:
+        """Entries the networks and the priors read at a state."""
+        return self._without_actions([*self._network_keys(), *self.priors.in_keys])
+
+    def _next_state_keys(self) -> list[NestedKey]:
+        """Those of them that the next state of a batch holds itself."""
+        networks = self._network_keys()
+        keys = self._state_keys()
+        return [key for key in keys if key in networks or not tells_of_before(key)]
+
+    def _without_actions(self, keys: list[NestedKey]) -> list[NestedKey]:
+        own = self._action_keys()
+        return [key for key in dict.fromkeys(map(unravel_key, keys)) if key not in own]
 
     def _set_in_keys(self) -> list[NestedKey]:
         states = self._state_keys()
-        following = [unravel_key(("next", key)) for key in states]
+        following = [unravel_key(("next", key)) for key in self._next_state_keys()]
         self._in_keys = list(dict.fromkeys([*self._data_keys(), *states, *following]))
         return self._in_keys
 

@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModuleBase, TensorDictParams
-from torch import Tensor
+from torch import Tensor, nn
 from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import BatchError
@@ -19,6 +19,7 @@ from rlkit_sac.functional import (
     weigh_rewards,
 )
 from rlkit_sac.modules import BoltzmannPolicy
+from rlkit_sac.modules.priors.parts import PartwisePrior
 from rlkit_sac.objectives.batch import check_index
 from rlkit_sac.objectives.contract import check_choice
 from rlkit_sac.objectives.factors import PolicySample, suffixed
@@ -28,6 +29,7 @@ from rlkit_sac.objectives.target_entropy import (
     named_discrete_target_entropy,
     resolve_discrete_target_entropy,
 )
+from rlkit_sac.objectives.target_kld import default_discrete_kld, resolve_discrete_target_kld
 
 DiscreteEntropy = Literal["expected", "sampled"]
 
@@ -76,19 +78,53 @@ class DiscreteFactorLoss(SoftActorCriticLoss[DiscreteSampleT]):
         self._entropy_option, self._min_prob = option, min_prob
         return resolve_discrete_target_entropy(option, self._discrete_spec, min_prob=min_prob)
 
+    def _resolve_discrete_kld(self, target: float | None, prior: nn.Module) -> float | None:
+        num_actions = self.num_actions
+        if num_actions is None and isinstance(prior, PartwisePrior):
+            num_actions = prior.num_actions()
+        return resolve_discrete_target_kld(target, num_actions, prior)
+
     # ------------------------------------------------------------------ the policy
 
-    def _boltzmann(self, value: Tensor) -> Tensor:
+    def _boltzmann(self, value: Tensor, log_prior: Tensor | None) -> Tensor:
         """Log-probabilities ``[*, K]`` under reduced values ``[*, K, M]``; no gradient."""
         weighed = weigh_rewards(value.detach(), self.reward_weights)
-        return boltzmann_log_prob(weighed, self.alpha(self.discrete_factor))
+        if log_prior is not None:
+            log_prior = log_prior.detach()
+        return boltzmann_log_prob(weighed, self.alpha(self.discrete_factor), log_prior)
 
-    def _discrete_log_prob(self, log_probs: Tensor) -> Tensor:
-        """Minus the entropy ``[*]`` of a policy, or the log-probability of one sample of it."""
+    def _log_prior(
+        self, states: TensorDictBase, num_actions: int, action_key: NestedKey
+    ) -> Tensor | None:
+        """Log-probabilities ``[*, K]`` of the discrete actions under the prior, if there is one."""
+        prior = self.priors.get(self.discrete_factor)
+        if prior is None:
+            return None
+        return prior.log_prob_of_each_action(states, num_actions, action_key)
+
+    def _discrete_scores(
+        self, log_probs: Tensor, log_prior: Tensor | None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Minus the entropy ``[*]`` of a policy, or the log-probability of one sample of it.
+
+        And the same expectation, or the same sample's, under the prior.
+        """
         log_probs = log_probs.detach()
         if self.discrete_entropy == "expected":
-            return (log_probs.exp() * log_probs).sum(-1)
-        return log_probs.gather(-1, sample_categorical(log_probs).unsqueeze(-1)).squeeze(-1)
+            probs = log_probs.exp()
+
+            def score(each: Tensor) -> Tensor:
+                return (probs * each).sum(-1)
+
+        else:
+            index = sample_categorical(log_probs).unsqueeze(-1)
+
+            def score(each: Tensor) -> Tensor:
+                return each.gather(-1, index).squeeze(-1)
+
+        if log_prior is None:
+            return score(log_probs), {}
+        return score(log_probs), {self.discrete_factor: score(log_prior.detach())}
 
     def _boltzmann_policy(self, action_key: NestedKey) -> TensorDictModuleBase:
         factor = self.discrete_factor
@@ -98,6 +134,7 @@ class DiscreteFactorLoss(SoftActorCriticLoss[DiscreteSampleT]):
             self.temperatures[factor],
             reward_weights=self._reward_weights,
             reduction=self.policy_reduction,
+            prior=self.priors.get(factor),
             action_key=action_key,
             action_value_key=self.tensor_keys.action_value,
         )
@@ -107,8 +144,10 @@ class DiscreteFactorLoss(SoftActorCriticLoss[DiscreteSampleT]):
         if known is not None:
             return known
         assert isinstance(sample, DiscreteSample)
-        assert isinstance(self._entropy_option, str)
         num_actions = sample.log_probs.shape[-1]
+        if factor in sample.log_prior:
+            return -default_discrete_kld(num_actions)
+        assert isinstance(self._entropy_option, str)
         return named_discrete_target_entropy(self._entropy_option, num_actions, self._min_prob)
 
     # ------------------------------------------------------------------ values

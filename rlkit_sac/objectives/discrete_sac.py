@@ -9,7 +9,7 @@ from typing import Literal
 from tensordict import TensorDictBase
 from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictParams
 from tensordict.utils import unravel_key
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributions import Categorical
 from torchrl.data import TensorSpec
 from torchrl.modules import MaskedOneHotCategorical, OneHotCategorical
@@ -43,9 +43,11 @@ class ValuedSample(DiscreteSample):
 
     Attributes:
         values: ``[R, *, K, M]`` of R critics.
+        log_prior_of_each: of each discrete action, ``[*, K]``; ``None`` without a prior.
     """
 
     values: Tensor
+    log_prior_of_each: Tensor | None
 
 
 class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
@@ -74,15 +76,16 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
     (``truncated``) bootstraps; only ``terminated`` does not.
 
     Reads, with batch shape ``[*]`` (for sequences ``[*, T]``): ``observation`` and whatever else
-    the networks read, here and under ``next``; ``action``, an integer index ``[*]`` from 0 to K - 1
-    (never one-hot); ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``; ``("next", "terminated")``
-    ``[*, 1]``; ``("next", "done")`` ``[*, 1]`` for sequences; ``priority_weight`` ``[*]`` and
+    the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` here
+    alone); ``action``, an integer index ``[*]`` from 0 to K - 1 (never one-hot);
+    ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``; ``("next", "terminated")`` ``[*, 1]``;
+    ``("next", "done")`` ``[*, 1]`` for sequences; ``priority_weight`` ``[*]`` and
     ``("collector", "mask")`` ``[*]`` if present.
 
     Writes into the batch the priority ``td_error`` ``[*]``, :math:`\sqrt{\sum_i (Q_i - y)^2}`
     with the mean square over reward dimensions, and 0 in invalid steps. Returns ``loss_actor``
-    (with an actor), ``loss_qvalue``, ``loss_alpha``, ``alpha`` and ``entropy`` (nats), and the
-    critics' statistics with ``diagnostics=True``.
+    (with an actor), ``loss_qvalue``, ``loss_alpha``, ``alpha`` and ``entropy`` (nats), with a prior
+    ``kl`` (nats), and the critics' statistics with ``diagnostics=True``.
 
     Args:
         qvalue_network: reads no action and writes ``action_value`` ``[*, K]`` (``[*, K, M]`` for
@@ -118,6 +121,14 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
             ``"scaled_log_k"`` (:math:`0.98\log K`), a number of nats, or a function of the action
             spec. The attribute of that name is ``None`` while K is not known.
         min_prob: p of ``"auto"``. Default 0.1.
+        prior_network: a prior :math:`\pi^0` such as
+            :class:`~rlkit_sac.modules.UniformPrior`, or any module with ``in_keys`` and
+            ``get_dist(tensordict)``: everywhere :math:`\log\pi` becomes
+            :math:`\log\pi - \log\pi^0`, and without an actor the policy is
+            :math:`\pi_k \propto \pi^0_k \exp(\min_i Q_{i,k}/\alpha)`. The loss keeps a copy that
+            nothing trains. Default none.
+        target_kld_discrete: the divergence of the discrete policy that its temperature aims at with
+            a prior, in the place of the target entropy. Default :math:`\tfrac12\log K`.
         action_spec: spec of one action; default the actor's. Without one the critics' output tells
             the number of actions.
         discrete_entropy: ``"expected"`` (default) takes the exact entropy in V and in the
@@ -189,6 +200,8 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
         alpha_parametrization: AlphaParametrization = "log",
         target_entropy: TargetEntropy = "auto",
         min_prob: float = 0.1,
+        prior_network: nn.Module | None = None,
+        target_kld_discrete: float | None = None,
         action_spec: TensorSpec | None = None,
         discrete_entropy: DiscreteEntropy = "expected",
         use_entropy_reward: bool = True,
@@ -220,6 +233,8 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
             alpha_parametrization=alpha_parametrization,
             target_entropy=target_entropy,
             min_prob=min_prob,
+            prior_network=prior_network,
+            target_kld=target_kld_discrete,
             action_spec=action_spec,
             use_entropy_reward=use_entropy_reward,
             normalize_entropy_reward=normalize_entropy_reward,
@@ -253,6 +268,11 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
     ) -> float | None:
         return self._resolve_discrete(option, min_prob)
 
+    def _resolve_target_kld(
+        self, factor: str, target: float | None, prior: nn.Module
+    ) -> float | None:
+        return self._resolve_discrete_kld(target, prior)
+
     def _check_critic_keys(self) -> None:
         key = self.tensor_keys.action
         if unravel_key(key) in map(unravel_key, self.qvalue_network.in_keys):
@@ -263,11 +283,13 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
 
     def _sample_policy(self, states: TensorDictBase) -> ValuedSample:
         values = self._action_values(states, self.qvalue_network_params)
+        log_prior = self._log_prior(states, values.shape[-2], self.tensor_keys.action)
         if self.actor_network is None:
-            log_probs = self._boltzmann(self._reduced_for_policy(values.detach()))
+            log_probs = self._boltzmann(self._reduced_for_policy(values.detach()), log_prior)
         else:
             log_probs = self._actor_log_probs(states, values.shape[-2])
-        return ValuedSample({"": self._discrete_log_prob(log_probs)}, log_probs, values)
+        log_prob, log_prior_of = self._discrete_scores(log_probs, log_prior)
+        return ValuedSample({"": log_prob}, log_prior_of, log_probs, values, log_prior)
 
     def _actor_log_probs(self, states: TensorDictBase, num_actions: int) -> Tensor:
         assert self.actor_network is not None
@@ -298,9 +320,12 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
         return self._taken(sample.values, batch.get(key), key)
 
     def _actor_loss(self, states: TensorDictBase, sample: ValuedSample) -> Tensor:
-        r"""Loss ``[*]``: :math:`\sum_k \pi(k|s) [\alpha\log\pi(k|s) - Q_{min}(s)_k]`."""
+        r"""Loss ``[*]``: :math:`\sum_k \pi_k [\alpha\log\pi_k - Q_k]`, relative to a prior."""
         q = weigh_rewards(self._reduced_for_policy(sample.values.detach()), self.reward_weights)
-        return (sample.log_probs.exp() * (self.alpha() * sample.log_probs - q)).sum(-1)
+        log_ratios = sample.log_probs
+        if sample.log_prior_of_each is not None:
+            log_ratios = log_ratios - sample.log_prior_of_each
+        return (sample.log_probs.exp() * (self.alpha() * log_ratios - q)).sum(-1)
 
     def _acting_modules(self) -> list[TensorDictModuleBase]:
         if self.actor_network is not None:

@@ -20,9 +20,17 @@ class PolicySample:
     Attributes:
         log_prob: for each factor of the policy its log-probability ``[*]`` in nats; where the
             factor's entropy is known exactly, minus that entropy stands in for it.
+        log_prior: for each factor with a prior, the log-probability ``[*]`` of the same action, or
+            the same expectation, under the prior.
     """
 
     log_prob: dict[str, Tensor]
+    log_prior: dict[str, Tensor]
+
+    def log_ratio(self, factor: str) -> Tensor:
+        r"""What the temperature weighs, :math:`\log\pi - \log\pi^0`, or :math:`\log\pi` alone."""
+        log_prob = self.log_prob[factor]
+        return log_prob - self.log_prior[factor] if factor in self.log_prior else log_prob
 
 
 def per_factor(name: str, option: object, factors: tuple[str, ...]) -> tuple[object, ...]:

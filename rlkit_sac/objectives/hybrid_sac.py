@@ -10,7 +10,7 @@ import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictParams
 from tensordict.utils import unravel_key
-from torch import Tensor
+from torch import Tensor, nn
 from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import BatchError, ConfigError
@@ -43,6 +43,7 @@ from rlkit_sac.objectives.target_entropy import (
     hybrid_leaf,
     resolve_continuous_target_entropy,
 )
+from rlkit_sac.objectives.target_kld import resolve_continuous_target_kld
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,14 @@ class HybridSample(DiscreteSample):
         value: ``[*, K, M]``, the pessimistic value of the live critics, a function of ``action``.
         share: the expected share ``[*]`` of the continuous dimensions that the discrete action
             uses, ``None`` where it uses them all.
+        log_prior_of_each: of each discrete action, ``[*, K]``, a function of ``action`` if the
+            prior is; ``None`` without a prior.
     """
 
     action: Tensor
     value: Tensor
     share: Tensor | None
+    log_prior_of_each: Tensor | None
 
 
 class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
@@ -95,8 +99,9 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
     not.
 
     Reads, with batch shape ``[*]`` (for sequences ``[*, T]``): ``observation`` and whatever else
-    the networks read, here and under ``next``; ``("action", "continuous")`` ``[*, D]``;
-    ``("action", "discrete")``, an integer index ``[*]`` from 0 to K - 1 (never one-hot);
+    the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` here
+    alone); ``("action", "continuous")`` ``[*, D]``; ``("action", "discrete")``, an integer index
+    ``[*]`` from 0 to K - 1 (never one-hot);
     ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``; ``("next", "terminated")`` ``[*, 1]``;
     ``("next", "done")`` ``[*, 1]`` for sequences; ``priority_weight`` ``[*]`` and
     ``("collector", "mask")`` ``[*]`` if present.
@@ -105,7 +110,8 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
     with the mean square over reward dimensions, and 0 in invalid steps. Returns ``loss_actor``,
     ``loss_qvalue``, ``loss_alpha`` (the sum over both temperatures), ``alpha_discrete``,
     ``alpha_continuous``, ``entropy_discrete`` and ``entropy_continuous`` (nats), and the critics'
-    statistics with ``diagnostics=True``.
+    statistics with ``diagnostics=True``. With a prior also ``kl_discrete`` and ``kl_continuous``
+    (nats).
 
     Args:
         actor_network: a TorchRL ``ProbabilisticActor`` over the continuous action, which it writes
@@ -148,6 +154,17 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
             continuous one. The attribute ``target_entropy_discrete`` is ``None`` while K is not
             known.
         min_prob: p of ``"auto"``. Default 0.1.
+        prior_network: a prior :math:`\pi^0` over both parts of the action, such as
+            :class:`~rlkit_sac.modules.UniformPrior`, or any module with ``in_keys`` and
+            ``get_dist(tensordict)``: everywhere :math:`\log\pi` becomes
+            :math:`\log\pi - \log\pi^0`, and the discrete policy is
+            :math:`\pi_k \propto \pi^0_k \exp(\min_i Q_{i,k}/\alpha_d)`. Or a (discrete,
+            continuous) pair of priors, either of which may be ``None``. The loss keeps copies that
+            nothing trains. Default none.
+        target_kld_per_dim: the divergence that the continuous temperature aims at with a prior,
+            nats for each dimension, in the place of the target entropy. Default 3.
+        target_kld_discrete: the divergence of the discrete policy that its temperature aims at with
+            a prior, in the place of the target entropy. Default :math:`\tfrac12\log K`.
         action_spec: composite spec of the environment or of its action; default the actor's for the
             continuous part. Without one the critics' output tells the number of discrete actions.
         parameter_mask: ``[K, D]``, true where discrete action k uses continuous dimension j; for
@@ -249,6 +266,9 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
         alpha_parametrization: PerFactor[AlphaParametrization] = "log",
         target_entropy: PerFactor[TargetEntropy] = "auto",
         min_prob: float = 0.1,
+        prior_network: PerFactor[nn.Module | None] = None,
+        target_kld_per_dim: float = 3.0,
+        target_kld_discrete: float | None = None,
         action_spec: TensorSpec | None = None,
         parameter_mask: Tensor | Sequence[Sequence[bool]] | None = None,
         discrete_entropy: DiscreteEntropy = "expected",
@@ -283,6 +303,8 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
             alpha_parametrization=alpha_parametrization,
             target_entropy=target_entropy,
             min_prob=min_prob,
+            prior_network=prior_network,
+            target_kld=(target_kld_discrete, target_kld_per_dim),
             action_spec=action_spec,
             use_entropy_reward=use_entropy_reward,
             normalize_entropy_reward=normalize_entropy_reward,
@@ -338,6 +360,11 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
             return self._resolve_discrete(option, min_prob)
         return resolve_continuous_target_entropy(option, self._action_spec, min_prob=min_prob)
 
+    def _resolve_target_kld(self, factor: str, target: Any, prior: nn.Module) -> float | None:
+        if factor == "discrete":
+            return self._resolve_discrete_kld(target, prior)
+        return resolve_continuous_target_kld(target, self._action_spec)
+
     def _target_entropy(self, factor: str, sample: PolicySample) -> float | Tensor:
         target = super()._target_entropy(factor, sample)
         assert isinstance(sample, HybridSample)
@@ -374,14 +401,31 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
         value = self._reduced_for_policy(
             self._action_values(inputs, self.qvalue_network_params.data)
         )
-        log_probs = self._boltzmann(value)
+        log_prior = self._log_prior(inputs, value.shape[-2], self.tensor_keys.action_discrete)
+        log_probs = self._boltzmann(value, log_prior)
+        log_prob_discrete, log_prior_of = self._discrete_scores(log_probs, log_prior)
+        log_prior_continuous = self._continuous_log_prior(inputs, action)
         share = None
         if mask is not None:
             used = self._used_dimensions(log_probs, action, mask)
             log_prob = (used * log_prob).sum(-1)
+            if log_prior_continuous is not None:
+                log_prior_continuous = (used * log_prior_continuous).sum(-1)
             share = used.mean(-1)
-        both = {"discrete": self._discrete_log_prob(log_probs), "continuous": log_prob}
-        return HybridSample(both, log_probs, action, value, share)
+        if log_prior_continuous is not None:
+            log_prior_of["continuous"] = log_prior_continuous
+        both = {"discrete": log_prob_discrete, "continuous": log_prob}
+        return HybridSample(both, log_prior_of, log_probs, action, value, share, log_prior)
+
+    def _continuous_log_prior(self, inputs: TensorDictBase, action: Tensor) -> Tensor | None:
+        """Log-density ``[*]`` under the prior; with a mask that of each dimension, ``[*, D]``."""
+        prior = self.priors.get("continuous")
+        if prior is None:
+            return None
+        score = prior.log_prob
+        if self._parameter_mask is not None:
+            score = prior.log_prob_of_each_dimension
+        return score(inputs, action, self.tensor_keys.action_continuous)
 
     def _used_dimensions(self, log_probs: Tensor, action: Tensor, mask: Tensor) -> Tensor:
         """The probability ``[*, D]`` that the discrete action uses each continuous dimension."""
@@ -410,8 +454,15 @@ class HybridSACLoss(DiscreteFactorLoss[HybridSample]):
     def _actor_loss(self, states: TensorDictBase, sample: HybridSample) -> Tensor:
         r"""Loss ``[*]``: :math:`\alpha_c\log\pi_c - \sum_k \operatorname{sg}(\pi_d) Q_{min,k}`."""
         value = weigh_rewards(self._expected_value(sample.value, sample), self.reward_weights)
-        alpha, log_prob = self.alpha("continuous"), sample.log_prob["continuous"]
-        return pathwise_loss(value, sample.action, alpha, log_prob, self.dqda_clipping)
+        alpha, log_ratio = self.alpha("continuous"), sample.log_ratio("continuous")
+        loss = pathwise_loss(value, sample.action, alpha, log_ratio, self.dqda_clipping)
+        log_prior = sample.log_prior_of_each
+        if log_prior is not None and log_prior.requires_grad:
+            # The soft maximum of a discrete prior that depends on c has this share in its gradient.
+            change = log_prior - log_prior.detach()
+            favored = (sample.log_probs.exp() * change).sum(-1)
+            loss = loss - self.alpha("discrete") * favored
+        return loss
 
     def _acting_modules(self) -> list[TensorDictModuleBase]:
         return [

@@ -75,19 +75,21 @@ def pathwise_loss(
     value: Tensor,
     action: Tensor,
     alpha: Tensor,
-    log_prob: Tensor,
+    log_ratio: Tensor,
     bound: float | Tensor | None,
 ) -> Tensor:
     r"""Loss ``[*]`` of a reparameterized policy, :math:`\alpha\log\pi(a|s) - Q(s, a)`.
+
+    With a prior :math:`\log\pi - \log\pi^0` stands for :math:`\log\pi`.
 
     Args:
         value: ``[*]``, a function of ``action``.
         action: ``[*, D]``.
         alpha: the temperature.
-        log_prob: ``[*]``.
+        log_ratio: ``[*]``.
         bound: of each element of :math:`\partial Q/\partial a`, or ``None``.
     """
-    return -clip_action_gradient(value, action, bound) + alpha * log_prob
+    return -clip_action_gradient(value, action, bound) + alpha * log_ratio
 
 
 def check_clipping(bound: float | None) -> None:

@@ -39,6 +39,7 @@ from rlkit_sac.objectives.critics import critic_list, refuse_batch_norm
 from rlkit_sac.objectives.diagnostics import critic_diagnostics, diagnostic_keys, masked_mean
 from rlkit_sac.objectives.entropy_reward import RunningLogProb
 from rlkit_sac.objectives.factors import PerFactor, PolicySample, suffixed
+from rlkit_sac.objectives.priors import Priors, one_step_later
 from rlkit_sac.objectives.target_entropy import TargetEntropy
 from rlkit_sac.objectives.tempered import TemperedLoss
 from rlkit_sac.objectives.validity import cut_steps, fill_invalid, valid_steps
@@ -83,6 +84,8 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         alpha_parametrization: PerFactor[AlphaParametrization],
         target_entropy: PerFactor[TargetEntropy],
         min_prob: float,
+        prior_network: PerFactor[nn.Module | None],
+        target_kld: PerFactor[float | None],
         action_spec: TensorSpec | None,
         use_entropy_reward: bool,
         normalize_entropy_reward: bool,
@@ -132,6 +135,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         self._make_temperatures(
             alpha_init, min_alpha, max_alpha, fixed_alpha, alpha_parametrization, like=like
         )
+        self.priors = Priors(prior_network, self.factors, like)
         self._reward_weights = RewardWeights()
         self.reward_weights = reward_weights
         self.entropy_centers = nn.ModuleDict()
@@ -141,7 +145,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
                 self.entropy_centers[suffixed("log_prob", factor)] = center
         self._set_actor_keys()
         self._use_action_specs(action_spec, getattr(actor_network, "spec", None))
-        self._set_target_entropies(target_entropy, min_prob)
+        self._set_target_entropies(target_entropy, min_prob, target_kld)
         self.make_value_estimator(gamma=gamma)
 
     # ------------------------------------------------------------------ what a subclass decides
@@ -188,7 +192,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Losses and scalars of a batch ``[*]``; the batch gains its priority and nothing else."""
         batch, valid = self._read(tensordict)
-        states, next_states = self._states(batch), self._states(batch.get("next"))
+        states, next_states = self._states(batch), self._next_states(batch)
         next_sample = self._next_sample(next_states)
         sample = self._sample_policy(states)
         self._move_entropy_centers(sample, next_sample, valid)
@@ -218,6 +222,9 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
             entropy = -sample.log_prob[factor].detach()
             scalars[suffixed("alpha", factor)] = self.alpha(factor)
             scalars[suffixed("entropy", factor)] = masked_mean(entropy, valid)
+            if factor in sample.log_prior:
+                divergence = sample.log_ratio(factor).detach()
+                scalars[suffixed("kl", factor)] = masked_mean(divergence, valid)
         if self.diagnostics:
             scalars |= critic_diagnostics(values, target, distances, td_error, valid)
             scalars |= self._further_diagnostics(sample, valid)
@@ -273,11 +280,12 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         bonus = torch.zeros_like(next(iter(sample.log_prob.values())))
         if not self.use_entropy_reward:
             return bonus
-        for factor, log_prob in sample.log_prob.items():
+        for factor in sample.log_prob:
+            log_ratio = sample.log_ratio(factor)
             name = suffixed("log_prob", factor)
             if name in self.entropy_centers:
-                log_prob = self.entropy_centers[name](log_prob)
-            bonus = bonus - self.alpha(factor) * log_prob
+                log_ratio = self.entropy_centers[name](log_ratio)
+            bonus = bonus - self.alpha(factor) * log_ratio
         return bonus
 
     # ------------------------------------------------------------------ values
@@ -447,6 +455,14 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
     def _states(self, batch: TensorDictBase) -> TensorDictBase:
         return batch.select(*self._state_keys())
 
+    def _next_states(self, batch: TensorDictBase) -> TensorDictBase:
+        held = self._next_state_keys()
+        states = batch.get("next").select(*held)
+        for key in self._state_keys():
+            if key not in held:
+                states.set(key, one_step_later(key, batch, self._action_keys()))
+        return states
+
     def _move_entropy_centers(
         self, sample: SampleT, next_sample: SampleT | None, valid: Tensor | None
     ) -> None:
@@ -454,11 +470,13 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
             name = suffixed("log_prob", factor)
             if name in self.entropy_centers:
                 assert next_sample is not None
-                both = 0.5 * (sample.log_prob[factor] + next_sample.log_prob[factor])
+                both = 0.5 * (sample.log_ratio(factor) + next_sample.log_ratio(factor))
                 cast(RunningLogProb, self.entropy_centers[name]).move(both.detach(), valid)
 
     def _default_out_keys(self) -> list[str]:
         keys = [] if self.actor_network is None else ["loss_actor"]
         keys += ["loss_qvalue", "loss_alpha"]
         keys += [suffixed(name, factor) for name in ("alpha", "entropy") for factor in self.factors]
+        with_prior = [factor for factor in self.factors if self.priors.get(factor) is not None]
+        keys += [suffixed("kl", factor) for factor in with_prior]
         return keys + (diagnostic_keys(self.num_qvalue_nets) if self.diagnostics else [])

@@ -13,6 +13,7 @@ from rlkit_sac.modules.temperature import AlphaParametrization, Temperature
 from rlkit_sac.objectives.contract import SoftLossContract
 from rlkit_sac.objectives.factors import PerFactor, PolicySample, per_factor, suffixed
 from rlkit_sac.objectives.target_entropy import TargetEntropy
+from rlkit_sac.objectives.target_kld import refuse_target_entropy
 
 
 class TemperedLoss(SoftLossContract):
@@ -62,20 +63,38 @@ class TemperedLoss(SoftLossContract):
         self.fixed_factors = frozenset(fixed_factors)
 
     def _set_target_entropies(
-        self, target_entropy: PerFactor[TargetEntropy], min_prob: float
+        self,
+        target_entropy: PerFactor[TargetEntropy],
+        min_prob: float,
+        target_kld: PerFactor[float | None],
     ) -> None:
-        """Set ``target_entropy`` of every factor whose temperature is not fixed."""
-        options = per_factor("target_entropy", target_entropy, self.factors)
-        for factor, option in zip(self.factors, options, strict=True):
-            name = suffixed("target_entropy", factor)
+        """Set ``target_entropy`` of every factor whose temperature is not fixed.
+
+        With a prior it is minus the divergence that the temperature aims at.
+        """
+        options: list[tuple[Any, ...]] = [
+            per_factor("target_entropy", target_entropy, self.factors),
+            per_factor("target_kld", target_kld, self.factors),
+        ]
+        for factor, option, kld in zip(self.factors, *options, strict=True):
+            prior = self.priors.get(factor)
             resolved = None
             if factor not in self.fixed_factors:
-                resolved = self._resolve_target_entropy(factor, option, min_prob)
-            setattr(self, name, resolved)
+                if prior is None:
+                    resolved = self._resolve_target_entropy(factor, option, min_prob)
+                else:
+                    refuse_target_entropy(option)
+                    distance = self._resolve_target_kld(factor, kld, prior.prior)
+                    resolved = None if distance is None else -distance
+            setattr(self, suffixed("target_entropy", factor), resolved)
 
     @abstractmethod
     def _resolve_target_entropy(self, factor: str, option: Any, min_prob: float) -> float | None:
         """From the option to nats; ``None`` where the first batch has to tell."""
+
+    @abstractmethod
+    def _resolve_target_kld(self, factor: str, target: Any, prior: nn.Module) -> float | None:
+        """From the option to the divergence from the factor's prior, in the same way."""
 
     def _target_entropy(self, factor: str, sample: PolicySample) -> float | Tensor:
         """The target entropy of a factor, for all samples or for each, ``[*]``."""
@@ -100,8 +119,8 @@ class TemperedLoss(SoftLossContract):
             target: float | Tensor = 0.0
             for sample in samples:
                 target = target + self._target_entropy(factor, sample)
-            neg_log_prob = -torch.stack([sample.log_prob[factor] for sample in samples]).sum(0)
-            loss = loss + self.temperatures[factor].loss(parameter, neg_log_prob, target)
+            log_ratios = torch.stack([sample.log_ratio(factor) for sample in samples])
+            loss = loss + self.temperatures[factor].loss(parameter, -log_ratios.sum(0), target)
         return loss
 
     def _apply(self, fn: Callable[[Tensor], Tensor]) -> TemperedLoss:

@@ -11,7 +11,7 @@ import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModule, TensorDictParams
 from tensordict.utils import unravel_key
-from torch import Tensor
+from torch import Tensor, nn
 from torchrl.data import TensorSpec
 from torchrl.objectives.utils import distance_loss
 
@@ -65,14 +65,15 @@ class ValueSACLoss(ContinuousSACLoss):
     that of arXiv:1812.05905. A time limit (``truncated``) bootstraps; only ``terminated`` does not.
 
     Reads, with batch shape ``[*]`` (for sequences ``[*, T]``): ``observation`` and whatever else
-    the networks read, here and under ``next``; ``action`` ``[*, D]``; ``("next", "reward")``
-    ``[*, 1]`` or ``[*, M]``; ``("next", "terminated")`` ``[*, 1]``; ``("next", "done")`` ``[*, 1]``
-    for sequences; ``priority_weight`` ``[*]`` and ``("collector", "mask")`` ``[*]`` if present.
+    the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` here
+    alone); ``action`` ``[*, D]``; ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``;
+    ``("next", "terminated")`` ``[*, 1]``; ``("next", "done")`` ``[*, 1]`` for sequences;
+    ``priority_weight`` ``[*]`` and ``("collector", "mask")`` ``[*]`` if present.
 
     Writes into the batch the priority ``td_error`` ``[*]``, :math:`\sqrt{\sum_i (Q_i - y)^2}`
     with the mean square over reward dimensions, and 0 in invalid steps. Returns ``loss_actor``,
-    ``loss_qvalue``, ``loss_alpha``, ``loss_value``, ``alpha`` and ``entropy`` (nats), and the
-    statistics of critics and value network with ``diagnostics=True``.
+    ``loss_qvalue``, ``loss_alpha``, ``loss_value``, ``alpha`` and ``entropy`` (nats), with a prior
+    ``kl`` (nats), and the statistics of critics and value network with ``diagnostics=True``.
 
     Args:
         actor_network: a TorchRL ``ProbabilisticActor``; its distribution gives reparameterized
@@ -109,6 +110,12 @@ class ValueSACLoss(ContinuousSACLoss):
         target_entropy: ``"auto"`` (default; :math:`\sum_d\log(p(\text{high}_d-\text{low}_d))`),
             ``"neg_dim"`` (:math:`-\dim`), a number of nats, or a function of the action spec.
         min_prob: p of ``"auto"``. Default 0.1.
+        prior_network: a prior :math:`\pi^0` such as
+            :class:`~rlkit_sac.modules.UniformPrior`, or any module with ``in_keys`` and
+            ``get_dist(tensordict)``: everywhere :math:`\log\pi` becomes
+            :math:`\log\pi - \log\pi^0`. The loss keeps a copy that nothing trains. Default none.
+        target_kld_per_dim: the divergence that the temperature aims at with a prior, nats for each
+            action dimension; it takes the place of ``target_entropy``. Default 3.
         action_spec: spec of one action; default the actor's.
         dqda_clipping: bound x on every element of each sample's
             :math:`\partial Q/\partial a` in the actor loss. Default off.
@@ -183,6 +190,8 @@ class ValueSACLoss(ContinuousSACLoss):
         alpha_parametrization: AlphaParametrization = "log",
         target_entropy: TargetEntropy = "auto",
         min_prob: float = 0.1,
+        prior_network: nn.Module | None = None,
+        target_kld_per_dim: float = 3.0,
         action_spec: TensorSpec | None = None,
         dqda_clipping: float | None = None,
         use_entropy_reward: bool = True,
@@ -213,6 +222,8 @@ class ValueSACLoss(ContinuousSACLoss):
             alpha_parametrization=alpha_parametrization,
             target_entropy=target_entropy,
             min_prob=min_prob,
+            prior_network=prior_network,
+            target_kld_per_dim=target_kld_per_dim,
             action_spec=action_spec,
             dqda_clipping=dqda_clipping,
             use_entropy_reward=use_entropy_reward,
@@ -245,8 +256,8 @@ class ValueSACLoss(ContinuousSACLoss):
 
     # ------------------------------------------------------------------ keys
 
-    def _state_keys(self) -> list[NestedKey]:
-        read = [*super()._state_keys(), *map(unravel_key, self.value_network.in_keys)]
+    def _network_keys(self) -> list[NestedKey]:
+        read = [*super()._network_keys(), *map(unravel_key, self.value_network.in_keys)]
         return list(dict.fromkeys(read))
 
     def _check_critic_keys(self) -> None:

@@ -35,6 +35,7 @@ from rlkit_sac.training.normalizers import make_normalizers
 from rlkit_sac.training.parse import parse_config
 from rlkit_sac.training.policy_files import load_policy, policy_files, save_policy
 from rlkit_sac.training.preflight import standard_checks
+from rlkit_sac.training.prior import KLPriorLossConfig, PriorConfig, check_prior, make_prior
 from rlkit_sac.training.progress import ProgressBar
 from rlkit_sac.training.random_streams import evaluation_seed, seed_everything
 from rlkit_sac.training.report import report
@@ -61,12 +62,14 @@ __all__ = [
     "Every",
     "GaussianNetworkConfig",
     "HybridLossConfig",
+    "KLPriorLossConfig",
     "LoggingConfig",
     "LossConfig",
     "LossStep",
     "NetworkConfig",
     "NormalizationConfig",
     "PositiveInt",
+    "PriorConfig",
     "ProgressBar",
     "ReplayConfig",
     "RunConfig",
@@ -84,6 +87,7 @@ __all__ = [
     "WarmStartConfig",
     "begin_run",
     "check_config",
+    "check_prior",
     "check_resume",
     "check_warm_start",
     "deferred_signals",
@@ -93,6 +97,7 @@ __all__ = [
     "flat_config",
     "load_policy",
     "make_normalizers",
+    "make_prior",
     "make_update",
     "open_run",
     "opened_envs",

@@ -4,13 +4,14 @@ Nothing of the package is used here: every expectation over actions is a Python 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from tests.objectives.networks import ACTION_DIM, Weights
-from tests.objectives.references import distance, pessimistic, scalarize
+from tests.objectives.references import distance, for_policy, pessimistic, scalarize
 
 
 @dataclass
@@ -29,12 +30,16 @@ class DiscreteOptions:
     dqda_clipping: float | None = None
     use_entropy_reward: bool = True
     policy_loss_steps: str = "first"
+    policy_reduction: str = "min"
     discrete_entropy: str = "expected"
     parameter_mask: list[list[int]] | None = None
     alpha: dict[str, float] = field(default_factory=dict)
     mode: dict[str, str] = field(default_factory=dict)
     target_entropy: dict[str, float | None] = field(default_factory=dict)
     log_prob_mean: dict[str, float] = field(default_factory=dict)
+    # Of a state and a continuous action: of each dimension, and of each discrete action.
+    log_prior_c: Callable[[Tensor, Tensor], Tensor] | None = None
+    log_prior_d: Callable[[Tensor, Tensor | None], list[Tensor]] | None = None
 
     @property
     def discrete(self) -> str:
@@ -68,7 +73,10 @@ def frozen(weights: Weights) -> Weights:
 
 @dataclass
 class Policy:
-    """The policy at some states: its continuous sample and its discrete probabilities."""
+    """The policy at some states: its continuous sample and its discrete probabilities.
+
+    With a prior ``log_pi`` is relative to it.
+    """
 
     c: Tensor | None
     log_pi: dict[str, Tensor]
@@ -81,23 +89,29 @@ def act(weights: Weights, obs: Tensor, draw: Draw, o: DiscreteOptions) -> Policy
     c, each_log_pi_c = None, None
     if o.kind == "hybrid":
         c, each_log_pi_c = log_density_of_each(weights, obs, draw.noise)
+        if o.log_prior_c is not None:
+            each_log_pi_c = each_log_pi_c - o.log_prior_c(obs, c)
+    log_priors = [torch.zeros(()).double()] * o.actions
+    if o.log_prior_d is not None:
+        log_priors = [each.detach() for each in o.log_prior_d(obs, c)]
     if o.kind == "categorical":
         hidden = torch.tanh(obs @ weights["actor.w1"].T + weights["actor.b1"])
         logits = hidden @ weights["actor.w2"].T + weights["actor.b2"]
         logits = [logits[..., k] for k in range(o.actions)]
     else:
         with torch.no_grad():
-            q = pessimistic(all_values(weights, obs, c, o), o.reward_weights)
+            q = for_policy(all_values(weights, obs, c, o), o.policy_reduction, o.reward_weights)
             total = scalarize(q, o.reward_weights)
-            logits = [total[..., k] / o.alpha[o.discrete] for k in range(o.actions)]
+            logits = [total[..., k] / o.alpha[o.discrete] + log_priors[k] for k in range(o.actions)]
     log_normalizer = torch.stack(logits).logsumexp(0)
     log_probs = [each - log_normalizer for each in logits]
     probs = [each.exp() for each in log_probs]
 
+    ratios = [log_p - prior for log_p, prior in zip(log_probs, log_priors, strict=True)]
     if o.discrete_entropy == "sampled":
-        chosen = torch.stack(log_probs, -1).gather(-1, draw.index.unsqueeze(-1)).squeeze(-1)
+        chosen = torch.stack(ratios, -1).gather(-1, draw.index.unsqueeze(-1)).squeeze(-1)
     else:
-        chosen = sum(p * log_p for p, log_p in zip(probs, log_probs, strict=True))
+        chosen = sum(p * ratio for p, ratio in zip(probs, ratios, strict=True))
     log_pi, share = {o.discrete: chosen}, 1.0
     if o.kind == "hybrid":
         use = [torch.ones(()).double()] * ACTION_DIM
@@ -157,13 +171,14 @@ def actor_loss(weights: Weights, obs: Tensor, draw: Draw, o: DiscreteOptions) ->
     still = frozen(weights)
 
     def weighed(c: Tensor | None) -> Tensor:
-        q = pessimistic(all_values(still, obs, c, o), o.reward_weights)
+        q = for_policy(all_values(still, obs, c, o), o.policy_reduction, o.reward_weights)
         return scalarize(q, o.reward_weights)
 
     if o.kind == "categorical":
         q = weighed(None)
+        priors = [0.0] * o.actions if o.log_prior_d is None else o.log_prior_d(obs, None)
         return sum(
-            p * (o.alpha[""] * log_p - q[..., k])
+            p * (o.alpha[""] * (log_p - priors[k]) - q[..., k])
             for k, (p, log_p) in enumerate(zip(policy.probs, policy.log_probs, strict=True))
         )
 
@@ -172,6 +187,15 @@ def actor_loss(weights: Weights, obs: Tensor, draw: Draw, o: DiscreteOptions) ->
         return sum(p.detach() * q[..., k] for k, p in enumerate(policy.probs))
 
     entropy_part = o.alpha["continuous"] * policy.log_pi["continuous"]
+    if o.log_prior_d is not None:
+        alpha, priors = o.alpha["discrete"], o.log_prior_d(obs, policy.c)
+        if not o.dqda_clipping:  # the gradient is that of the soft maximum over d
+            q = weighed(policy.c)
+            terms = [q[..., k] / alpha + prior for k, prior in enumerate(priors)]
+            soft = alpha * torch.stack(torch.broadcast_tensors(*terms)).logsumexp(0)
+            return entropy_part - soft + (soft - expected(policy.c)).detach()
+        share = sum(alpha * policy.probs[k].detach() * prior for k, prior in enumerate(priors))
+        entropy_part = entropy_part - (share - share.detach())
     if not o.dqda_clipping:
         return entropy_part - expected(policy.c)
     point = policy.c.detach().requires_grad_()

@@ -4,6 +4,7 @@ Nothing of the package is used here: explicit weights, explicit noise, one formu
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -30,12 +31,17 @@ class Options:
     use_entropy_reward: bool = True
     log_prob_mean: float = 0.0
     policy_loss_steps: str = "first"
+    policy_reduction: str = "min"
     low: list[float] = field(default_factory=lambda: [-1.0] * ACTION_DIM)
     high: list[float] = field(default_factory=lambda: [1.0] * ACTION_DIM)
+    log_prior: Callable[[Tensor, Tensor], Tensor] | None = None  # of a state and an action
 
 
 def act(weights: Weights, obs: Tensor, noise: Tensor, options: Options) -> tuple[Tensor, Tensor]:
-    """Action and log-density of the squashed Gaussian, by the change of variables."""
+    """Action and log-density of the squashed Gaussian, by the change of variables.
+
+    With a prior the log-density is relative to it.
+    """
     hidden = torch.tanh(obs @ weights["actor.w1"].T + weights["actor.b1"])
     out = hidden @ weights["actor.w2"].T + weights["actor.b2"]
     mu, log_sigma = out[..., :ACTION_DIM], out[..., ACTION_DIM:].clamp(-20, 2)
@@ -46,7 +52,10 @@ def act(weights: Weights, obs: Tensor, noise: Tensor, options: Options) -> tuple
     action = (high + low) / 2 + half * torch.tanh(u)
     density = -((u - mu) ** 2) / (2 * sigma**2) - log_sigma - 0.5 * math.log(2 * math.pi)
     slope = half * (1 - torch.tanh(u) ** 2)
-    return action, (density - slope.log()).sum(-1)
+    log_prob = (density - slope.log()).sum(-1)
+    return action, log_prob if options.log_prior is None else log_prob - options.log_prior(
+        obs, action
+    )
 
 
 def value(weights: Weights, critic: int, obs: Tensor, action: Tensor, prefix: str = "q") -> Tensor:
@@ -64,6 +73,11 @@ def pessimistic(values: list[Tensor], reward_weights: list[float] | None) -> Ten
         negative = reward_weights is not None and reward_weights[m] < 0
         dims.append(each.max(0).values if negative else each.min(0).values)
     return torch.stack(dims, -1)
+
+
+def for_policy(values: list[Tensor], kind: str, reward_weights: list[float] | None) -> Tensor:
+    """What the policy goes by: the worst of the critics, or their mean."""
+    return sum(values) / len(values) if kind == "mean" else pessimistic(values, reward_weights)
 
 
 def scalarize(v: Tensor, reward_weights: list[float] | None) -> Tensor:
@@ -118,7 +132,8 @@ def actor_loss(weights: Weights, obs: Tensor, noise: Tensor, critics: int, o: Op
     def q_of(a: Tensor) -> Tensor:
         frozen = {name: w.detach() for name, w in weights.items()}
         q = [value(frozen, i, obs, a) for i in range(critics)]
-        return scalarize(pessimistic(q, o.reward_weights), o.reward_weights)
+        reduced = for_policy(q, o.policy_reduction, o.reward_weights)
+        return scalarize(reduced, o.reward_weights)
 
     if not o.dqda_clipping:
         return o.alpha * log_prob - q_of(action)

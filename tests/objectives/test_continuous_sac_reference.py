@@ -16,6 +16,7 @@ from tests.objectives.networks import (
     plain_data,
     plain_weights,
 )
+from tests.objectives.prior_references import NAMES, add_before, make_prior, steps_before
 from tests.objectives.references import Options, act, losses
 
 TOLERANCE = 1e-10  # relative and absolute; the bar for the package is 1e-8
@@ -29,16 +30,23 @@ def compare(
     lmbda: float = 0.0,
     mask: bool = False,
     weights: bool = False,
+    prior: str | None = None,
     seed: int = 0,
     **options,
 ) -> None:
     """The loss with ``options`` against the reference, for values and for every gradient."""
     torch.manual_seed(seed)
+    bounds = {key: options[key] for key in ("low", "high") if key in options}
+    case = None if prior is None else make_prior(prior, "continuous", **bounds)
+    if case is not None:
+        options["prior_network"] = case.module
     loss = make_loss(rewards, critics, **options)
     if lmbda:
         loss.make_value_estimator(ValueEstimators.TDLambda, lmbda=lmbda)
     low, high = options.get("low", [-1.0] * ACTION_DIM), options.get("high", [1.0] * ACTION_DIM)
     data = make_data(*batch, rewards=rewards, low=torch.tensor(low), high=torch.tensor(high))
+    if case is not None:
+        add_before(data)
     if mask:
         valid = torch.rand(*batch) < 0.7
         valid[..., 0] = True
@@ -73,6 +81,12 @@ def compare(
         inputs = {
             name: torch.nan_to_num(x) if x.is_floating_point() else x for name, x in inputs.items()
         }
+    if case is not None:
+        before, before_next = steps_before(data)
+        befores = {id(inputs["obs"]): before, id(inputs["next_obs"]): before_next}
+        reference_options.log_prior = lambda obs, action: case.continuous(
+            obs, action, befores[id(obs)]
+        ).sum(-1)
     wanted = losses(plain, parameter, inputs, noise, next_noise, critics, reference_options)
     priority = wanted.pop("td_error")
     share = torch.ones(*batch).double()
@@ -202,6 +216,38 @@ def test_each_option_equals_the_formula(options):
 def test_combinations_equal_the_formula(options):
     for seed in range(3):
         compare(seed=seed, **options)
+
+
+PRIORS = {
+    "defaults": {},
+    "target": {"target_kld_per_dim": 0.7, "alpha_init": 0.3},
+    "fixed alpha": {"alpha_init": 0.2, "fixed_alpha": True},
+    "direct alpha": {"alpha_init": 0.2, "alpha_parametrization": "direct"},
+    "bounds": {"low": [-2.0, 0.1], "high": [0.5, 0.3]},
+    "clipped action gradient": {"dqda_clipping": 0.05},
+    "no entropy reward": {"use_entropy_reward": False},
+    "mean of the critics": {"policy_reduction": "mean", "critics": 3},
+    "policy losses on s'": {"policy_loss_steps": "next"},
+    "signed reward weights": {"rewards": 3, "reward_weights": [0.5, -2.0, 0.0]},
+    "sequences with everything": {
+        "batch": (3, 5),
+        "rewards": 2,
+        "reward_weights": [1.0, -0.3],
+        "lmbda": 0.9,
+        "mask": True,
+        "weights": True,
+        "dqda_clipping": 0.02,
+        "policy_loss_steps": "all",
+        "target_kld_per_dim": 0.2,
+    },
+}
+
+
+@pytest.mark.parametrize("prior", NAMES)
+@pytest.mark.parametrize("options", PRIORS.values(), ids=PRIORS.keys())
+def test_a_prior_enters_as_in_the_formula(prior, options):
+    for seed in range(2):
+        compare(prior=prior, seed=seed, **options)
 
 
 @pytest.mark.parametrize("reduction", ["sum", "none"])

@@ -19,6 +19,7 @@ from tests.objectives.discrete_networks import (
 )
 from tests.objectives.discrete_references import DiscreteOptions, Draw, act, losses
 from tests.objectives.networks import ACTION_DIM, NoisyTanhGaussian
+from tests.objectives.prior_references import NAMES, add_before, make_prior, steps_before
 
 TOLERANCE = 1e-10  # relative and absolute; the bar for the package is 1e-8
 KINDS = ["boltzmann", "categorical", "hybrid"]
@@ -56,6 +57,8 @@ def reference_options(loss, kind, critics, actions, lmbda, options) -> DiscreteO
             target = getattr(loss, suffixed("target_entropy", factor))
             if target is None:  # the number of actions was not declared
                 target = named_target(options, actions)
+                if "prior_network" in options:
+                    target = -0.5 * math.log(actions)
             out.target_entropy[factor] = target
     return out
 
@@ -78,15 +81,21 @@ def compare(
     lmbda: float = 0.0,
     mask: bool = False,
     weights: bool = False,
+    prior: str | None = None,
     seed: int = 0,
     **options,
 ) -> None:
     """The loss with ``options`` against the reference, for values and for every gradient."""
     torch.manual_seed(seed)
+    case = None if prior is None else make_prior(prior, kind, actions=actions)
+    if case is not None:
+        options["prior_network"] = case.module
     loss = make_discrete_loss(kind, actions, rewards, critics, **options)
     if lmbda:
         loss.make_value_estimator(ValueEstimators.TDLambda, lmbda=lmbda)
     data = make_discrete_data(kind, *batch, actions=actions, rewards=rewards)
+    if case is not None:
+        add_before(data)
     if mask:
         valid = torch.rand(*batch) < 0.7
         valid[..., 0] = True
@@ -111,6 +120,11 @@ def compare(
         inputs = {
             name: torch.nan_to_num(x) if x.is_floating_point() else x for name, x in inputs.items()
         }
+    if case is not None:
+        before, before_next = steps_before(data)
+        befores = {id(inputs["obs"]): before, id(inputs["next_obs"]): before_next}
+        o.log_prior_c = lambda obs, c: case.continuous(obs, c, befores[id(obs)])
+        o.log_prior_d = lambda obs, c: case.discrete(obs, c, befores[id(obs)])
     wanted = losses(plain, parameters, inputs, draw, next_draw, o)
     priority = wanted.pop("td_error")
     share = torch.ones(*batch).double()
@@ -242,6 +256,61 @@ def test_each_option_equals_the_formula(kind, options):
 def test_options_of_the_hybrid_loss_equal_the_formula(options):
     for seed in range(2):
         compare("hybrid", seed=seed, **options)
+
+
+PRIORS = {
+    "defaults": {},
+    "targets": {"target_kld_discrete": 0.3, "alpha_init": 0.4},
+    "one action": {"actions": 1},
+    "fixed alpha": {"alpha_init": 0.2, "fixed_alpha": True},
+    "sampled": {"discrete_entropy": "sampled", "alpha_init": 0.5},
+    "no entropy reward": {"use_entropy_reward": False},
+    "mean of the critics": {"policy_reduction": "mean", "critics": 3},
+    "policy losses on s'": {"policy_loss_steps": "next"},
+    "signed reward weights": {"rewards": 3, "reward_weights": [0.5, -2.0, 0.0]},
+    "sequences with everything": {
+        "batch": (3, 5),
+        "rewards": 2,
+        "reward_weights": [1.0, -0.3],
+        "lmbda": 0.9,
+        "mask": True,
+        "weights": True,
+        "alpha_init": 0.3,
+        "alpha_parametrization": "exp",
+        "policy_loss_steps": "all",
+    },
+}
+
+HYBRID_PRIORS = {
+    "targets": {"target_kld_per_dim": 0.7, "target_kld_discrete": 0.1},
+    "clipped action gradient": {"dqda_clipping": 0.02, "alpha_init": (0.2, 0.6)},
+    "masked parameters": {"parameter_mask": MASK, "alpha_init": 0.3},
+    "masked parameters, all options": {
+        "parameter_mask": MASK,
+        "alpha_init": (0.2, 0.4),
+        "policy_loss_steps": "all",
+        "dqda_clipping": 0.05,
+        "batch": (3, 4),
+        "lmbda": 0.7,
+        "discrete_entropy": "sampled",
+        "target_kld_per_dim": 0.4,
+    },
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("prior", NAMES)
+@pytest.mark.parametrize("options", PRIORS.values(), ids=PRIORS.keys())
+def test_a_prior_enters_as_in_the_formula(kind, prior, options):
+    for seed in range(2):
+        compare(kind, prior=prior, seed=seed, **options)
+
+
+@pytest.mark.parametrize("prior", NAMES)
+@pytest.mark.parametrize("options", HYBRID_PRIORS.values(), ids=HYBRID_PRIORS.keys())
+def test_a_prior_over_both_parts_enters_as_in_the_formula(prior, options):
+    for seed in range(2):
+        compare("hybrid", prior=prior, seed=seed, **options)
 
 
 @settings(max_examples=40, deadline=None)

@@ -13,6 +13,7 @@ from tests.objectives.networks import (
     plain_data,
     plain_weights,
 )
+from tests.objectives.prior_references import NAMES, add_before, make_prior, steps_before
 from tests.objectives.references import Options, act
 from tests.objectives.value_references import value_losses
 
@@ -27,16 +28,22 @@ def compare(
     lmbda: float = 0.0,
     mask: bool = False,
     weights: bool = False,
+    prior: str | None = None,
     seed: int = 0,
     **options,
 ) -> None:
     """The loss with ``options`` against the reference, for values and for every gradient."""
     torch.manual_seed(seed)
+    case = None if prior is None else make_prior(prior, "continuous")
+    if case is not None:
+        options["prior_network"] = case.module
     loss = make_value_loss(rewards, critics, **options)
     if lmbda:
         loss.make_value_estimator(ValueEstimators.TDLambda, lmbda=lmbda)
     low, high = options.get("low", [-1.0] * ACTION_DIM), options.get("high", [1.0] * ACTION_DIM)
     data = make_data(*batch, rewards=rewards, low=torch.tensor(low), high=torch.tensor(high))
+    if case is not None:
+        add_before(data)
     share = torch.ones(*batch).double()
     if weights:
         data["priority_weight"] = torch.rand(*batch).double() + 0.1
@@ -68,6 +75,12 @@ def compare(
             if name in options and name != "target_entropy"
         },
     )
+    if case is not None:
+        before, before_next = steps_before(data)
+        befores = {id(inputs["obs"]): before, id(inputs["next_obs"]): before_next}
+        reference.log_prior = lambda obs, action: case.continuous(
+            obs, action, befores[id(obs)]
+        ).sum(-1)
     plain = plain_weights(loss)
     wanted = value_losses(plain, parameter, inputs, noise, next_noise, critics, reference)
     priority = wanted.pop("td_error") * valid
@@ -127,6 +140,7 @@ OPTIONS = {
     "gamma": {"gamma": 0.5},
     "l1": {"loss_function": "l1"},
     "smooth l1": {"loss_function": "smooth_l1"},
+    "mean of the critics": {"policy_reduction": "mean", "critics": 3},
     "half mean squared error": {"qvalue_coef": 0.5},
     "reward scale": {"reward_scale": 0.1},
     "fixed alpha": {"alpha_init": 0.2, "fixed_alpha": True},
@@ -167,6 +181,32 @@ OPTIONS = {
 def test_each_option_equals_the_formula(options):
     for seed in range(3):
         compare(seed=seed, **options)
+
+
+PRIORS = {
+    "defaults": {},
+    "target": {"target_kld_per_dim": 0.7, "alpha_init": 0.3},
+    "mean of the critics": {"policy_reduction": "mean", "critics": 3},
+    "no entropy reward": {"use_entropy_reward": False},
+    "sequences with everything": {
+        "batch": (3, 5),
+        "rewards": 2,
+        "reward_weights": [1.0, -0.3],
+        "lmbda": 0.9,
+        "mask": True,
+        "weights": True,
+        "dqda_clipping": 0.02,
+        "policy_loss_steps": "all",
+        "target_kld_per_dim": 0.2,
+    },
+}
+
+
+@pytest.mark.parametrize("prior", NAMES)
+@pytest.mark.parametrize("options", PRIORS.values(), ids=PRIORS.keys())
+def test_a_prior_enters_as_in_the_formula(prior, options):
+    for seed in range(2):
+        compare(prior=prior, seed=seed, **options)
 
 
 def test_normalized_entropy_reward_centers_the_target_of_the_value_network():

@@ -10,7 +10,7 @@ from tests.objectives.references import (
     actor_loss,
     alpha_loss,
     distance,
-    pessimistic,
+    for_policy,
     returns,
     scalarize,
     value,
@@ -42,7 +42,8 @@ def value_losses(
         y = returns(next_v, bonus(data["next_obs"], next_noise), data, o)
         action = act(weights, data["obs"], noise, o)[0]
         drawn = [value(weights, i, data["obs"], action) for i in range(critics)]
-        v_target = pessimistic(drawn, o.reward_weights) + bonus(data["obs"], noise)[..., None]
+        reduced = for_policy(drawn, o.policy_reduction, o.reward_weights)
+        v_target = reduced + bonus(data["obs"], noise)[..., None]
     q = [value(weights, i, data["obs"], data["action"]) for i in range(critics)]
     v = state_value(weights, data["obs"])
     out = {

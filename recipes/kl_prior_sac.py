@@ -1,0 +1,141 @@
+"""Soft actor-critic for continuous actions, kept close to a prior policy.
+
+    python recipes/kl_prior_sac.py
+    python recipes/kl_prior_sac.py --prior.kind same_action --loss.target_kld_per_dim 1
+    python recipes/kl_prior_sac.py --prior.kind policy --prior.run runs/sac/Pendulum-v1/<run>
+    python recipes/kl_prior_sac.py --config recipes/configs/kl_prior_sac/pendulum_controller.yaml
+    python recipes/kl_prior_sac.py --seeds 0,1,2 --jobs 2
+
+The loss holds a frozen copy of the prior, and its temperature is tuned to a divergence from it. The
+data's way: environment, collector, replay, sample, loss, update; beside it evaluation, logs and
+checkpoints in the run directory. ``--help`` lists every option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+
+from torchrl.envs import EnvBase
+
+from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
+from rlkit_sac.envs import continuous_action_bounds, observation_dim, reward_dim
+from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
+from rlkit_sac.objectives import ContinuousSACLoss
+from rlkit_sac.training import (
+    GaussianNetworkConfig,
+    KLPriorLossConfig,
+    PriorConfig,
+    RunConfig,
+    UpdateSchedule,
+    check_prior,
+    first_compiled_update,
+    make_normalizers,
+    make_prior,
+    make_update,
+    opened_envs,
+    run_recipe,
+    training_run,
+    warm_start,
+)
+
+
+@dataclass
+class KLPriorSACConfig(RunConfig):
+    """A run of soft actor-critic with a prior; the defaults learn Pendulum-v1 in CPU minutes."""
+
+    prior: PriorConfig = field(default_factory=PriorConfig)
+    network: GaussianNetworkConfig = field(default_factory=GaussianNetworkConfig)
+    loss: KLPriorLossConfig = field(default_factory=KLPriorLossConfig)
+
+    def demands(self) -> list[Callable[[EnvBase], object]]:
+        """What the recipe asks of its task."""
+        return [continuous_action_bounds, partial(check_prior, self.prior), *super().demands()]
+
+
+def main(config: KLPriorSACConfig) -> Path:
+    """Train, evaluate and save; returns the run directory."""
+    with opened_envs(config) as (env, eval_env):
+        return train(config, env, eval_env)
+
+
+def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
+    """Train in one environment, be judged in another; returns the run directory."""
+    device = env.device
+
+    # Networks, prior and loss.
+    action_low, action_high = continuous_action_bounds(env)
+    sizes = {"observation_dim": observation_dim(env)}
+    policy_arguments = sizes | {"action_low": action_low, "action_high": action_high}
+    policy_arguments |= config.network.actor_arguments()
+    actor = tanh_gaussian_actor(**policy_arguments).to(device)
+    critic = state_action_critic(
+        **sizes,
+        action_dim=len(action_low),
+        reward_dim=reward_dim(env),
+        **config.network.critic_arguments(),
+    ).to(device)
+    loss_module = ContinuousSACLoss(
+        actor,
+        critic,
+        prior_network=make_prior(config.prior, env),
+        diagnostics=True,
+        **config.loss.arguments(),
+        **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
+    )
+    update = make_update(
+        loss_module, config.update, compile_from=first_compiled_update(config.compile, device)
+    )
+    if config.resume is None:
+        warm_start(loss_module, config.warm_start)
+
+    # Replay and collection.
+    replay = make_replay_buffer(
+        example_transition(env, loss_module.in_keys),
+        **asdict(config.replay),
+        device=device,
+    )
+    collector = make_collector(
+        env,
+        loss_module.policy(),
+        total_frames=config.collector.total_frames,
+        frames_per_batch=config.collector.batch_frames(config.env.num_envs),
+        init_random_frames=config.collector.init_random_frames,
+        kind=config.collector.kind,
+    )
+    updates = UpdateSchedule(
+        learning_starts=config.collector.learning_starts, utd_ratio=config.update.utd_ratio
+    )
+
+    with training_run(
+        config,
+        recipe="kl_prior_sac",
+        loss_module=loss_module,
+        update=update,
+        replay=replay,
+        collector=collector,
+        eval_env=eval_env,
+        builder="tanh_gaussian_actor",
+        arguments=policy_arguments,
+        target_kld=None if config.loss.fixed_alpha else -loss_module.target_entropy,
+    ) as run:
+        for batch in collector:
+            transitions = batch.select(*loss_module.in_keys)
+            check_finite(transitions, frames=run.frames)
+            loss_module.observe(batch)
+            replay.extend(transitions.reshape(-1))
+            run.collected(batch)
+            for _ in range(updates.due(run.frames, made=run.updates)):
+                sample = replay.sample()
+                run.updated(update(sample))
+                replay.update_tensordict_priority(sample)
+            run.write_metrics_if_due()
+            best = run.evaluate_if_due()
+            run.save_if_due(best=best)
+    return run.path
+
+
+if __name__ == "__main__":
+    run_recipe(main, KLPriorSACConfig)

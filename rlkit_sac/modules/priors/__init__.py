@@ -1,0 +1,7 @@
+"""Priors: policies that a learned one is kept close to."""
+
+from rlkit_sac.modules.priors.policy import PolicyPrior
+from rlkit_sac.modules.priors.same_action import SameActionPrior
+from rlkit_sac.modules.priors.uniform import UniformPrior
+
+__all__ = ["PolicyPrior", "SameActionPrior", "UniformPrior"]

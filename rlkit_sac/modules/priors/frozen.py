@@ -1,0 +1,155 @@
+"""A prior as losses and policies hold it: nothing trains it, and it scores their actions."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, TypeVar
+
+import torch
+from tensordict import NestedKey, TensorDictBase
+from tensordict.utils import unravel_key
+from torch import Tensor, nn
+from torch.distributions import Distribution, Independent
+
+from rlkit_sac.errors import BatchError, ConfigError
+from rlkit_sac.functional import normalized_log_prob
+
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
+
+
+class FrozenPrior(nn.Module):
+    """Scores actions by a copy of a prior that keeps its weights and stays in evaluation mode.
+
+    The copy's parameters are buffers: no optimizer sees them, while state dicts, casts and moves to
+    another device take them along.
+
+    Args:
+        prior: any module with ``in_keys`` and ``get_dist(tensordict)``.
+
+    Raises:
+        ConfigError: for a module without them.
+        BatchError: in a call, for a distribution that does not fit the actions.
+
+    >>> from rlkit_sac.modules.actors import tanh_gaussian_actor
+    >>> from rlkit_sac.modules.priors import PolicyPrior
+    >>> frozen = FrozenPrior(PolicyPrior(tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[])))
+    >>> len(list(frozen.parameters())), len(list(frozen.buffers()))
+    (0, 2)
+    """
+
+    prior: Any
+
+    def __init__(self, prior: Any) -> None:
+        super().__init__()
+        if not isinstance(prior, nn.Module):
+            raise ConfigError(
+                f"prior_network is a {type(prior).__name__}: pass a module such as UniformPrior"
+            )
+        for name in ("in_keys", "get_dist"):
+            if not hasattr(prior, name):
+                raise ConfigError(
+                    f"prior_network is a {type(prior).__name__} without {name}: pass a module with "
+                    "in_keys and get_dist(tensordict), or PolicyPrior(actor)"
+                )
+        self.prior = frozen_copy(prior)
+        self.in_keys: list[NestedKey] = [unravel_key(key) for key in self.prior.in_keys]
+        self.eval()
+
+    def train(self, mode: bool = True) -> FrozenPrior:
+        """Stay in evaluation mode."""
+        super().train(False)
+        return self
+
+    def log_prob(self, states: TensorDictBase, action: Tensor, key: NestedKey) -> Tensor:
+        """Log-density ``[*]`` of continuous actions; gradients flow to them.
+
+        Args:
+            states: ``[*]``, with what the prior reads.
+            action: ``[*, D]``.
+            key: of the action, by which a prior over several parts knows it.
+        """
+        dist = self._dist(states, key)
+        _check_action(dist, action)
+        log_prob = dist.log_prob(action)
+        if log_prob.shape != states.batch_size:
+            raise BatchError(
+                f"the prior's {type(dist).__name__} gives log-probabilities of the shape "
+                f"{list(log_prob.shape)} for a batch {list(states.batch_size)}: they must be "
+                "summed over the action's dimensions (event dimension 1, Independent)"
+            )
+        return log_prob
+
+    def log_prob_of_each_dimension(
+        self, states: TensorDictBase, action: Tensor, key: NestedKey
+    ) -> Tensor:
+        """Log-density ``[*, D]`` of each dimension of continuous actions; as :meth:`log_prob`."""
+        dist = self._dist(states, key)
+        _check_action(dist, action)
+        if hasattr(dist, "log_probs"):
+            return dist.log_probs(action)
+        if isinstance(dist, Independent) and dist.reinterpreted_batch_ndims == 1:
+            return dist.base_dist.log_prob(action)
+        raise BatchError(
+            f"the prior's distribution is {type(dist).__name__}: parameter_mask needs the density "
+            "of each dimension, which a method log_probs(action) or an Independent would give"
+        )
+
+    def log_prob_of_each_action(
+        self, states: TensorDictBase, num_actions: int, key: NestedKey
+    ) -> Tensor:
+        """Log-probabilities ``[*, K]`` of all discrete actions, none of minus infinity.
+
+        Args:
+            states: ``[*]``, with what the prior reads.
+            num_actions: K.
+            key: of the action, by which a prior over several parts knows it.
+        """
+        dist = self._dist(states, key)
+        logits = getattr(dist, "logits", None)
+        if logits is None:
+            index = torch.arange(num_actions, device=states.device)
+            index = index.reshape(-1, *(1,) * states.ndim).expand(-1, *states.batch_size)
+            logits = dist.log_prob(index).movedim(0, -1)
+        if logits.shape != (*states.batch_size, num_actions):
+            raise BatchError(
+                f"the prior's {type(dist).__name__} has logits of the shape {list(logits.shape)}, "
+                f"wanted {[*states.batch_size, num_actions]}: one for each discrete action"
+            )
+        return normalized_log_prob(logits)
+
+    def _dist(self, states: TensorDictBase, key: NestedKey) -> Distribution:
+        dist = self.prior.get_dist(states.copy())
+        parts = getattr(dist, "dists", None)
+        if parts is None:
+            return dist
+        wanted = unravel_key(key)
+        for name, part in parts.items():
+            if unravel_key(name) in (wanted, wanted[-1]):
+                return part
+        raise BatchError(
+            f"the prior has distributions of {', '.join(map(repr, parts))}, none of the action "
+            f"{wanted!r}"
+        )
+
+
+def frozen_copy(module: ModuleT) -> ModuleT:
+    """A copy whose parameters are buffers.
+
+    >>> [name for name, _ in frozen_copy(nn.Linear(1, 1)).named_buffers()]
+    ['weight', 'bias']
+    """
+    copy = deepcopy(module)
+    for each in copy.modules():
+        for name, parameter in list(each._parameters.items()):
+            del each._parameters[name]
+            each.register_buffer(name, None if parameter is None else parameter.detach())
+    return copy
+
+
+def _check_action(dist: Distribution, action: Tensor) -> None:
+    event = dist.event_shape
+    if len(event) == 1 and event != action.shape[-1:]:
+        raise BatchError(
+            f"the prior is over actions of the shape {list(event)}, but the actor's have "
+            f"{list(action.shape[-1:])}"
+        )

@@ -1,0 +1,94 @@
+"""A policy as a prior."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tensordict import NestedKey, TensorDictBase
+from tensordict.nn import (
+    ProbabilisticTensorDictModule,
+    TensorDictModuleBase,
+    TensorDictSequential,
+)
+from tensordict.utils import unravel_key
+from torch import nn
+from torch.distributions import Distribution
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules.normalization import NormalizedPolicy
+from rlkit_sac.modules.priors.distributions import FactoredDistribution
+
+
+class PolicyPrior(nn.Module):
+    """The distribution of a policy, such as one that was cloned from an expert, or written by hand.
+
+    A loss keeps a copy whose weights nothing trains, nor the statistics of a policy that normalizes
+    its observations. Of a policy with several parts each is taken given the parts before it, as the
+    learned policy drew them.
+
+    Args:
+        actor: a TorchRL ``ProbabilisticActor``, or a policy of this package: what ``policy()`` of a
+            loss returns, or :func:`~rlkit_sac.training.load_policy` for a run directory.
+
+    Raises:
+        ConfigError: for a module that has no distribution.
+
+    >>> import torch
+    >>> from tensordict import TensorDict
+    >>> from rlkit_sac.modules.actors import tanh_gaussian_actor
+    >>> prior = PolicyPrior(tanh_gaussian_actor(3, [-1.0], [1.0]))
+    >>> states = TensorDict(observation=torch.zeros(2, 3), batch_size=[2])
+    >>> prior.get_dist(states).log_prob(torch.zeros(2, 1)).shape
+    torch.Size([2])
+    """
+
+    def __init__(self, actor: TensorDictModuleBase) -> None:
+        super().__init__()
+        self.actor = actor
+        steps = list(_steps(actor))
+        drawn = [_action_key(step) for step in steps if _is_random(step)]
+        if not drawn:
+            raise ConfigError(
+                f"a PolicyPrior of a {type(actor).__name__} has no distribution: pass a TorchRL "
+                "ProbabilisticActor, or the policy of a loss or of a run"
+            )
+        self.in_keys: list[NestedKey] = [
+            key for key in map(unravel_key, actor.in_keys) if key not in drawn
+        ]
+
+    def get_dist(self, tensordict: TensorDictBase) -> Distribution:
+        """The policy's distribution, or that of each part by the key of its action.
+
+        Args:
+            tensordict: states ``[*]`` with the entries of ``in_keys``, and for a policy of several
+                parts the action of those that others depend on.
+        """
+        states = tensordict.copy()
+        dists: dict[NestedKey, Distribution] = {}
+        for step in _steps(self.actor):
+            if _is_random(step):
+                dists[_action_key(step)] = step.get_dist(states)
+            else:
+                states = step(states)
+        return next(iter(dists.values())) if len(dists) == 1 else FactoredDistribution(dists)
+
+
+def _steps(policy: nn.Module) -> Iterator[Any]:
+    """The steps of a policy in order, down to the modules that draw a part of the action."""
+    if isinstance(policy, TensorDictSequential):
+        for module in policy.module:
+            yield from _steps(module)
+    elif isinstance(policy, NormalizedPolicy):
+        yield policy.normalizer.normalized
+        yield from _steps(policy.policy)
+    else:
+        yield policy
+
+
+def _is_random(step: object) -> bool:
+    return isinstance(step, ProbabilisticTensorDictModule) or hasattr(step, "get_dist")
+
+
+def _action_key(step: Any) -> NestedKey:
+    return unravel_key(step.out_keys[0])

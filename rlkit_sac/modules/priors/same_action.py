@@ -1,0 +1,128 @@
+"""The prior that repeats the previous action."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from tensordict import NestedKey, TensorDictBase
+from torch import Tensor
+from torch.distributions import Categorical, Distribution
+from torchrl.data import TensorSpec
+
+from rlkit_sac.errors import BatchError, ConfigError
+from rlkit_sac.modules.priors.distributions import SameActionMixture, log_of
+from rlkit_sac.modules.priors.parts import Box, Index, PartwisePrior
+
+
+class SameActionPrior(PartwisePrior):
+    r"""The previous action again, with a probability p: a prior for smooth behavior.
+
+    In each continuous dimension, with :math:`R = \text{high} - \text{low}` and both truncated to
+    ``[low, high]``,
+
+    .. math:: \pi^0(a) = (1-p)\,\mathcal N\!\left(\tfrac{\text{low}+\text{high}}{2}, R\right)
+        + p\,\mathcal N(a_{t-1}, \text{noise}\cdot R)
+
+    A discrete action is the previous one with the probability p, any other with
+    :math:`(1-p)/(K-1)`. On the first step of an episode there is no previous action: the first
+    component alone counts, and discrete actions are alike.
+
+    Reads ``prev_action``, of the shape of ``action``, and ``is_init`` ``[*, 1]``, as
+    :func:`~rlkit_sac.envs.make_env` writes them.
+
+    Args:
+        action_spec: of one action: a box ``[D]``, a categorical one, or both in a composite spec
+            for hybrid actions.
+        same_action_prob: p, in [0, 1]. Default 0.9.
+        same_action_noise: standard deviation of the narrow component, in widths of the box.
+            Default 0.1.
+
+    Raises:
+        ConfigError: for another spec, bounds that are not finite, or a number out of range.
+        BatchError: in ``get_dist``, for previous actions of another shape.
+
+    Source: ``SameActionPriorActor`` of ALF.
+
+    >>> from tensordict import TensorDict
+    >>> from torchrl.data import Bounded
+    >>> prior = SameActionPrior(Bounded(-1.0, 1.0, (1,)))
+    >>> states = TensorDict(
+    ...     prev_action=torch.tensor([[0.5], [0.0]]),
+    ...     is_init=torch.tensor([[False], [True]]),
+    ...     batch_size=[2],
+    ... )
+    >>> prior.get_dist(states).log_prob(torch.tensor([[0.5], [0.5]])).exp()
+    tensor([1.8569, 0.5049])
+    """
+
+    def __init__(
+        self,
+        action_spec: TensorSpec,
+        same_action_prob: float = 0.9,
+        same_action_noise: float = 0.1,
+    ) -> None:
+        super().__init__(action_spec)
+        if not 0 <= same_action_prob <= 1:
+            raise ConfigError(f"same_action_prob must be in [0, 1], not {same_action_prob}")
+        if not 0 < same_action_noise < math.inf:
+            raise ConfigError(
+                f"same_action_noise must be a finite number above 0, not {same_action_noise}"
+            )
+        self.same_action_prob, self.same_action_noise = same_action_prob, same_action_noise
+        before: list[NestedKey] = [_key_before(name) for name in self._names]
+        self.in_keys: list[NestedKey] = [*before, "is_init"]
+
+    def largest_kld(self, num_actions: int) -> float:
+        """The largest divergence of a policy over K actions, nats; that of its rarest action.
+
+        On the first step of an episode it is log K, which may be less.
+
+        Args:
+            num_actions: K.
+        """
+        if num_actions == 1:
+            return 0.0
+        other = (1 - self.same_action_prob) / (num_actions - 1)
+        rarest = min(self.same_action_prob, other)
+        return -math.log(rarest) if rarest > 0 else math.inf
+
+    def _box(self, name: str, box: Box, states: TensorDictBase) -> Distribution:
+        before = _before(name, states, (*states.batch_size, *box.low.shape))
+        return SameActionMixture(
+            box.low,
+            box.high,
+            before,
+            self.same_action_prob,
+            self.same_action_noise,
+            states.get("is_init").bool(),
+        )
+
+    def _index(self, name: str, index: Index, states: TensorDictBase) -> Distribution:
+        before = _before(name, states, states.batch_size).unsqueeze(-1)
+        logits = index.alike.expand(*states.batch_size, -1)
+        if index.num_actions > 1:
+            other = (1 - self.same_action_prob) / (index.num_actions - 1)
+            places = torch.arange(index.num_actions, device=before.device)
+            preferred = torch.where(
+                before == places,
+                index.alike + log_of(self.same_action_prob),
+                index.alike + log_of(other),
+            )
+            logits = torch.where(states.get("is_init").bool(), logits, preferred)
+        return Categorical(logits=logits, validate_args=False)
+
+
+def _key_before(name: str) -> NestedKey:
+    return ("prev_action", name) if name else "prev_action"
+
+
+def _before(name: str, states: TensorDictBase, shape: tuple[int, ...]) -> Tensor:
+    key = _key_before(name)
+    before = states.get(key)
+    if before.shape != shape:
+        raise BatchError(
+            f"{key!r} has the shape {list(before.shape)}, but the prior's action spec asks for "
+            f"{list(shape)}"
+        )
+    return before

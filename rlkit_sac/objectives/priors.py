@@ -1,0 +1,82 @@
+"""The priors of a policy's factors, and what they read at the next state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from tensordict import NestedKey, TensorDictBase
+from tensordict.utils import unravel_key
+from torch import Tensor, nn
+
+from rlkit_sac.modules.priors.frozen import FrozenPrior
+from rlkit_sac.objectives.factors import per_factor, suffixed
+
+#: What a state tells of the step before. At the next state that is the step of the batch itself.
+PREVIOUS_ACTION, IS_INIT = "prev_action", "is_init"
+
+
+class Priors(nn.Module):
+    """A prior for each factor of a policy that has one; copies that nothing trains.
+
+    Args:
+        networks: one prior for all factors, ``None``, or a sequence with one or ``None`` for each.
+        factors: of the policy.
+        like: whose dtype and device they take.
+
+    Raises:
+        ConfigError: for a module that is no prior.
+    """
+
+    def __init__(self, networks: Any, factors: tuple[str, ...], like: Tensor) -> None:
+        super().__init__()
+        # One prior over all factors is held once.
+        shared = not isinstance(networks, tuple | list)
+        self._names: dict[str, str] = {}
+        for factor, network in zip(
+            factors, per_factor("prior_network", networks, factors), strict=True
+        ):
+            if network is None:
+                continue
+            name = "prior" if shared else suffixed("prior", factor)
+            if name not in self._modules:
+                frozen = FrozenPrior(network).to(dtype=like.dtype, device=like.device)
+                self.add_module(name, frozen)
+            self._names[factor] = name
+
+    def get(self, factor: str) -> FrozenPrior | None:
+        """The prior of a factor, if it has one."""
+        name = self._names.get(factor)
+        return None if name is None else self.get_submodule(name)  # type: ignore[return-value]
+
+    @property
+    def in_keys(self) -> list[NestedKey]:
+        """Entries that the priors read at a state."""
+        read = (key for module in self.children() for key in module.in_keys)  # type: ignore[union-attr]
+        return list(dict.fromkeys(read))
+
+
+def tells_of_before(key: NestedKey) -> bool:
+    """Whether an entry of a state is about the step before.
+
+    >>> tells_of_before(("prev_action", "discrete")), tells_of_before("observation")
+    (True, False)
+    """
+    return (key if isinstance(key, str) else key[0]) in (PREVIOUS_ACTION, IS_INIT)
+
+
+def one_step_later(key: NestedKey, batch: TensorDictBase, action_keys: list[NestedKey]) -> Tensor:
+    """What an entry about the step before is at the next state.
+
+    Args:
+        key: ``is_init``, false there; ``prev_action``, the action of the batch; or
+            ``("prev_action", part)``, that part of it.
+        batch: of transitions.
+        action_keys: of the parts of its action.
+    """
+    if key == IS_INIT:
+        return torch.zeros_like(batch.get(key))
+    if isinstance(key, tuple):
+        same = [each for each in action_keys if unravel_key(each)[-1] == key[-1]]
+        return batch.get(same[0])
+    return batch.get(action_keys[0])

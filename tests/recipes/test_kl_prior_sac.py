@@ -1,0 +1,157 @@
+"""The recipe of KL-regularized SAC as a user runs it, with every kind of prior."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.recipes.loading import RECIPES, config_files
+from tests.recipes.running import SHORT, Recipe, options
+
+PRIOR_SAC = Recipe("kl_prior_sac", "KLPriorSACConfig")
+SAC = Recipe("sac", "SACConfig")
+
+OWN_PRIOR = """
+import torch
+
+
+class Middle(torch.nn.Module):
+    in_keys = ("observation",)
+
+    def get_dist(self, tensordict):
+        middle = torch.zeros_like(tensordict["observation"][..., :1])
+        return torch.distributions.Independent(torch.distributions.Normal(middle, 0.2), 1)
+
+
+def make(env):
+    return Middle()
+
+
+def wide(env):
+    from rlkit_sac.modules import UniformPrior
+    from torchrl.data import Bounded
+    return UniformPrior(Bounded(-1.0, 1.0, (2,)))
+"""
+
+
+@pytest.fixture
+def own_prior(workplace, monkeypatch):
+    (workplace / "own_prior.py").write_text(OWN_PRIOR)
+    monkeypatch.syspath_prepend(str(workplace))
+    monkeypatch.syspath_prepend(str(RECIPES))
+    return workplace
+
+
+def test_a_run_reports_the_divergence(workplace):
+    run = PRIOR_SAC.train("--prior.kind", "same_action", "--loss.target_kld_per_dim", "1.5")
+    assert run.parent == workplace / "runs" / "kl_prior_sac" / "Pendulum-v1"
+    metrics = pd.read_csv(run / "metrics.csv")
+    assert np.isfinite(metrics[["kl", "entropy", "alpha"]].iloc[-1]).all()
+    info = json.loads((run / "run.json").read_text())
+    assert (info["status"], info["frames"], info["updates"]) == ("finished", 500, 350)
+    assert info["target_kld"] == 1.5
+
+
+def test_the_saved_policy_repeats_the_last_evaluation(workplace):
+    PRIOR_SAC.assert_policy_repeats_the_last_evaluation("--prior.kind", "same_action")
+
+
+def test_a_seed_gives_the_same_tables_again(workplace):
+    PRIOR_SAC.assert_seed_decides()
+
+
+@pytest.mark.parametrize("half", [200, 333])
+def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, half):
+    PRIOR_SAC.assert_resumes_exactly(capsys, half, "--prior.kind=same_action")
+
+
+def test_the_policy_of_a_run_is_a_prior_for_the_next(workplace, capsys):
+    """It stays what it was, so that one may go on where the other began anew."""
+    first = SAC.train("--seed", "1")
+    prior = ["--prior.kind", "policy", "--prior.run", str(first), "--prior.which", "best"]
+    run = PRIOR_SAC.train(*prior, "--loss.fixed_alpha", "true", "--loss.alpha_init", "100")
+    metrics = pd.read_csv(run / "metrics.csv").dropna()
+    assert metrics["kl"].iloc[-1] < 0.5 * metrics["kl"].iloc[0]
+    assert json.loads((run / "run.json").read_text())["target_kld"] is None
+    PRIOR_SAC.assert_resumes_exactly(
+        capsys,
+        200,
+        *(
+            f"--{p.strip('-')}"
+            for p in [
+                f"prior.kind={prior[1]}",
+                f"prior.run={first}",
+            ]
+        ),
+    )
+
+
+VARIANTS = {
+    "uniform": "--prior.kind uniform",
+    "previous action": "--prior.kind same_action --prior.same_action_prob 0.5"
+    " --prior.same_action_noise 0.3",
+    "of a user": "--prior.kind factory --prior.factory own_prior:make",
+    "controller": "--prior.kind factory --prior.factory priors.pendulum_controller:prior",
+    "two environments": "--prior.kind same_action --env.num_envs 2 --collector.frames_per_batch 10",
+    "TorchRL's collector": "--prior.kind same_action --collector.kind torchrl",
+    "every loss option": "--prior.kind same_action --loss.num_qvalue_nets 3"
+    " --loss.dqda_clipping 1 --loss.normalize_entropy_reward true --loss.policy_loss_steps all"
+    " --loss.alpha_parametrization direct --loss.min_alpha 0.01 --loss.max_alpha 2"
+    " --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
+    "normalized, prioritized, mean of the critics": "--prior.kind same_action"
+    " --loss.policy_reduction mean --normalization.observations true"
+    " --normalization.rewards true --replay.prioritized true",
+    "own units": "--prior.kind same_action --env.rescale_actions false",
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
+def test_variants_train(own_prior, variant):
+    PRIOR_SAC.assert_trains(variant)
+
+
+BAD = {
+    "--prior.kind same": "--prior.kind: expected one of uniform, same_action, policy, factory",
+    "--prior.kind policy": "prior.run: must name a run directory where kind is 'policy'",
+    "--prior.run runs": "--prior.run: is for kind 'policy', but kind is 'uniform'",
+    "--prior.kind policy --prior.run nowhere": "--prior.run: no policy to load",
+    "--prior.kind factory --prior.factory own_prior": "must be written module:function",
+    "--prior.kind factory --prior.factory nowhere:make": "cannot import the module 'nowhere'",
+    "--prior.kind factory --prior.factory own_prior:no": "has no function 'no'",
+    "--prior.kind factory --prior.factory own_prior:wide": "over actions of the shape [2], but",
+    "--prior.same_action_prob 1.5": "must be >= 0 and <= 1, got 1.5",
+    "--prior.same_action_noise 0": "--prior.same_action_noise: must be > 0, got 0.0",
+    "--loss.target_kld_per_dim -1": "--loss.target_kld_per_dim: must be >= 0, got -1.0",
+    "--loss.target_entropy -1": "unknown option --loss.target_entropy",
+    "--env.id CartPole-v1": "Box action space",
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.items(), ids=BAD.keys())
+def test_bad_input_stops_in_one_line_with_nothing_created(own_prior, capsys, arguments, message):
+    PRIOR_SAC.assert_refused(capsys, own_prior, arguments, message)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ("--env.id InvertedPendulum-v5", "does not fit this task"),
+        ("--env.rescale_actions false", "choose env.rescale_actions as in its run"),
+    ],
+)
+def test_the_policy_of_another_task_is_refused(workplace, capsys, other, message):
+    run = SAC.train("--normalization.observations", "true")
+    arguments = [*SHORT, "--prior.kind", "policy", "--prior.run", str(run), *options(other)]
+    code, error = PRIOR_SAC.stop(capsys, *arguments)
+    assert code == 2
+    assert message in error
+    assert not (workplace / "runs" / "kl_prior_sac").exists()
+
+
+@pytest.mark.parametrize("path", config_files("kl_prior_sac"), ids=lambda path: path.stem)
+def test_every_configuration_parses_and_names_its_command(path, monkeypatch):
+    monkeypatch.syspath_prepend(str(RECIPES))
+    PRIOR_SAC.assert_config_file(path)
