@@ -6,6 +6,8 @@ import copy
 import dataclasses
 import operator
 from collections.abc import Iterable, Iterator
+from enum import Enum
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, TypeAlias
 
 import torch
@@ -18,13 +20,16 @@ _kind = operator.attrgetter("requires_grad", "dtype", "device")
 _OWN = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 _PLAIN = (type(None), bool, int, float, str, torch.dtype, torch.device, torch.Size)
 
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, Enum)
+_HELD = (*_PLAIN, *_FUNCTIONS, Tensor, nn.Module)
+
 
 class Fingerprint:
     """What a module and the modules it holds are made of at a moment.
 
-    Numbers, flags, strings, keys, tensors, submodules, hooks, and lists and mappings of plain
-    values. Tensors count by identity, type and need of gradients: other values in the same tensor
-    are no change. What objects of other kinds hold is not seen.
+    Numbers, flags, strings, keys, functions, tensors, submodules, hooks, lists and mappings of
+    plain values. Tensors count by identity, type and need of gradients: other values in the same
+    tensor are no change. What objects of other kinds hold is not seen.
 
     Args:
         module: to be watched.
@@ -46,7 +51,7 @@ class Fingerprint:
             for attributes in _attributes(owner)
             for name in attributes
         ]
-        held = [each for each in places if isinstance(_value(each), (*_PLAIN, Tensor, nn.Module))]
+        held = [each for each in places if isinstance(_value(each), _HELD)]
         held += [
             (f"{title}.{name}" if isinstance(name, str) else title, attributes, name)
             for title, attributes, names in also

@@ -90,7 +90,8 @@ class Compiled(Generic[Step, Result]):
     def _program(
         self, batch: TensorDictBase, entries: Mapping[NestedKey, Tensor], steps: tuple[Step, ...]
     ) -> _Program[Step, Result] | None:
-        mode = exploration_type(), torch.is_autocast_enabled()
+        autocast = torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled()
+        mode = exploration_type(), *autocast
         kind = steps, mode, batch.batch_size, *(_layout(*item) for item in entries.items())
         program = self._programs.get(kind)
         if program is not None and program.fingerprint.change() is None:

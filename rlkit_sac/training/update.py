@@ -232,7 +232,7 @@ class Update:
                 f"the state has the optimizers {sorted(state['optimizers'])}, this update has "
                 f"{sorted(self.optimizers)}"
             )
-        self.count = state["count"]
+        self.count, self._unchecked = state["count"], []
         for name, optimizer in self.optimizers.items():
             parameters = self._parameters(name)
             moments = {

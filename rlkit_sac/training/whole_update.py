@@ -12,8 +12,8 @@ from torch.optim import Optimizer
 from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.capture import Held
-from rlkit_sac.training.formulas import has_formula, take_step
 from rlkit_sac.training.gradients import Losses, LossGradients, clipped
+from rlkit_sac.training.optimizer_formulas import has_formula, take_step
 from rlkit_sac.training.steps import Due, LossStep, carry_out, forward_passes
 
 if TYPE_CHECKING:

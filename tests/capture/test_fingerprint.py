@@ -14,6 +14,7 @@ class Module(nn.Module):
         self.register_buffer("weights", None)
         self.plain = torch.zeros(2)
         self.name, self.count = "a", 1000
+        self.squash = torch.relu
         self.sizes, self.held = [1, 2], [nn.Dropout(0.5)]
 
 
@@ -29,6 +30,7 @@ CHANGES = {
         "Linear.bias",
     ),
     "layer": (lambda m: m.layer.__setitem__(0, nn.Linear(2, 2)), "Sequential.0"),
+    "function": (lambda m: setattr(m, "squash", torch.tanh), "Module.squash"),
     "list": (lambda m: m.sizes.append(3), "Module.sizes"),
     "held": (lambda m: setattr(m.held[0], "p", 0.9), "Dropout.p"),
     "hook": (lambda m: m.layer.register_forward_hook(print), "Sequential._forward_hooks"),

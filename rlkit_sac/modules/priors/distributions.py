@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 
-class BoxDistribution(Distribution):
+class BoxDistribution(Distribution, ABC):
     """A distribution over a closed box whose dimensions are independent of each other.
 
     An action outside the box, where rounding may have put it, is scored as the nearest one inside.
@@ -32,9 +33,9 @@ class BoxDistribution(Distribution):
         """Log-density ``[*]`` of actions ``[*, D]``, in their units."""
         return self.log_probs(value).sum(-1)
 
+    @abstractmethod
     def log_probs(self, value: Tensor) -> Tensor:
         """Log-density of each dimension, ``[*, D]``."""
-        raise NotImplementedError
 
 
 class BoxUniform(BoxDistribution):

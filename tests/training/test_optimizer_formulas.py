@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch.optim import SGD, Adam, AdamW, Optimizer, RMSprop
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from rlkit_sac.capture import NotRecordable
-from rlkit_sac.training.formulas import has_formula, take_step
+from rlkit_sac.training.optimizer_formulas import has_formula, take_step
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "Adam": lambda p: Adam(p, lr=0.1),
@@ -111,6 +112,24 @@ def test_others_have_no_formula(make: Callable[..., Optimizer]) -> None:
 def test_hooks_are_not_passed_over() -> None:
     optimizer = Adam(parameters(), 0.1)
     optimizer.register_step_post_hook(lambda *_: None)
+    assert not has_formula(optimizer)
+
+
+def test_global_hooks_are_not_passed_over() -> None:
+    optimizer = Adam(parameters(), 0.1)
+    handle = register_optimizer_step_post_hook(lambda *_: None)
+    try:
+        assert not has_formula(optimizer)
+    finally:
+        handle.remove()
+    assert has_formula(optimizer)
+
+
+def test_a_replaced_step_is_not_passed_over_and_a_scheduler_is_no_replacement() -> None:
+    optimizer = Adam(parameters(), 0.1)
+    torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    assert has_formula(optimizer)
+    optimizer.step = lambda: None
     assert not has_formula(optimizer)
 
 

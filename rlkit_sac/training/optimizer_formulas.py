@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.optim import Adam, AdamW, Optimizer, RMSprop
+from torch.optim import optimizer as optimizer_module
 
 from rlkit_sac.capture import NotRecordable
 
@@ -21,12 +22,19 @@ def has_formula(optimizer: Optimizer) -> bool:
     >>> has_formula(Adam([torch.zeros(1)])), has_formula(torch.optim.SGD([torch.zeros(1)]))
     (True, False)
     """
-    hooked = optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks
+    hooked = (
+        optimizer._optimizer_step_pre_hooks
+        or optimizer._optimizer_step_post_hooks
+        or optimizer_module._global_optimizer_pre_hooks
+        or optimizer_module._global_optimizer_post_hooks
+    )
+    own_step = vars(optimizer).get("step")  # schedulers wrap it to count its calls
+    replaced = own_step is not None and not hasattr(own_step, "_wrapped_by_lr_sched")
     plain = all(
         isinstance(group["lr"], float | int) and not any(group.get(name) for name in _UNSUPPORTED)
         for group in optimizer.param_groups
     )
-    return type(optimizer) in _FORMULAS and plain and not hooked
+    return type(optimizer) in _FORMULAS and plain and not (hooked or replaced)
 
 
 def take_step(
