@@ -108,6 +108,7 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         policy_arguments = sizes | asdict(config.network)
         policy_arguments |= {name: getattr(config.loss, name) for name in options}
         policy_arguments["reward_dim"] = reward_dim(env)
+    loss_module.make_value_estimator("td_lambda", lmbda=config.loss.lmbda)
     update = make_update(
         loss_module, config.update, compile_from=first_compiled_update(config.compile, device)
     )
@@ -118,6 +119,7 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     replay = make_replay_buffer(
         example_transition(env, loss_module.in_keys),
         **asdict(config.replay),
+        **config.collector.blocks(config.env.num_envs),
         device=device,
     )
     collector = make_collector(

@@ -113,6 +113,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         "min_alpha": temperature.minimum,
         "max_alpha": temperature.maximum,
     }
+    loss_module.make_value_estimator("td_lambda", lmbda=config.loss.lmbda)
     update = make_update(
         loss_module, config.update, compile_from=first_compiled_update(config.compile, device)
     )
@@ -123,6 +124,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     replay = make_replay_buffer(
         example_transition(env, loss_module.in_keys),
         **asdict(config.replay),
+        **config.collector.blocks(config.env.num_envs),
         device=device,
     )
     collector = make_collector(

@@ -78,6 +78,7 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         **config.loss.arguments(),
         **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
     )
+    loss_module.make_value_estimator("td_lambda", lmbda=config.loss.lmbda)
     update = make_update(
         loss_module, config.update, compile_from=first_compiled_update(config.compile, device)
     )
@@ -88,6 +89,7 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     replay = make_replay_buffer(
         example_transition(env, loss_module.in_keys),
         **asdict(config.replay),
+        **config.collector.blocks(config.env.num_envs),
         device=device,
     )
     collector = make_collector(

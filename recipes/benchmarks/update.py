@@ -3,6 +3,7 @@
     python recipes/benchmarks/update.py
     python recipes/benchmarks/update.py --num_threads 2 --output update.csv
     python recipes/benchmarks/update.py --losses '[torchrl]' --products exact
+    python recipes/benchmarks/update.py --bfloat16 true
 
 For our losses and for TorchRL's ``SACLoss``: the update as it is, the update with losses and
 gradients in one compiled graph, and nothing but the matrix products of that graph, on the same
@@ -29,7 +30,7 @@ from rlkit_sac.capture import Products, Recording, matrix_products, record, roun
 from rlkit_sac.training import LossStep, Update, UpdateConfig, make_update, run_recipe
 from rlkit_sac.training.gradients import LossGradients
 
-KINDS = ("eager", "compiled", "products")
+KINDS = ("eager", "compiled", "products", "bfloat16")
 _PRODUCTS = {
     torch.ops.aten.mm.default: torch.mm,
     torch.ops.aten.addmm.default: torch.mm,
@@ -46,6 +47,8 @@ class UpdateBenchmarkConfig(UpdateTimingConfig):
     """Whose updates; torchrl is TorchRL's SACLoss."""
     products: Products = "auto"
     """CPU matrix products: exact as PyTorch has them, auto as exact but fast, or bfloat16."""
+    bfloat16: bool = False
+    """Also time compiled updates with products of bfloat16 factors."""
 
 
 def main(config: UpdateBenchmarkConfig) -> None:
@@ -57,7 +60,7 @@ def main(config: UpdateBenchmarkConfig) -> None:
     print(f"load averages at the start: {load_averages()}")
     contestants: dict[str, Callable[[], object]] = {}
     for name in config.losses:
-        for kind, contestant in zip(KINDS, make_contestants(name, config), strict=True):
+        for kind, contestant in zip(KINDS, make_contestants(name, config), strict=False):
             contestants[f"{name}_{kind}_ms"] = contestant
     for contestant in contestants.values():
         for _ in range(config.warm_up):
@@ -72,7 +75,7 @@ def main(config: UpdateBenchmarkConfig) -> None:
 def make_contestants(
     name: LossName, config: UpdateBenchmarkConfig
 ) -> tuple[Callable[[], object], ...]:
-    """The update uncompiled, the update compiled, and its matrix products."""
+    """The update uncompiled, the update compiled, its matrix products, the last if asked for."""
     batch = random_batch(name, HALF_CHEETAH, config.batch_size)
     update_config = UpdateConfig(products=config.products)
     eager, compiled = (
@@ -83,7 +86,13 @@ def make_contestants(
     if config.products == "bfloat16":
         round_products(recording.graph)
     products = make_products(recording, config.products)
-    return partial(eager, batch), partial(compiled, batch), products
+    contestants = partial(eager, batch), partial(compiled, batch), products
+    if not config.bfloat16:
+        return contestants
+    rounded = make_update(
+        make_loss(name, HALF_CHEETAH, config), UpdateConfig(products="bfloat16"), compile_from=1
+    )
+    return *contestants, partial(rounded, batch)
 
 
 def record_gradients(update: Update, batch: TensorDict) -> Recording:
@@ -129,13 +138,19 @@ def summary(rounds: pd.DataFrame, losses: list[LossName]) -> pd.DataFrame:
     """Median times, and medians of the ratios with their intervals, for each loss."""
     rows = []
     for loss in losses:
-        times = {kind: rounds[f"{loss}_{kind}_ms"] for kind in KINDS}
+        times = {
+            kind: rounds[column] for kind in KINDS if (column := f"{loss}_{kind}_ms") in rounds
+        }
+        faster = {}
+        if "bfloat16" in times:
+            faster["compiled / bfloat16"] = str(median(times["compiled"] / times["bfloat16"]))
         rows.append(
             {
                 "loss": loss,
                 **{f"{kind}_ms": values.median() for kind, values in times.items()},
                 "eager / compiled": str(median(times["eager"] / times["compiled"])),
                 "compiled / products": str(median(times["compiled"] / times["products"])),
+                **faster,
             }
         )
     return pd.DataFrame(rows)

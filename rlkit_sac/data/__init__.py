@@ -6,6 +6,7 @@ from rlkit_sac.data.light_collection import LightCollector
 from rlkit_sac.data.plain_loop import PlainLoop
 from rlkit_sac.data.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay import check_replay_fits, make_replay_buffer
+from rlkit_sac.data.slices import SliceSampler
 from rlkit_sac.data.transition import example_transition
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "LightCollector",
     "PlainLoop",
     "PrioritizedSampler",
+    "SliceSampler",
     "check_finite",
     "check_replay_fits",
     "example_transition",

@@ -11,6 +11,7 @@ from torchrl.data import LazyTensorStorage, RandomSampler, TensorDictReplayBuffe
 
 from rlkit_sac.data.nested import NestedEntries
 from rlkit_sac.data.prioritized import PrioritizedSampler
+from rlkit_sac.data.slices import SliceSampler
 
 _ALIGNMENT = 8  # bytes; of the largest number
 
@@ -129,12 +130,13 @@ class PackedStorage(LazyTensorStorage):
 class PackedReplayBuffer(TensorDictReplayBuffer):
     """TorchRL's replay buffer over a :class:`PackedStorage`, quick at sampling.
 
-    ``sample`` draws the indices that TorchRL's buffer would draw. Batches come with ``index``, and
-    with ``priority_weight`` from a :class:`~rlkit_sac.data.prioritized.PrioritizedSampler`.
+    ``sample`` draws the indices that TorchRL's buffer would draw. Batches come with ``index``, with
+    ``priority_weight`` from a :class:`~rlkit_sac.data.prioritized.PrioritizedSampler`, and in the
+    shape ``[batch_size, length]`` from a :class:`~rlkit_sac.data.slices.SliceSampler`.
 
     Args:
         capacity: transitions the buffer holds.
-        batch_size: transitions per sample.
+        batch_size: transitions, or slices of them, per sample.
         device: where they lie.
         options: as for ``TensorDictReplayBuffer``, such as another sampler.
 
@@ -203,16 +205,18 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
                 index = self._storage._rand_given_ndim(size)
                 return self._storage.gather(index, with_index=True)
             index, info = self._sampler.sample(self._storage, size)
-            batch = self._storage.gather(index, with_index=True)
+            batch = self._storage.gather(index.reshape(-1), with_index=True)
+        if index.ndim > 1:
+            return batch.reshape(index.shape)
         for name, value in info.items():
             batch.set(name, value)
         return batch
 
     @property
     def _is_plain(self) -> bool:
-        """Whether nothing but storing and one of the two ways of sampling is asked for."""
+        """Whether nothing but storing and one of three ways of sampling is asked for."""
         return (
             not self._has_options
-            and type(self._sampler) in (RandomSampler, PrioritizedSampler)
+            and type(self._sampler) in (RandomSampler, PrioritizedSampler, SliceSampler)
             and (self._transform is None or not len(self._transform))
         )

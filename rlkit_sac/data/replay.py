@@ -11,10 +11,12 @@ from typing import Literal
 import torch
 from tensordict import TensorDictBase
 from torchrl.data import LazyMemmapStorage, RandomSampler, TensorDictReplayBuffer
+from torchrl.data.replay_buffers.samplers import Sampler
 
 from rlkit_sac.data.memory import free_device_memory, free_disk_space
 from rlkit_sac.data.packed import PackedReplayBuffer, row_bytes
 from rlkit_sac.data.prioritized import PrioritizedSampler
+from rlkit_sac.data.slices import SliceSampler
 from rlkit_sac.errors import ConfigError
 
 StorageKind = Literal["tensor", "memmap"]
@@ -35,6 +37,9 @@ def make_replay_buffer(
     priority_beta: float = 0.4,
     priority_beta_frames: int | None = None,
     priority_eps: float = 1e-6,
+    slice_length: int = 1,
+    num_envs: int = 1,
+    frames_per_batch: int | None = None,
 ) -> TensorDictReplayBuffer:
     """Makes a replay buffer that samples with replacement and drops the oldest first.
 
@@ -45,7 +50,7 @@ def make_replay_buffer(
     Args:
         example: one transition without batch dimensions, as it will be stored.
         capacity: transitions the buffer holds.
-        batch_size: transitions per sample.
+        batch_size: transitions per sample, or slices of ``slice_length``.
         storage: ``"tensor"`` on ``device``, or ``"memmap"`` in files. Default: ``"tensor"``.
         directory: empty or new directory of the files; None for a temporary one that disappears
             with the process. Only for ``"memmap"``.
@@ -55,9 +60,14 @@ def make_replay_buffer(
         priority_beta: its ``beta``.
         priority_beta_frames: its ``beta_frames``.
         priority_eps: its ``eps``.
+        slice_length: consecutive frames of a slice; above 1 batches are ``[batch_size,
+            slice_length]``, drawn by a :class:`~rlkit_sac.data.SliceSampler`. Default: 1.
+        num_envs: its ``num_envs``. Default: 1.
+        frames_per_batch: its ``frames_per_batch``.
 
     Raises:
-        ConfigError: as :func:`check_replay_fits`, or the batch is larger than the buffer.
+        ConfigError: as :func:`check_replay_fits`, the batch is larger than the buffer, or slices
+            do not fit into it or are to be prioritized.
 
     >>> from tensordict import TensorDict
     >>> buffer = make_replay_buffer(TensorDict(observation=torch.zeros(3)), capacity=100,
@@ -73,8 +83,9 @@ def make_replay_buffer(
         raise ConfigError(
             f"batch_size is {batch_size}; it must be between 1 and the replay capacity {capacity}"
         )
-    sampler = (
-        PrioritizedSampler(
+    sampler: Sampler = RandomSampler()
+    if prioritized:
+        sampler = PrioritizedSampler(
             capacity,
             alpha=priority_alpha,
             beta=priority_beta,
@@ -82,9 +93,15 @@ def make_replay_buffer(
             eps=priority_eps,
             device=device if storage == "tensor" else "cpu",
         )
-        if prioritized
-        else RandomSampler()
-    )
+    if slice_length != 1:
+        if prioritized:
+            raise ConfigError(
+                f"prioritized replay draws single transitions, but slice_length is {slice_length}: "
+                "choose one of the two"
+            )
+        sampler = SliceSampler(
+            slice_length, capacity=capacity, num_envs=num_envs, frames_per_batch=frames_per_batch
+        )
     if storage == "tensor":
         return PackedReplayBuffer(
             capacity=capacity, batch_size=batch_size, device=device, sampler=sampler

@@ -1,5 +1,7 @@
 """Policies over discrete actions and what values come to under them."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -25,7 +27,8 @@ def boltzmann_log_prob(
     Args:
         value: ``[*, K]``, one value for each action.
         alpha: the temperature, a scalar, 0 or above.
-        log_prior: log-probabilities ``[*, K]`` of a prior; default none.
+        log_prior: log-probabilities ``[*, K]`` of a prior; default none. An action at
+            :data:`LOWEST_LOG_PROB` or below is never chosen.
 
     Returns:
         ``[*, K]``, none below :data:`LOWEST_LOG_PROB`.
@@ -42,7 +45,9 @@ def boltzmann_log_prob(
     alpha = torch.as_tensor(alpha, dtype=value.dtype, device=value.device)
     below_best = value - value.amax(-1, keepdim=True)
     logits = below_best / alpha.clamp_min(torch.finfo(value.dtype).tiny)
-    return normalized_log_prob(logits if log_prior is None else logits + log_prior)
+    if log_prior is not None:
+        logits = logits + log_prior.masked_fill(log_prior <= LOWEST_LOG_PROB, -math.inf)
+    return normalized_log_prob(logits)
 
 
 def normalized_log_prob(logits: Tensor) -> Tensor:

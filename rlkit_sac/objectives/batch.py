@@ -9,6 +9,11 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from rlkit_sac.errors import BatchError
 
+_WRITERS = {
+    "prev_action": "make_env does, elsewhere the transform rlkit_sac.envs.PreviousAction",
+    "is_init": "make_env does, elsewhere TorchRL's transform InitTracker",
+}
+
 
 def check_entries(
     batch: TensorDictBase, keys: Iterable[NestedKey], roles: Mapping[NestedKey, str]
@@ -37,6 +42,9 @@ Add it, or let the networks read what is there
     names = ", ".join(map(repr, missing))
     role = roles.get(missing[0])
     mend = f"name it with set_keys({role}=...)" if role else "let the networks read what is there"
+    root = missing[0] if isinstance(missing[0], str) else missing[0][0]
+    if root in _WRITERS:
+        mend = f"let the environment write it: {_WRITERS[root]}"
     raise BatchError(f"the batch has no entry {names}; it holds {held}. Add it, or {mend}")
 
 

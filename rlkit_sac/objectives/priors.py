@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from tensordict import NestedKey, TensorDictBase
+from tensordict import NestedKey, TensorDict, TensorDictBase
 from tensordict.utils import unravel_key
 from torch import Tensor, nn
 
+from rlkit_sac.errors import BatchError
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.objectives.factors import per_factor, suffixed
 
@@ -40,8 +41,8 @@ class Priors(nn.Module):
                 continue
             name = "prior" if shared else suffixed("prior", factor)
             if name not in self._modules:
-                frozen = FrozenPrior(network).to(dtype=like.dtype, device=like.device)
-                self.add_module(name, frozen)
+                frozen = FrozenPrior(network, part="" if shared else factor)
+                self.add_module(name, frozen.to(dtype=like.dtype, device=like.device))
             self._names[factor] = name
 
     def get(self, factor: str) -> FrozenPrior | None:
@@ -65,7 +66,9 @@ def tells_of_before(key: NestedKey) -> bool:
     return (key if isinstance(key, str) else key[0]) in (PREVIOUS_ACTION, IS_INIT)
 
 
-def one_step_later(key: NestedKey, batch: TensorDictBase, action_keys: list[NestedKey]) -> Tensor:
+def one_step_later(
+    key: NestedKey, batch: TensorDictBase, action_keys: list[NestedKey]
+) -> Tensor | TensorDictBase:
     """What an entry about the step before is at the next state.
 
     Args:
@@ -73,10 +76,20 @@ def one_step_later(key: NestedKey, batch: TensorDictBase, action_keys: list[Nest
             ``("prev_action", part)``, that part of it.
         batch: of transitions.
         action_keys: of the parts of its action.
+
+    Raises:
+        BatchError: for a part that no action has.
     """
     if key == IS_INIT:
         return torch.zeros_like(batch.get(key))
-    if isinstance(key, tuple):
-        same = [each for each in action_keys if unravel_key(each)[-1] == key[-1]]
-        return batch.get(same[0])
-    return batch.get(action_keys[0])
+    if not isinstance(key, tuple) and len(action_keys) == 1:
+        return batch.get(action_keys[0])
+    parts = {unravel_key(each)[-1]: batch.get(each) for each in action_keys}
+    if not isinstance(key, tuple):
+        return TensorDict(parts, batch_size=batch.batch_size)
+    if key[-1] not in parts:
+        raise BatchError(
+            f"the prior reads {key!r}, but the parts of the action are {', '.join(parts)}: call "
+            "them alike in the action spec of the prior"
+        )
+    return parts[key[-1]]

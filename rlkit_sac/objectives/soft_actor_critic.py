@@ -441,6 +441,12 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
             raise BatchError(
                 "TD(lambda) needs sequences [*, T], but the batch has no dimension for time"
             )
+        if sequential and tensordict.ndim == 1 and tensordict.get("index", None) is not None:
+            raise BatchError(
+                "TD(lambda) needs sequences [*, T], but the batch is a flat sample "
+                f"[{len(tensordict)}] from replay, whose transitions do not follow each other: "
+                "draw slices (slice_length) or reshape them to [B, T]"
+            )
         for role in ("terminated", "done")[: 1 + sequential]:
             check_flag(tensordict, ("next", getattr(keys, role)), role)
         check_reward(tensordict.get(("next", keys.reward)), self.reward_weights, tensordict)

@@ -17,10 +17,12 @@ from torchrl.envs.utils import exploration_type
 from torchrl.objectives import LossModule
 
 from rlkit_sac.capture import (
+    CUDAGraphFunction,
     Fingerprint,
     Held,
     NotRecordable,
     Recording,
+    can_capture,
     compile_graph,
     lift_random_inputs,
     record,
@@ -69,7 +71,8 @@ class Compiled(Generic[Step, Result]):
     wherever they go, and draws what the computation would have drawn. When a number, flag or
     tensor that the loss module or an optimizer holds is exchanged, a new graph is made.
 
-    What cannot be recorded or compiled is left to the caller, after a warning.
+    On a GPU the compiled graph is replayed as a CUDA graph, once that was seen to do what the
+    computation does. What cannot be recorded or compiled is left to the caller, after a warning.
 
     Args:
         computation: to be compiled.
@@ -156,7 +159,33 @@ class _Program(Generic[Step, Result]):
         self._verify(computation, batch, steps)
         if bfloat16:
             round_products(recording.graph)
-        self._compiled = compile_graph(recording.graph, [*recording.inputs, *blank])
+        examples = [*recording.inputs, *blank]
+        self._compiled = compile_graph(recording.graph, examples)
+        if can_capture(examples) and not bfloat16:
+            self._capture(computation, batch, steps, examples)
+
+    def _capture(
+        self,
+        computation: Computation[Step, Result],
+        batch: TensorDictBase,
+        steps: tuple[Step, ...],
+        examples: Sequence[Tensor],
+    ) -> None:
+        """Let a CUDA graph call what was compiled, if its results are those of the computation."""
+        compiled, module = self._compiled, computation.loss_module
+        varying = [place for place, _ in self._keys]
+        varying += range(len(self._inputs), len(examples))
+        try:
+            with undone(module, examples, changes=computation.changes()):
+                self._compiled = CUDAGraphFunction(compiled, examples, varying)
+            self._verify(computation, batch, steps)
+        except Exception as error:
+            self._compiled = compiled
+            reason = str(error).strip().partition("\n")[0] or type(error).__name__
+            warnings.warn(
+                f"{type(module).__name__}: compiled updates run without a CUDA graph ({reason})",
+                stacklevel=7,
+            )
 
     def _verify(
         self, computation: Computation[Step, Result], batch: TensorDictBase, steps: tuple[Step, ...]

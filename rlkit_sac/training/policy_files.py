@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError
 from tensordict.nn import TensorDictModuleBase
 
-from rlkit_sac.errors import RunError
+from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules import (
     boltzmann_policy,
     categorical_actor,
@@ -21,6 +21,7 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
+from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.training.best import best_frames
 from rlkit_sac.training.checkpoints import step_of
 from rlkit_sac.training.files import write_atomically
@@ -86,9 +87,15 @@ def policy_files(
 
     Raises:
         ValueError: if ``builder`` is unknown or ``arguments`` are not JSON.
+        ConfigError: if the policy acts by a prior, which no builder knows.
     """
     if builder not in _BUILDERS:
         raise ValueError(f"unknown builder {builder!r}; choose one of {sorted(_BUILDERS)}")
+    if any(isinstance(module, FrozenPrior) for module in policy.modules()):
+        raise ConfigError(
+            "a policy over discrete actions that acts by a prior cannot be saved as a file that "
+            "load_policy reads: save its state_dict() beside the code that builds it"
+        )
     weights = safetensors.torch.save(
         {name: tensor.detach().cpu().clone() for name, tensor in policy.state_dict().items()}
     )

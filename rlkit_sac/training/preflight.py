@@ -11,6 +11,7 @@ from tensordict import TensorDictBase
 from torchrl.envs import EnvBase
 
 from rlkit_sac.data.replay import check_replay_fits
+from rlkit_sac.data.slices import SliceSampler
 from rlkit_sac.data.transition import example_transition
 from rlkit_sac.envs.make import closing, make_env
 from rlkit_sac.errors import ConfigError
@@ -154,6 +155,48 @@ def check_collector_kind(collector: CollectorConfig, env: EnvConfig) -> None:
         raise ConfigError(
             "light steps environments in this process, but env.parallel is true: choose auto or "
             "torchrl, or leave env.parallel at false"
+        )
+
+
+def check_slices(
+    replay: ReplayConfig, collector: CollectorConfig, *, lmbda: float, num_envs: int
+) -> None:
+    """Refuse slices that replay cannot hold, that come too late, or that targets lack.
+
+    Args:
+        replay: with the length of slices.
+        collector: how frames are gathered.
+        lmbda: of the targets.
+        num_envs: environments that step together.
+
+    Raises:
+        ConfigError: naming the option and what it has to be.
+
+    >>> check_slices(ReplayConfig(), CollectorConfig(), lmbda=0.9, num_envs=1)
+    Traceback (most recent call last):
+        ...
+    rlkit_sac.errors.ConfigError: loss.lmbda is 0.9, which needs slices of more than one frame: ...
+    """
+    length, blocks = replay.slice_length, collector.blocks(num_envs)
+    if length == 1:
+        if lmbda:
+            raise ConfigError(
+                f"loss.lmbda is {lmbda}, which needs slices of more than one frame: set "
+                "replay.slice_length, or leave loss.lmbda at 0"
+            )
+        return
+    if not lmbda:
+        raise ConfigError(
+            f"replay.slice_length is {length}, but loss.lmbda is 0, with which targets look one "
+            "step ahead: set loss.lmbda, 1 for as many steps as a slice has"
+        )
+    SliceSampler(length, capacity=replay.capacity, **blocks)
+    steps = blocks["frames_per_batch"] // num_envs
+    needed = -(-length // steps) * steps * num_envs
+    if collector.learning_starts < needed:
+        raise ConfigError(
+            f"slices of {length} frames need collector.learning_starts of at least {needed}, got "
+            f"{collector.learning_starts}"
         )
 
 

@@ -101,7 +101,14 @@ def make_prior(config: PriorConfig, env: EnvBase) -> nn.Module:
             env.full_action_spec_unbatched, config.same_action_prob, config.same_action_noise
         )
     source = _source(config)
-    return PolicyPrior(source.to(env.device)) if config.kind == "policy" else source(env)
+    if config.kind == "policy":
+        return PolicyPrior(source.to(env.device))
+    try:
+        return source(env)
+    except ConfigError:
+        raise
+    except Exception as error:  # a user's own function
+        raise ConfigError(f"{config.factory} raised {_told(error)}") from error
 
 
 def check_prior(config: PriorConfig, env: EnvBase) -> None:
@@ -121,19 +128,23 @@ def check_prior(config: PriorConfig, env: EnvBase) -> None:
     if config.errors() or not isinstance(action, Bounded):
         return  # said elsewhere
     try:
-        prior = make_prior(config, env)
+        _source(config)
     except ConfigError:
         return  # said by the check of its option
+    prior = make_prior(config, env)
     example = env.fake_tensordict()
     try:
         _check_bounds(prior, env)
         with torch.no_grad():
             frozen = FrozenPrior(prior)
             frozen.log_prob(example.select(*frozen.in_keys), example["action"], "action")
-    except (BatchError, KeyError, RuntimeError) as error:
-        first = str(error).strip().partition("\n")[0]
+    except (BatchError, ConfigError) as error:
         raise ConfigError(
-            f"the prior (prior.kind {config.kind}) does not fit this task: {first}"
+            f"the prior (prior.kind {config.kind}) does not fit this task: {error}"
+        ) from error
+    except Exception as error:  # of a user's own module
+        raise ConfigError(
+            f"the prior (prior.kind {config.kind}) does not fit this task: it raised {_told(error)}"
         ) from error
 
 
@@ -174,10 +185,16 @@ def _imported(name: str) -> Any:
         raise ConfigError(f"must be written module:function, got {name!r}")
     try:
         module = importlib.import_module(path)
-    except ImportError as error:
+    except Exception as error:
         raise ConfigError(
-            f"cannot import the module {path!r}: {error}. Put its folder on PYTHONPATH"
+            f"cannot import the module {path!r}: {_told(error)}"
+            + (". Put its folder on PYTHONPATH" if isinstance(error, ImportError) else "")
         ) from error
     if not callable(getattr(module, function, None)):
         raise ConfigError(f"the module {path!r} has no function {function!r}")
     return getattr(module, function)
+
+
+def _told(error: Exception) -> str:
+    first = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

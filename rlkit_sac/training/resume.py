@@ -22,6 +22,7 @@ from rlkit_sac.training.run_directory import RunDirectory
 #: Options, and sections of options, that a resumed run may give other values.
 MAY_CHANGE = (
     "collector.total_frames",
+    "prior.run",  # it may have moved; the checkpoint has the prior's weights
     "evaluation",
     "loss.reward_weights",
     "loss.reward_weights_at",

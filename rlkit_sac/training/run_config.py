@@ -27,7 +27,7 @@ from rlkit_sac.training.config import (
     WarmStartConfig,
 )
 from rlkit_sac.training.devices import resolve_device
-from rlkit_sac.training.preflight import standard_checks
+from rlkit_sac.training.preflight import check_slices, standard_checks
 from rlkit_sac.training.random_streams import seed_everything
 from rlkit_sac.training.resume import check_resume
 from rlkit_sac.training.reward_weights import check_reward_weights, check_reward_weights_at
@@ -90,12 +90,18 @@ class RunConfig:
             Check(("loss.schedules", "loss"), lambda: check_schedules(loss)),
             Check(("update.schedules", "update"), lambda: check_schedules(self.update)),
         ]
+        slices = Check(
+            ("replay.slice_length", "replay.capacity", "loss.lmbda", "collector", "env.num_envs"),
+            lambda: check_slices(
+                self.replay, self.collector, lmbda=loss.lmbda, num_envs=self.env.num_envs
+            ),
+        )
         source = (
             Check(("warm_start.run",), lambda: check_warm_start(self.warm_start))
             if self.resume is None
             else Check(("resume",), lambda: check_resume(self))
         )
-        return [*standard_checks(self, task=task), *weights, *schedules, source]
+        return [*standard_checks(self, task=task), *weights, *schedules, slices, source]
 
 
 @contextmanager

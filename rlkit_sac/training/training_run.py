@@ -14,7 +14,7 @@ from torchrl.data import TensorDictReplayBuffer
 from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
-from rlkit_sac.data import AnyCollector, PrioritizedSampler
+from rlkit_sac.data import AnyCollector
 from rlkit_sac.envs import SavedEpisodes
 from rlkit_sac.training.checkpoints import Checkpoints
 from rlkit_sac.training.evaluation import evaluate
@@ -193,6 +193,8 @@ def training_run(
         ConfigError: if the run directory cannot be made, or the checkpoint does not fit.
     """
     started = time.perf_counter()
+    policy = partial(policy_files, loss_module.policy(), builder=builder, arguments=arguments)
+    policy()  # what cannot be saved is refused now
     with (
         open_run(config, recipe=recipe) as directory,
         ProgressBar(config.collector.total_frames, enabled=config.logging.progress) as progress,
@@ -209,12 +211,10 @@ def training_run(
                 "eval_env": SavedEpisodes(eval_env),
                 "log": log,
                 "run": directory,
-                **({"sampler": sampler} if isinstance(sampler, PrioritizedSampler) else {}),
+                **({"sampler": sampler} if sampler.state_dict() else {}),
             },
             replay,
-            policy=partial(
-                policy_files, loss_module.policy(), builder=builder, arguments=arguments
-            ),
+            policy=policy,
             config=flat_config(config),
             interval=config.checkpoint.interval,
             keep=config.checkpoint.keep,

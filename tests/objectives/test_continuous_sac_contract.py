@@ -230,6 +230,14 @@ def test_td_lambda_of_zero_is_td0():
     assert torch.equal(loss(data.clone())["loss_qvalue"], wanted["loss_qvalue"])
 
 
+def test_td_lambda_of_a_flat_sample_from_replay_is_refused():
+    loss, data = own_loss(), batch(6)
+    loss.make_value_estimator(ValueEstimators.TDLambda, lmbda=0.9)
+    assert loss(data.clone())["loss_qvalue"].isfinite()  # one sequence of six steps
+    with pytest.raises(BatchError, match=r"flat sample \[6\] from replay"):
+        loss(data.set("index", torch.arange(6)))
+
+
 def test_dropout_and_layer_norm_in_critics():
     torch.manual_seed(0)
 

@@ -82,7 +82,7 @@ class Probabilities(nn.Module):
 
     def get_dist(self, tensordict):
         probs = self.probs.expand(*tensordict.batch_size, -1)
-        return torch.distributions.Categorical(probs=probs)
+        return torch.distributions.Categorical(logits=probs.log())
 
 
 def test_a_prior_changes_the_boltzmann_policy_as_derived():
@@ -183,7 +183,8 @@ def test_the_uniform_prior_is_the_entropy_up_to_a_constant(kind):
 def test_each_factor_of_a_hybrid_policy_may_have_a_prior_of_its_own():
     pair = hybrid(prior_network=(UniformPrior(INDEX), SameActionPrior(BOX)))
     assert pair.out_keys[-2:] == ["kl_discrete", "kl_continuous"]
-    assert "prev_action" in pair.in_keys
+    assert ("prev_action", "continuous") in pair.in_keys
+    assert "prev_action" not in pair.in_keys
     only = hybrid(prior_network=(None, UniformPrior(BOX)), target_entropy=("scaled_log_k", "auto"))
     assert only.out_keys[-1] == "kl_continuous"
     assert "kl_discrete" not in only.out_keys
@@ -197,11 +198,45 @@ def test_a_pair_equals_the_one_prior_over_both_parts():
     for prior in (
         SameActionPrior(HYBRID),
         (SameActionPrior(Composite(discrete=INDEX)), SameActionPrior(Composite(continuous=BOX))),
+        (SameActionPrior(INDEX), SameActionPrior(BOX)),
     ):
         torch.manual_seed(0)
         outs.append(hybrid(prior_network=prior)(data.clone()))
     for name, value in outs[0].items():
-        torch.testing.assert_close(outs[1][name], value, rtol=0, atol=0)
+        for out in outs[1:]:
+            torch.testing.assert_close(out[name], value, rtol=0, atol=0)
+
+
+def test_a_prior_of_ones_own_may_read_all_of_the_previous_action():
+    class Follows(nn.Module):
+        in_keys = ("prev_action",)
+
+        def get_dist(self, states):
+            before = states["prev_action"]
+            assert set(before.keys()) == {"continuous", "discrete"}
+            logits = nn.functional.one_hot(before["discrete"], 3) * before["continuous"][..., :1]
+            return torch.distributions.Categorical(logits=logits)
+
+    data = single(add_before(make_discrete_data("hybrid", 6)))
+
+    class Whole(nn.Module):
+        in_keys = ("prev_action",)
+
+        def __init__(self):
+            super().__init__()
+            self.index, self.box = Follows(), UniformPrior(BOX)
+
+        def get_dist(self, states):
+            dist = self.index.get_dist(states)
+            dist.dists = {"discrete": dist, "continuous": self.box.get_dist(states)}
+            return dist
+
+    torch.manual_seed(0)
+    out = hybrid(prior_network=Whole())(data.clone())
+    torch.manual_seed(0)
+    alone = hybrid(prior_network=(None, UniformPrior(BOX)))(data)
+    assert torch.equal(out["kl_continuous"], alone["kl_continuous"])
+    assert out["kl_discrete"].isfinite()
 
 
 def test_the_temperature_aims_at_the_divergence():
@@ -413,6 +448,45 @@ def test_a_network_may_read_the_previous_action_as_well():
 def test_a_batch_without_the_previous_action_is_refused_by_name():
     with pytest.raises(BatchError, match="no entry 'prev_action', 'is_init'"):
         continuous(prior_network=SameActionPrior(BOX))(single(make_data(6)))
+
+
+def test_misshapen_entries_of_the_step_before_are_refused():
+    data = single(add_before(make_data(6)))
+    data["is_init"] = data["is_init"].squeeze(-1)
+    with pytest.raises(BatchError, match=r"'is_init' has the shape \[6\], wanted \[6, 1\]"):
+        continuous(prior_network=SameActionPrior(BOX))(data)
+
+
+def test_a_discrete_prior_of_a_continuous_action_is_refused():
+    with pytest.raises(BatchError, match="is over discrete actions, but 'action' is continuous"):
+        continuous(prior_network=Probabilities([0.5, 0.5]))(single(make_data(6)))
+
+
+def test_parts_are_found_by_their_names():
+    data = single(add_before(make_discrete_data("hybrid", 6)))
+    loss = hybrid(prior_network=SameActionPrior(Composite(gear=INDEX, continuous=BOX)))
+    data["prev_action", "gear"] = data["prev_action", "discrete"]
+    with pytest.raises(BatchError, match=r"'gear'\), but the parts of the action are"):
+        loss(data)
+
+
+def test_keys_as_a_string_are_refused():
+    prior = Probabilities([0.5, 0.5])
+    prior.in_keys = "observation"
+    with pytest.raises(ConfigError, match=r"make it a list, \['observation'\]"):
+        discrete(prior_network=prior)
+
+
+def test_an_action_the_prior_rules_out_is_never_chosen():
+    loss = discrete(prior_network=Probabilities([0.0, 0.5, 0.5]), alpha_init=1e-4, fixed_alpha=True)
+    data = single(make_discrete_data("boltzmann", 200))
+    policy = loss.policy()
+    values = policy.action_value(data)
+    assert (values.argmax(-1) == 0).any()  # by a gap that the temperature makes enormous
+    for explore in (ExplorationType.RANDOM, ExplorationType.DETERMINISTIC):
+        with set_exploration_type(explore):
+            assert (policy(data)["action"] != 0).all()
+    assert loss(data)["kl"].isfinite()
 
 
 def test_a_categorical_actor_is_pulled_towards_its_prior():

@@ -141,24 +141,27 @@ def test_what_comes_before_a_call_is_not_timed(load, monkeypatch) -> None:
 @pytest.mark.slow
 def test_update_writes_each_round_and_prints_medians_and_ratios(tmp_path: Path) -> None:
     arguments = [*SMALL.split(), "--losses", "[continuous, torchrl]", "--output", "times.csv"]
+    arguments += ["--bfloat16", "true"]
     done = run("update", *arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     rounds = pd.read_csv(tmp_path / "times.csv")
-    losses, kinds = ("continuous", "torchrl"), ("eager", "compiled", "products")
+    losses, kinds = ("continuous", "torchrl"), ("eager", "compiled", "products", "bfloat16")
     columns = [f"{loss}_{kind}_ms" for loss in losses for kind in kinds]
     assert list(rounds.columns) == ["round", *columns]
     assert (rounds[columns] > 0).all(axis=None)
     assert list(rounds["round"]) == [0, 1, 2]
     rows = table(done.stdout, "loss")
     assert [row[0] for row in rows] == list(losses)
-    for loss, eager, compiled, products, speedup, *_, ratio, low, high in rows:
+    for loss, *found, speedup, _, _, ratio, low, high, rounded, _, _ in rows:
         times = {kind: rounds[f"{loss}_{kind}_ms"] for kind in kinds}
         medians = [times[kind].median() for kind in kinds]
-        assert [float(eager), float(compiled), float(products)] == pytest.approx(medians, abs=6e-3)
+        assert [float(each) for each in found] == pytest.approx(medians, abs=6e-3)
         wanted = (times["eager"] / times["compiled"]).median()
         assert float(speedup) == pytest.approx(wanted, abs=6e-3)
         wanted = (times["compiled"] / times["products"]).median()
         assert float(ratio) == pytest.approx(wanted, abs=6e-3)
+        wanted = (times["compiled"] / times["bfloat16"]).median()
+        assert float(rounded) == pytest.approx(wanted, abs=6e-3)
         assert float(low.strip("[,")) <= float(ratio) <= float(high.strip("]"))
 
 

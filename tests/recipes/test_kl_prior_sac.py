@@ -34,12 +34,32 @@ def wide(env):
     from rlkit_sac.modules import UniformPrior
     from torchrl.data import Bounded
     return UniformPrior(Bounded(-1.0, 1.0, (2,)))
+
+
+def raises(env):
+    return {}["x"]
+
+
+def nothing(env):
+    return None
+
+
+class Broken(torch.nn.Module):
+    in_keys = ["observation"]
+
+    def get_dist(self, tensordict):
+        return tensordict.nowhere
+
+
+def broken(env):
+    return Broken()
 """
 
 
 @pytest.fixture
 def own_prior(workplace, monkeypatch):
     (workplace / "own_prior.py").write_text(OWN_PRIOR)
+    (workplace / "own_syntax.py").write_text("def make(env: return")
     monkeypatch.syspath_prepend(str(workplace))
     monkeypatch.syspath_prepend(str(RECIPES))
     return workplace
@@ -61,6 +81,17 @@ def test_the_saved_policy_repeats_the_last_evaluation(workplace):
 
 def test_a_seed_gives_the_same_tables_again(workplace):
     PRIOR_SAC.assert_seed_decides()
+
+
+def test_a_run_goes_on_after_its_prior_has_moved(workplace):
+    prior = SAC.train()
+    run = PRIOR_SAC.train("--prior.kind", "policy", "--prior.run", str(prior))
+    prior.rename(workplace / "moved")
+    PRIOR_SAC.train(
+        *("--resume", str(run), "--collector.total_frames", "550"),
+        *("--prior.run", str(workplace / "moved")),
+    )
+    assert json.loads((run / "run.json").read_text())["frames"] == 550
 
 
 @pytest.mark.parametrize("half", [200, 333])
@@ -121,6 +152,10 @@ BAD = {
     "--prior.kind factory --prior.factory own_prior": "must be written module:function",
     "--prior.kind factory --prior.factory nowhere:make": "cannot import the module 'nowhere'",
     "--prior.kind factory --prior.factory own_prior:no": "has no function 'no'",
+    "--prior.kind factory --prior.factory own_prior:raises": "raises raised KeyError: 'x'",
+    "--prior.kind factory --prior.factory own_prior:broken": "it raised AttributeError: ",
+    "--prior.kind factory --prior.factory own_prior:nothing": "prior_network is a NoneType",
+    "--prior.kind factory --prior.factory own_syntax:make": "'own_syntax': SyntaxError: ",
     "--prior.kind factory --prior.factory own_prior:wide": "over actions of the shape [2], but",
     "--prior.same_action_prob 1.5": "must be >= 0 and <= 1, got 1.5",
     "--prior.same_action_noise 0": "--prior.same_action_noise: must be > 0, got 0.0",

@@ -73,6 +73,10 @@ VARIANTS = {
     "files for replay": "--replay.storage memmap",
     "priorities": "--replay.prioritized true --replay.priority_alpha 0.7"
     " --replay.priority_beta_frames null --replay.storage memmap",
+    "five-step targets": "--replay.slice_length 5 --loss.lmbda 1 --replay.batch_size 32",
+    "lambda, interleaved": "--replay.slice_length 4 --loss.lmbda 0.9 --replay.batch_size 32"
+    " --env.num_envs 2 --collector.frames_per_batch 10 --replay.capacity 200"
+    " --replay.storage memmap",
     "fixed alpha": "--loss.fixed_alpha true --loss.alpha_init 0.2",
     "Spinning Up's order": "--update.order [actor,qvalue,target] --update.recompute true"
     " --loss.fixed_alpha true --loss.qvalue_coef 0.5",
@@ -134,6 +138,11 @@ BAD = {
     "--warm_start.run nowhere": "--warm_start.run: nowhere does not exist",
     "--replay.capacity 100000000000": "the largest capacity that fits",
     "--replay.capacity 10": "at least batch_size",
+    "--replay.slice_length 5": "but loss.lmbda is 0, with which targets look one step ahead",
+    "--loss.lmbda 0.5": "loss.lmbda is 0.5, which needs slices",
+    "--replay.slice_length 999 --loss.lmbda 1": "learning_starts of at least 999",
+    "--replay.slice_length 300 --loss.lmbda 1 --replay.capacity 256": "at least 301, got 256",
+    "--replay.slice_length 3 --loss.lmbda 1 --replay.prioritized true": "must be false where",
     "--config missing.yaml": "missing.yaml: cannot be read",
 }
 

@@ -20,6 +20,7 @@ from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run
             [
                 *("--env.id", "Hopper-v5", "--env.num_envs", "2"),
                 *("--collector.frames_per_batch", "6", "--replay.storage", "memmap"),
+                *("--replay.slice_length", "3", "--loss.lmbda", "0.7"),
             ],
         ),
         (150, ["--env.id", "Pendulum-v1", "--collector.kind", "torchrl"]),

@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
+from torchrl.data import Categorical
 
-from rlkit_sac.errors import RunError
-from rlkit_sac.modules import tanh_gaussian_actor
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.modules import UniformPrior, action_value_critic, tanh_gaussian_actor
+from rlkit_sac.objectives import DiscreteSACLoss
 from rlkit_sac.training.policy_files import load_policy, save_policy
 
 BUILDER = "tanh_gaussian_actor"
@@ -190,4 +192,15 @@ def test_what_could_not_be_loaded_is_not_saved(
 ) -> None:
     with pytest.raises(ValueError, match=r"unknown builder|JSON"):
         save_policy(tmp_path / "step_1", build(), builder=builder, arguments=arguments)
+    assert not (tmp_path / "step_1").exists()
+
+
+def test_a_policy_that_acts_by_a_prior_is_not_saved(tmp_path: Path) -> None:
+    arguments: dict[str, Any] = {"observation_dim": 3, "num_actions": 2, "num_cells": [4]}
+    prior = UniformPrior(Categorical(2))
+    loss = DiscreteSACLoss(action_value_critic(**arguments), prior_network=prior)
+    with pytest.raises(ConfigError, match="that acts by a prior cannot be saved"):
+        save_policy(
+            tmp_path / "step_1", loss.policy(), builder="boltzmann_policy", arguments=arguments
+        )
     assert not (tmp_path / "step_1").exists()

@@ -9,7 +9,7 @@ import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.utils import unravel_key
 from torch import Tensor, nn
-from torch.distributions import Distribution, Independent
+from torch.distributions import Categorical, Distribution, Independent
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import normalized_log_prob
@@ -25,6 +25,8 @@ class FrozenPrior(nn.Module):
 
     Args:
         prior: any module with ``in_keys`` and ``get_dist(tensordict)``.
+        part: of the action that it is about, whose ``("prev_action", part)`` stands for the
+            ``prev_action`` that it reads. Default: the whole action.
 
     Raises:
         ConfigError: for a module without them.
@@ -39,7 +41,7 @@ class FrozenPrior(nn.Module):
 
     prior: Any
 
-    def __init__(self, prior: Any) -> None:
+    def __init__(self, prior: Any, part: str = "") -> None:
         super().__init__()
         if not isinstance(prior, nn.Module):
             raise ConfigError(
@@ -51,8 +53,18 @@ class FrozenPrior(nn.Module):
                     f"prior_network is a {type(prior).__name__} without {name}: pass a module with "
                     "in_keys and get_dist(tensordict), or PolicyPrior(actor)"
                 )
+        if isinstance(prior.in_keys, str):
+            raise ConfigError(
+                f"in_keys of the {type(prior).__name__} is the string {prior.in_keys!r}: make it a "
+                f"list, [{prior.in_keys!r}]"
+            )
         self.prior = frozen_copy(prior)
-        self.in_keys: list[NestedKey] = [unravel_key(key) for key in self.prior.in_keys]
+        keys: list[NestedKey] = [unravel_key(key) for key in self.prior.in_keys]
+        self._before: NestedKey | None = None
+        if part and "prev_action" in keys:
+            self._before = ("prev_action", part)
+            keys = [self._before if key == "prev_action" else key for key in keys]
+        self.in_keys = keys
         self.eval()
 
     def train(self, mode: bool = True) -> FrozenPrior:
@@ -69,7 +81,7 @@ class FrozenPrior(nn.Module):
             key: of the action, by which a prior over several parts knows it.
         """
         dist = self._dist(states, key)
-        _check_action(dist, action)
+        _check_action(dist, action, key)
         log_prob = dist.log_prob(action)
         if log_prob.shape != states.batch_size:
             raise BatchError(
@@ -84,7 +96,7 @@ class FrozenPrior(nn.Module):
     ) -> Tensor:
         """Log-density ``[*, D]`` of each dimension of continuous actions; as :meth:`log_prob`."""
         dist = self._dist(states, key)
-        _check_action(dist, action)
+        _check_action(dist, action, key)
         if hasattr(dist, "log_probs"):
             return dist.log_probs(action)
         if isinstance(dist, Independent) and dist.reinterpreted_batch_ndims == 1:
@@ -118,13 +130,17 @@ class FrozenPrior(nn.Module):
         return normalized_log_prob(logits)
 
     def _dist(self, states: TensorDictBase, key: NestedKey) -> Distribution:
-        dist = self.prior.get_dist(states.copy())
+        states = states.copy()
+        if self._before is not None:
+            states.set("prev_action", states.get(self._before))
+        dist = self.prior.get_dist(states)
         parts = getattr(dist, "dists", None)
         if parts is None:
             return dist
         wanted = unravel_key(key)
+        alike = (wanted,) if isinstance(wanted, str) else (wanted, wanted[-1])
         for name, part in parts.items():
-            if unravel_key(name) in (wanted, wanted[-1]):
+            if unravel_key(name) in alike:
                 return part
         raise BatchError(
             f"the prior has distributions of {', '.join(map(repr, parts))}, none of the action "
@@ -146,7 +162,12 @@ def frozen_copy(module: ModuleT) -> ModuleT:
     return copy
 
 
-def _check_action(dist: Distribution, action: Tensor) -> None:
+def _check_action(dist: Distribution, action: Tensor, key: NestedKey) -> None:
+    if isinstance(dist, Categorical):
+        raise BatchError(
+            f"the prior's {type(dist).__name__} is over discrete actions, but {key!r} is "
+            "continuous: give each factor a prior of its own"
+        )
     event = dist.event_shape
     if len(event) == 1 and event != action.shape[-1:]:
         raise BatchError(

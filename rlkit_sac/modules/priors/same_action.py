@@ -95,7 +95,7 @@ class SameActionPrior(PartwisePrior):
             before,
             self.same_action_prob,
             self.same_action_noise,
-            states.get("is_init").bool(),
+            _is_first(states),
         )
 
     def _index(self, name: str, index: Index, states: TensorDictBase) -> Distribution:
@@ -109,12 +109,22 @@ class SameActionPrior(PartwisePrior):
                 index.alike + log_of(self.same_action_prob),
                 index.alike + log_of(other),
             )
-            logits = torch.where(states.get("is_init").bool(), logits, preferred)
+            logits = torch.where(_is_first(states), logits, preferred)
         return Categorical(logits=logits, validate_args=False)
 
 
 def _key_before(name: str) -> NestedKey:
     return ("prev_action", name) if name else "prev_action"
+
+
+def _is_first(states: TensorDictBase) -> Tensor:
+    first = states.get("is_init")
+    if first.shape != (*states.batch_size, 1):
+        raise BatchError(
+            f"'is_init' has the shape {list(first.shape)}, wanted {[*states.batch_size, 1]}: the "
+            "batch's shape and one trailing dimension, as TorchRL's InitTracker writes it"
+        )
+    return first.bool()
 
 
 def _before(name: str, states: TensorDictBase, shape: tuple[int, ...]) -> Tensor:

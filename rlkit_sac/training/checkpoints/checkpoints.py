@@ -12,6 +12,7 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torchrl.data import TensorDictReplayBuffer
 
+from rlkit_sac.data.slices import SliceSampler
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.training.best import best_frames
 from rlkit_sac.training.checkpoints.folders import (
@@ -184,6 +185,8 @@ class Checkpoints:
         doubts = [] if same_streams else ["the random streams are those of other devices"]
         for part in self._parts.values():
             doubts += getattr(part, "doubts", [])
+        if doubts and isinstance(self._replay.sampler, SliceSampler):
+            self._replay.sampler.cut()  # an episode may have been lost
         return doubts
 
     def discard_later(self) -> None:

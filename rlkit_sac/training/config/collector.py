@@ -40,3 +40,11 @@ class CollectorConfig:
             num_envs: environments that step together.
         """
         return num_envs if self.frames_per_batch is None else self.frames_per_batch
+
+    def blocks(self, num_envs: int) -> dict[str, int]:
+        """How frames come into replay, as ``make_replay_buffer`` is told it.
+
+        Args:
+            num_envs: environments that step together.
+        """
+        return {"num_envs": num_envs, "frames_per_batch": self.batch_frames(num_envs)}

@@ -21,6 +21,10 @@ class LossConfig:
     gamma: Annotated[float, Bound(ge=0, le=1)] = 0.99
     """Discount per frame."""
 
+    lmbda: Annotated[float, Bound(ge=0, le=1)] = 0.0
+    """Mixture of n-step targets over a slice of replay.slice_length frames: 0 for one-step targets,
+    1 for those that reach to its end."""
+
     num_qvalue_nets: PositiveInt = 2
     """Critics in the ensemble."""
 
@@ -70,9 +74,9 @@ class LossConfig:
         return [("target_subset", text)]
 
     def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of the loss, which knows no frames."""
+        """The keyword arguments of the loss, which knows no frames and is told lmbda afterwards."""
         arguments = asdict(self)
-        for name in ("reward_weights_at", "schedules"):
+        for name in ("lmbda", "reward_weights_at", "schedules"):
             del arguments[name]
         return arguments
 

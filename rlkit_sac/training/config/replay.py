@@ -20,7 +20,10 @@ class ReplayConfig:
     """Transitions kept; the oldest are overwritten."""
 
     batch_size: PositiveInt = 256
-    """Transitions sampled for one update."""
+    """Transitions sampled for one update, or slices of them."""
+
+    slice_length: PositiveInt = 1
+    """Consecutive frames of a slice, for loss.lmbda: n of them give n-step targets."""
 
     storage: Literal["tensor", "memmap"] = "tensor"
     """Where transitions lie: in memory, or in memory-mapped files on disk."""
@@ -42,7 +45,11 @@ class ReplayConfig:
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
-        if self.capacity >= self.batch_size:
-            return []
-        text = f"must be at least batch_size ({self.batch_size}), got {self.capacity}"
-        return [("capacity", text)]
+        found = []
+        if self.capacity < self.batch_size:
+            text = f"must be at least batch_size ({self.batch_size}), got {self.capacity}"
+            found.append(("capacity", text))
+        if self.prioritized and self.slice_length > 1:
+            text = f"must be false where slice_length is above 1 ({self.slice_length}), got true"
+            found.append(("prioritized", text))
+        return found
