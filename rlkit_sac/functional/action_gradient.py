@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from rlkit_sac.functional.surrogate import with_gradient
+
 
 def clip_action_gradient(value: Tensor, action: Tensor, bound: float | Tensor | None) -> Tensor:
     r"""The same values, whose gradient with respect to each sample's action is clamped.
@@ -34,5 +36,4 @@ def clip_action_gradient(value: Tensor, action: Tensor, bound: float | Tensor | 
         return value
     (gradient,) = torch.autograd.grad(value.sum(), action)
     gradient = gradient.clamp(-bound, bound)  # type: ignore[arg-type]
-    straight = gradient * (action - action.detach())
-    return value.detach() + straight.flatten(value.ndim).sum(-1)
+    return with_gradient(value, action, gradient)

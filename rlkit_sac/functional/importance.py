@@ -1,0 +1,110 @@
+"""Importance weights of stored actions, in log space."""
+
+import torch
+from torch import Tensor
+
+
+def log_importance_ratio(log_prob: Tensor, behavior_log_prob: Tensor) -> Tensor:
+    r"""Logarithm of the importance ratio :math:`\rho = \pi(a|s) / \mu(a|s)`, with 0 / 0 as 1.
+
+    Args:
+        log_prob: :math:`\log\pi(a|s)`, ``[*]``; may be minus infinity.
+        behavior_log_prob: :math:`\log\mu(a|s)` of the behavior policy, ``[*]``.
+
+    Returns:
+        ``[*]``; infinite where only one of the two probabilities is 0.
+
+    >>> log_importance_ratio(torch.tensor([0.0, -torch.inf]), torch.tensor([-1.0, -torch.inf]))
+    tensor([1., 0.])
+    """
+    same = log_prob == behavior_log_prob
+    return torch.where(same, torch.zeros_like(log_prob), log_prob - behavior_log_prob)
+
+
+def importance_ratio(log_ratio: Tensor) -> Tensor:
+    r"""The ratio :math:`\rho` itself, at most the largest number of its dtype.
+
+    Args:
+        log_ratio: :math:`\log\rho`, ``[*]``.
+
+    >>> importance_ratio(torch.tensor([0.0, -torch.inf, 1e10]))
+    tensor([1.0000e+00, 0.0000e+00, 3.4028e+38])
+    """
+    return log_ratio.exp().clamp_max(torch.finfo(log_ratio.dtype).max)
+
+
+def retrace_coefficient(log_ratio: Tensor, action_dim: int = 1) -> Tensor:
+    r"""Truncated trace :math:`\bar\rho = \min(1, \rho^{1/D})`.
+
+    Args:
+        log_ratio: :math:`\log\rho` of the whole action, ``[*]``.
+        action_dim: number D of dimensions of a continuous action, 1 for a discrete one.
+
+    Source: Wang et al. 2016 (arXiv:1611.01224), sections 3.1 and 5.
+
+    >>> retrace_coefficient(torch.tensor([0.5, 0.25]).log(), action_dim=2)
+    tensor([0.7071, 0.5000])
+    """
+    return (log_ratio / action_dim).clamp_max(0.0).exp()
+
+
+def truncate_ratio(ratio: Tensor, threshold: float | None) -> Tensor:
+    r"""Truncated importance weight :math:`\min(c, \rho)`.
+
+    Args:
+        ratio: :math:`\rho`, ``[*]``.
+        threshold: c, 0 or above; ``None`` leaves the ratio as it is.
+
+    Source: Wang et al. 2016 (arXiv:1611.01224), eq. 7.
+
+    >>> truncate_ratio(torch.tensor([0.5, 20.0]), 10.0)
+    tensor([ 0.5000, 10.0000])
+    """
+    return ratio if threshold is None else ratio.clamp_max(threshold)
+
+
+def correction_weight(log_ratio: Tensor, threshold: float) -> Tensor:
+    r"""What truncation left out, :math:`[1 - c / \rho(a)]_+`, of an action that :math:`\pi` takes.
+
+    With :math:`\min(c, \rho)` of a stored action it makes up the whole expectation:
+
+    .. math:: E_\mu[\rho f] = E_\mu[\min(c, \rho) f] + E_\pi\left[[1 - c / \rho]_+ f\right]
+
+    Args:
+        log_ratio: :math:`\log\rho(a)`, ``[*]``.
+        threshold: c, 0 or above.
+
+    Returns:
+        ``[*]``, in [0, 1].
+
+    Source: Wang et al. 2016 (arXiv:1611.01224), eq. 7 and 8.
+
+    >>> correction_weight(torch.tensor([0.5, 20.0]).log(), 10.0)
+    tensor([0.0000, 0.5000])
+    """
+    return (1 - threshold * importance_ratio(-log_ratio)).clamp_min(0.0)
+
+
+def expected_correction(
+    log_ratio: Tensor, prob: Tensor, advantage: Tensor, threshold: float
+) -> Tensor:
+    r"""Bias correction over all discrete actions, as weights of their log-probabilities.
+
+    .. math:: [1 - c / \rho(a)]_+\, \pi(a|s)\, (Q(s, a) - V(s))
+
+    Args:
+        log_ratio: :math:`\log\rho` of each action, ``[*, A]``.
+        prob: :math:`\pi`, ``[*, A]``.
+        advantage: :math:`Q - V`, ``[*, A]``.
+        threshold: c, 0 or above.
+
+    Returns:
+        ``[*, A]``; the loss is minus the sum of weight times :math:`\log\pi(a|s)`.
+
+    Source: Wang et al. 2016 (arXiv:1611.01224), eq. 7.
+
+    >>> prob, behavior = torch.tensor([0.8, 0.2]), torch.tensor([0.04, 0.96])
+    >>> expected_correction((prob / behavior).log(), prob, torch.tensor([1.0, 4.0]), 10.0)
+    tensor([0.4000, 0.0000])
+    """
+    return correction_weight(log_ratio, threshold) * prob * advantage
