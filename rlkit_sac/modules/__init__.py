@@ -1,6 +1,13 @@
 """Networks that act and can be scored."""
 
-from rlkit_sac.modules.actors import GaussianHead, categorical_actor, tanh_gaussian_actor
+from rlkit_sac.modules.actor_critic import categorical_actor_critic, gaussian_actor_critic
+from rlkit_sac.modules.actors import (
+    GaussianHead,
+    categorical_actor,
+    gaussian_actor,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.modules.behavior import BehaviorPolicy
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
 from rlkit_sac.modules.critics import (
     action_value_critic,
@@ -10,6 +17,7 @@ from rlkit_sac.modules.critics import (
 )
 from rlkit_sac.modules.deployment import PlainPolicy
 from rlkit_sac.modules.distributions import TanhGaussian
+from rlkit_sac.modules.dueling import StochasticDuelingNetwork
 from rlkit_sac.modules.ensemble import CriticEnsemble
 from rlkit_sac.modules.epsilon_greedy import EpsilonGreedy
 from rlkit_sac.modules.normalization import (
@@ -21,6 +29,7 @@ from rlkit_sac.modules.policies import boltzmann_policy, hybrid_policy
 from rlkit_sac.modules.priors import PolicyPrior, SameActionPrior, UniformPrior
 
 __all__ = [
+    "BehaviorPolicy",
     "BoltzmannPolicy",
     "CriticEnsemble",
     "EpsilonGreedy",
@@ -31,11 +40,15 @@ __all__ = [
     "PolicyPrior",
     "RewardNormalizer",
     "SameActionPrior",
+    "StochasticDuelingNetwork",
     "TanhGaussian",
     "UniformPrior",
     "action_value_critic",
     "boltzmann_policy",
     "categorical_actor",
+    "categorical_actor_critic",
+    "gaussian_actor",
+    "gaussian_actor_critic",
     "hybrid_critic",
     "hybrid_policy",
     "state_action_critic",

@@ -8,9 +8,9 @@ from tensordict import NestedKey, unravel_key
 from tensordict.nn import TensorDictModule
 from torch import Tensor, nn
 from torch.distributions import Categorical
-from torchrl.data import Bounded
+from torchrl.data import Bounded, UnboundedContinuous
 from torchrl.data import Categorical as CategoricalSpec
-from torchrl.modules import MLP, ProbabilisticActor
+from torchrl.modules import MLP, IndependentNormal, ProbabilisticActor
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.activations import activation_class
@@ -118,25 +118,89 @@ def tanh_gaussian_actor(
     dtype = torch.get_default_dtype()
     low, high = exact_low.to(dtype), exact_high.to(dtype)
     check_box(low, high)
-    network = MLP(
-        in_features=observation_dim,
-        out_features=2 * len(action_low),
-        num_cells=list(num_cells),
-        activation_class=activation_class(activation),
+    network = _gaussian_network(
+        observation_dim,
+        len(action_low),
+        num_cells,
+        activation,
+        GaussianHead(log_std_mode, log_std_min, log_std_max, tanh_loc=tanh_loc),
+        output_init,
     )
-    draw_output_layer(network, output_init)
-    head = GaussianHead(log_std_mode, log_std_min, log_std_max, tanh_loc=tanh_loc)
     unit_box = bool((low == -1).all() and (high == 1).all())
     return ProbabilisticActor(
-        TensorDictModule(
-            nn.Sequential(network, head), in_keys=["observation"], out_keys=["loc", "scale"]
-        ),
+        network,
         in_keys=["loc", "scale"],
         out_keys=[unravel_key(action_key)],
         spec=Bounded(low, high, shape=low.shape, dtype=low.dtype),
         distribution_class=TanhGaussian,
         # Exact bounds, which the distribution rounds to whatever dtype the network is cast to.
         distribution_kwargs={} if unit_box else {"low": exact_low, "high": exact_high},
+    )
+
+
+def gaussian_actor(
+    observation_dim: int,
+    action_dim: int,
+    *,
+    num_cells: Sequence[int] = (256, 256),
+    activation: str = "relu",
+    log_std_mode: LogStdMode = "clipped_exp",
+    log_std_min: float = -20.0,
+    log_std_max: float = 2.0,
+    tanh_loc: bool = False,
+    output_init: float | None = None,
+) -> ProbabilisticActor:
+    """A multilayer perceptron that acts by a diagonal Gaussian, which nothing squashes.
+
+    Reads ``observation`` ``[*, observation_dim]``; writes ``loc``, ``scale`` and ``action``
+    ``[*, action_dim]``. An action may lie outside of the bounds of the environment, which clips it.
+    Outside a collector it takes the mean.
+
+    Args:
+        observation_dim: length of the observation.
+        action_dim: length D of the action.
+        num_cells: widths of the hidden layers.
+        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
+        log_std_mode: see :class:`GaussianHead`.
+        log_std_min: smallest log standard deviation.
+        log_std_max: largest log standard deviation.
+        tanh_loc: see :class:`GaussianHead`.
+        output_init: the last layer starts uniformly drawn within this bound; ``None`` (default)
+            for PyTorch's own.
+
+    Raises:
+        ConfigError: for an unknown option.
+
+    >>> from tensordict import TensorDict
+    >>> actor = gaussian_actor(3, 1)
+    >>> actor(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["action"].shape
+    torch.Size([5, 1])
+    """
+    head = GaussianHead(log_std_mode, log_std_min, log_std_max, tanh_loc=tanh_loc)
+    network = _gaussian_network(
+        observation_dim, action_dim, num_cells, activation, head, output_init
+    )
+    return gaussian_policy(network, action_dim)
+
+
+def gaussian_policy(network: TensorDictModule, action_dim: int) -> ProbabilisticActor:
+    """A diagonal Gaussian over what a network writes.
+
+    Args:
+        network: writes ``loc`` and ``scale`` ``[*, action_dim]``.
+        action_dim: length D of the action.
+
+    >>> network = TensorDictModule(GaussianHead(), in_keys=["hidden"], out_keys=["loc", "scale"])
+    >>> gaussian_policy(network, 1).out_keys
+    ['loc', 'scale', 'action']
+    """
+    return ProbabilisticActor(
+        network,
+        in_keys=["loc", "scale"],
+        out_keys=["action"],
+        spec=UnboundedContinuous(action_dim),
+        distribution_class=IndependentNormal,
+        distribution_kwargs={"validate_args": False},  # it would read the values at every call
     )
 
 
@@ -172,10 +236,46 @@ def categorical_actor(
         num_cells=list(num_cells),
         activation_class=activation_class(activation),
     )
+    return categorical_policy(
+        TensorDictModule(network, in_keys=["observation"], out_keys=["logits"]), num_actions
+    )
+
+
+def categorical_policy(network: TensorDictModule, num_actions: int) -> ProbabilisticActor:
+    """A categorical distribution over what a network writes.
+
+    Args:
+        network: writes ``logits`` ``[*, num_actions]``.
+        num_actions: number K of discrete actions.
+
+    >>> network = TensorDictModule(nn.Linear(8, 2), in_keys=["hidden"], out_keys=["logits"])
+    >>> categorical_policy(network, 2).out_keys
+    ['logits', 'action']
+    """
     return ProbabilisticActor(
-        TensorDictModule(network, in_keys=["observation"], out_keys=["logits"]),
+        network,
         in_keys=["logits"],
         out_keys=["action"],
         spec=CategoricalSpec(num_actions),
         distribution_class=Categorical,
+    )
+
+
+def _gaussian_network(
+    observation_dim: int,
+    action_dim: int,
+    num_cells: Sequence[int],
+    activation: str,
+    head: GaussianHead,
+    output_init: float | None,
+) -> TensorDictModule:
+    network = MLP(
+        in_features=observation_dim,
+        out_features=2 * action_dim,
+        num_cells=list(num_cells),
+        activation_class=activation_class(activation),
+    )
+    draw_output_layer(network, output_init)
+    return TensorDictModule(
+        nn.Sequential(network, head), in_keys=["observation"], out_keys=["loc", "scale"]
     )

@@ -12,11 +12,11 @@ from tensordict.utils import unravel_key
 from torch import Tensor, nn
 from torch.distributions import Categorical
 from torchrl.data import TensorSpec
-from torchrl.modules import MaskedOneHotCategorical, OneHotCategorical
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import normalized_log_prob, weigh_rewards
 from rlkit_sac.functional.replicas import Reduction as CriticReduction
+from rlkit_sac.modules.behavior import ONE_HOT
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
@@ -32,9 +32,6 @@ from rlkit_sac.objectives.target_entropy import (
     TargetEntropy,
     discrete_leaf,
 )
-
-#: TorchRL's, which it derives from the distribution over indices.
-_ONE_HOT = (OneHotCategorical, MaskedOneHotCategorical)
 
 
 @dataclass(frozen=True)
@@ -296,7 +293,7 @@ class DiscreteSACLoss(DiscreteFactorLoss[ValuedSample]):
         dist = policy_distribution(
             self.actor_network, self.actor_network_params, self._normalized(states)
         )
-        if not isinstance(dist, Categorical) or isinstance(dist, _ONE_HOT):
+        if not isinstance(dist, Categorical) or isinstance(dist, ONE_HOT):
             raise BatchError(
                 f"the actor's distribution is {type(dist).__name__}, wanted a "
                 "torch.distributions.Categorical: actions are indices, not one-hot vectors"

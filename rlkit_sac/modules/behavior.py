@@ -1,0 +1,148 @@
+"""Policies that tell what distribution their actions came from."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from tensordict import NestedKey, TensorDictBase
+from tensordict.nn import (
+    ProbabilisticTensorDictModule,
+    ProbabilisticTensorDictSequential,
+    TensorDictModuleBase,
+)
+from tensordict.utils import unravel_key
+from torch import Tensor
+from torch.distributions import Categorical, Distribution, Independent, Normal
+from torchrl.envs.utils import ExplorationType, exploration_type
+from torchrl.modules import MaskedOneHotCategorical, OneHotCategorical
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.functional import sample_categorical
+
+ActionKind = Literal["discrete", "continuous"]
+
+#: TorchRL's, some of which it derives from the distribution over indices.
+ONE_HOT = (OneHotCategorical, MaskedOneHotCategorical)
+
+
+def action_kind(actor: TensorDictModuleBase) -> ActionKind:
+    """What a probabilistic actor's actions are, by its class of distributions.
+
+    Args:
+        actor: a TorchRL ``ProbabilisticActor`` with a ``Categorical`` over indices, or with a
+            diagonal Gaussian (``IndependentNormal``, ``Normal``) that nothing squashes.
+
+    Raises:
+        ConfigError: for any other module.
+
+    >>> from rlkit_sac.modules.actors import categorical_actor
+    >>> action_kind(categorical_actor(3, 2))
+    'discrete'
+    """
+    if not isinstance(actor, ProbabilisticTensorDictSequential):
+        raise ConfigError(
+            f"actor_network is a {type(actor).__name__} without get_dist(): pass a TorchRL "
+            "ProbabilisticActor"
+        )
+    heads = [each for each in actor.modules() if isinstance(each, ProbabilisticTensorDictModule)]
+    found = heads[-1].distribution_class
+    if isinstance(found, type) and not issubclass(found, ONE_HOT):
+        if issubclass(found, Categorical):
+            return "discrete"
+        if issubclass(found, (Independent, Normal)):
+            return "continuous"
+    raise ConfigError(
+        f"the actor's distribution is {getattr(found, '__name__', found)}, wanted a "
+        "torch.distributions.Categorical over indices or a diagonal Gaussian that nothing squashes "
+        "(torchrl.modules.IndependentNormal)"
+    )
+
+
+def logits_of(dist: Distribution) -> Tensor:
+    """Normalized logits ``[*, A]`` of a categorical distribution.
+
+    Raises:
+        ConfigError: for a distribution of another kind.
+
+    >>> logits_of(Categorical(logits=torch.tensor([1.0, 1.0])))
+    tensor([-0.6931, -0.6931])
+    """
+    if not isinstance(dist, Categorical):
+        raise ConfigError(f"the actor's distribution is {type(dist).__name__}, wanted Categorical")
+    return dist.logits
+
+
+def gaussian_of(dist: Distribution) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of a diagonal Gaussian, ``[*, D]`` each.
+
+    Raises:
+        ConfigError: for a distribution of another kind.
+
+    >>> gaussian_of(Independent(Normal(torch.zeros(2), torch.ones(2)), 1))
+    (tensor([0., 0.]), tensor([1., 1.]))
+    """
+    base = dist.base_dist if isinstance(dist, Independent) else dist
+    if not isinstance(base, Normal):
+        raise ConfigError(f"the actor's distribution is over {type(base).__name__}, wanted Normal")
+    return base.loc, base.scale
+
+
+class BehaviorPolicy(TensorDictModuleBase):
+    r"""Acts by an actor, and writes the distribution it drew the action from beside it.
+
+    Reads what the actor reads. Writes ``action``, and for a categorical distribution
+    ``("behavior", "logits")`` ``[*, A]``, normalized; for a Gaussian ``("behavior", "loc")`` and
+    ``("behavior", "scale")`` ``[*, D]``. The action is the one that was drawn: it may lie outside
+    of the bounds of the environment, which clips it. With TorchRL's exploration type ``RANDOM``, as
+    in a collector, it samples; with any other it takes the likeliest action, or the mean.
+
+    Args:
+        actor: see :func:`action_kind`; shared, not copied.
+        behavior_keys: where to write the distribution's parameters, in the order above; default as
+            above.
+
+    Raises:
+        ConfigError: for an actor of another kind.
+
+    >>> from tensordict import TensorDict
+    >>> from rlkit_sac.modules.actors import categorical_actor
+    >>> policy = BehaviorPolicy(categorical_actor(3, 2))
+    >>> out = policy(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))
+    >>> out["action"].shape, out["behavior", "logits"].shape
+    (torch.Size([5]), torch.Size([5, 2]))
+    """
+
+    def __init__(
+        self,
+        actor: ProbabilisticTensorDictSequential,
+        behavior_keys: tuple[NestedKey, ...] | None = None,
+    ) -> None:
+        super().__init__()
+        self.kind = action_kind(actor)
+        self.actor = actor
+        if behavior_keys is None:
+            names = ("logits",) if self.kind == "discrete" else ("loc", "scale")
+            behavior_keys = tuple(("behavior", name) for name in names)
+        self.behavior_keys = behavior_keys
+        self.in_keys = [unravel_key(key) for key in actor.in_keys]
+        self.out_keys = [unravel_key(key) for key in (actor.dist_sample_keys[0], *behavior_keys)]
+
+    def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
+        """Write action and parameters into ``tensordict`` and return it."""
+        dist = self.get_dist(tensordict)
+        explore = exploration_type() is ExplorationType.RANDOM
+        parameters: tuple[Tensor, ...]
+        if self.kind == "discrete":
+            (logits,) = parameters = (logits_of(dist),)
+            action = sample_categorical(logits) if explore else logits.argmax(-1)
+        else:
+            loc, scale = parameters = gaussian_of(dist)
+            action = loc + scale * torch.randn_like(loc) if explore else loc
+        for key, value in zip(self.out_keys, (action, *parameters), strict=True):
+            tensordict.set(key, value)
+        return tensordict
+
+    def get_dist(self, tensordict: TensorDictBase) -> Distribution:
+        """The distribution of the action, as of a probabilistic actor."""
+        return self.actor.get_dist(tensordict.select(*self.in_keys))

@@ -1,0 +1,145 @@
+"""The critic of ACER over continuous actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import torch
+from tensordict import NestedKey, TensorDictBase
+from tensordict.nn import TensorDictModuleBase
+from tensordict.utils import unravel_key
+from torch import Tensor
+from torch.distributions import Distribution
+from torchrl.modules import IndependentNormal
+
+from rlkit_sac.errors import ConfigError
+
+#: Takes a distribution and a number n of samples, and returns them, ``[n, *, D]``.
+Sampler: TypeAlias = Callable[[Distribution, int], Tensor]
+
+
+def draw_samples(dist: Distribution, count: int) -> Tensor:
+    """Independent samples of a distribution.
+
+    Args:
+        dist: reparameterizable, of the batch shape ``[*]`` over vectors of length D.
+        count: number n.
+
+    Returns:
+        ``[n, *, D]``, without gradients.
+
+    >>> draw_samples(IndependentNormal(torch.zeros(3, 2), torch.ones(3, 2)), 5).shape
+    torch.Size([5, 3, 2])
+    """
+    with torch.no_grad():
+        return dist.rsample(torch.Size([count]))
+
+
+class StochasticDuelingNetwork(TensorDictModuleBase):
+    r"""A value of states and one of actions that agree under the policy.
+
+    .. math:: Q(s, a) = V(s) + A(s, a) - \frac1n \sum_{j=1}^n A(s, u_j), \qquad u_j \sim \pi(s)
+
+    so that :math:`E_{a\sim\pi}[Q(s, a)] = V(s)`. The samples are drawn anew in each evaluation;
+    gradients reach V and every A, never the policy.
+
+    As a module it reads what both networks read, the action included, and the policy's ``loc`` and
+    ``scale`` ``[*, D]``; it writes ``state_value`` and ``state_action_value`` ``[*, 1]``. A loss
+    calls :meth:`state_value` and :meth:`relative_advantage` instead, so that V is computed once.
+
+    Args:
+        value_network: reads a state and writes V as its first out key, ``[*, 1]``.
+        advantage_network: reads a state and an action and writes A as its first out key,
+            ``[*, 1]``; it is evaluated with one more batch dimension in front.
+        num_samples: number n. Default 5.
+        sampler: what draws the samples; default :func:`draw_samples`.
+        action_key: where ``advantage_network`` reads the action.
+
+    Raises:
+        ConfigError: for networks that are no TensorDict modules, an advantage network that reads no
+            action, or less than one sample.
+
+    Source: Wang et al. 2016 (arXiv:1611.01224), eq. 13.
+
+    >>> from tensordict import TensorDict
+    >>> from rlkit_sac.modules.critics import state_action_critic, state_critic
+    >>> critic = StochasticDuelingNetwork(state_critic(3), state_action_critic(3, 1))
+    >>> critic.in_keys
+    ['observation', 'action', 'loc', 'scale']
+    >>> shapes = {"observation": 3, "action": 1, "loc": 1, "scale": 1}
+    >>> batch = TensorDict({key: torch.ones(5, n) for key, n in shapes.items()}, batch_size=[5])
+    >>> critic(batch)["state_action_value"].shape
+    torch.Size([5, 1])
+    """
+
+    def __init__(
+        self,
+        value_network: TensorDictModuleBase,
+        advantage_network: TensorDictModuleBase,
+        num_samples: int = 5,
+        *,
+        sampler: Sampler = draw_samples,
+        action_key: NestedKey = "action",
+    ) -> None:
+        super().__init__()
+        for name, network in (
+            ("value_network", value_network),
+            ("advantage_network", advantage_network),
+        ):
+            if not hasattr(network, "in_keys"):
+                raise ConfigError(
+                    f"{name} is a {type(network).__name__} without in_keys: wrap it in a "
+                    "TensorDictModule"
+                )
+        if num_samples < 1:
+            raise ConfigError(f"num_samples must be at least 1, not {num_samples}")
+        read = [unravel_key(key) for key in advantage_network.in_keys]
+        self.action_key = unravel_key(action_key)
+        if self.action_key not in read:
+            raise ConfigError(
+                f"advantage_network reads {advantage_network.in_keys}, not the action "
+                f"{action_key!r}: let it read both, or pass action_key="
+            )
+        self.value_network, self.advantage_network = value_network, advantage_network
+        self.num_samples, self.sampler = num_samples, sampler
+        self._advantage_state_keys = [key for key in read if key != self.action_key]
+        states = [*map(unravel_key, value_network.in_keys), *self._advantage_state_keys]
+        self.state_keys = list(dict.fromkeys(states))
+        self.in_keys = [*self.state_keys, self.action_key, "loc", "scale"]
+        self.out_keys = ["state_value", "state_action_value"]
+
+    def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
+        """Write the values into ``tensordict`` and return it."""
+        dist = IndependentNormal(tensordict.get("loc"), tensordict.get("scale"))
+        value = self.state_value(tensordict)
+        advantage = self.relative_advantage(tensordict, tensordict.get(self.action_key), dist)
+        tensordict.set("state_value", value)
+        return tensordict.set("state_action_value", value + advantage)
+
+    def state_value(self, states: TensorDictBase) -> Tensor:
+        """The value V, ``[*, 1]``.
+
+        Args:
+            states: what ``value_network`` reads; left as they are.
+        """
+        network = self.value_network
+        out: Tensor = network(states.select(*network.in_keys)).get(network.out_keys[0])
+        return out
+
+    def relative_advantage(
+        self, states: TensorDictBase, action: Tensor, dist: Distribution
+    ) -> Tensor:
+        r"""What :math:`Q - V` is, ``[*, 1]``.
+
+        Args:
+            states: what ``advantage_network`` reads besides the action; left as they are.
+            action: ``[*, D]``.
+            dist: the policy at the states.
+        """
+        drawn = self.sampler(dist, self.num_samples).detach()
+        actions = torch.cat([action.unsqueeze(0), drawn.to(action.dtype)])
+        inputs = states.select(*self._advantage_state_keys).expand(len(actions), *states.batch_size)
+        network = self.advantage_network
+        advantage = network(inputs.set(self.action_key, actions)).get(network.out_keys[0])
+        return advantage[0] - advantage[1:].mean(0)

@@ -1,0 +1,135 @@
+import pytest
+import torch
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModule
+from torch import nn
+from torch.distributions import Categorical, Normal
+from torchrl.envs.utils import ExplorationType, set_exploration_type
+from torchrl.modules import (
+    IndependentNormal,
+    OneHotCategorical,
+    ProbabilisticActor,
+    TanhNormal,
+)
+
+from rlkit_sac.data import make_collector
+from rlkit_sac.data.recorded_policy import RecordedPolicy
+from rlkit_sac.envs import make_env
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules import (
+    BehaviorPolicy,
+    categorical_actor,
+    categorical_actor_critic,
+    gaussian_actor,
+    gaussian_actor_critic,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.modules.behavior import action_kind
+
+ACTORS = {
+    "discrete": lambda: categorical_actor(3, 4, num_cells=[8]),
+    "continuous": lambda: gaussian_actor(3, 2, num_cells=[8]),
+    "discrete, shared": lambda: categorical_actor_critic(3, 4, num_cells=[8]).get_policy_operator(),
+    "continuous, shared": lambda: gaussian_actor_critic(3, 2, num_cells=[8]).get_policy_operator(),
+}
+LOGITS, LOC, SCALE = ("behavior", "logits"), ("behavior", "loc"), ("behavior", "scale")
+
+
+def observations(*batch: int) -> TensorDict:
+    return TensorDict(observation=torch.randn(*batch, 3), batch_size=batch)
+
+
+@pytest.mark.parametrize("name", ACTORS)
+@pytest.mark.parametrize("batch", [(), (5,), (2, 3)])
+def test_the_distribution_is_written_beside_the_action(name: str, batch: tuple[int, ...]) -> None:
+    policy = BehaviorPolicy(ACTORS[name]())
+    data = observations(*batch)
+    out = policy(data.clone())
+    assert set(out.keys(True, True)) == {"observation", *policy.out_keys}
+    dist = policy.actor.get_dist(data.clone())
+    if name.startswith("discrete"):
+        assert out["action"].shape == batch
+        assert torch.equal(out["action"], dist.probs.argmax(-1))
+        torch.testing.assert_close(out[LOGITS], dist.probs.log())
+    else:
+        assert out["action"].shape == (*batch, 2)
+        assert torch.equal(out["action"], out[LOC])
+        assert torch.equal(out[SCALE], dist.stddev)
+
+
+@pytest.mark.parametrize("name", ACTORS)
+def test_actions_are_drawn_from_what_is_written(name: str) -> None:
+    policy = BehaviorPolicy(ACTORS[name]())
+    data = observations(1).expand(20_000).clone()
+    with set_exploration_type(ExplorationType.RANDOM), torch.no_grad():
+        out = policy(data)
+    if name.startswith("discrete"):
+        share = torch.bincount(out["action"], minlength=4) / 20_000
+        torch.testing.assert_close(share, out[LOGITS][0].exp(), rtol=0, atol=0.02)
+    else:
+        noise = (out["action"] - out[LOC]) / out[SCALE]
+        assert noise.mean(0).abs().max() < 0.03
+        assert (noise.std(0) - 1).abs().max() < 0.03
+
+
+@pytest.mark.parametrize("name", ACTORS)
+@pytest.mark.parametrize("mode", [ExplorationType.RANDOM, ExplorationType.DETERMINISTIC])
+def test_it_can_be_recorded(name: str, mode: ExplorationType) -> None:
+    policy = BehaviorPolicy(ACTORS[name]())
+    recorded = RecordedPolicy(policy, [3], exploration_type=mode)
+    data = observations(3)
+    for _ in range(2):
+        torch.manual_seed(1)
+        found = recorded({"observation": data["observation"]})
+        torch.manual_seed(1)
+        with set_exploration_type(mode), torch.no_grad():
+            wanted = policy(data.clone())
+        for key in policy.out_keys:
+            assert torch.equal(found[key], wanted[key])
+    assert recorded._run is not recorded._as_it_is
+
+
+@pytest.mark.parametrize(
+    ("env_id", "actor", "keys"),
+    [
+        ("CartPole-v1", lambda: categorical_actor(4, 2, num_cells=[8]), [LOGITS]),
+        ("Pendulum-v1", lambda: gaussian_actor(3, 1, num_cells=[8]), [LOC, SCALE]),
+    ],
+)
+@pytest.mark.parametrize("kind", ["torchrl", "light"])
+def test_collectors_store_the_distribution(env_id: str, actor, keys, kind: str) -> None:
+    policy = BehaviorPolicy(actor())
+    collector = make_collector(
+        make_env(env_id), policy, frames_per_batch=20, total_frames=20, kind=kind
+    )
+    (batch,) = list(collector)
+    collector.shutdown()
+    wanted = policy(batch.select("observation").clone())
+    for key in keys:
+        torch.testing.assert_close(batch[key], wanted[key])
+    if env_id == "Pendulum-v1":  # as it was drawn, not as the environment clips it
+        assert not torch.equal(batch["action"], batch[LOC])
+
+
+@pytest.mark.parametrize(
+    ("distribution", "kind"),
+    [(Categorical, "discrete"), (IndependentNormal, "continuous"), (Normal, "continuous")],
+)
+def test_the_kind_is_that_of_the_distribution(distribution: type, kind: str) -> None:
+    keys = ["logits"] if kind == "discrete" else ["loc", "scale"]
+    net = TensorDictModule(lambda x: (x,) * len(keys), ["observation"], keys)
+    actor = ProbabilisticActor(net, in_keys=keys, distribution_class=distribution)
+    assert action_kind(actor) == kind
+
+
+def test_refusals() -> None:
+    with pytest.raises(ConfigError, match="Linear without get_dist"):
+        action_kind(nn.Linear(1, 1))
+    for distribution in (OneHotCategorical, TanhNormal):
+        keys = ["logits"] if distribution is OneHotCategorical else ["loc", "scale"]
+        net = TensorDictModule(nn.Identity(), ["observation"], keys[:1])
+        actor = ProbabilisticActor(net, in_keys=keys[:1], distribution_class=distribution)
+        with pytest.raises(ConfigError, match=f"distribution is {distribution.__name__}, wanted"):
+            action_kind(actor)
+    with pytest.raises(ConfigError, match="distribution is TanhGaussian, wanted"):
+        BehaviorPolicy(tanh_gaussian_actor(3, [-1.0], [1.0]))

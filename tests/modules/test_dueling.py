@@ -1,0 +1,100 @@
+import pytest
+import torch
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModule
+from torch import Tensor, nn
+from torchrl.modules import IndependentNormal
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules import StochasticDuelingNetwork, state_action_critic, state_critic
+from rlkit_sac.modules.dueling import draw_samples
+
+SIZES = {"num_cells": [8]}
+
+
+def make(num_samples: int = 5, **options) -> StochasticDuelingNetwork:
+    torch.manual_seed(0)
+    value, advantage = state_critic(3, **SIZES), state_action_critic(3, 2, **SIZES)
+    return StochasticDuelingNetwork(value, advantage, num_samples, **options).double()
+
+
+def inputs(*batch: int) -> TensorDict:
+    return TensorDict(
+        observation=torch.randn(*batch, 3).double(),
+        action=torch.randn(*batch, 2).double(),
+        loc=torch.randn(*batch, 2).double().requires_grad_(),
+        scale=(torch.rand(*batch, 2).double() + 0.1).requires_grad_(),
+        batch_size=batch,
+    )
+
+
+@pytest.mark.parametrize("batch", [(), (4,), (2, 3)])
+def test_the_value_is_that_of_the_formula(batch: tuple[int, ...]) -> None:
+    noise = torch.randn(5, *batch, 2).double()
+    critic = make(sampler=lambda dist, n: dist.base_dist.loc + noise[:n] * dist.base_dist.scale)
+    data = inputs(*batch)
+    out = critic(data.clone())
+
+    def advantage(action: Tensor) -> Tensor:
+        return critic.advantage_network(data.clone().set("action", action))["state_action_value"]
+
+    drawn = data["loc"] + noise * data["scale"]
+    value = critic.value_network(data.clone())["state_value"]
+    wanted = value + advantage(data["action"]) - sum(map(advantage, drawn)) / 5
+    torch.testing.assert_close(out["state_value"], value)
+    torch.testing.assert_close(out["state_action_value"], wanted)
+
+
+def test_gradients_reach_every_network_but_not_the_policy() -> None:
+    critic, data = make(), inputs(4)
+    critic(data)["state_action_value"].sum().backward()
+    assert all(p.grad.abs().sum() > 0 for p in critic.value_network.parameters())
+    weights = dict(critic.advantage_network.named_parameters())
+    assert weights["module.0.weight"].grad.abs().sum() > 0
+    assert data["loc"].grad is None
+    assert data["scale"].grad is None
+
+
+def test_the_mean_over_the_policy_is_the_value() -> None:
+    """The advantage network is linear here, so that 20000 samples come close."""
+    value = TensorDictModule(nn.Linear(3, 1), ["observation"], ["v"])
+    advantage = TensorDictModule(nn.Linear(2, 1), ["action"], ["a"])
+    torch.manual_seed(0)
+    critic = StochasticDuelingNetwork(value, advantage, 2)
+    data = inputs(20_000).float()
+    data["action"] = torch.normal(data["loc"], data["scale"]).detach()
+    out = critic(data)
+    relative = (out["state_action_value"] - out["state_value"]).detach()
+    assert relative.mean().abs() < 4 * relative.std() / 20_000**0.5
+    assert relative.std() > 0.05
+
+
+def test_samples_are_drawn_anew_and_without_gradient() -> None:
+    loc = torch.zeros(1000, 2, requires_grad=True)
+    dist = IndependentNormal(loc, torch.ones(1000, 2))
+    first, second = draw_samples(dist, 3), draw_samples(dist, 3)
+    assert first.shape == (3, 1000, 2)
+    assert not first.requires_grad
+    assert not torch.equal(first, second)
+    assert abs(first.std().item() - 1) < 0.05
+
+
+def test_inputs_are_left_as_they_are() -> None:
+    critic, data = make(), inputs(4)
+    before = data.clone()
+    critic.state_value(data)
+    critic.relative_advantage(
+        data, data["action"] + 1, IndependentNormal(data["loc"], data["scale"])
+    )
+    assert set(data.keys()) == set(before.keys())
+    assert torch.equal(data["action"], before["action"])
+
+
+def test_refusals() -> None:
+    value, advantage = state_critic(3), state_action_critic(3, 2)
+    with pytest.raises(ConfigError, match="num_samples must be at least 1, not 0"):
+        StochasticDuelingNetwork(value, advantage, 0)
+    with pytest.raises(ConfigError, match="value_network is a Linear without in_keys"):
+        StochasticDuelingNetwork(nn.Linear(3, 1), advantage)
+    with pytest.raises(ConfigError, match="not the action 'action'"):
+        StochasticDuelingNetwork(value, state_critic(3))
