@@ -113,8 +113,7 @@ def check_index(action: Tensor, num_actions: int, batch_size: torch.Size, key: N
             f"action {key!r} is of dtype {action.dtype}: {wanted} and an integer dtype, from 0 to "
             f"{num_actions - 1}"
         )
-    is_traced = torch.compiler.is_compiling() or get_proxy_mode() is not None
-    if action.device.type != "cpu" or is_traced or not action.numel():
+    if not can_read(action):
         return
     lowest, highest = (int(bound) for bound in torch.aminmax(action.long()))
     if lowest < 0 or highest >= num_actions:
@@ -122,6 +121,12 @@ def check_index(action: Tensor, num_actions: int, batch_size: torch.Size, key: N
             f"action {key!r} holds the index {lowest if lowest < 0 else highest}: wanted indices "
             f"from 0 to {num_actions - 1}, one for each value that qvalue_network writes"
         )
+
+
+def can_read(entry: Tensor) -> bool:
+    """Whether values may be looked at: there are some, on the CPU, and no graph is being made."""
+    traced = torch.compiler.is_compiling() or get_proxy_mode() is not None
+    return entry.device.type == "cpu" and not traced and bool(entry.numel())
 
 
 def check_reward(reward: Tensor, reward_weights: Tensor | None, batch: TensorDictBase) -> None:

@@ -77,11 +77,31 @@ def critic_diagnostics(
     for i in range(len(values)):
         out[f"q{i}_loss"] = masked_mean(losses[i], valid)
         out |= value_statistics(f"q{i}", values[i], valid)
-    residual = target - values.mean(0)
     out["target_mean"] = masked_mean(target.mean(-1), valid)
     out["td_error_mean"] = masked_mean(td_error, valid)
-    spread = masked_mean((target - out["target_mean"]).square().mean(-1), valid)
-    bias = masked_mean(residual.mean(-1), valid)
-    unexplained = masked_mean((residual - bias).square().mean(-1), valid)
-    out["explained_variance"] = 1 - unexplained / torch.where(spread > 0, spread, torch.nan)
+    out["explained_variance"] = explained_variance(values.mean(0), target, valid)
     return out
+
+
+def explained_variance(values: Tensor, target: Tensor, valid: Tensor | None) -> Tensor:
+    r"""Share of the targets' variance that values explain, over the valid steps.
+
+    .. math:: 1 - \operatorname{Var}(y - Q) / \operatorname{Var}(y)
+
+    Args:
+        values: Q, ``[*, M]``.
+        target: y, ``[*, M]``.
+        valid: bool ``[*]`` or ``None``.
+
+    Returns:
+        1 where values are perfect, 0 where they are no better than a constant, NaN where all
+        targets are equal.
+
+    >>> explained_variance(torch.tensor([[1.0], [2.0]]), torch.tensor([[1.0], [3.0]]), None)
+    tensor(0.7500)
+    """
+    residual = target - values
+    center, bias = (masked_mean(each.mean(-1), valid) for each in (target, residual))
+    spread = masked_mean((target - center).square().mean(-1), valid)
+    unexplained = masked_mean((residual - bias).square().mean(-1), valid)
+    return 1 - unexplained / torch.where(spread > 0, spread, torch.nan)

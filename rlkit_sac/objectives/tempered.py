@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from rlkit_sac.modules.temperature import AlphaParametrization, Temperature
-from rlkit_sac.objectives.contract import SoftLossContract
 from rlkit_sac.objectives.factors import PerFactor, PolicySample, per_factor, suffixed
+from rlkit_sac.objectives.soft_contract import SoftLossContract
 from rlkit_sac.objectives.target_entropy import TargetEntropy
 from rlkit_sac.objectives.target_kld import refuse_target_entropy
 
