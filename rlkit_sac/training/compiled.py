@@ -69,7 +69,8 @@ class Compiled(Generic[Step, Result]):
     network whose operations do not depend on the values of tensors. Parameters, buffers, the
     state of optimizers, the batch and random numbers are its inputs: the graph follows them
     wherever they go, and draws what the computation would have drawn. When a number, flag or
-    tensor that the loss module or an optimizer holds is exchanged, a new graph is made.
+    tensor that the loss module or an optimizer holds is exchanged, a new graph is made; when it is
+    exchanged back, the graph from before serves again.
 
     On a GPU the compiled graph is replayed as a CUDA graph, once that was seen to do what the
     computation does. What cannot be recorded or compiled is left to the caller, after a warning.
@@ -81,7 +82,7 @@ class Compiled(Generic[Step, Result]):
 
     def __init__(self, computation: Computation[Step, Result], *, bfloat16: bool = False) -> None:
         self._computation, self._bfloat16 = computation, bfloat16
-        self._programs: dict[object, _Program[Step, Result]] = {}
+        self._programs: dict[object, list[_Program[Step, Result]]] = {}
         self._made = 0
 
     def __call__(self, batch: TensorDictBase, steps: Sequence[Step]) -> Result | None:
@@ -96,9 +97,11 @@ class Compiled(Generic[Step, Result]):
         autocast = torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled()
         mode = exploration_type(), *autocast
         kind = steps, mode, batch.batch_size, *(_layout(*item) for item in entries.items())
-        program = self._programs.get(kind)
-        if program is not None and program.fingerprint.change() is None:
-            return program
+        programs = self._programs.setdefault(kind, [])
+        for place, program in enumerate(programs):
+            if program.fingerprint.change() is None:
+                programs.insert(0, programs.pop(place))  # the next batch is likely to need it too
+                return program
         if self._made > MOST_GRAPHS:
             return None
         self._made += 1
@@ -115,7 +118,7 @@ class Compiled(Generic[Step, Result]):
             reason = str(error).strip().partition("\n")[0] or type(error).__name__
             self._warn(f"it cannot become one compiled graph ({reason}); its updates")
             return None
-        self._programs[kind] = program
+        programs.insert(0, program)
         return program
 
     def _warn(self, reason: str) -> None:
