@@ -1,0 +1,384 @@
+"""Actor-critic with experience replay."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, get_args
+
+import torch
+from tensordict import TensorDictBase
+from tensordict.nn import (
+    ProbabilisticTensorDictSequential,
+    TensorDictModuleBase,
+    dispatch,
+)
+from torch import Tensor
+from torch.distributions import Distribution
+from torchrl.modules import ActorValueOperator
+from torchrl.objectives import ValueEstimators
+
+from rlkit_sac.errors import BatchError, ConfigError
+from rlkit_sac.functional import opc_return, retrace_return
+from rlkit_sac.functional.categorical import CategoricalSpace
+from rlkit_sac.functional.gaussian import GaussianSpace
+from rlkit_sac.modules.behavior import gaussian_of, logits_of
+from rlkit_sac.objectives.acer_scores import (
+    CategoricalScores,
+    Gaussian,
+    GaussianScores,
+    PolicyScores,
+)
+from rlkit_sac.objectives.batch import check_action, check_index
+from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode, check_choice
+from rlkit_sac.objectives.diagnostics import explained_variance, masked_mean
+from rlkit_sac.objectives.segments import SegmentLoss
+from rlkit_sac.objectives.validity import cut_steps
+
+_SPACES = {"discrete": get_args(CategoricalSpace), "continuous": get_args(GaussianSpace)}
+_DIAGNOSTICS = ("ratio", "truncated", "projected", "q_mean", "target_mean", "explained_variance")
+
+
+class ACERLoss(SegmentLoss):
+    r"""Losses of actor-critic with experience replay, over segments of trajectories.
+
+    With :math:`\rho_t = \pi(a_t|s_t) / \mu(a_t|s_t)` of the behavior policy :math:`\mu`, whose
+    whole distribution the segment stores, the Retrace targets :math:`Q^{ret}` of
+    :func:`~rlkit_sac.functional.retrace_return`, and the advantage :math:`A_t = Q^{ret}_t -
+    V(s_t)`,
+
+    .. math::
+        L_\pi &= -\min(c, \rho_t) A_t \log\pi(a_t|s_t)
+            - E_{a\sim\pi}\left[[1 - c/\rho(a)]_+ (Q(s_t, a) - V(s_t)) \log\pi(a|s_t)\right] \\
+        L_Q &= \tfrac12 (Q^{ret}_t - Q(s_t, a_t))^2 \\
+        L_H &= -\beta\, H(\pi(\cdot|s_t))
+
+    with all but :math:`\log\pi`, :math:`Q(s_t, a_t)` and H held constant. With discrete actions
+    the expectation is exact and :math:`V = \sum_a \pi(a) Q(a)` has no gradient; with continuous
+    ones it is one sample, and V has the loss :math:`\tfrac12(\min(1,\rho_t)(Q^{ret}_t -
+    Q(s_t,a_t)) + V(s_t) - V(s_t))^2` besides. Source: Wang et al. 2016 (arXiv:1611.01224),
+    algorithms 1 to 3.
+
+    **Trust region.** The gradient g of :math:`L_\pi` with respect to the distribution's parameters
+    :math:`\phi` is replaced, at each step, by the nearest one that
+    :func:`~rlkit_sac.functional.project_gradient` lets pass, with k the gradient of
+    :math:`-D(\bar\pi \Vert \pi)` from the average policy :math:`\bar\pi`. What :math:`\phi` is
+    changes the projection where it is active: choose ``trust_region_space`` with the system one
+    compares with. Both gradients are written out, so that nothing is differentiated inside of the
+    loss. ``loss_actor`` has the value of the unprojected loss and the gradient of the projected
+    one.
+
+    The average policy is ``target_actor_network_params``: move it after **every** update by
+    TorchRL's ``SoftUpdate(loss, eps=0.99)``.
+
+    Reads segments ``[*, T]``, time in the last dimension: ``observation`` and whatever else the
+    networks read, here and under ``next``; ``action``, an index ``[*, T]`` or a vector
+    ``[*, T, D]``; ``("next", "reward")``, ``("next", "done")`` and ``("next", "terminated")``
+    ``[*, T, 1]``; ``("behavior", "logits")`` ``[*, T, A]``, or ``("behavior", "loc")`` and
+    ``("behavior", "scale")`` ``[*, T, D]``, as :meth:`policy` writes them; ``("collector",
+    "mask")`` ``[*, T]`` and ``priority_weight`` ``[*, T]`` if present. A row may hold several
+    episodes and padding: the recursion starts anew where the episode is done and before invalid
+    steps, from the value of the next state, or 0 where the episode terminated.
+
+    Returns ``loss_actor``, ``loss_critic`` and ``loss_entropy``, which carry their coefficients and
+    add up to the whole loss; ``kl`` :math:`D(\bar\pi \Vert \pi)` and ``entropy`` (nats), ``value``
+    (the mean of V); with ``diagnostics=True`` ``ratio`` (the mean of :math:`\rho`), ``truncated``
+    (the share of steps with :math:`\rho > c`), ``projected`` (the share whose gradient the trust
+    region changed), ``q_mean``, ``target_mean`` and ``explained_variance`` (of the targets).
+
+    **On-policy segments.** Steps that the present policy has just taken are scored with
+    :math:`\rho = 1`, without truncation, and need no behavior parameters. This is never inferred:
+    say so in the call, ``loss(segment, on_policy=True)``, or set the attribute ``on_policy`` where
+    something else calls the loss with the segment alone, such as an
+    :class:`~rlkit_sac.training.Update`, whose compiled graphs follow it.
+
+    Args:
+        actor_network: a TorchRL ``ProbabilisticActor`` with a ``Categorical`` over indices
+            (discrete) or an unsquashed diagonal Gaussian such as ``IndependentNormal``
+            (continuous).
+        critic_network: discrete: reads no action and writes ``action_value`` ``[*, A]``;
+            continuous: a :class:`~rlkit_sac.modules.StochasticDuelingNetwork`, whose sampler draws
+            for :math:`Q(s_t, a_t)`, then the action a of the correction, then for its Q. It may
+            read what the actor writes on the way to its distribution; that is computed once, and
+            trained by both losses.
+
+    Keyword Args:
+        actor_critic: both on one trunk, in the place of the two: TorchRL's ``ActorValueOperator``,
+            such as :func:`~rlkit_sac.modules.categorical_actor_critic` makes.
+        gamma: discount in [0, 1]. Default 0.99.
+        beta: weight of the entropy. Default 0.01.
+        policy_coef: factor on ``loss_actor`` and ``loss_entropy``. Default 1.
+        critic_coef: factor on ``loss_critic``. Default 0.5.
+        truncation_threshold: c, 0 or above. Default 10; ``None`` takes :math:`\rho` as it is,
+            without a correction.
+        use_trust_region: whether the policy's gradient is projected. Default ``True``.
+        trust_region_delta: the bound :math:`\delta`, 0 or above. Default 1.
+        trust_region_space: :math:`\phi`. Discrete: ``"logits"`` (default; ChainerRL),
+            ``"log_probs"`` (PFRL) or ``"probs"`` (OpenAI Baselines). Continuous: ``"loc_var"``
+            (default; ChainerRL) or ``"loc_scale"`` (PFRL).
+        use_q_opc: take the advantage of the policy loss from the return without truncated traces,
+            :func:`~rlkit_sac.functional.opc_return`. Default ``False``.
+        normalize_loss_by_steps: divide the sums over steps by the number of valid steps. ``False``
+            makes of the reduction ``"mean"`` the ``"sum"``. Default ``True``.
+        on_policy: see above. Default ``False``.
+        reduction: ``"mean"`` (default), ``"sum"`` or ``"none"``, over the valid steps.
+        scalar_output_mode: with ``reduction="none"``, ``"exclude"`` or ``"non_tensor"`` scalars.
+        use_prioritized_weights: whether losses are weighted by ``priority_weight``
+            (:math:`\sum wl/\sum w`). Default ``"auto"``: where it is present.
+        diagnostics: add statistics to the output.
+
+    Raises:
+        ConfigError: for an impossible option or network.
+        BatchError: in the call, for a missing entry or a wrong shape.
+
+    >>> from tensordict import TensorDict
+    >>> from rlkit_sac.modules import action_value_critic, categorical_actor
+    >>> loss = ACERLoss(categorical_actor(3, 2), action_value_critic(3, 2))
+    >>> segment = loss.policy()(TensorDict(observation=torch.randn(4, 5, 3), batch_size=[4, 5]))
+    >>> segment["next"] = TensorDict(
+    ...     observation=torch.randn(4, 5, 3),
+    ...     reward=torch.randn(4, 5, 1),
+    ...     done=torch.zeros(4, 5, 1, dtype=torch.bool),
+    ...     terminated=torch.zeros(4, 5, 1, dtype=torch.bool),
+    ...     batch_size=[4, 5],
+    ... )
+    >>> sorted(loss(segment).keys())
+    ['entropy', 'kl', 'loss_actor', 'loss_critic', 'loss_entropy', 'value']
+    """
+
+    def __init__(
+        self,
+        actor_network: ProbabilisticTensorDictSequential | None = None,
+        critic_network: TensorDictModuleBase | None = None,
+        *,
+        actor_critic: ActorValueOperator | None = None,
+        gamma: float = 0.99,
+        beta: float = 0.01,
+        policy_coef: float = 1.0,
+        critic_coef: float = 0.5,
+        truncation_threshold: float | None = 10.0,
+        use_trust_region: bool = True,
+        trust_region_delta: float = 1.0,
+        trust_region_space: CategoricalSpace | GaussianSpace | None = None,
+        use_q_opc: bool = False,
+        normalize_loss_by_steps: bool = True,
+        on_policy: bool = False,
+        reduction: Reduction = "mean",
+        scalar_output_mode: ScalarOutputMode | None = None,
+        use_prioritized_weights: bool | Literal["auto"] = "auto",
+        diagnostics: bool = False,
+    ) -> None:
+        if reduction == "mean" and not normalize_loss_by_steps:
+            reduction = "sum"
+        super().__init__(
+            actor_network,
+            critic_network,
+            actor_critic,
+            reduction,
+            scalar_output_mode,
+            use_prioritized_weights,
+        )
+        spaces = _SPACES[self.kind]
+        if trust_region_space is None:
+            trust_region_space = spaces[0]
+        check_choice("trust_region_space", trust_region_space, spaces)
+        for name, value in (
+            ("beta", beta),
+            ("policy_coef", policy_coef),
+            ("critic_coef", critic_coef),
+            ("truncation_threshold", truncation_threshold or 0.0),
+            ("trust_region_delta", trust_region_delta),
+        ):
+            if not 0 <= value < math.inf:
+                raise ConfigError(f"{name} must be a finite number >= 0, not {value}")
+        self.beta, self.policy_coef, self.critic_coef = beta, policy_coef, critic_coef
+        self.truncation_threshold = truncation_threshold
+        self.use_trust_region = use_trust_region
+        self.trust_region_delta = trust_region_delta
+        self.trust_region_space: Any = trust_region_space
+        self.use_q_opc = use_q_opc
+        self.on_policy = on_policy
+        self.diagnostics = diagnostics
+        self.make_value_estimator(gamma=gamma)
+
+    # ------------------------------------------------------------------ the losses
+
+    @dispatch
+    def forward(self, tensordict: TensorDictBase, on_policy: bool | None = None) -> TensorDictBase:
+        """Losses and scalars of segments ``[*, T]``, which are left as they are.
+
+        Args:
+            tensordict: the segments.
+            on_policy: whether the present policy has taken their actions; default the attribute.
+        """
+        if on_policy is None:
+            on_policy = self.on_policy
+        batch, valid = self._read(tensordict, on_policy)
+        scores = self._scores(batch, valid, on_policy)
+        target, q_ret = self._targets(batch, valid, scores)
+        policy = scores.policy_loss(
+            target - scores.value.detach(),
+            self.truncation_threshold,
+            self.trust_region_delta if self.use_trust_region else None,
+        )
+        losses = {
+            "loss_actor": self.policy_coef * policy.loss,
+            "loss_critic": self.critic_coef * scores.critic_loss(q_ret),
+            "loss_entropy": -self.policy_coef * self.beta * scores.entropy,
+        }
+        scalars = {
+            "kl": masked_mean(scores.kl, valid),
+            "entropy": masked_mean(scores.entropy.detach(), valid),
+            "value": masked_mean(scores.value.detach(), valid),
+        }
+        if self.diagnostics:
+            scalars |= self._statistics(scores, policy.projected, q_ret, valid)
+        return self._output(losses, scalars, tensordict)
+
+    def _targets(
+        self, batch: TensorDictBase, valid: Tensor | None, scores: PolicyScores
+    ) -> tuple[Tensor, Tensor]:
+        """What the policy's advantage is taken from, and the Retrace targets, ``[*, T]`` both."""
+        keys = self.tensor_keys
+        terminated = batch.get(("next", keys.terminated)).bool()
+        done = batch.get(("next", keys.done)).bool() | terminated
+        cut = cut_steps(done, valid).squeeze(-1)
+        next_value = self._next_value(batch).masked_fill(terminated.squeeze(-1), 0.0)
+        reward = batch.get(("next", keys.reward)).squeeze(-1)
+        value, q = scores.value.detach(), scores.q.detach()
+        gamma = self.gamma
+        q_ret = retrace_return(
+            reward, value, q, scores.trace(), next_value, cut, gamma=gamma, valid=valid
+        )
+        if not self.use_q_opc:
+            return q_ret, q_ret
+        return opc_return(reward, value, q, next_value, cut, gamma=gamma, valid=valid), q_ret
+
+    def _statistics(
+        self, scores: PolicyScores, projected: Tensor, q_ret: Tensor, valid: Tensor | None
+    ) -> dict[str, Tensor]:
+        ratio, q, threshold = scores.ratio(), scores.q.detach(), self.truncation_threshold
+        # Their sum must not overflow.
+        finite = ratio.clamp_max(torch.finfo(ratio.dtype).max / max(1, ratio.numel()))
+        truncated = ratio > (math.inf if threshold is None else threshold)
+        found = (
+            masked_mean(finite, valid),
+            masked_mean(truncated.to(ratio.dtype), valid),
+            masked_mean(projected.to(ratio.dtype), valid),
+            masked_mean(q, valid),
+            masked_mean(q_ret, valid),
+            explained_variance(q.unsqueeze(-1), q_ret.unsqueeze(-1), valid),
+        )
+        return dict(zip(_DIAGNOSTICS, found, strict=True))
+
+    # ------------------------------------------------------------------ the networks
+
+    def _scores(self, batch: TensorDictBase, valid: Tensor | None, on_policy: bool) -> PolicyScores:
+        states = batch.select(*self._state_keys())
+        with torch.no_grad():
+            average, _ = self._run_actor(states.copy(), self.target_actor_network_params)
+        policy, states = self._run_actor(states, self.actor_network_params)
+        action = batch.get(self.tensor_keys.action)
+        behavior = None if on_policy else self._behavior(batch, valid)
+        if self.kind == "discrete":
+            return self._categorical_scores(states, policy, average, behavior, action)
+        return self._gaussian_scores(states, policy, average, behavior, action)
+
+    def _categorical_scores(
+        self,
+        states: TensorDictBase,
+        policy: Distribution,
+        average: Distribution,
+        behavior: list[Tensor] | None,
+        action: Tensor,
+    ) -> CategoricalScores:
+        logits = logits_of(policy)
+        check_index(action, logits.shape[-1], states.batch_size, self.tensor_keys.action)
+        before = None
+        if behavior is not None:
+            self._check_behavior(behavior, logits)
+            before = behavior[0].log_softmax(-1)
+        values = self._action_values(states)
+        if values.shape != logits.shape:
+            raise BatchError(
+                f"critic_network wrote values of the shape {list(values.shape)}, but the actor's "
+                f"logits have {list(logits.shape)}: wanted one value for each action"
+            )
+        return CategoricalScores(
+            logits, logits_of(average), before, values, action.long(), self.trust_region_space
+        )
+
+    def _gaussian_scores(
+        self,
+        states: TensorDictBase,
+        policy: Distribution,
+        average: Distribution,
+        behavior: list[Tensor] | None,
+        action: Tensor,
+    ) -> GaussianScores:
+        now = Gaussian(*gaussian_of(policy))
+        check_action(action, now.loc, self.tensor_keys.action)
+        if behavior is not None:
+            self._check_behavior(behavior, now.loc)
+        critic, sampled = self.critic_network, None
+        with self.critic_network_params.to_module(critic, preserve_module_state=False):
+            value = critic.state_value(states)
+            q = value + critic.relative_advantage(states, action, policy)
+            if behavior is not None and self.truncation_threshold is not None:
+                with torch.no_grad():
+                    drawn = critic.sampler(policy, 1)[0]
+                    q_drawn = value + critic.relative_advantage(states, drawn, policy)
+                    sampled = drawn, q_drawn.squeeze(-1)
+        return GaussianScores(
+            now,
+            Gaussian(*gaussian_of(average)),
+            None if behavior is None else Gaussian(*behavior),
+            value.squeeze(-1),
+            q.squeeze(-1),
+            action,
+            sampled,
+            self.trust_region_space,
+        )
+
+    @torch.no_grad()
+    def _next_value(self, batch: TensorDictBase) -> Tensor:
+        """Values ``[*, T]`` of the states after each step."""
+        states = batch.get("next").select(*self._state_keys())
+        if self.kind == "discrete":
+            policy, states = self._run_actor(states, self.actor_network_params)
+            values = self._action_values(states)
+            return (logits_of(policy).exp() * values).sum(-1)
+        critic = self.critic_network
+        if self._reads_of_actor():
+            _, states = self._run_actor(states, self.actor_network_params)
+        with self.critic_network_params.to_module(critic, preserve_module_state=False):
+            return critic.state_value(states).squeeze(-1)
+
+    def make_value_estimator(
+        self, value_type: ValueEstimators | str | None = None, **hyperparams: Any
+    ) -> ACERLoss:
+        """Set the discount of the Retrace targets, beside which there are no others.
+
+        Args:
+            value_type: ``None``.
+            **hyperparams: ``gamma`` (kept from before by default).
+
+        Raises:
+            NotImplementedError: for another estimator.
+            ConfigError: for an unknown hyperparameter, or a discount outside of [0, 1].
+        """
+        if value_type is not None:
+            raise NotImplementedError(
+                f"ACERLoss has no value estimator {value_type!r}: its targets are those of Retrace"
+            )
+        gamma = hyperparams.pop("gamma", None)
+        if hyperparams:
+            raise ConfigError(f"unknown hyperparameters {', '.join(hyperparams)}; it takes gamma")
+        if gamma is not None:
+            if not 0 <= gamma <= 1:
+                raise ConfigError(f"gamma must be in [0, 1], not {gamma}")
+            self.gamma = float(gamma)
+        return self
+
+    def _default_out_keys(self) -> list[str]:
+        keys = ["loss_actor", "loss_critic", "loss_entropy", "kl", "entropy", "value"]
+        return [*keys, *(_DIAGNOSTICS if self.diagnostics else ())]

@@ -1,0 +1,243 @@
+"""Losses over segments of trajectories: their networks, and what they read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tensordict import NestedKey, TensorDictBase
+from tensordict.nn import (
+    ProbabilisticTensorDictSequential,
+    TensorDictModuleBase,
+    TensorDictParams,
+)
+from tensordict.utils import unravel_key
+from torch import Tensor
+from torch.distributions import Distribution
+from torchrl.modules import ActorValueOperator
+
+from rlkit_sac.errors import BatchError, ConfigError
+from rlkit_sac.modules import BehaviorPolicy, StochasticDuelingNetwork
+from rlkit_sac.modules.behavior import ActionKind, action_kind
+from rlkit_sac.objectives.batch import can_read, check_entries, check_flag, check_reward
+from rlkit_sac.objectives.contract import LossContract, Reduction, ScalarOutputMode
+from rlkit_sac.objectives.critics import check_member
+from rlkit_sac.objectives.validity import fill_invalid, valid_steps
+
+
+class SegmentLoss(LossContract):
+    """An actor with its average, a critic, and segments with the behavior policy's parameters.
+
+    No equation of any algorithm. Arguments are documented with the subclass.
+    """
+
+    @dataclass
+    class _AcceptedKeys(LossContract._AcceptedKeys):
+        action_value: NestedKey = "action_value"
+        behavior_logits: NestedKey = ("behavior", "logits")
+        behavior_loc: NestedKey = ("behavior", "loc")
+        behavior_scale: NestedKey = ("behavior", "scale")
+
+    default_keys = _AcceptedKeys
+    tensor_keys: _AcceptedKeys
+
+    actor_network: ProbabilisticTensorDictSequential
+    actor_network_params: TensorDictParams
+    target_actor_network_params: TensorDictParams
+    critic_network: TensorDictModuleBase
+    critic_network_params: TensorDictParams
+    target_critic_network_params: TensorDictParams
+
+    kind: ActionKind
+
+    def __init__(
+        self,
+        actor_network: ProbabilisticTensorDictSequential | None,
+        critic_network: TensorDictModuleBase | None,
+        actor_critic: ActorValueOperator | None,
+        reduction: Reduction,
+        scalar_output_mode: ScalarOutputMode | None,
+        use_prioritized_weights: bool | Literal["auto"],
+    ) -> None:
+        super().__init__(reduction, scalar_output_mode, use_prioritized_weights)
+        if actor_critic is not None:
+            if actor_network is not None or critic_network is not None:
+                raise ConfigError(
+                    "actor_critic takes the place of actor_network and critic_network: pass it, or "
+                    "these two"
+                )
+            actor_network, critic_network = _split(actor_critic)
+        if actor_network is None or critic_network is None:
+            raise ConfigError(
+                f"{type(self).__name__} needs actor_network and critic_network, or actor_critic"
+            )
+        self.kind = action_kind(actor_network)
+        action_key = unravel_key(actor_network.dist_sample_keys[0])
+        _check_critic(critic_network, self.kind, action_key)
+        check_member(actor_network, "actor_network")
+        check_member(critic_network, "critic_network")
+        self.convert_to_functional(actor_network, "actor_network", create_target_params=True)
+        self.convert_to_functional(critic_network, "critic_network")
+        self.set_keys(action=action_key)
+
+    # ------------------------------------------------------------------ the networks
+
+    def _run_actor(
+        self, states: TensorDictBase, params: TensorDictParams
+    ) -> tuple[Distribution, TensorDictBase]:
+        """The policy at some states, and the states with all that the actor writes."""
+        actor = self.actor_network
+        with params.to_module(actor, preserve_module_state=False):
+            out = actor.get_dist_params(states)
+            policy = actor.build_dist_from_params(out)
+        return policy, out if out is states else states.update(out)
+
+    def _action_values(self, states: TensorDictBase) -> Tensor:
+        """Values ``[*, A]`` of a discrete critic."""
+        critic, key = self.critic_network, unravel_key(self.tensor_keys.action_value)
+        if key not in map(unravel_key, critic.out_keys):
+            raise BatchError(
+                f"critic_network writes {critic.out_keys}, not {key!r}: name its output so, or "
+                "name the right one with set_keys(action_value=...)"
+            )
+        with self.critic_network_params.to_module(critic, preserve_module_state=False):
+            values: Tensor = critic(states.copy()).get(key)
+        return values
+
+    def policy(self) -> BehaviorPolicy:
+        """The acting policy, a module that shares this loss's live parameters.
+
+        It obeys TorchRL's exploration types, writes the parameters of its distribution where the
+        loss reads them, and goes into a collector or an evaluation as it is. Its ``actor`` is the
+        network by itself.
+        """
+        keys = tuple(self._behavior_keys())
+        return BehaviorPolicy(self.get_stateful_net("actor_network"), keys)
+
+    def train(self, mode: bool = True) -> SegmentLoss:
+        """Set training mode here and in the networks."""
+        super().train(mode)
+        self.actor_network.train(mode)
+        self.critic_network.train(mode)
+        return self
+
+    # ------------------------------------------------------------------ reading the batch
+
+    def _read(
+        self, tensordict: TensorDictBase, on_policy: bool
+    ) -> tuple[TensorDictBase, Tensor | None]:
+        """The entries the losses need, checked, with zeros in invalid steps; and the mask."""
+        keys, behavior = self.tensor_keys, self._behavior_keys()
+        required = [key for key in self.in_keys if key not in behavior]
+        ends = {role: ("next", getattr(keys, role)) for role in ("reward", "terminated", "done")}
+        roles = {unravel_key(key): role for role, key in ends.items()}
+        check_entries(tensordict, required, roles | {unravel_key(keys.action): "action"})
+        if not on_policy:
+            missing = [key for key in behavior if tensordict.get(key, None) is None]
+            if missing:
+                raise BatchError(
+                    f"the batch has no entry {', '.join(map(repr, missing))}, the distribution "
+                    "that its actions were drawn from: collect with policy() of the loss, which "
+                    "stores it, or say on_policy=True of segments that the present policy has "
+                    "just collected"
+                )
+            required += behavior
+        if not tensordict.ndim:
+            raise BatchError("ACER needs segments [*, T], but the batch has no dimension for time")
+        for role in ("terminated", "done"):
+            check_flag(tensordict, ends[role], role)
+        reward = tensordict.get(ends["reward"])
+        check_reward(reward, None, tensordict)
+        if reward.shape[-1] != 1:
+            raise BatchError(f"reward has {reward.shape[-1]} dimensions, but ACER's is a scalar")
+        valid = valid_steps(tensordict, self._loss_mask_keys())
+        return fill_invalid(tensordict.select(*required), valid), valid
+
+    def _behavior(self, batch: TensorDictBase, valid: Tensor | None) -> list[Tensor]:
+        """The parameters of the behavior policy."""
+        found = [batch.get(key) for key in self._behavior_keys()]
+        if self.kind == "continuous" and valid is not None:
+            found[1] = found[1].masked_fill(~valid.unsqueeze(-1), 1.0)
+        return found
+
+    def _check_behavior(self, behavior: list[Tensor], like: Tensor) -> None:
+        for key, entry in zip(self._behavior_keys(), behavior, strict=True):
+            if entry.shape != like.shape:
+                raise BatchError(
+                    f"{key!r} has the shape {list(entry.shape)}, but the policy's distribution has "
+                    f"{list(like.shape)}"
+                )
+        scale = behavior[-1]
+        if self.kind == "continuous" and can_read(scale) and not bool((scale > 0).all()):
+            raise BatchError(
+                f"{self._behavior_keys()[-1]!r} holds a standard deviation that is not above 0: "
+                "random actions need the distribution that they were truly drawn from"
+            )
+
+    # ------------------------------------------------------------------ keys
+
+    def _behavior_keys(self) -> list[NestedKey]:
+        keys = self.tensor_keys
+        if self.kind == "discrete":
+            return [unravel_key(keys.behavior_logits)]
+        return [unravel_key(keys.behavior_loc), unravel_key(keys.behavior_scale)]
+
+    def _critic_state_keys(self) -> list[NestedKey]:
+        """Entries the critic reads at a state, some of which the actor may write."""
+        critic = self.critic_network
+        if isinstance(critic, StochasticDuelingNetwork):
+            return critic.state_keys
+        return [unravel_key(key) for key in critic.in_keys]
+
+    def _reads_of_actor(self) -> bool:
+        """Whether the critic reads what the actor writes."""
+        written = {unravel_key(key) for key in self.actor_network.out_keys}
+        return not written.isdisjoint(self._critic_state_keys())
+
+    def _state_keys(self) -> list[NestedKey]:
+        """Entries of a batch that the networks read at a state."""
+        actor = self.actor_network
+        written = {unravel_key(key) for key in actor.out_keys}
+        read = [*map(unravel_key, actor.in_keys), *self._critic_state_keys()]
+        return [key for key in dict.fromkeys(read) if key not in written]
+
+    def _set_in_keys(self) -> list[NestedKey]:
+        keys, states = self.tensor_keys, self._state_keys()
+        following = [keys.reward, keys.done, keys.terminated, *states]
+        read = [
+            keys.action,
+            *states,
+            *(("next", key) for key in following),
+            *self._behavior_keys(),
+        ]
+        self._in_keys = list(dict.fromkeys(map(unravel_key, read)))
+        return self._in_keys
+
+
+def _split(
+    both: ActorValueOperator,
+) -> tuple[ProbabilisticTensorDictSequential, TensorDictModuleBase]:
+    """A policy with its trunk, and the critic's head that reads what the trunk writes."""
+    if not isinstance(both, ActorValueOperator):
+        raise ConfigError(
+            f"actor_critic is a {type(both).__name__}, wanted a torchrl.modules.ActorValueOperator "
+            "of a trunk, a ProbabilisticActor and a critic"
+        )
+    return both.get_policy_operator(), both.get_value_head()
+
+
+def _check_critic(critic: TensorDictModuleBase, kind: str, action_key: NestedKey) -> None:
+    """Refuse a critic that does not belong to the actor."""
+    came = f"critic_network is a {type(critic).__name__}"
+    if not hasattr(critic, "in_keys"):
+        raise ConfigError(f"{came} without in_keys: wrap it in a TensorDictModule")
+    if kind == "continuous":
+        if not isinstance(critic, StochasticDuelingNetwork):
+            raise ConfigError(
+                f"{came}: continuous actions need a rlkit_sac.modules.StochasticDuelingNetwork"
+            )
+    elif action_key in map(unravel_key, critic.in_keys):
+        raise ConfigError(
+            f"critic_network reads the action {action_key!r}: with discrete actions it reads the "
+            "state alone and writes one value for each action"
+        )

@@ -1,0 +1,148 @@
+"""Small ACER losses whose networks a reference can call, and segments to score."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+
+import torch
+from tensordict import TensorDict
+from torch import Tensor, nn
+from torch.distributions import Distribution
+
+from rlkit_sac.modules import (
+    StochasticDuelingNetwork,
+    action_value_critic,
+    categorical_actor,
+    gaussian_actor,
+    state_action_critic,
+    state_critic,
+)
+from rlkit_sac.modules.behavior import gaussian_of
+from rlkit_sac.objectives import ACERLoss
+
+OBSERVATION_DIM, NUM_ACTIONS, ACTION_DIM, NUM_SAMPLES = 3, 4, 2, 3
+SIZES = {"num_cells": [5], "activation": "tanh"}
+
+
+@dataclass
+class Noise:
+    """A sampler whose standard normal numbers a test puts in, one tensor for each call."""
+
+    queue: list[Tensor] = field(default_factory=list)
+
+    def __call__(self, dist: Distribution, count: int) -> Tensor:
+        loc, scale = gaussian_of(dist)
+        noise = self.queue.pop(0)
+        assert len(noise) == count
+        return loc + scale * noise
+
+    def fill(self, *batch: int) -> list[Tensor]:
+        """Noise of the stored action's value, of the correction's action, and of its value."""
+        drawn = [torch.randn(n, *batch, ACTION_DIM).double() for n in (NUM_SAMPLES, 1, NUM_SAMPLES)]
+        self.queue = list(drawn)
+        return drawn
+
+
+@dataclass
+class Networks:
+    """The networks of a loss as plain modules with parameters of their own.
+
+    Attributes:
+        actor: a state to the logits, or to the mean and the standard deviation.
+        average: as ``actor``.
+        critic: a state to the value of each action; or a state to V.
+        advantage: a state and an action to A.
+    """
+
+    actor: nn.Module
+    average: nn.Module
+    critic: nn.Module
+    advantage: nn.Module | None = None
+
+    def actor_parameters(self) -> list[Tensor]:
+        return list(self.actor.parameters())
+
+    def critic_parameters(self) -> list[Tensor]:
+        second = [] if self.advantage is None else self.advantage.parameters()
+        return [*self.critic.parameters(), *second]
+
+
+def make_acer(
+    kind: str, *, sampler: Noise | None = None, spread: float = 0.5, **options
+) -> tuple[ACERLoss, Networks]:
+    """A loss in float64 whose average policy differs from its policy, and its networks."""
+    if kind == "discrete":
+        actor = categorical_actor(OBSERVATION_DIM, NUM_ACTIONS, **SIZES).double()
+        critic = action_value_critic(OBSERVATION_DIM, NUM_ACTIONS, **SIZES).double()
+        plain = [critic.module]
+    else:
+        actor = gaussian_actor(OBSERVATION_DIM, ACTION_DIM, **SIZES).double()
+        value = state_critic(OBSERVATION_DIM, **SIZES).double()
+        advantage = state_action_critic(OBSERVATION_DIM, ACTION_DIM, **SIZES).double()
+        sampling = {} if sampler is None else {"sampler": sampler}
+        critic = StochasticDuelingNetwork(value, advantage, NUM_SAMPLES, **sampling)
+        plain = [value.module, advantage.module]
+    policy = actor.module[0].module
+    with torch.no_grad():
+        for parameter in actor.parameters():
+            parameter.mul_(2)
+    loss = ACERLoss(actor, critic, **options)
+    average = copy.deepcopy(policy)
+    with torch.no_grad():
+        for (name, target), plain_target in zip(
+            sorted(loss.target_actor_network_params.flatten_keys(".").items()),
+            [each for _, each in sorted(average.named_parameters())],
+            strict=True,
+        ):
+            assert target.shape == plain_target.shape, name
+            target.add_(spread * torch.randn_like(target))
+            plain_target.copy_(target)
+    return loss, Networks(copy.deepcopy(policy), average, *map(copy.deepcopy, plain))
+
+
+def make_segments(kind: str, *batch: int, cuts: float = 0.3, padded: bool = True) -> TensorDict:
+    """Random segments in float64, cut inside of the rows, with garbage in padded steps."""
+    done = torch.rand(*batch, 1) < cuts
+    terminated = done & (torch.rand(*batch, 1) < 0.5)
+    if kind == "discrete":
+        action = torch.randint(NUM_ACTIONS, batch)
+        behavior = {"logits": torch.randn(*batch, NUM_ACTIONS).double()}
+    else:
+        action = torch.randn(*batch, ACTION_DIM).double()
+        behavior = {
+            "loc": torch.randn(*batch, ACTION_DIM).double(),
+            "scale": torch.rand(*batch, ACTION_DIM).double() + 0.5,
+        }
+    segments = TensorDict(
+        observation=torch.randn(*batch, OBSERVATION_DIM).double(),
+        action=action,
+        behavior=TensorDict(behavior, batch_size=batch),
+        next=TensorDict(
+            observation=torch.randn(*batch, OBSERVATION_DIM).double(),
+            reward=torch.randn(*batch, 1).double(),
+            done=done,
+            terminated=terminated,
+            batch_size=batch,
+        ),
+        batch_size=batch,
+    )
+    if padded:
+        segments["collector", "mask"] = pad(segments)
+    return segments
+
+
+def pad(segments: TensorDict) -> Tensor:
+    """Declare the ends of all rows but the first invalid, with NaN and wild indices in them."""
+    *rows, steps = segments.batch_size
+    lengths = torch.randint(1, steps + 1, rows)
+    lengths.view(-1)[0] = steps
+    valid = torch.arange(steps) < lengths.unsqueeze(-1)
+    for entry in segments.values(True, True):
+        if entry.is_floating_point():
+            entry[~valid] = torch.nan
+        elif entry.dtype == torch.bool:
+            entry[~valid] = torch.rand(entry[~valid].shape) < 0.5
+        else:
+            entry[~valid] = 99
+    return valid

@@ -1,0 +1,391 @@
+"""ACER's loss as a part of TorchRL: keys, refusals, copies, shared trunks."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModule, TensorDictSequential
+from torch import nn
+from torchrl.envs.utils import ExplorationType, set_exploration_type
+from torchrl.modules import MLP, ActorValueOperator, ProbabilisticActor, TanhNormal
+from torchrl.objectives import SoftUpdate, ValueEstimators
+
+from rlkit_sac.errors import BatchError, ConfigError
+from rlkit_sac.modules import (
+    StochasticDuelingNetwork,
+    action_value_critic,
+    categorical_actor,
+    categorical_actor_critic,
+    gaussian_actor,
+    gaussian_actor_critic,
+    state_action_critic,
+    state_critic,
+)
+from rlkit_sac.objectives import ACERLoss
+from tests.objectives.acer_networks import Noise, make_acer, make_segments
+
+KINDS = ["discrete", "continuous"]
+LOSSES = ("loss_actor", "loss_critic", "loss_entropy")
+SIZES = {"num_cells": [8, 6], "activation": "tanh"}
+
+
+def shared(kind: str, **options) -> ACERLoss:
+    if kind == "discrete":
+        both = categorical_actor_critic(3, 4, **SIZES)
+    else:
+        both = gaussian_actor_critic(3, 2, **SIZES)
+    return ACERLoss(actor_critic=both.double(), **options)
+
+
+def total(out: TensorDict) -> torch.Tensor:
+    return sum(out[name] for name in LOSSES)
+
+
+# ------------------------------------------------------------------ the flag
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_flag_is_an_argument_or_an_attribute(kind: str) -> None:
+    torch.manual_seed(0)
+    noise = Noise()
+    loss, _ = make_acer(kind, sampler=noise)
+    segments, found = make_segments(kind, 3, 5), []
+    drawn = noise.fill(3, 5)
+    bare = segments.exclude("behavior")
+    for flag, argument, data in ((False, True, bare), (True, None, bare), (True, False, segments)):
+        loss.on_policy, noise.queue = flag, list(drawn)
+        found.append(loss(data, on_policy=argument)["loss_actor"])
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_missing_behavior_parameters_are_one_error(kind: str) -> None:
+    loss, _ = make_acer(kind)
+    segments = make_segments(kind, 2, 3).exclude("behavior")
+    with pytest.raises(BatchError, match=r"the batch has no entry \('behavior', .*on_policy=True"):
+        loss(segments)
+
+
+# ------------------------------------------------------------------ shared trunks
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_shared_trunk_is_run_once_and_trained_by_both(kind: str) -> None:
+    torch.manual_seed(1)
+    loss, segments = shared(kind), make_segments(kind, 3, 5)
+    trunk = loss.actor_network.module[0].module
+    calls: list[bool] = []
+    trunk.register_forward_hook(lambda *_: calls.append(torch.is_grad_enabled()))
+    out = loss(segments)
+    assert calls.count(True) == 1
+    assert calls.count(False) == 2  # the average policy, and the next states
+    weights = [p for n, p in loss.named_parameters() if "module.0.module.0.weight" in n][:1]
+    for name in LOSSES:
+        (gradient,) = torch.autograd.grad(out[name], weights, retain_graph=True)
+        assert gradient.any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_heads_of_a_shared_trunk_are_trained_by_their_own_loss(kind: str) -> None:
+    torch.manual_seed(2)
+    loss = shared(kind)
+    out = loss(make_segments(kind, 3, 5))
+    heads = {
+        "critic": list(loss.critic_network_params.parameters()),
+        "actor": [
+            p for n, p in loss.actor_network_params.named_parameters() if n.startswith("module.1")
+        ],
+    }
+    for name, own, other in (("loss_critic", "critic", "actor"), ("loss_actor", "actor", "critic")):
+        found = torch.autograd.grad(out[name], heads[own], retain_graph=True, allow_unused=True)
+        assert any(g is not None and g.any() for g in found)
+        found = torch.autograd.grad(out[name], heads[other], retain_graph=True, allow_unused=True)
+        assert all(g is None or not g.any() for g in found)
+
+
+def test_a_shared_trunk_computes_what_separate_copies_do() -> None:
+    torch.manual_seed(3)
+    both = categorical_actor_critic(3, 4, **SIZES).double()
+    trunk, _, head = (copy.deepcopy(each.module) for each in both.module)
+    critic = TensorDictSequential(
+        TensorDictModule(trunk, ["observation"], ["own"]),
+        TensorDictModule(head, ["own"], ["action_value"]),
+    )
+    apart = ACERLoss(copy.deepcopy(both.get_policy_operator()), critic)
+    loss, segments = ACERLoss(actor_critic=both), make_segments("discrete", 3, 5)
+    first, second = loss(segments), apart(segments)
+    for name, value in first.items():
+        torch.testing.assert_close(value, second[name], rtol=1e-12, atol=1e-12)
+
+
+# ------------------------------------------------------------------ keys and batches
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("make", ["separate", "shared"])
+def test_keys(kind: str, make: str) -> None:
+    loss = shared(kind) if make == "shared" else make_acer(kind)[0]
+    behavior = ["logits"] if kind == "discrete" else ["loc", "scale"]
+    assert loss.in_keys == [
+        "action",
+        "observation",
+        ("next", "reward"),
+        ("next", "done"),
+        ("next", "terminated"),
+        ("next", "observation"),
+        *(("behavior", name) for name in behavior),
+    ]
+    assert loss.out_keys == [*LOSSES, "kl", "entropy", "value"]
+    assert set(loss(make_segments(kind, 2, 3)).keys()) == set(loss.out_keys)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_batch_is_left_as_it_is(kind: str) -> None:
+    loss, segments = shared(kind), make_segments(kind, 2, 3)
+    before = segments.clone()
+    for data in (segments, segments.clone().lock_()):
+        loss(data)
+        assert set(data.keys(True, True)) == set(before.keys(True, True))
+        for key, value in before.items(True, True):
+            torch.testing.assert_close(data[key], value, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_gradients_the_values_are_the_same(kind: str) -> None:
+    noise = Noise()
+    loss, _ = make_acer(kind, sampler=noise)
+    segments = make_segments(kind, 3, 5)
+    drawn = noise.fill(3, 5)
+    wanted = loss(segments)
+    noise.queue = list(drawn)
+    with torch.no_grad():
+        found = loss(segments)
+    for name, value in found.items():
+        assert not value.requires_grad
+        assert torch.equal(value, wanted[name])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_number_of_rows(kind: str) -> None:
+    torch.manual_seed(4)
+    loss, _ = make_acer(kind, truncation_threshold=None)
+    if kind == "continuous":
+        loss.critic_network.sampler = lambda dist, n: dist.mean.expand(n, *dist.mean.shape)
+    segments = make_segments(kind, 2, 6, padded=False)
+    for first, second in (
+        (segments, segments.view(2, 1, 6)),
+        (segments, segments.view(1, 2, 6)),
+        (segments[:1], segments[0]),
+    ):
+        wanted, found = loss(first), loss(second)
+        for name, value in found.items():
+            torch.testing.assert_close(value, wanted[name])
+
+
+def test_set_keys() -> None:
+    torch.manual_seed(5)
+    loss, _ = make_acer("discrete")
+    segments = make_segments("discrete", 2, 3)
+    wanted = loss(segments)["loss_actor"]
+    segments.rename_key_(("behavior", "logits"), ("old", "x"))
+    loss.set_keys(behavior_logits=("old", "x"))
+    assert torch.equal(loss(segments)["loss_actor"], wanted)
+    out = loss.policy()(segments.select("observation"))
+    assert ("old", "x") in out.keys(True)
+
+
+def test_reductions() -> None:
+    torch.manual_seed(6)
+    segments = make_segments("discrete", 3, 5)
+    outs = {}
+    for name, options in {
+        "mean": {},
+        "sum": {"reduction": "sum"},
+        "not normalized": {"normalize_loss_by_steps": False},
+        "none": {"reduction": "none", "scalar_output_mode": "non_tensor"},
+    }.items():
+        torch.manual_seed(7)
+        outs[name] = make_acer("discrete", **options)[0](segments)
+    count = segments["collector", "mask"].sum()
+    for key in LOSSES:
+        assert torch.equal(outs["sum"][key], outs["not normalized"][key])
+        torch.testing.assert_close(outs["mean"][key] * count, outs["sum"][key])
+        assert outs["none"][key].shape == (3, 5)
+        torch.testing.assert_close(outs["none"][key].sum(), outs["sum"][key])
+    assert outs["none"]["kl"] == outs["mean"]["kl"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_copies_and_casts(kind: str) -> None:
+    torch.manual_seed(8)
+    loss, segments = shared(kind), make_segments(kind, 2, 3)
+    torch.manual_seed(9)
+    wanted = loss(segments)
+    other = shared(kind)
+    other.load_state_dict(loss.state_dict())
+    for each in (copy.deepcopy(loss), other):
+        torch.manual_seed(9)
+        found = each(segments)
+        for name, value in found.items():
+            assert torch.equal(value, wanted[name])
+    single = segments.apply(lambda x: x.float() if x.is_floating_point() else x)
+    out = loss.float()(single)
+    assert {value.dtype for value in out.values()} == {torch.float32}
+    assert all(value.isfinite() for value in out.values())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_policy_shares_live_parameters(kind: str) -> None:
+    torch.manual_seed(10)
+    loss = shared(kind)
+    policy, data = loss.policy(), TensorDict(observation=torch.randn(5, 3).double(), batch_size=[5])
+    before = policy(data.clone())
+    with torch.no_grad():
+        for parameter in loss.parameters():
+            parameter.mul_(1.5)
+    after = policy(data.clone())
+    behavior = ("behavior", "logits" if kind == "discrete" else "loc")
+    assert not torch.equal(before[behavior], after[behavior])
+    with set_exploration_type(ExplorationType.RANDOM):
+        assert set(policy(data).keys()) == {"observation", "action", "behavior"}
+
+
+def test_the_whole_learns_with_plain_torchrl() -> None:
+    """One state, where one action is rewarded, with an optimizer and TorchRL's updater."""
+    torch.manual_seed(11)
+    loss = ACERLoss(categorical_actor(3, 4, **SIZES), action_value_critic(3, 4, **SIZES))
+    updater, policy = SoftUpdate(loss, eps=0.99), loss.policy()
+    optimizer = torch.optim.RMSprop(loss.parameters(), lr=5e-3)
+    start = TensorDict(observation=torch.ones(8, 1, 3), batch_size=[8, 1])
+    for step in range(150):
+        with set_exploration_type(ExplorationType.RANDOM), torch.no_grad():
+            segments = policy(start.clone())
+        done = torch.ones(8, 1, 1, dtype=torch.bool)
+        reward = (segments["action"] == 2).float().unsqueeze(-1)
+        segments["next"] = TensorDict(
+            observation=start["observation"],
+            reward=reward,
+            done=done,
+            terminated=done,
+            batch_size=[8, 1],
+        )
+        for on_policy in (True, False):
+            optimizer.zero_grad()
+            total(loss(segments, on_policy=on_policy)).backward()
+            optimizer.step()
+            updater.step()
+        if step == 0:
+            first = policy.get_dist(start).probs[0, 0, 2].item()
+    assert first < 0.5
+    assert policy.get_dist(start).probs[0, 0, 2] > 0.9
+
+
+# ------------------------------------------------------------------ refusals
+
+
+def test_constructor_refusals() -> None:
+    actor, critic = categorical_actor(3, 2), action_value_critic(3, 2)
+    gaussian = gaussian_actor(3, 2)
+    dueling = StochasticDuelingNetwork(state_critic(3), state_action_critic(3, 2))
+    both = categorical_actor_critic(3, 2)
+    for arguments, options, message in (
+        ((), {}, "needs actor_network and critic_network, or actor_critic"),
+        ((actor,), {}, "needs actor_network and critic_network, or actor_critic"),
+        ((actor, critic), {"actor_critic": both}, "takes the place of"),
+        ((), {"actor_critic": actor}, "is a ProbabilisticActor, wanted .*ActorValueOperator"),
+        ((nn.Linear(3, 2), critic), {}, "Linear without get_dist"),
+        ((actor, nn.Linear(3, 2)), {}, "critic_network is a Linear without in_keys"),
+        ((gaussian, critic), {}, "continuous actions need a .*StochasticDuelingNetwork"),
+        ((actor, state_action_critic(3, 2)), {}, "critic_network reads the action 'action'"),
+        ((actor, critic), {"gamma": 1.5}, r"gamma must be in \[0, 1\], not 1.5"),
+        ((actor, critic), {"beta": -1.0}, "beta must be a finite number >= 0, not -1.0"),
+        ((actor, critic), {"truncation_threshold": -1.0}, "truncation_threshold must be"),
+        ((actor, critic), {"trust_region_delta": torch.nan}, "trust_region_delta must be"),
+        ((actor, critic), {"trust_region_space": "loc_var"}, "one of 'logits', 'log_probs', 'prob"),
+        ((gaussian, dueling), {"trust_region_space": "probs"}, "one of 'loc_var', 'loc_scale'"),
+        ((actor, critic), {"reduction": "avg"}, "reduction must be one of"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            ACERLoss(*arguments, **options)
+
+
+def test_squashed_policies_are_refused() -> None:
+    net = TensorDictModule(MLP(in_features=3, out_features=4), ["observation"], ["loc"])
+    actor = ProbabilisticActor(net, in_keys=["loc"], distribution_class=TanhNormal)
+    dueling = StochasticDuelingNetwork(state_critic(3), state_action_critic(3, 2))
+    with pytest.raises(ConfigError, match="distribution is TanhNormal, wanted"):
+        ACERLoss(actor, dueling)
+
+
+def test_value_estimators() -> None:
+    loss, _ = make_acer("discrete", gamma=0.5)
+    assert loss.make_value_estimator() is loss
+    assert loss.gamma == 0.5
+    loss.make_value_estimator(gamma=0.7)
+    assert loss.gamma == 0.7
+    with pytest.raises(NotImplementedError, match="its targets are those of Retrace"):
+        loss.make_value_estimator(ValueEstimators.TD0)
+    with pytest.raises(ConfigError, match="unknown hyperparameters lmbda"):
+        loss.make_value_estimator(lmbda=0.5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_batch_refusals(kind: str) -> None:
+    loss, _ = make_acer(kind)
+    segments = make_segments(kind, 2, 3, padded=False)
+    key = ("behavior", "logits" if kind == "discrete" else "scale")
+    wrong = {
+        "action": (segments["action"].unsqueeze(-1), "action 'action' has the shape"),
+        ("next", "reward"): (torch.zeros(2, 3, 2), "reward has 2 dimensions, but ACER's"),
+        ("next", "done"): (torch.zeros(2, 3, dtype=torch.bool), r"done .* has the shape \[2, 3\]"),
+        key: (torch.zeros(2, 3, 7), r"has the shape \[2, 3, 7\], but the policy's distribution"),
+    }
+    if kind == "continuous":
+        wrong["behavior", "scale"] = (torch.zeros(2, 3, 2), "that is not above 0: random actions")
+    for entry, (value, message) in wrong.items():
+        with pytest.raises(BatchError, match=message):
+            loss(segments.clone().set(entry, value))
+    with pytest.raises(BatchError, match="no dimension for time"):
+        loss(segments[0, 0])
+    with pytest.raises(BatchError, match="no entry 'observation'"):
+        loss(segments.exclude("observation"))
+
+
+def test_critics_of_other_actions_are_refused() -> None:
+    segments = make_segments("discrete", 2, 3)
+    actor = categorical_actor(3, 4, **SIZES).double()
+    with pytest.raises(BatchError, match=r"values of the shape \[2, 3, 5\], but the actor's"):
+        ACERLoss(actor, action_value_critic(3, 5).double())(segments)
+    critic = TensorDictModule(nn.Linear(3, 4).double(), ["observation"], ["q"])
+    loss = ACERLoss(actor, critic)
+    with pytest.raises(BatchError, match=r"critic_network writes \['q'\], not 'action_value'"):
+        loss(segments)
+    loss.set_keys(action_value="q")
+    assert loss(segments)["loss_critic"] > 0
+
+
+def test_an_operator_of_ones_own() -> None:
+    """Of user modules, with other names between them."""
+    torch.manual_seed(12)
+    actor = ProbabilisticActor(
+        TensorDictModule(nn.Linear(5, 4), ["features"], ["logits"]),
+        in_keys=["logits"],
+        out_keys=["choice"],
+        distribution_class=torch.distributions.Categorical,
+    )
+    both = ActorValueOperator(
+        TensorDictModule(nn.Linear(3, 5), ["pixels"], ["features"]),
+        actor,
+        TensorDictModule(nn.Linear(5, 4), ["features"], ["action_value"]),
+    ).double()
+    loss = ACERLoss(actor_critic=both)
+    segments = make_segments("discrete", 2, 3)
+    for old, new in (("observation", "pixels"), ("action", "choice")):
+        segments.rename_key_(old, new)
+    segments["next"].rename_key_("observation", "pixels")
+    total(loss(segments)).backward()
+    assert all(p.grad is not None for p in loss.parameters())

@@ -1,0 +1,95 @@
+"""ACER's losses and gradients against the formulas, step by step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+
+from rlkit_sac.objectives import ACERLoss
+from tests.objectives.acer_networks import Networks, Noise, make_acer, make_segments
+from tests.objectives.acer_references import AcerOptions, reference
+
+SPACES = {
+    "discrete": [None, "logits", "log_probs", "probs"],
+    "continuous": [None, "loc_var", "loc_scale"],
+}
+CASES = [
+    (kind, AcerOptions(space, c, on_policy, use_q_opc, delta=0.01))
+    for kind in SPACES
+    for space, c, on_policy, use_q_opc in product(
+        SPACES[kind], [None, 0.0, 1.0, 10.0], [False, True], [False, True]
+    )
+    if not (on_policy and c != 10.0)
+]
+EXACT = {"rtol": 1e-10, "atol": 1e-10}
+
+
+def assert_equal(kind: str, options: AcerOptions, *batch: int, **segments) -> None:
+    noise = Noise()
+    loss, nets = make_acer(kind, sampler=noise, **options.of_loss())
+    data = make_segments(kind, *batch, **segments)
+    drawn = noise.fill(*batch)
+    wanted = reference(kind, nets, data, drawn, options)
+    out = loss(data)
+    for name, value in {
+        "loss_actor": wanted.policy,
+        "loss_critic": wanted.critic,
+        "loss_entropy": wanted.entropy_loss,
+        "entropy": wanted.entropy,
+        "kl": wanted.kl,
+        "value": wanted.value,
+    }.items():
+        torch.testing.assert_close(out[name], value, **EXACT, msg=lambda m, n=name: f"{n}: {m}")
+    actor, critic = parameters(loss, nets)
+    for name, group, gradients in (
+        ("loss_actor", actor, wanted.actor_gradient),
+        ("loss_entropy", actor, wanted.entropy_gradient),
+        ("loss_critic", critic, wanted.critic_gradient),
+    ):
+        found = torch.autograd.grad(out[name], group, retain_graph=True, allow_unused=True)
+        for own, theirs in zip(found, gradients, strict=True):
+            own = torch.zeros_like(theirs) if own is None else own
+            torch.testing.assert_close(own, theirs, **EXACT, msg=lambda m, n=name: f"{n}: {m}")
+
+
+def parameters(loss: ACERLoss, nets: Networks) -> tuple[list[Tensor], list[Tensor]]:
+    """Those of the loss in the order of the reference's."""
+    actor, critic = loss.policy().actor, loss.get_stateful_net("critic_network")
+    own = list(actor.parameters()), list(critic.parameters())
+    for mine, theirs in zip(own, (nets.actor_parameters(), nets.critic_parameters()), strict=True):
+        for first, second in zip(mine, theirs, strict=True):
+            assert torch.equal(first, second)
+    return own
+
+
+@pytest.mark.parametrize(("kind", "options"), CASES)
+def test_losses_and_gradients_are_those_of_the_formulas(kind: str, options: AcerOptions) -> None:
+    torch.manual_seed(0)
+    assert_equal(kind, options, 3, 5)
+
+
+@pytest.mark.parametrize("kind", SPACES)
+@pytest.mark.parametrize("steps", [1, 2, 13, 50])
+@pytest.mark.parametrize("cuts", [0.0, 0.2])
+def test_segments_of_every_length(kind: str, steps: int, cuts: float) -> None:
+    torch.manual_seed(1)
+    assert_equal(kind, AcerOptions(SPACES[kind][1], use_q_opc=True), 2, steps, cuts=cuts)
+
+
+@pytest.mark.parametrize("kind", SPACES)
+@pytest.mark.parametrize("cuts", [0.0, 1.0])
+def test_segments_without_padding(kind: str, cuts: float) -> None:
+    torch.manual_seed(2)
+    assert_equal(kind, AcerOptions(SPACES[kind][1]), 3, 4, cuts=cuts, padded=False)
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_coefficients(kind: str) -> None:
+    torch.manual_seed(3)
+    options = AcerOptions(SPACES[kind][1], gamma=0.5, beta=0.3, policy_coef=2.0, critic_coef=3.0)
+    for delta in (0.0, 0.1, 100.0):
+        assert_equal(kind, replace(options, delta=delta), 3, 4)
