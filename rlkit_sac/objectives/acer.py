@@ -213,8 +213,11 @@ class ACERLoss(SegmentLoss):
         if on_policy is None:
             on_policy = self.on_policy
         batch, valid = self._read(tensordict, on_policy)
-        scores = self._scores(batch, valid, on_policy)
-        target, q_ret = self._targets(batch, valid, scores)
+        average = self._average_policy(batch.select(*self._state_keys()))
+        with self._live_networks():
+            scores = self._scores(batch, valid, average, on_policy)
+            next_value = self._next_value(batch)
+        target, q_ret = self._targets(batch, valid, scores, next_value)
         policy = scores.policy_loss(
             target - scores.value.detach(),
             self.truncation_threshold,
@@ -235,14 +238,18 @@ class ACERLoss(SegmentLoss):
         return self._output(losses, scalars, tensordict)
 
     def _targets(
-        self, batch: TensorDictBase, valid: Tensor | None, scores: PolicyScores
+        self,
+        batch: TensorDictBase,
+        valid: Tensor | None,
+        scores: PolicyScores,
+        next_value: Tensor,
     ) -> tuple[Tensor, Tensor]:
         """What the policy's advantage is taken from, and the Retrace targets, ``[*, T]`` both."""
         keys = self.tensor_keys
         terminated = batch.get(("next", keys.terminated)).bool()
         done = batch.get(("next", keys.done)).bool() | terminated
         cut = cut_steps(done, valid).squeeze(-1)
-        next_value = self._next_value(batch).masked_fill(terminated.squeeze(-1), 0.0)
+        next_value = next_value.masked_fill(terminated.squeeze(-1), 0.0)
         reward = batch.get(("next", keys.reward)).squeeze(-1)
         value, q = scores.value.detach(), scores.q.detach()
         gamma = self.gamma
@@ -272,11 +279,10 @@ class ACERLoss(SegmentLoss):
 
     # ------------------------------------------------------------------ the networks
 
-    def _scores(self, batch: TensorDictBase, valid: Tensor | None, on_policy: bool) -> PolicyScores:
-        states = batch.select(*self._state_keys())
-        with torch.no_grad():
-            average, _ = self._run_actor(states.copy(), self.target_actor_network_params)
-        policy, states = self._run_actor(states, self.actor_network_params)
+    def _scores(
+        self, batch: TensorDictBase, valid: Tensor | None, average: Distribution, on_policy: bool
+    ) -> PolicyScores:
+        policy, states = self._run_actor(batch.select(*self._state_keys()))
         action = batch.get(self.tensor_keys.action)
         behavior = None if on_policy else self._behavior(batch, valid)
         if self.kind == "discrete":
@@ -320,14 +326,13 @@ class ACERLoss(SegmentLoss):
         if behavior is not None:
             self._check_behavior(behavior, now.loc)
         critic, sampled = self.critic_network, None
-        with self.critic_network_params.to_module(critic, preserve_module_state=False):
-            value = critic.state_value(states)
-            q = value + critic.relative_advantage(states, action, policy)
-            if behavior is not None and self.truncation_threshold is not None:
-                with torch.no_grad():
-                    drawn = critic.sampler(policy, 1)[0]
-                    q_drawn = value + critic.relative_advantage(states, drawn, policy)
-                    sampled = drawn, q_drawn.squeeze(-1)
+        value = critic.state_value(states)
+        q = value + critic.relative_advantage(states, action, policy)
+        if behavior is not None and self.truncation_threshold is not None:
+            with torch.no_grad():
+                drawn = critic.sampler(policy, 1)[0]
+                q_drawn = value + critic.relative_advantage(states, drawn, policy)
+                sampled = drawn, q_drawn.squeeze(-1)
         return GaussianScores(
             now,
             Gaussian(*gaussian_of(average)),
@@ -344,14 +349,11 @@ class ACERLoss(SegmentLoss):
         """Values ``[*, T]`` of the states after each step."""
         states = batch.get("next").select(*self._state_keys())
         if self.kind == "discrete":
-            policy, states = self._run_actor(states, self.actor_network_params)
-            values = self._action_values(states)
-            return (logits_of(policy).exp() * values).sum(-1)
-        critic = self.critic_network
+            policy, states = self._run_actor(states)
+            return (logits_of(policy).exp() * self._action_values(states)).sum(-1)
         if self._reads_of_actor():
-            _, states = self._run_actor(states, self.actor_network_params)
-        with self.critic_network_params.to_module(critic, preserve_module_state=False):
-            return critic.state_value(states).squeeze(-1)
+            _, states = self._run_actor(states)
+        return self.critic_network.state_value(states).squeeze(-1)
 
     def make_value_estimator(
         self, value_type: ValueEstimators | str | None = None, **hyperparams: Any

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import (
     ProbabilisticTensorDictSequential,
@@ -82,26 +85,37 @@ class SegmentLoss(LossContract):
 
     # ------------------------------------------------------------------ the networks
 
-    def _run_actor(
-        self, states: TensorDictBase, params: TensorDictParams
-    ) -> tuple[Distribution, TensorDictBase]:
+    @contextmanager
+    def _live_networks(self) -> Iterator[None]:
+        """Actor and critic compute with their live parameters."""
+        actor, critic = self.actor_network, self.critic_network
+        with (
+            self.actor_network_params.to_module(actor, preserve_module_state=False),
+            self.critic_network_params.to_module(critic, preserve_module_state=False),
+        ):
+            yield
+
+    def _average_policy(self, states: TensorDictBase) -> Distribution:
+        """The average policy at some states, which are left as they are."""
+        actor, params = self.actor_network, self.target_actor_network_params
+        with torch.no_grad(), params.to_module(actor, preserve_module_state=False):
+            return self._run_actor(states.copy())[0]
+
+    def _run_actor(self, states: TensorDictBase) -> tuple[Distribution, TensorDictBase]:
         """The policy at some states, and the states with all that the actor writes."""
-        actor = self.actor_network
-        with params.to_module(actor, preserve_module_state=False):
-            out = actor.get_dist_params(states)
-            policy = actor.build_dist_from_params(out)
+        out = self.actor_network.get_dist_params(states)
+        policy = self.actor_network.build_dist_from_params(out)
         return policy, out if out is states else states.update(out)
 
     def _action_values(self, states: TensorDictBase) -> Tensor:
-        """Values ``[*, A]`` of a discrete critic."""
+        """Values ``[*, A]`` of a discrete critic, which it writes into the states."""
         critic, key = self.critic_network, unravel_key(self.tensor_keys.action_value)
         if key not in map(unravel_key, critic.out_keys):
             raise BatchError(
                 f"critic_network writes {critic.out_keys}, not {key!r}: name its output so, or "
                 "name the right one with set_keys(action_value=...)"
             )
-        with self.critic_network_params.to_module(critic, preserve_module_state=False):
-            values: Tensor = critic(states.copy()).get(key)
+        values: Tensor = critic(states).get(key)
         return values
 
     def policy(self) -> BehaviorPolicy:
