@@ -100,6 +100,9 @@ class DiscreteFactorLoss(SoftActorCriticLoss[DiscreteSampleT]):
         prior = self.priors.get(self.discrete_factor)
         if prior is None:
             return None
+        target = getattr(self, suffixed("target_entropy", self.discrete_factor))
+        if target is not None:  # without an action spec only the critics tell K
+            resolve_discrete_target_kld(-target, num_actions, prior.prior)
         return prior.log_prob_of_each_action(states, num_actions, action_key)
 
     def _discrete_scores(

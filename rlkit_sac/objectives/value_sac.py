@@ -286,12 +286,13 @@ class ValueSACLoss(ContinuousSACLoss):
         state_value = self._state_value(states, self.value_network_params, value.shape[-1])
         return ValueSample(**vars(drawn), value=value, state_value=state_value)
 
-    def _next_sample(self, next_states: TensorDictBase) -> ValueSample | None:
-        on_next = self.policy_loss_steps != "first"
-        if not (on_next or self.value_estimator.lmbda or self.entropy_centers):
-            return None
-        with torch.set_grad_enabled(on_next and torch.is_grad_enabled()):
+    def _next_sample(self, next_states: TensorDictBase) -> ContinuousSample | None:
+        if self.policy_loss_steps != "first":
             return self._sample_policy(next_states)
+        if not (self.value_estimator.lmbda or self.entropy_centers):
+            return None
+        with torch.no_grad():  # the log-probability is all that is asked for
+            return super()._sample_policy(next_states)
 
     def _state_value(
         self, states: TensorDictBase, params: TensorDictParams, reward_dim: int

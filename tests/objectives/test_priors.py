@@ -470,6 +470,14 @@ def test_parts_are_found_by_their_names():
         loss(data)
 
 
+def test_a_target_out_of_reach_is_refused_once_the_critics_tell_the_actions():
+    prior = Probabilities([0.2, 0.4, 0.4])
+    prior.largest_kld = lambda num_actions: -math.log(0.2)
+    loss = discrete(prior_network=prior, target_kld_discrete=2.0)
+    with pytest.raises(ConfigError, match=r"no policy over 3 actions is further than 1\.60944"):
+        loss(single(make_discrete_data("boltzmann", 6)))
+
+
 def test_keys_as_a_string_are_refused():
     prior = Probabilities([0.5, 0.5])
     prior.in_keys = "observation"
