@@ -140,7 +140,7 @@ BAD = {
     "--replay.capacity 10": "at least batch_size",
     "--replay.slice_length 5": "but loss.lmbda is 0, with which targets look one step ahead",
     "--loss.lmbda 0.5": "loss.lmbda is 0.5, which needs slices",
-    "--replay.slice_length 999 --loss.lmbda 1": "learning_starts of at least 999",
+    "--replay.slice_length 9999 --loss.lmbda 1": "learning_starts of at least 9999",
     "--replay.slice_length 300 --loss.lmbda 1 --replay.capacity 256": "at least 301, got 256",
     "--replay.slice_length 3 --loss.lmbda 1 --replay.prioritized true": "must be false where",
     "--config missing.yaml": "missing.yaml: cannot be read",
