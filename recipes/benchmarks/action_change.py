@@ -77,9 +77,12 @@ def measure(run: Path, episodes: int) -> dict[str, Any]:
             changes.append(episode["action"].diff(dim=0).abs().mean(-1))
             returns.append(episode["next", "reward"].sum().item())
     prior, loss = config.get("prior", {}), config["loss"]
+    name = prior.get("kind", "none")
+    if name == "same_action":
+        name += f", p = {prior['same_action_prob']:g}"
     return {
         "task": options["id"],
-        "prior": prior.get("kind", "none"),
+        "prior": name,
         "target_kld_per_dim": None if loss["fixed_alpha"] else loss.get("target_kld_per_dim"),
         "seed": config["seed"],
         "change": torch.cat(changes).mean().item(),
