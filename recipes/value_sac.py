@@ -102,7 +102,7 @@ def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     replay = make_replay_buffer(
         example_transition(env, loss_module.in_keys),
         **asdict(config.replay),
-        **config.collector.blocks(config.env.num_envs),
+        **config.collector.replay_layout(config.env.num_envs),
         device=device,
     )
     collector = make_collector(

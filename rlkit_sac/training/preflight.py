@@ -177,7 +177,7 @@ def check_slices(
         ...
     rlkit_sac.errors.ConfigError: loss.lmbda is 0.9, which needs slices of more than one frame: ...
     """
-    length, blocks = replay.slice_length, collector.blocks(num_envs)
+    length, layout = replay.slice_length, collector.replay_layout(num_envs)
     if length == 1:
         if lmbda:
             raise ConfigError(
@@ -190,8 +190,8 @@ def check_slices(
             f"replay.slice_length is {length}, but loss.lmbda is 0, with which targets look one "
             "step ahead: set loss.lmbda, 1 for as many steps as a slice has"
         )
-    SliceSampler(length, capacity=replay.capacity, **blocks)
-    steps = blocks["frames_per_batch"] // num_envs
+    SliceSampler(length, capacity=replay.capacity, **layout)
+    steps = layout["frames_per_batch"] // num_envs
     needed = -(-length // steps) * steps * num_envs
     if collector.learning_starts < needed:
         raise ConfigError(

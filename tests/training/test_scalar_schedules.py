@@ -112,7 +112,7 @@ def test_a_compiled_update_follows_without_a_new_graph() -> None:
             apply_schedules(config, UpdateConfig(), frames, into=update)
             update(batch())
         runs.append([p.detach().clone() for p in loss.parameters()])
-    assert update._compiled._made == 1
+    assert update._compiled_whole._made == 1
     for found, wanted in zip(*runs, strict=True):
         torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
 

@@ -41,7 +41,7 @@ class CollectorConfig:
         """
         return num_envs if self.frames_per_batch is None else self.frames_per_batch
 
-    def blocks(self, num_envs: int) -> dict[str, int]:
+    def replay_layout(self, num_envs: int) -> dict[str, int]:
         """How frames come into replay, as ``make_replay_buffer`` is told it.
 
         Args:
