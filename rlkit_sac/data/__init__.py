@@ -7,6 +7,7 @@ from rlkit_sac.data.plain_loop import PlainLoop
 from rlkit_sac.data.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay import check_replay_fits, make_replay_buffer
 from rlkit_sac.data.slices import SliceSampler
+from rlkit_sac.data.trajectories import TrajectorySampler
 from rlkit_sac.data.transition import example_transition
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "PlainLoop",
     "PrioritizedSampler",
     "SliceSampler",
+    "TrajectorySampler",
     "check_finite",
     "check_replay_fits",
     "example_transition",

@@ -12,6 +12,7 @@ from torchrl.data import LazyTensorStorage, RandomSampler, TensorDictReplayBuffe
 from rlkit_sac.data.nested import NestedEntries
 from rlkit_sac.data.prioritized import PrioritizedSampler
 from rlkit_sac.data.slices import SliceSampler
+from rlkit_sac.data.trajectories import TrajectorySampler
 
 _ALIGNMENT = 8  # bytes; of the largest number
 
@@ -62,13 +63,14 @@ class PackedStorage(LazyTensorStorage):
         self.write(0, loaded)
 
     def gather(self, index: Tensor, *, with_index: bool = False) -> TensorDictBase:
-        """As :meth:`get`, for indices ``[n]`` that are known to be in range.
+        """As :meth:`get`, for indices ``[n]`` or ``[n, T]`` that are known to be in range.
 
         Args:
             index: on the device of the storage.
             with_index: whether it becomes the entry ``index``.
         """
-        columns = self._columns(self._rows.index_select(0, index))
+        rows = self._rows.index_select(0, index.reshape(-1))
+        columns = self._columns(rows if index.ndim == 1 else rows.unflatten(0, index.shape))
         if with_index:
             return self._indexed([*columns, index], index.shape, self.device)
         return self._entries(columns, index.shape, self.device)
@@ -121,22 +123,25 @@ class PackedStorage(LazyTensorStorage):
         """The entries of rows, as views of them."""
         columns: list[Tensor] = []
         for dtype, sizes in self._splits:
-            columns += rows.view(dtype).split_with_sizes(sizes, 1)[1:-1]
+            columns += rows.view(dtype).split_with_sizes(sizes, -1)[1:-1]
         for place, shape in self._shapes:
-            columns[place] = columns[place].unflatten(1, shape) if shape else columns[place][:, 0]
+            column = columns[place]
+            columns[place] = column.unflatten(-1, shape) if shape else column[..., 0]
         return columns
 
 
 class PackedReplayBuffer(TensorDictReplayBuffer):
     """TorchRL's replay buffer over a :class:`PackedStorage`, quick at sampling.
 
-    ``sample`` draws the indices that TorchRL's buffer would draw. Batches come with ``index``, with
-    ``priority_weight`` from a :class:`~rlkit_sac.data.prioritized.PrioritizedSampler`, and in the
-    shape ``[batch_size, length]`` from a :class:`~rlkit_sac.data.slices.SliceSampler`.
+    ``sample`` draws the indices that TorchRL's buffer would draw. Batches come with ``index``, and
+    with ``priority_weight`` from a :class:`~rlkit_sac.data.prioritized.PrioritizedSampler`. Those
+    of a :class:`~rlkit_sac.data.slices.SliceSampler` have the shape ``[batch_size, length]``; so
+    have those of a :class:`~rlkit_sac.data.trajectories.TrajectorySampler`, with ``("collector",
+    "mask")``.
 
     Args:
         capacity: transitions the buffer holds.
-        batch_size: transitions, or slices of them, per sample.
+        batch_size: transitions, slices or segments per sample.
         device: where they lie.
         options: as for ``TensorDictReplayBuffer``, such as another sampler.
 
@@ -205,18 +210,17 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
                 index = self._storage._rand_given_ndim(size)
                 return self._storage.gather(index, with_index=True)
             index, info = self._sampler.sample(self._storage, size)
-            batch = self._storage.gather(index.reshape(-1), with_index=True)
-        if index.ndim > 1:
-            return batch.reshape(index.shape)
+            batch = self._storage.gather(index, with_index=True)
         for name, value in info.items():
             batch.set(name, value)
         return batch
 
     @property
     def _is_plain(self) -> bool:
-        """Whether nothing but storing and one of three ways of sampling is asked for."""
+        """Whether nothing but storing and one of our ways of sampling is asked for."""
         return (
             not self._has_options
-            and type(self._sampler) in (RandomSampler, PrioritizedSampler, SliceSampler)
+            and type(self._sampler)
+            in (RandomSampler, PrioritizedSampler, SliceSampler, TrajectorySampler)
             and (self._transform is None or not len(self._transform))
         )

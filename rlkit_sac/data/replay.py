@@ -40,6 +40,7 @@ def make_replay_buffer(
     slice_length: int = 1,
     num_envs: int = 1,
     frames_per_batch: int | None = None,
+    sampler: Sampler | None = None,
 ) -> TensorDictReplayBuffer:
     """Makes a replay buffer that samples with replacement and drops the oldest first.
 
@@ -50,7 +51,7 @@ def make_replay_buffer(
     Args:
         example: one transition without batch dimensions, as it will be stored.
         capacity: transitions the buffer holds.
-        batch_size: transitions per sample, or slices of ``slice_length``.
+        batch_size: transitions per sample, or slices or segments of them.
         storage: ``"tensor"`` on ``device``, or ``"memmap"`` in files. Default: ``"tensor"``.
         directory: empty or new directory of the files; None for a temporary one that disappears
             with the process. Only for ``"memmap"``.
@@ -64,10 +65,12 @@ def make_replay_buffer(
             slice_length]``, drawn by a :class:`~rlkit_sac.data.SliceSampler`. Default: 1.
         num_envs: its ``num_envs``. Default: 1.
         frames_per_batch: its ``frames_per_batch``.
+        sampler: what draws instead of all these, such as a
+            :class:`~rlkit_sac.data.TrajectorySampler`.
 
     Raises:
-        ConfigError: as :func:`check_replay_fits`, the batch is larger than the buffer, or slices
-            do not fit into it or are to be prioritized.
+        ConfigError: as :func:`check_replay_fits`, the batch is larger than the buffer, slices
+            do not fit into it, or two ways of sampling are asked for.
 
     >>> from tensordict import TensorDict
     >>> buffer = make_replay_buffer(TensorDict(observation=torch.zeros(3)), capacity=100,
@@ -83,7 +86,11 @@ def make_replay_buffer(
         raise ConfigError(
             f"batch_size is {batch_size}; it must be between 1 and the replay capacity {capacity}"
         )
-    sampler: Sampler = RandomSampler()
+    if prioritized + (slice_length != 1) + (sampler is not None) > 1:
+        raise ConfigError(
+            f"a buffer has one way of sampling, but prioritized is {prioritized}, slice_length is "
+            f"{slice_length} and the sampler is {sampler}: choose one"
+        )
     if prioritized:
         sampler = PrioritizedSampler(
             capacity,
@@ -93,15 +100,12 @@ def make_replay_buffer(
             eps=priority_eps,
             device=device if storage == "tensor" else "cpu",
         )
-    if slice_length != 1:
-        if prioritized:
-            raise ConfigError(
-                f"prioritized replay draws single transitions, but slice_length is {slice_length}: "
-                "choose one of the two"
-            )
+    elif slice_length != 1:
         sampler = SliceSampler(
             slice_length, capacity=capacity, num_envs=num_envs, frames_per_batch=frames_per_batch
         )
+    elif sampler is None:
+        sampler = RandomSampler()
     if storage == "tensor":
         return PackedReplayBuffer(
             capacity=capacity, batch_size=batch_size, device=device, sampler=sampler

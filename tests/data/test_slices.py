@@ -123,7 +123,7 @@ def test_a_state_goes_through_files(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"length": 0, "capacity": 9}, "must be at least 1"),
+        ({"length": 0, "capacity": 9}, "must have at least 1"),
         ({"length": 2, "capacity": 9, "num_envs": 2, "frames_per_batch": 3}, "the same number"),
         ({"length": 5, "capacity": 5}, "at least 6, got 5"),
         (
@@ -138,5 +138,5 @@ def test_what_cannot_be(options, message) -> None:
 
 
 def test_slices_are_not_prioritized() -> None:
-    with pytest.raises(ConfigError, match="draws single transitions, but slice_length is 2"):
+    with pytest.raises(ConfigError, match="one way of sampling, but prioritized is True"):
         make_replay_buffer(EXAMPLE, capacity=9, batch_size=2, slice_length=2, prioritized=True)

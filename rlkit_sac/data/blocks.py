@@ -1,0 +1,78 @@
+"""Samplers over frames of several environments that are stored block by block."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torchrl.data.replay_buffers.samplers import Sampler
+
+from rlkit_sac.errors import ConfigError
+
+
+class BlockSampler(Sampler):
+    """Knows where the steps of each environment are stored; what it draws is for others to say.
+
+    Frames come in blocks: those of a batch of N environments and T steps lie in it environment by
+    environment. The oldest frames of a full buffer are overwritten.
+
+    Args:
+        length: most frames of what is drawn.
+        capacity: frames the buffer holds.
+        num_envs: environments N that fill it.
+        frames_per_batch: frames N T of a block, as ``extend`` gets them; default one frame of each
+            environment.
+
+    Attributes:
+        frames: frames stored so far.
+
+    Raises:
+        ConfigError: for a length below 1, or a block that the environments cannot share.
+    """
+
+    frames: int
+
+    def __init__(
+        self, length: int, *, capacity: int, num_envs: int = 1, frames_per_batch: int | None = None
+    ) -> None:
+        super().__init__()
+        block = num_envs if frames_per_batch is None else frames_per_batch
+        if length < 1:
+            raise ConfigError(f"samples are {length} frames long; they must have at least 1")
+        if num_envs < 1 or block < 1 or block % num_envs:
+            raise ConfigError(
+                f"batches have {block} frames of {num_envs} environments; each environment must "
+                "give the same number of frames"
+            )
+        self.length, self._capacity, self._num_envs = length, capacity, num_envs
+        self._block, self._steps = block, block // num_envs
+        self._empty()
+
+    def add(self, index: int) -> None:
+        """Take in a frame."""
+        self.frames += 1
+
+    def extend(self, index: Tensor) -> None:
+        """Take in frames at places ``[n]``."""
+        self.frames += len(index)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(length={self.length}, num_envs={self._num_envs})"
+
+    def _empty(self) -> None:
+        self.frames = 0
+
+    @property
+    def _stored(self) -> range:
+        """The steps of which every environment's frame is stored in a block that is whole."""
+        if self.frames % self._block:
+            raise ConfigError(
+                f"{self.frames} frames were stored, which are no whole batches of {self._block}: "
+                "tell the buffer the frames_per_batch that it is given"
+            )
+        oldest = -(-max(0, self.frames - self._capacity) // self._block)
+        return range(oldest * self._steps, self.frames // self._block * self._steps)
+
+    def _places(self, env: Tensor, step: Tensor) -> Tensor:
+        """Where the storage has steps of environments."""
+        block = step.div(self._steps, rounding_mode="floor")
+        number = block * self._block + env * self._steps + step - block * self._steps
+        return number % self._capacity

@@ -1,0 +1,165 @@
+"""Segments of single episodes from replay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchrl.data.replay_buffers.storages import Storage
+
+from rlkit_sac.data.blocks import BlockSampler
+from rlkit_sac.errors import ConfigError
+
+_MANY = 2**62
+
+
+class TrajectorySampler(BlockSampler):
+    """Draws segments of single episodes, for losses over trajectories.
+
+    The entry ``is_init`` tells where an episode begins. The episode of a segment is drawn uniformly
+    among those of which a frame is stored, one that goes on and one that has lost its beginning
+    included; then its start, such that the segment is whole. Segments of shorter episodes are
+    padded with their last frame, which ``("collector", "mask")`` tells.
+
+    All is drawn on the CPU; batches have one shape, whatever the episodes.
+
+    Args:
+        length: most frames of a segment.
+        capacity: frames the buffer holds; the oldest leave first.
+        num_envs: environments N that fill it.
+        frames_per_batch: frames N T of a block, as ``extend`` gets them; default one frame of each
+            environment.
+
+    Attributes:
+        frames: frames stored so far.
+
+    Raises:
+        ConfigError: for a length below 1, a block that the environments cannot share, or a buffer
+            that cannot hold a block beside one that is being overwritten.
+
+    >>> from tensordict import TensorDict
+    >>> from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
+    >>> replay = TensorDictReplayBuffer(
+    ...     storage=LazyTensorStorage(100), sampler=TrajectorySampler(3, capacity=100), batch_size=2
+    ... )
+    >>> is_init = torch.tensor([[True], [False]])
+    >>> _ = replay.extend(TensorDict(frame=torch.arange(2), is_init=is_init, batch_size=[2]))
+    >>> batch = replay.sample()
+    >>> batch["frame"][0], batch["collector", "mask"][0]
+    (tensor([0, 1, 1]), tensor([ True,  True, False]))
+    """
+
+    frames: int
+    _known: int
+    _ended: Tensor
+    _running: Tensor
+    _episodes: Tensor
+
+    def __init__(
+        self, length: int, *, capacity: int, num_envs: int = 1, frames_per_batch: int | None = None
+    ) -> None:
+        super().__init__(
+            length, capacity=capacity, num_envs=num_envs, frames_per_batch=frames_per_batch
+        )
+        if capacity < 2 * self._block:
+            raise ConfigError(
+                f"frames that are stored {self._block} at a time need a replay capacity of at "
+                f"least {2 * self._block}, got {capacity}"
+            )
+
+    def sample(
+        self, storage: Storage, batch_size: int
+    ) -> tuple[Tensor, dict[tuple[str, str], Tensor]]:
+        """Places ``[batch_size, length]`` of segments, and which of their frames count.
+
+        Raises:
+            ConfigError: while nothing is stored, or where frames came in other blocks.
+        """
+        if not self._stored:
+            raise ConfigError("there are no segments to draw, since nothing is stored yet")
+        if self._known != self.frames:
+            self._take_in(storage)
+        options: dict[str, Any] = {"generator": self._rng}
+        chosen = torch.randint(len(self._episodes), (batch_size,), **options)
+        env, first, stop = self._episodes.index_select(0, chosen).unsqueeze(-1).unbind(1)
+        starts = (stop - first - self.length).clamp_min(0) + 1
+        drawn = torch.randint(_MANY, (batch_size, 1), **options)
+        step = first + drawn % starts + torch.arange(self.length)
+        valid = step < stop
+        places = self._places(env, torch.minimum(step, stop - 1))
+        device = getattr(storage, "device", "cpu")
+        return places.to(device), {("collector", "mask"): valid.to(device)}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The frames stored so far, and the episodes among those that samples know."""
+        return {
+            "frames": self.frames,
+            "known": self._known,
+            "ended": self._ended.clone(),
+            "running": self._running.clone(),
+        }
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        self.frames, self._known = state_dict["frames"], state_dict["known"]
+        self._ended, self._running = (state_dict[key].cpu().clone() for key in ("ended", "running"))
+        self._list_episodes()
+
+    def dumps(self, path: Path | str) -> None:
+        """Write the state into a folder."""
+        Path(path).mkdir(parents=True, exist_ok=True)
+        state = {
+            key: value.tolist() if isinstance(value, Tensor) else value
+            for key, value in self.state_dict().items()
+        }
+        (Path(path) / "trajectories.json").write_text(json.dumps(state))
+
+    def loads(self, path: Path | str) -> None:
+        """Read the state from a folder."""
+        state = json.loads((Path(path) / "trajectories.json").read_text())
+        for key, width in (("ended", (-1, 3)), ("running", (-1,))):
+            state[key] = torch.tensor(state[key], dtype=torch.int64).reshape(width)
+        self.load_state_dict(state)
+
+    def _empty(self) -> None:
+        super()._empty()
+        self._known = 0
+        # Environment, first step and the one after the last: of episodes that another followed.
+        self._ended = torch.zeros(0, 3, dtype=torch.int64)
+        # First step of the episode after them in each environment.
+        self._running = torch.zeros(self._num_envs, dtype=torch.int64)
+        self._list_episodes()
+
+    def _take_in(self, storage: Storage) -> None:
+        """Look where episodes begin in the frames stored since the last sample."""
+        oldest = self._stored.start
+        first = max(self._known // self._num_envs, oldest)
+        numbers = torch.arange(first * self._num_envs, self.frames) % self._capacity
+        stored = storage.get(numbers.to(getattr(storage, "device", "cpu"))).get("is_init", None)
+        if stored is None:
+            raise ConfigError(
+                "replay holds no entry 'is_init', which tells where an episode begins: store it "
+                "beside what the loss reads"
+            )
+        begins = stored.cpu().reshape(-1, self._num_envs, self._steps).transpose(0, 1)
+        env, step = begins.reshape(self._num_envs, -1).nonzero().unbind(1)
+        step = step + first
+        # An episode ends where the next one of its environment begins.
+        before = torch.cat([torch.tensor([-1]), env])[:-1]
+        begun = torch.where(before == env, step.roll(1), self._running[env])
+        ended = torch.cat([self._ended, torch.stack([env, begun, step], 1)])
+        ended[:, 1].clamp_min_(oldest)
+        self._ended = ended[ended[:, 1] < ended[:, 2]]
+        running = self._running.scatter_reduce(0, env, step, "amax")
+        self._running = running.clamp_min(oldest)
+        self._known = self.frames
+        self._list_episodes()
+
+    def _list_episodes(self) -> None:
+        stop = torch.full_like(self._running, self._known // self._num_envs)
+        running = torch.stack([torch.arange(self._num_envs), self._running, stop], 1)
+        self._episodes = torch.cat([self._ended, running])

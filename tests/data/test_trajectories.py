@@ -1,0 +1,214 @@
+"""Segments from replay against a list of every environment's frames."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from tensordict import TensorDict
+from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
+
+from rlkit_sac.data import TrajectorySampler, make_replay_buffer
+from rlkit_sac.errors import ConfigError
+
+EXAMPLE = TensorDict(
+    env=torch.tensor(0), step=torch.tensor(0), is_init=torch.tensor([True]), nested={"a": 0.0}
+)
+
+
+@dataclass
+class Stream:
+    """Frames of N environments as a collector hands them out, and the episodes among them.
+
+    Attributes:
+        episodes: (environment, first step, one after the last) of those that another followed.
+    """
+
+    num_envs: int
+    steps: int
+    chance: float = 0.3
+    time: int = 0
+    begun: list[int] = field(default_factory=list)
+    episodes: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def batch(self) -> TensorDict:
+        """The next ``[N, T]`` frames, each telling its environment and its step."""
+        is_init = torch.rand(self.num_envs, self.steps) < self.chance
+        if not self.time:
+            is_init[:, 0] = True
+            self.begun = [0] * self.num_envs
+        for env, t in is_init.nonzero().tolist():
+            if self.time + t:
+                self.episodes.append((env, self.begun[env], self.time + t))
+                self.begun[env] = self.time + t
+        step = torch.arange(self.time, self.time + self.steps).expand(self.num_envs, -1)
+        env = torch.arange(self.num_envs).unsqueeze(1).expand_as(step)
+        self.time += self.steps
+        nested = TensorDict(a=-step.float(), batch_size=step.shape)
+        return TensorDict(
+            env=env, step=step, is_init=is_init.unsqueeze(-1), nested=nested, batch_size=step.shape
+        )
+
+    def stored(self, capacity: int) -> set[tuple[int, int, int]]:
+        """The episodes in whole blocks of a buffer, without the frames that are lost."""
+        block = self.num_envs * self.steps
+        lost = max(0, self.time * self.num_envs - capacity)
+        oldest = -(-lost // block) * self.steps
+        running = [(env, first, self.time) for env, first in enumerate(self.begun)]
+        found = [(env, max(first, oldest), stop) for env, first, stop in self.episodes + running]
+        return {each for each in found if each[1] < each[2]}
+
+
+def make_replay(stream: Stream, *, length: int, capacity: int, batch_size: int = 8, **options):
+    sampler = TrajectorySampler(
+        length,
+        capacity=capacity,
+        num_envs=stream.num_envs,
+        frames_per_batch=stream.num_envs * stream.steps,
+    )
+    return make_replay_buffer(
+        EXAMPLE, capacity=capacity, batch_size=batch_size, sampler=sampler, **options
+    )
+
+
+def segments(batch: TensorDict) -> list[tuple[int, int, int]]:
+    """Environment, first step and the one after the last of each row, after a look at all of it."""
+    mask = batch["collector", "mask"]
+    found = []
+    for row, valid in zip(batch, mask, strict=True):
+        count = int(valid.sum())
+        assert count
+        assert valid[:count].all()  # padding comes last
+        steps, envs = row["step"][:count].tolist(), row["env"].tolist()
+        assert steps == list(range(steps[0], steps[0] + count))
+        assert set(envs) == {envs[0]}
+        assert (row["step"][count:] == steps[-1]).all()  # padded by the last frame
+        assert torch.equal(row["nested", "a"], -row["step"].float())
+        found.append((envs[0], steps[0], steps[0] + count))
+    return found
+
+
+@pytest.mark.parametrize("storage", ["tensor", "memmap"])
+@pytest.mark.parametrize(("num_envs", "steps"), [(1, 1), (1, 5), (3, 1), (3, 4)])
+@pytest.mark.parametrize("length", [1, 3, 7])
+def test_segments_lie_in_one_stored_episode_and_are_as_long_as_it_lets_them(
+    num_envs: int, steps: int, length: int, storage: str
+) -> None:
+    torch.manual_seed(0)
+    stream = Stream(num_envs, steps)
+    replay = make_replay(stream, length=length, capacity=50, storage=storage)
+    for _ in range(40):
+        replay.extend(stream.batch().reshape(-1))
+        episodes = stream.stored(50)
+        batch = replay.sample()
+        assert batch.batch_size == (8, length)
+        for env, first, stop in segments(batch):
+            (episode,) = [
+                each for each in episodes if each[0] == env and each[1] <= first < each[2]
+            ]
+            assert stop <= episode[2]
+            assert stop - first == min(length, episode[2] - episode[1])
+
+
+def test_episodes_and_starts_are_drawn_uniformly() -> None:
+    torch.manual_seed(0)
+    stream = Stream(2, 4, chance=0.15)
+    replay = make_replay(stream, length=3, capacity=64)
+    for _ in range(20):
+        replay.extend(stream.batch().reshape(-1))
+    episodes = stream.stored(64)
+    found = Counter(segments(replay.sample(4_000)))
+    wanted = {}
+    for env, first, stop in episodes:
+        starts = range(first, max(first, stop - 3) + 1)
+        for start in starts:
+            share = 1 / len(episodes) / len(starts)
+            wanted[env, start, min(start + 3, stop)] = share
+    assert set(found) == set(wanted)
+    for segment, share in wanted.items():  # five standard deviations
+        error = (share * (1 - share) / 4_000) ** 0.5
+        assert found[segment] / 4_000 == pytest.approx(share, abs=5 * error)
+
+
+def test_the_packed_buffer_samples_as_torchrls_does() -> None:
+    stream = Stream(2, 3)
+    batches = [stream.batch().reshape(-1) for _ in range(30)]
+    packed = make_replay(stream, length=4, capacity=40)
+    plain = TensorDictReplayBuffer(
+        storage=LazyTensorStorage(40),
+        sampler=TrajectorySampler(4, capacity=40, num_envs=2, frames_per_batch=6),
+        batch_size=8,
+    )
+    for number, batch in enumerate(batches):
+        found = []
+        for replay in (packed, plain):
+            replay.extend(batch)
+            torch.manual_seed(number)
+            found.append(replay.sample())
+        assert set(found[0].keys(True, True)) == set(found[1].keys(True, True))
+        for key, value in found[1].items(True, True):
+            assert found[0][key].dtype == value.dtype
+            assert torch.equal(found[0][key], value), key
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_sampler_goes_on_from_its_state(seen: bool, tmp_path) -> None:
+    """Also where the last frames before it were not sampled from."""
+    torch.manual_seed(0)
+    stream = Stream(2, 3)
+    first = make_replay(stream, length=4, capacity=40)
+    for _ in range(10):
+        first.extend(stream.batch().reshape(-1))
+    if seen:
+        first.sample()
+    numbers = torch.arange(20, 60)  # a ring of 40 places, in which the oldest come first
+    rest = first.storage.get(numbers % 40).clone()
+    others = [make_replay(stream, length=4, capacity=40) for _ in range(2)]
+    first.sampler.dumps(tmp_path)
+    for replay in others:  # as a checkpoint does it: in pieces that are no batches
+        replay.writer.load_state_dict({"_cursor": 20, "_write_count": 20})
+        replay.extend(rest[:17])
+        replay.extend(rest[17:])
+    others[0].sampler.load_state_dict(first.sampler.state_dict())
+    others[1].sampler.loads(tmp_path)
+    for number in range(10):
+        batch = stream.batch().reshape(-1)
+        found = []
+        for replay in (first, *others):
+            torch.manual_seed(number)
+            found.append(replay.sample())
+            replay.extend(batch)
+        for other in found[1:]:
+            assert torch.equal(found[0]["step"], other["step"])
+            assert torch.equal(found[0]["env"], other["env"])
+
+
+def test_an_emptied_buffer_has_no_episodes() -> None:
+    stream = Stream(1, 2)
+    replay = make_replay(stream, length=2, capacity=10)
+    replay.extend(stream.batch().reshape(-1))
+    replay.empty()
+    with pytest.raises((ConfigError, RuntimeError)):
+        replay.sample()
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(ConfigError, match="samples are 0 frames long"):
+        TrajectorySampler(0, capacity=10)
+    with pytest.raises(ConfigError, match="5 frames of 2 environments"):
+        TrajectorySampler(3, capacity=100, num_envs=2, frames_per_batch=5)
+    with pytest.raises(ConfigError, match="capacity of at least 40, got 39"):
+        TrajectorySampler(3, capacity=39, num_envs=2, frames_per_batch=20)
+    stream = Stream(1, 3)
+    replay = make_replay(stream, length=2, capacity=10)
+    replay.extend(stream.batch().reshape(-1)[:2])
+    with pytest.raises(ConfigError, match="2 frames were stored, which are no whole batches of 3"):
+        replay.sample()
+    replay = make_replay(stream, length=2, capacity=10)
+    replay.extend(stream.batch().reshape(-1).exclude("is_init"))
+    with pytest.raises(ConfigError, match="no entry 'is_init'"):
+        replay.sample()
+    with pytest.raises(ConfigError, match="one way of sampling, but prioritized is True"):
+        make_replay(stream, length=2, capacity=10, prioritized=True)
