@@ -25,11 +25,31 @@ class ResumableCollector(Collector):
     new episodes. Here an environment goes on in the middle of an episode where its state can be
     saved, and anywhere at the beginning of one, since each episode is seeded by its number.
 
+    Args:
+        env: batched or not.
+        policy: acts on the environment's device.
+        init_random_frames: first frames, with actions drawn from the action space.
+        random_policy: what draws them instead, see :func:`make_collector`.
+        options: as for TorchRL's collector.
+
     Attributes:
         doubts: why the environments do not go on where the loaded state left them, if so.
     """
 
     doubts: Sequence[str] = ()
+
+    def __init__(
+        self,
+        env: EnvBase,
+        policy: TensorDictModuleBase,
+        *,
+        init_random_frames: int = 0,
+        random_policy: TensorDictModuleBase | None = None,
+        **options: Any,
+    ) -> None:
+        own = init_random_frames if random_policy is None else 0
+        super().__init__(env, policy, init_random_frames=own, **options)
+        self._random_policy, self._random_frames = random_policy, init_random_frames
 
     def state_dict(self) -> dict[str, Any]:
         """Frames so far, the environments' episodes, and the TensorDict of the next step."""
@@ -85,11 +105,18 @@ class ResumableCollector(Collector):
         Raises:
             EnvironmentFault: for an exception inside an environment, with the frames of the run.
         """
+        policy = self._wrapped_policy
+        random = self._random_policy if self._frames < self._random_frames else None
+        if random is not None:
+            self._wrapped_policy = random
         try:
             return super().rollout()
         except EnvironmentFault as fault:
             batch = self.requested_frames_per_batch
             raise telling_frames(fault, self._frames, batch) from fault.__cause__
+        finally:
+            if random is not None:
+                self._wrapped_policy = policy
 
 
 AnyCollector: TypeAlias = LightCollector | ResumableCollector
@@ -103,6 +130,7 @@ def make_collector(
     total_frames: int,
     frames_per_batch: int,
     init_random_frames: int = 0,
+    random_policy: TensorDictModuleBase | None = None,
     kind: CollectorKind = "auto",
 ) -> AnyCollector:
     """A collector in this process that yields ``total_frames`` frames, the last batch whole.
@@ -114,6 +142,9 @@ def make_collector(
         frames_per_batch: frames between two yields, a multiple of the number of environments.
         init_random_frames: first frames, in which actions are drawn from the action space; rounded
             up to whole batches.
+        random_policy: what draws them instead and writes all that ``policy`` writes, such as a
+            :class:`~rlkit_sac.modules.RandomBehavior` where a loss reads of what distribution the
+            actions are; it reads nothing.
         kind: ``"torchrl"`` for TorchRL's collector, ``"light"`` for a :class:`LightCollector`,
             ``"auto"`` for the light one where it can step the environments.
 
@@ -131,21 +162,22 @@ def make_collector(
     [[2], [2], [2]]
     """
     check_shares(frames_per_batch, env.batch_size.numel())
-    counts = {
+    options: dict[str, Any] = {
         "total_frames": _round_up(total_frames, frames_per_batch),
         "frames_per_batch": frames_per_batch,
         "init_random_frames": _round_up(init_random_frames, frames_per_batch),
+        "random_policy": random_policy,
     }
     can_be_light = PlainLoop.can_run(env, policy)
     if kind == "torchrl" or (kind == "auto" and not can_be_light):
-        return ResumableCollector(env, policy, device=env.device, **counts)
+        return ResumableCollector(env, policy, device=env.device, **options)
     if not can_be_light:
         raise ConfigError(
             "the light collector steps environments that make_env made, in this process, with a "
             "policy that has in_keys: for processes of their own, other transforms or other "
             "policies choose the collector 'torchrl' or 'auto'"
         )
-    return LightCollector(env, policy, **counts)
+    return LightCollector(env, policy, **options)
 
 
 def _round_up(number: int, step: int) -> int:

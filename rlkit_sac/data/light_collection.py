@@ -50,6 +50,7 @@ class LightCollector:
         total_frames: frames of the run; the last batch may go beyond.
         frames_per_batch: frames of each batch, a multiple of the number of environments.
         init_random_frames: first frames, with actions drawn from the action space.
+        random_policy: what draws them instead, see :func:`~rlkit_sac.data.make_collector`.
 
     Raises:
         ConfigError: for a number of frames that the environments cannot share evenly.
@@ -77,13 +78,16 @@ class LightCollector:
         total_frames: int,
         frames_per_batch: int,
         init_random_frames: int = 0,
+        random_policy: TensorDictModuleBase | None = None,
     ) -> None:
         check_shares(frames_per_batch, env.batch_size.numel())
         self.env = env
         self.total_frames, self.frames_per_batch = total_frames, frames_per_batch
         self.init_random_frames = init_random_frames
         self._frames = 0
-        self._loop = PlainLoop(env, policy, exploration_type=ExplorationType.RANDOM)
+        self._loop = PlainLoop(
+            env, policy, exploration_type=ExplorationType.RANDOM, random_policy=random_policy
+        )
         self._loop.reset()
         self._steps = frames_per_batch // len(self._loop)
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
-from tensordict import NestedKey, TensorDictBase
+from tensordict import NestedKey, TensorDict, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
 from torchrl.data import Categorical, TensorSpec
@@ -36,6 +36,8 @@ class PlainLoop:
         env: such that :meth:`~rlkit_sac.envs.PlainEnvs.can_step` it.
         policy: acts on the environment's device; its parameters are read at every step.
         exploration_type: in which the policy acts; None for that of the moment.
+        random_policy: what random steps are, in the place of draws from the action space; it needs
+            no entries and writes what the policy writes.
 
     Attributes:
         frame: the present step: what there is beside the policy by the keys of TorchRL's
@@ -59,8 +61,10 @@ class PlainLoop:
         policy: TensorDictModuleBase,
         *,
         exploration_type: ExplorationType | None = None,
+        random_policy: TensorDictModuleBase | None = None,
     ) -> None:
         self._env = env
+        self._random_policy = random_policy
         self._device = env.device or torch.device("cpu")
         self._batch_size = env.batch_size
         self._envs = PlainEnvs(env)
@@ -128,8 +132,9 @@ class PlainLoop:
         """One step of every environment, into ``frame.arrays``.
 
         Args:
-            random: draw the actions from the action space. What the policy writes beside them is 0
-                then, but a log-density of the action is the true one.
+            random: act by ``random_policy``; without one, draw the actions from the action space.
+                What the policy writes beside those is 0, but a log-density of the action is the
+                true one.
             unchanged: whether the policy is what it was at the last step with it, but for values of
                 parameters.
         """
@@ -163,6 +168,10 @@ class PlainLoop:
         return self._policy(copies, unchanged=unchanged)
 
     def _drawn(self) -> Entries:
+        if self._random_policy is not None:
+            with torch.no_grad():
+                blank = TensorDict(batch_size=self._batch_size, device=self._device)
+                return dict(self._random_policy(blank).items(True, True))
         drawn = self._env.rand_action()
         return self._beside_random | {key: drawn.get(key) for key in self._action_keys}
 

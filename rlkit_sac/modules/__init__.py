@@ -7,7 +7,7 @@ from rlkit_sac.modules.actors import (
     gaussian_actor,
     tanh_gaussian_actor,
 )
-from rlkit_sac.modules.behavior import BehaviorPolicy
+from rlkit_sac.modules.behavior import BehaviorPolicy, RandomBehavior
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
 from rlkit_sac.modules.critics import (
     action_value_critic,
@@ -38,6 +38,7 @@ __all__ = [
     "ObservationNormalizer",
     "PlainPolicy",
     "PolicyPrior",
+    "RandomBehavior",
     "RewardNormalizer",
     "SameActionPrior",
     "StochasticDuelingNetwork",

@@ -14,6 +14,8 @@ from tensordict.nn import (
 from tensordict.utils import unravel_key
 from torch import Tensor
 from torch.distributions import Categorical, Distribution, Independent, Normal
+from torchrl.data import Bounded, TensorSpec
+from torchrl.data import Categorical as CategoricalSpec
 from torchrl.envs.utils import ExplorationType, exploration_type
 from torchrl.modules import MaskedOneHotCategorical, OneHotCategorical
 
@@ -121,10 +123,7 @@ class BehaviorPolicy(TensorDictModuleBase):
         super().__init__()
         self.kind = action_kind(actor)
         self.actor = actor
-        if behavior_keys is None:
-            names = ("logits",) if self.kind == "discrete" else ("loc", "scale")
-            behavior_keys = tuple(("behavior", name) for name in names)
-        self.behavior_keys = behavior_keys
+        self.behavior_keys = behavior_keys or _behavior_keys(self.kind)
         self.in_keys = [unravel_key(key) for key in actor.in_keys]
         self.out_keys = [unravel_key(key) for key in (actor.dist_sample_keys[0], *behavior_keys)]
 
@@ -146,3 +145,66 @@ class BehaviorPolicy(TensorDictModuleBase):
     def get_dist(self, tensordict: TensorDictBase) -> Distribution:
         """The distribution of the action, as of a probabilistic actor."""
         return self.actor.get_dist(tensordict.select(*self.in_keys))
+
+
+class RandomBehavior(TensorDictModuleBase):
+    r"""Acts at random whatever the state, and writes the distribution it drew from.
+
+    Discrete actions are uniform, with logits of 0. Continuous ones are Gaussian around the middle
+    of their bounds with half the distance between them as standard deviation, so that a third lies
+    outside and is clipped by the environment: they have a density that a Gaussian policy's can be
+    compared with. It draws in every exploration type.
+
+    Args:
+        action_spec: bounded, or categorical over indices, of one environment.
+        behavior_keys: as in :class:`BehaviorPolicy`.
+
+    Raises:
+        ConfigError: for another space of actions.
+
+    >>> from tensordict import TensorDict
+    >>> policy = RandomBehavior(Bounded(-1.0, 1.0, shape=[1]))
+    >>> policy(TensorDict(batch_size=[5]))["behavior", "scale"].flatten()
+    tensor([1., 1., 1., 1., 1.])
+    """
+
+    def __init__(
+        self, action_spec: TensorSpec, behavior_keys: tuple[NestedKey, ...] | None = None
+    ) -> None:
+        super().__init__()
+        if isinstance(action_spec, CategoricalSpec):
+            self.kind: ActionKind = "discrete"
+            parameters = [torch.zeros(action_spec.space.n, device=action_spec.device)]
+        elif isinstance(action_spec, Bounded):
+            self.kind = "continuous"
+            low, high = action_spec.space.low, action_spec.space.high
+            parameters = [0.5 * (low + high), 0.5 * (high - low)]
+        else:
+            raise ConfigError(
+                f"the actions are {type(action_spec).__name__}, wanted indices (Categorical) or "
+                "vectors with bounds (Bounded)"
+            )
+        for number, parameter in enumerate(parameters):
+            self.register_buffer(f"parameter_{number}", parameter)
+        self.behavior_keys = behavior_keys or _behavior_keys(self.kind)
+        self.in_keys: list[NestedKey] = []
+        self.out_keys = [unravel_key(key) for key in ("action", *self.behavior_keys)]
+
+    def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
+        """Write action and parameters into ``tensordict`` and return it."""
+        parameters = [
+            buffer.expand(*tensordict.batch_size, *buffer.shape) for buffer in self.buffers()
+        ]
+        if self.kind == "discrete":
+            action = sample_categorical(parameters[0])
+        else:
+            loc, scale = parameters
+            action = loc + scale * torch.randn_like(loc)
+        for key, value in zip(self.out_keys, (action, *parameters), strict=True):
+            tensordict.set(key, value.clone())
+        return tensordict
+
+
+def _behavior_keys(kind: ActionKind) -> tuple[NestedKey, ...]:
+    names = ("logits",) if kind == "discrete" else ("loc", "scale")
+    return tuple(("behavior", name) for name in names)

@@ -17,8 +17,11 @@ from rlkit_sac.data.collection import CollectorKind
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
+    BehaviorPolicy,
+    RandomBehavior,
     action_value_critic,
     categorical_actor,
+    gaussian_actor,
     hybrid_critic,
     tanh_gaussian_actor,
 )
@@ -128,6 +131,66 @@ def test_random_actions_have_their_own_density(num_envs: int) -> None:
     )
     assert (own["action_log_prob"] != random["action_log_prob"]).all()
     assert (random["loc"] == 0).all()
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+@pytest.mark.parametrize("kind", ["light", "torchrl"])
+def test_random_actions_come_with_the_distribution_they_were_drawn_from(
+    kind: CollectorKind, num_envs: int
+) -> None:
+    for task, actor in (
+        ("Pendulum-v1", gaussian_actor(3, 1, num_cells=[8])),
+        ("CartPole-v1", categorical_actor(4, 2, num_cells=[8])),
+    ):
+        env = make_env(task, num_envs=num_envs)
+        collector = make_collector(
+            env,
+            BehaviorPolicy(actor),
+            total_frames=300 * num_envs,
+            frames_per_batch=100 * num_envs,
+            init_random_frames=150 * num_envs,
+            random_policy=RandomBehavior(env.full_action_spec_unbatched["action"]),
+            kind=kind,
+        )
+        *random, own = collector
+        collector.shutdown()
+        drawn = torch.cat([batch["action"].flatten() for batch in random])
+        behavior = torch.stack([batch["behavior"] for batch in random])
+        if task == "CartPole-v1":
+            assert (behavior["logits"] == 0).all()
+            assert drawn.float().mean() == pytest.approx(0.5, abs=0.15)
+            assert not (own["behavior", "logits"] == 0).any()
+            continue
+        # Normal about the middle of [-1, 1], a bound being one standard deviation away.
+        assert (behavior["loc"] == 0).all()
+        assert (behavior["scale"] == 1).all()
+        assert drawn.std() == pytest.approx(1.0, abs=0.25)
+        assert drawn.abs().max() > 1
+        assert not (own["behavior", "loc"] == 0).any()
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_random_policies_act_alike_in_both_collectors(num_envs: int) -> None:
+    found = []
+    for kind in ("light", "torchrl"):
+        env = make_env("Pendulum-v1", num_envs=num_envs, max_episode_steps=7)
+        torch.manual_seed(0)
+        collector = make_collector(
+            env,
+            BehaviorPolicy(gaussian_actor(3, 1, num_cells=[8])),
+            total_frames=40 * num_envs,
+            frames_per_batch=10 * num_envs,
+            init_random_frames=20 * num_envs,
+            random_policy=RandomBehavior(env.full_action_spec_unbatched["action"]),
+            kind=kind,
+        )
+        torch.manual_seed(1)
+        found.append([batch.clone() for batch in collector])
+        collector.shutdown()
+    for light, wanted in zip(*found, strict=True):
+        for key in wanted.keys(True, True):
+            if key not in ("loc", "scale", "hidden", "logits"):
+                assert torch.equal(light[key], wanted[key]), key
 
 
 @pytest.mark.parametrize("frames_per_batch", [0, 1, 3])

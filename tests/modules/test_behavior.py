@@ -4,6 +4,8 @@ from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torch import nn
 from torch.distributions import Categorical, Normal
+from torchrl.data import Bounded, UnboundedContinuous
+from torchrl.data import Categorical as CategoricalSpec
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 from torchrl.modules import (
     IndependentNormal,
@@ -18,6 +20,7 @@ from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
     BehaviorPolicy,
+    RandomBehavior,
     categorical_actor,
     categorical_actor_critic,
     gaussian_actor,
@@ -133,3 +136,30 @@ def test_refusals() -> None:
             action_kind(actor)
     with pytest.raises(ConfigError, match="distribution is TanhGaussian, wanted"):
         BehaviorPolicy(tanh_gaussian_actor(3, [-1.0], [1.0]))
+
+
+@pytest.mark.parametrize("batch", [(), (5,), (2, 3)])
+def test_random_behavior_tells_its_distribution(batch: tuple[int, ...]) -> None:
+    discrete = RandomBehavior(CategoricalSpec(4))(TensorDict(batch_size=batch))
+    assert discrete["action"].shape == batch
+    assert discrete["action"].dtype == torch.int64
+    assert torch.equal(discrete[LOGITS], torch.zeros(*batch, 4))
+    low, high = torch.tensor([-2.0, 0.0]), torch.tensor([2.0, 10.0])
+    continuous = RandomBehavior(Bounded(low, high))(TensorDict(batch_size=batch))
+    assert continuous["action"].shape == (*batch, 2)
+    assert torch.equal(continuous[LOC], torch.tensor([0.0, 5.0]).expand(*batch, 2))
+    assert torch.equal(continuous[SCALE], torch.tensor([2.0, 5.0]).expand(*batch, 2))
+
+
+def test_random_actions_have_the_moments_of_their_distribution() -> None:
+    torch.manual_seed(0)
+    out = RandomBehavior(Bounded(-1.0, 3.0, shape=[1]))(TensorDict(batch_size=[20_000]))
+    assert out["action"].mean() == pytest.approx(1.0, abs=0.06)
+    assert out["action"].std() == pytest.approx(2.0, abs=0.05)
+    drawn = RandomBehavior(CategoricalSpec(3))(TensorDict(batch_size=[20_000]))["action"]
+    assert drawn.bincount() / 20_000 == pytest.approx([1 / 3] * 3, abs=0.02)
+
+
+def test_a_random_behavior_needs_plain_actions() -> None:
+    with pytest.raises(ConfigError, match="the actions are UnboundedContinuous, wanted indices"):
+        RandomBehavior(UnboundedContinuous(2))
