@@ -35,6 +35,8 @@ from rlkit_sac.objectives.segments import SegmentLoss
 from rlkit_sac.objectives.validity import cut_steps
 
 _SPACES = {"discrete": get_args(CategoricalSpace), "continuous": get_args(GaussianSpace)}
+#: Numbers that may change during a training.
+SCALARS = ("gamma", "beta", "reward_scale")
 _DIAGNOSTICS = ("ratio", "truncated", "projected", "q_mean", "target_mean", "explained_variance")
 
 
@@ -106,6 +108,7 @@ class ACERLoss(SegmentLoss):
             such as :func:`~rlkit_sac.modules.categorical_actor_critic` makes.
         gamma: discount in [0, 1]. Default 0.99.
         beta: weight of the entropy. Default 0.01.
+        reward_scale: factor on the reward in the targets. Default 1.
         policy_coef: factor on ``loss_actor`` and ``loss_entropy``. Default 1.
         critic_coef: factor on ``loss_critic``. Default 0.5.
         truncation_threshold: c, 0 or above. Default 10; ``None`` takes :math:`\rho` as it is,
@@ -153,6 +156,7 @@ class ACERLoss(SegmentLoss):
         actor_critic: ActorValueOperator | None = None,
         gamma: float = 0.99,
         beta: float = 0.01,
+        reward_scale: float = 1.0,
         policy_coef: float = 1.0,
         critic_coef: float = 0.5,
         truncation_threshold: float | None = 10.0,
@@ -190,7 +194,10 @@ class ACERLoss(SegmentLoss):
         ):
             if not 0 <= value < math.inf:
                 raise ConfigError(f"{name} must be a finite number >= 0, not {value}")
+        if not math.isfinite(reward_scale):
+            raise ConfigError(f"reward_scale must be a finite number, not {reward_scale}")
         self.beta, self.policy_coef, self.critic_coef = beta, policy_coef, critic_coef
+        self.reward_scale = reward_scale
         self.truncation_threshold = truncation_threshold
         self.use_trust_region = use_trust_region
         self.trust_region_delta = trust_region_delta
@@ -250,7 +257,7 @@ class ACERLoss(SegmentLoss):
         done = batch.get(("next", keys.done)).bool() | terminated
         cut = cut_steps(done, valid).squeeze(-1)
         next_value = next_value.masked_fill(terminated.squeeze(-1), 0.0)
-        reward = batch.get(("next", keys.reward)).squeeze(-1)
+        reward = self.reward_scale * batch.get(("next", keys.reward)).squeeze(-1)
         value, q = scores.value.detach(), scores.q.detach()
         gamma = self.gamma
         q_ret = retrace_return(
@@ -378,8 +385,24 @@ class ACERLoss(SegmentLoss):
         if gamma is not None:
             if not 0 <= gamma <= 1:
                 raise ConfigError(f"gamma must be in [0, 1], not {gamma}")
+            self._buffers.pop("gamma", None)  # where `set_scalar` put it
             self.gamma = float(gamma)
         return self
+
+    def set_scalar(self, option: str, value: float) -> None:
+        """Change a number during a training; a compiled update follows it without a new graph.
+
+        Args:
+            option: ``gamma``, ``beta`` or ``reward_scale``.
+            value: the new one.
+
+        Raises:
+            ConfigError: for an option that this loss does not have.
+        """
+        if option not in SCALARS:
+            raise ConfigError(f"{type(self).__name__} has no number {option!r} that may change")
+        like = next(self.parameters()).new_zeros(())
+        self._change_number(self, option, value, like)
 
     def _default_out_keys(self) -> list[str]:
         keys = ["loss_actor", "loss_critic", "loss_entropy", "kl", "entropy", "value"]

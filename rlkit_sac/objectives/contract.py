@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 from tensordict import NestedKey, TensorDict, TensorDictBase
-from torch import Tensor
+from torch import Tensor, nn
 from torchrl.objectives import LossModule
 
 from rlkit_sac.errors import ConfigError
@@ -93,6 +93,17 @@ class LossContract(LossModule):
 
     def _forward_value_estimator_keys(self, **kwargs: Any) -> None:
         self._in_keys = None  # to be told anew; the estimator reads no keys of its own
+
+    # ------------------------------------------------------------------ numbers that change
+
+    def _change_number(self, holder: nn.Module, option: str, value: float, like: Tensor) -> None:
+        """Give a module's number another value; a tensor from then on, which graphs follow."""
+        current = getattr(holder, option)
+        if isinstance(current, Tensor):
+            current.fill_(value)
+            return
+        delattr(holder, option)
+        holder.register_buffer(option, torch.full_like(like.detach(), value), persistent=False)
 
     # ------------------------------------------------------------------ reduction and output
 

@@ -20,7 +20,7 @@ from torch.distributions import Distribution
 from torchrl.modules import ActorValueOperator
 
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.modules import BehaviorPolicy, StochasticDuelingNetwork
+from rlkit_sac.modules import BehaviorPolicy, EpsilonGreedy, StochasticDuelingNetwork
 from rlkit_sac.modules.behavior import ActionKind, action_kind
 from rlkit_sac.objectives.batch import can_read, check_entries, check_flag, check_reward
 from rlkit_sac.objectives.contract import LossContract, Reduction, ScalarOutputMode
@@ -118,15 +118,20 @@ class SegmentLoss(LossContract):
         values: Tensor = critic(states).get(key)
         return values
 
-    def policy(self) -> BehaviorPolicy:
+    def policy(self, *, epsilon: float | None = None) -> BehaviorPolicy | EpsilonGreedy:
         """The acting policy, a module that shares this loss's live parameters.
 
         It obeys TorchRL's exploration types, writes the parameters of its distribution where the
         loss reads them, and goes into a collector or an evaluation as it is. Its ``actor`` is the
         network by itself.
+
+        Args:
+            epsilon: makes the deterministic mode epsilon-greedy, see
+                :class:`~rlkit_sac.modules.EpsilonGreedy`.
         """
         keys = tuple(self._behavior_keys())
-        return BehaviorPolicy(self.get_stateful_net("actor_network"), keys)
+        policy = BehaviorPolicy(self.get_stateful_net("actor_network"), keys)
+        return policy if epsilon is None else EpsilonGreedy(policy, epsilon)
 
     def train(self, mode: bool = True) -> SegmentLoss:
         """Set training mode here and in the networks."""

@@ -370,12 +370,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         holder = self.value_estimator if option == "gamma" else self
         if option not in SCALARS or not hasattr(holder, option):
             raise ConfigError(f"{type(self).__name__} has no number {option!r} that may change")
-        current = getattr(holder, option)
-        if isinstance(current, Tensor):
-            current.fill_(value)
-            return
-        delattr(holder, option)
-        holder.register_buffer(option, torch.full_like(like.detach(), value), persistent=False)
+        self._change_number(holder, option, value, like)
 
     def train(self, mode: bool = True) -> SoftActorCriticLoss[SampleT]:
         """Set training mode here and in the networks (dropout, running statistics)."""
