@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tensordict import NestedKey, TensorDictBase
+from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 
+from rlkit_sac.capture import undone
 
-def example_transition(env: EnvBase, keys: Iterable[NestedKey]) -> TensorDictBase:
-    """One transition of zeros with the entries that replay will hold.
+
+def example_transition(
+    env: EnvBase, keys: Iterable[NestedKey], *, random_policy: TensorDictModuleBase | None = None
+) -> TensorDictBase:
+    """One transition with the entries that replay will hold, whose values mean nothing.
 
     Args:
         env: the environment frames come from, batched or not.
         keys: entries to keep, such as a loss's ``in_keys``.
+        random_policy: writes entries that are not the environment's, see
+            :func:`~rlkit_sac.data.make_collector`; it draws no random numbers here.
 
     Returns:
         A TensorDict without batch dimensions.
@@ -22,5 +29,8 @@ def example_transition(env: EnvBase, keys: Iterable[NestedKey]) -> TensorDictBas
     >>> example_transition(make_env("Pendulum-v1"), ["observation"])["observation"].shape
     torch.Size([3])
     """
-    frame = env.fake_tensordict().select(*keys)
-    return frame[(0,) * frame.ndim]
+    frame = env.fake_tensordict()
+    if random_policy is not None:
+        with undone(random_policy):
+            frame = random_policy(frame)
+    return frame.select(*keys)[(0,) * frame.ndim]

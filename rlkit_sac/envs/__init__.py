@@ -10,8 +10,10 @@ from rlkit_sac.envs.make import check_env, closing, make_env
 from rlkit_sac.envs.plain import PlainEnvs
 from rlkit_sac.envs.previous_action import PreviousAction
 from rlkit_sac.envs.specs import (
+    check_scalar_reward,
     continuous_action_bounds,
     discrete_action_count,
+    has_discrete_actions,
     hybrid_action_bounds,
     observation_dim,
     parameter_mask,
@@ -24,9 +26,11 @@ __all__ = [
     "SavedEpisodes",
     "can_save_episodes",
     "check_env",
+    "check_scalar_reward",
     "closing",
     "continuous_action_bounds",
     "discrete_action_count",
+    "has_discrete_actions",
     "hybrid_action_bounds",
     "load_episodes",
     "make_env",

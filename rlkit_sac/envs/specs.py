@@ -55,6 +55,28 @@ def discrete_action_count(env: EnvBase) -> int:
     return int(spec.space.n)
 
 
+def has_discrete_actions(env: EnvBase) -> bool:
+    """Whether actions are indices; vectors otherwise.
+
+    Args:
+        env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
+
+    Raises:
+        ConfigError: for an environment whose actions are both at once.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> has_discrete_actions(make_env("CartPole-v1")), has_discrete_actions(make_env("Pendulum-v1"))
+    (True, False)
+    """
+    spec = _action_spec(env)
+    if isinstance(spec, Composite):
+        raise ConfigError(
+            "this algorithm acts in discrete or in continuous spaces, but the actions are "
+            f"{_describe(spec)}: choose an environment with a Discrete or a Box action space"
+        )
+    return isinstance(spec, Categorical)
+
+
 def hybrid_action_bounds(env: EnvBase) -> tuple[int, list[float], list[float]]:
     """Number K of discrete actions, and the bounds of each dimension of the continuous action.
 
@@ -149,6 +171,25 @@ def reward_dim(env: EnvBase) -> int:
             f"shape {list(shape)}: flatten it in the environment"
         )
     return shape[0]
+
+
+def check_scalar_reward(env: EnvBase) -> None:
+    """Refuse vector rewards.
+
+    Args:
+        env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
+
+    Raises:
+        ConfigError: for an environment with a vector reward.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> check_scalar_reward(make_env("Pendulum-v1"))
+    """
+    if (dim := reward_dim(env)) > 1:
+        raise ConfigError(
+            f"this algorithm learns from one number, but the reward has {dim} dimensions: choose "
+            "another environment, or wrap it in gymnasium's TransformReward"
+        )
 
 
 def _action_spec(env: EnvBase) -> TensorSpec:

@@ -25,7 +25,12 @@ from rlkit_sac.modules.normalization import (
     ObservationNormalizer,
     RewardNormalizer,
 )
-from rlkit_sac.modules.policies import boltzmann_policy, hybrid_policy
+from rlkit_sac.modules.policies import (
+    boltzmann_policy,
+    categorical_behavior_policy,
+    gaussian_behavior_policy,
+    hybrid_policy,
+)
 from rlkit_sac.modules.priors import PolicyPrior, SameActionPrior, UniformPrior
 
 __all__ = [
@@ -48,8 +53,10 @@ __all__ = [
     "boltzmann_policy",
     "categorical_actor",
     "categorical_actor_critic",
+    "categorical_behavior_policy",
     "gaussian_actor",
     "gaussian_actor_critic",
+    "gaussian_behavior_policy",
     "hybrid_critic",
     "hybrid_policy",
     "state_action_critic",

@@ -125,7 +125,9 @@ class BehaviorPolicy(TensorDictModuleBase):
         self.actor = actor
         self.behavior_keys = behavior_keys or _behavior_keys(self.kind)
         self.in_keys = [unravel_key(key) for key in actor.in_keys]
-        self.out_keys = [unravel_key(key) for key in (actor.dist_sample_keys[0], *behavior_keys)]
+        self.out_keys = [
+            unravel_key(key) for key in (actor.dist_sample_keys[0], *self.behavior_keys)
+        ]
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write action and parameters into ``tensordict`` and return it."""

@@ -4,6 +4,12 @@ from rlkit_sac.training.bounds import Check, PositiveInt, Seed, check_config
 from rlkit_sac.training.checkpoints import Checkpoints
 from rlkit_sac.training.compile_from import first_compiled_update
 from rlkit_sac.training.config import (
+    ACERCollectorConfig,
+    ACERLossConfig,
+    ACERNetworkConfig,
+    ACERReplayConfig,
+    ACERUpdateConfig,
+    ACERWarmStartConfig,
     CheckpointConfig,
     CollectorConfig,
     ContinuousLossConfig,
@@ -30,6 +36,7 @@ from rlkit_sac.training.flat import flat_config
 from rlkit_sac.training.interrupts import deferred_signals
 from rlkit_sac.training.launch import run_recipe
 from rlkit_sac.training.log import TrainingLog
+from rlkit_sac.training.make_acer_update import make_acer_update
 from rlkit_sac.training.make_update import make_update
 from rlkit_sac.training.normalizers import make_normalizers
 from rlkit_sac.training.parse import parse_config
@@ -40,15 +47,22 @@ from rlkit_sac.training.progress import ProgressBar
 from rlkit_sac.training.random_streams import evaluation_seed, seed_everything
 from rlkit_sac.training.report import report
 from rlkit_sac.training.resume import begin_run, check_resume, open_run
-from rlkit_sac.training.run_config import RunConfig, opened_envs
+from rlkit_sac.training.run_config import BaseRunConfig, RunConfig, opened_envs
 from rlkit_sac.training.run_directory import RunDirectory
-from rlkit_sac.training.schedule import Every, UpdateSchedule
+from rlkit_sac.training.schedule import Every, ReplaySchedule, UpdateSchedule
 from rlkit_sac.training.steps import LossStep, TargetStep
 from rlkit_sac.training.training_run import TrainingRun, training_run
 from rlkit_sac.training.update import Update
 from rlkit_sac.training.warm_start import check_warm_start, warm_start
 
 __all__ = [
+    "ACERCollectorConfig",
+    "ACERLossConfig",
+    "ACERNetworkConfig",
+    "ACERReplayConfig",
+    "ACERUpdateConfig",
+    "ACERWarmStartConfig",
+    "BaseRunConfig",
     "Check",
     "CheckpointConfig",
     "Checkpoints",
@@ -72,6 +86,7 @@ __all__ = [
     "PriorConfig",
     "ProgressBar",
     "ReplayConfig",
+    "ReplaySchedule",
     "RunConfig",
     "RunDirectory",
     "Seed",
@@ -96,6 +111,7 @@ __all__ = [
     "first_compiled_update",
     "flat_config",
     "load_policy",
+    "make_acer_update",
     "make_normalizers",
     "make_prior",
     "make_update",

@@ -17,6 +17,8 @@ from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules import (
     boltzmann_policy,
     categorical_actor,
+    categorical_behavior_policy,
+    gaussian_behavior_policy,
     hybrid_policy,
     tanh_gaussian_actor,
 )
@@ -31,6 +33,8 @@ FORMAT_VERSION = 1
 _BUILDERS: Mapping[str, Callable[..., TensorDictModuleBase]] = {
     "boltzmann_policy": boltzmann_policy,
     "categorical_actor": categorical_actor,
+    "categorical_behavior_policy": categorical_behavior_policy,
+    "gaussian_behavior_policy": gaussian_behavior_policy,
     "hybrid_policy": hybrid_policy,
     "tanh_gaussian_actor": tanh_gaussian_actor,
 }

@@ -16,7 +16,14 @@ from rlkit_sac.data.transition import example_transition
 from rlkit_sac.envs.make import closing, make_env
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.training.bounds import Check
-from rlkit_sac.training.config import CollectorConfig, EnvConfig, LoggingConfig, ReplayConfig
+from rlkit_sac.training.config import (
+    CollectorConfig,
+    EnvConfig,
+    FramesConfig,
+    LoggingConfig,
+    ReplayConfig,
+    StorageConfig,
+)
 from rlkit_sac.training.devices import resolve_device
 from rlkit_sac.training.loggers import check_logger
 
@@ -32,8 +39,8 @@ class RecipeConfig(Protocol):
     """The part of a recipe's configuration that `standard_checks` reads."""
 
     env: EnvConfig
-    collector: CollectorConfig
-    replay: ReplayConfig
+    collector: FramesConfig
+    replay: StorageConfig
     logging: LoggingConfig
     device: str
     resume: str | None
@@ -55,7 +62,7 @@ def standard_checks(
     >>> from types import SimpleNamespace
     >>> from rlkit_sac.envs import continuous_action_bounds
     >>> config = SimpleNamespace(
-    ...     env=EnvConfig(id="CartPole-v1"), collector=CollectorConfig(), replay=ReplayConfig(),
+    ...     env=EnvConfig(id="CartPole-v1"), collector=FramesConfig(), replay=StorageConfig(),
     ...     logging=LoggingConfig(), device="cpu", resume=None,
     ... )
     >>> *_, task, replay = standard_checks(config, task=[continuous_action_bounds])
@@ -112,7 +119,7 @@ def standard_checks(
     ]
 
 
-def check_batches(collector: CollectorConfig, num_envs: int) -> None:
+def check_batches(collector: FramesConfig, num_envs: int) -> None:
     """Refuse batches of frames that the environments cannot share evenly.
 
     Args:
@@ -136,7 +143,7 @@ def check_batches(collector: CollectorConfig, num_envs: int) -> None:
         )
 
 
-def check_collector_kind(collector: CollectorConfig, env: EnvConfig) -> None:
+def check_collector_kind(collector: FramesConfig, env: EnvConfig) -> None:
     """Refuse the light collector for environments in processes of their own.
 
     Args:
@@ -146,7 +153,7 @@ def check_collector_kind(collector: CollectorConfig, env: EnvConfig) -> None:
     Raises:
         ConfigError: saying what to choose instead.
 
-    >>> check_collector_kind(CollectorConfig(kind="light"), EnvConfig(num_envs=2, parallel=True))
+    >>> check_collector_kind(FramesConfig(kind="light"), EnvConfig(num_envs=2, parallel=True))
     Traceback (most recent call last):
         ...
     rlkit_sac.errors.ConfigError: light steps environments in this process, but env.parallel is ...

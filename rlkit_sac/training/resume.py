@@ -14,7 +14,7 @@ from rlkit_sac.training.checkpoints import (
     step_folders,
     step_of,
 )
-from rlkit_sac.training.config import CollectorConfig, EnvConfig, LoggingConfig
+from rlkit_sac.training.config import EnvConfig, FramesConfig, LoggingConfig
 from rlkit_sac.training.flat import flat_config
 from rlkit_sac.training.loggers import make_loggers
 from rlkit_sac.training.run_directory import RunDirectory
@@ -26,6 +26,7 @@ MAY_CHANGE = (
     "evaluation",
     "loss.reward_weights",
     "loss.reward_weights_at",
+    "update.lr",
     "update.lr_actor",
     "update.lr_qvalue",
     "update.lr_value",
@@ -44,7 +45,7 @@ class ResumableConfig(Protocol):
     """The part of a recipe's configuration that this module reads."""
 
     env: EnvConfig
-    collector: CollectorConfig
+    collector: FramesConfig
     logging: LoggingConfig
     seed: int
     resume: str | None

@@ -18,11 +18,16 @@ from rlkit_sac.training.config import (
     CollectorConfig,
     EnvConfig,
     EvaluationConfig,
+    FramesConfig,
+    LayersConfig,
     LoggingConfig,
     LossConfig,
     NetworkConfig,
     NormalizationConfig,
     ReplayConfig,
+    ReturnConfig,
+    StepConfig,
+    StorageConfig,
     UpdateConfig,
     WarmStartConfig,
 )
@@ -36,23 +41,22 @@ from rlkit_sac.training.warm_start import check_warm_start
 
 
 @dataclass
-class RunConfig:
-    """A run of a recipe.
+class BaseRunConfig:
+    """A run of a recipe, whatever its algorithm.
 
-    A recipe's own configuration inherits these sections, puts its options in place of ``network``
-    and ``loss``, and says in :meth:`demands` what it asks of a task.
+    A recipe's own configuration inherits these sections, puts its options in place of ``network``,
+    ``loss`` and others, and says in :meth:`demands` what it asks of a task.
 
-    >>> RunConfig(seed=3).env.num_envs
+    >>> BaseRunConfig(seed=3).env.num_envs
     1
     """
 
     env: EnvConfig = field(default_factory=EnvConfig)
-    collector: CollectorConfig = field(default_factory=CollectorConfig)
-    replay: ReplayConfig = field(default_factory=ReplayConfig)
-    network: NetworkConfig = field(default_factory=NetworkConfig)
-    loss: LossConfig = field(default_factory=LossConfig)
-    normalization: NormalizationConfig = field(default_factory=NormalizationConfig)
-    update: UpdateConfig = field(default_factory=UpdateConfig)
+    collector: FramesConfig = field(default_factory=FramesConfig)
+    replay: StorageConfig = field(default_factory=StorageConfig)
+    network: LayersConfig = field(default_factory=LayersConfig)
+    loss: ReturnConfig = field(default_factory=ReturnConfig)
+    update: StepConfig = field(default_factory=StepConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     logging: LoggingConfig = field(default_factory=LoggingConfig)
     seed: Seed = 0
@@ -74,6 +78,38 @@ class RunConfig:
 
     def checks(self) -> list[Check]:
         """What the machine, the task and the run to go on with must fulfill."""
+        return self._checks(self.demands())
+
+    def _checks(self, task: list[Callable[[EnvBase], object]]) -> list[Check]:
+        schedules = [
+            Check(("loss.schedules", "loss"), lambda: check_schedules(self.loss)),
+            Check(("update.schedules", "update"), lambda: check_schedules(self.update)),
+        ]
+        source = (
+            Check(("warm_start.run",), lambda: check_warm_start(self.warm_start))
+            if self.resume is None
+            else Check(("resume",), lambda: check_resume(self))
+        )
+        return [*standard_checks(self, task=task), *schedules, source]
+
+
+@dataclass
+class RunConfig(BaseRunConfig):
+    """A run of a recipe of soft actor-critic.
+
+    >>> RunConfig().update.utd_ratio
+    1.0
+    """
+
+    collector: CollectorConfig = field(default_factory=CollectorConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    update: UpdateConfig = field(default_factory=UpdateConfig)
+    normalization: NormalizationConfig = field(default_factory=NormalizationConfig)
+
+    def checks(self) -> list[Check]:
+        """What the machine, the task and the run to go on with must fulfill."""
         loss, dims = self.loss, list[int]()
         task = [*self.demands(), lambda env: dims.append(reward_dim(env))]
         weights = [
@@ -86,26 +122,17 @@ class RunConfig:
                 lambda: check_reward_weights_at(loss.reward_weights_at, dims[0]),
             ),
         ]
-        schedules = [
-            Check(("loss.schedules", "loss"), lambda: check_schedules(loss)),
-            Check(("update.schedules", "update"), lambda: check_schedules(self.update)),
-        ]
         slices = Check(
             ("replay.slice_length", "replay.capacity", "loss.lmbda", "collector", "env.num_envs"),
             lambda: check_slices(
                 self.replay, self.collector, lmbda=loss.lmbda, num_envs=self.env.num_envs
             ),
         )
-        source = (
-            Check(("warm_start.run",), lambda: check_warm_start(self.warm_start))
-            if self.resume is None
-            else Check(("resume",), lambda: check_resume(self))
-        )
-        return [*standard_checks(self, task=task), *weights, *schedules, slices, source]
+        return [*self._checks(task), *weights, slices]
 
 
 @contextmanager
-def opened_envs(config: RunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
+def opened_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
     """Seed everything, and open the environments to train in and to be judged in.
 
     Args:

@@ -8,14 +8,15 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import get_type_hints
 
+from torch.optim import Optimizer
 from torchrl.objectives import LossModule
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.training.bounds import bounds_of
-from rlkit_sac.training.config import LossConfig, TemperatureConfig, UpdateConfig
+from rlkit_sac.training.config import ReturnConfig, StepConfig, TemperatureConfig
 from rlkit_sac.training.update import Update
 
-_LOSS = ("gamma", "qvalue_coef", "reward_scale", "dqda_clipping")
+_LOSS = ("gamma", "beta", "qvalue_coef", "reward_scale", "dqda_clipping")
 _TEMPERATURE = ("alpha_init", "target_entropy")
 _UPDATE = ("target_update_tau", "max_grad_norm")
 
@@ -37,7 +38,7 @@ def value_at(points: Mapping[int, float], frames: int) -> float:
     return known[0][1] if frames < known[0][0] else known[-1][1]
 
 
-def check_schedules(section: LossConfig | UpdateConfig) -> None:
+def check_schedules(section: ReturnConfig | StepConfig) -> None:
     """Refuse schedules of what cannot change, or of values that it cannot have.
 
     Args:
@@ -46,6 +47,7 @@ def check_schedules(section: LossConfig | UpdateConfig) -> None:
     Raises:
         ConfigError: with one line for each problem.
 
+    >>> from rlkit_sac.training.config import UpdateConfig
     >>> check_schedules(UpdateConfig(schedules={"lr_actr": {0: 1e-3}}))
     Traceback (most recent call last):
         ...
@@ -60,7 +62,7 @@ def check_schedules(section: LossConfig | UpdateConfig) -> None:
         raise ConfigError("\n".join(problems))
 
 
-def apply_schedules(loss: LossConfig, update: UpdateConfig, frames: int, *, into: Update) -> None:
+def apply_schedules(loss: ReturnConfig, update: StepConfig, frames: int, *, into: Update) -> None:
     """Give loss and update the values of a moment.
 
     Args:
@@ -81,21 +83,34 @@ def _change_update(update: Update, name: str, value: float) -> None:
         update.max_grad_norm = value
     elif name == "target_update_tau":
         update.target_updater.eps = 1.0 - value  # type: ignore[union-attr]
-    elif name.removeprefix("lr_") in update.optimizers:
-        for group in update.optimizers[name.removeprefix("lr_")].param_groups:
-            group["lr"] = value
+    else:
+        for optimizer in _optimizers(update, name):
+            for group in optimizer.param_groups:
+                group["lr"] = value
 
 
-def _names(section: LossConfig | UpdateConfig) -> list[str]:
-    if isinstance(section, UpdateConfig):
-        rates = [name for name in vars(section) if name.startswith("lr_")]
+def _optimizers(update: Update, rate: str) -> list[Optimizer]:
+    """Those that have a learning rate: all have ``lr``, the one of some networks ``lr_<name>``."""
+    if rate == "lr":
+        return list(update.optimizers.values())
+    own = update.optimizers.get(rate.removeprefix("lr_"))
+    return [] if own is None else [own]
+
+
+def _is_rate(name: str) -> bool:
+    return name == "lr" or name.startswith("lr_")
+
+
+def _names(section: ReturnConfig | StepConfig) -> list[str]:
+    if isinstance(section, StepConfig):
+        rates = [name for name in vars(section) if _is_rate(name)]
         return [*rates, *_UPDATE]
     of_temperature = _TEMPERATURE if isinstance(section, TemperatureConfig) else ()
     return [name for name in (*_LOSS, *of_temperature) if hasattr(section, name)]
 
 
 def _problems(
-    section: LossConfig | UpdateConfig, name: str, points: Mapping[int, float]
+    section: ReturnConfig | StepConfig, name: str, points: Mapping[int, float]
 ) -> list[str]:
     names = _names(section)
     if name not in names:
@@ -111,7 +126,7 @@ def _problems(
     bounds = bounds_of(get_type_hints(type(section), include_extras=True)[name])
     for value in points.values():
         is_off = name == "dqda_clipping" and not value
-        is_rate = name.startswith("lr_") and value == 0  # a schedule may end at 0
+        is_rate = _is_rate(name) and value == 0  # a schedule may end at 0
         if not math.isfinite(value) or is_off:
             found.append(f"{name} must be a finite number{' > 0' * is_off}, got {value}")
         elif not is_rate and not all(bound.contains(value) for bound in bounds):

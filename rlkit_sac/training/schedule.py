@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 
 class UpdateSchedule:
     """Updates owed: ``utd_ratio`` for each frame after ``learning_starts``.
@@ -46,3 +48,33 @@ class Every:
     def due(self, before: int, frames: int) -> bool:
         """Whether a multiple lies after ``before`` and not after ``frames``."""
         return frames // self.interval > before // self.interval
+
+
+class ReplaySchedule:
+    """Updates from replay after each batch of frames, as many each time or a random number.
+
+    Args:
+        n_times_replay: updates, or their mean.
+        poisson: draw them from a Poisson distribution, by torch's global generator.
+        replay_start_size: transitions stored before the first of them.
+
+    >>> schedule = ReplaySchedule(n_times_replay=4, poisson=False, replay_start_size=100)
+    >>> schedule.due(99), schedule.due(100)
+    (0, 4)
+    """
+
+    def __init__(self, *, n_times_replay: float, poisson: bool, replay_start_size: int) -> None:
+        self.n_times_replay, self.poisson = n_times_replay, poisson
+        self.replay_start_size = replay_start_size
+
+    def due(self, stored: int) -> int:
+        """Updates to make now.
+
+        Args:
+            stored: transitions in replay.
+        """
+        if stored < self.replay_start_size:
+            return 0
+        if not self.poisson:
+            return int(self.n_times_replay)
+        return int(torch.poisson(torch.tensor(float(self.n_times_replay))))

@@ -27,7 +27,7 @@ from rlkit_sac.training.random_streams import evaluation_seed
 from rlkit_sac.training.report import report
 from rlkit_sac.training.resume import begin_run, open_run
 from rlkit_sac.training.reward_weights import reward_weights_due
-from rlkit_sac.training.run_config import RunConfig
+from rlkit_sac.training.run_config import BaseRunConfig
 from rlkit_sac.training.run_directory import RunDirectory
 from rlkit_sac.training.scalar_schedules import apply_schedules
 from rlkit_sac.training.schedule import Every
@@ -51,7 +51,7 @@ class TrainingRun:
 
     def __init__(
         self,
-        config: RunConfig,
+        config: BaseRunConfig,
         directory: RunDirectory,
         log: TrainingLog,
         checkpoints: Checkpoints,
@@ -75,7 +75,7 @@ class TrainingRun:
             seed=evaluation_seed(config.seed),
             deterministic=config.evaluation.deterministic,
         )
-        self._weights_at = config.loss.reward_weights_at
+        self._weights_at = getattr(config.loss, "reward_weights_at", {})
         self._before = log.frames
         self._change_reward_weights(since=0)
         self._follow_schedules = partial(apply_schedules, config.loss, config.update, into=update)
@@ -160,7 +160,7 @@ class TrainingRun:
 
 @contextmanager
 def training_run(
-    config: RunConfig,
+    config: BaseRunConfig,
     *,
     recipe: str,
     loss_module: LossModule,

@@ -10,6 +10,8 @@ from rlkit_sac.training.config import WarmStartConfig
 from rlkit_sac.training.make_update import PARAMETER_PREFIXES
 from rlkit_sac.training.resume import find_checkpoint
 
+_PREFIXES = PARAMETER_PREFIXES | {"critic": "critic_network_params"}
+
 
 def check_warm_start(config: WarmStartConfig) -> None:
     """Refuse a run without a checkpoint to start from.
@@ -56,7 +58,7 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
             f"normalization.observations to {str(both[0]).lower()}"
         )
     for module in config.modules:
-        prefix = PARAMETER_PREFIXES[module]
+        prefix = _PREFIXES[module]
         names = [name for name in own if name.startswith((prefix, f"target_{prefix}"))]
         if not names:
             raise ConfigError(

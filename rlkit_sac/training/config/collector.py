@@ -9,7 +9,33 @@ from rlkit_sac.training.bounds import NonNegativeInt, PositiveInt
 
 
 @dataclass
-class CollectorConfig:
+class FramesConfig:
+    """How frames are gathered, in every recipe.
+
+    >>> FramesConfig(total_frames=500).batch_frames(num_envs=4)
+    4
+    """
+
+    total_frames: PositiveInt = 10_000
+    """Environment steps of the whole run, all environments together; the last batch is whole."""
+
+    init_random_frames: NonNegativeInt = 1_000
+    """First frames, whose actions are drawn uniformly; rounded up to whole batches."""
+
+    kind: CollectorKind = "auto"
+    """light steps environments in a plain loop, torchrl uses TorchRL's collector, auto chooses."""
+
+    def batch_frames(self, num_envs: int) -> int:
+        """Frames of one batch: one of each environment.
+
+        Args:
+            num_envs: environments that step together.
+        """
+        return num_envs
+
+
+@dataclass
+class CollectorConfig(FramesConfig):
     """How frames are gathered, and when learning begins.
 
     >>> CollectorConfig(total_frames=500).init_random_frames
@@ -18,20 +44,11 @@ class CollectorConfig:
     4
     """
 
-    total_frames: PositiveInt = 10_000
-    """Environment steps of the whole run, all environments together; the last batch is whole."""
-
     frames_per_batch: PositiveInt | None = None
     """Frames collected between two rounds of updates; null for one of each environment."""
 
-    init_random_frames: NonNegativeInt = 1_000
-    """First frames, whose actions are drawn uniformly; rounded up to whole batches."""
-
     learning_starts: NonNegativeInt = 1_000
     """Frames collected before the first update."""
-
-    kind: CollectorKind = "auto"
-    """light steps environments in a plain loop, torchrl uses TorchRL's collector, auto chooses."""
 
     def batch_frames(self, num_envs: int) -> int:
         """Frames of one batch: ``frames_per_batch``, or one of each environment.

@@ -11,15 +11,31 @@ AlphaParametrization = Literal["log", "exp", "direct"]
 
 
 @dataclass
-class LossConfig:
+class ReturnConfig:
+    """What every loss learns to predict.
+
+    >>> ReturnConfig(gamma=0.9).reward_scale
+    1.0
+    """
+
+    gamma: Annotated[float, Bound(ge=0, le=1)] = 0.99
+    """Discount per frame."""
+
+    reward_scale: PositiveFloat = 1.0
+    """Factor on rewards in training; reported returns are unscaled."""
+
+    schedules: dict[str, dict[int, float]] = field(default_factory=dict)
+    """Numbers that change with the frames, linearly between those named, in place of the option
+    itself: {gamma: {0: 0.95, 50000: 0.99}}."""
+
+
+@dataclass
+class LossConfig(ReturnConfig):
     """Options that the soft actor-critic losses of all action spaces share.
 
     >>> LossConfig(gamma=0.9).num_qvalue_nets
     2
     """
-
-    gamma: Annotated[float, Bound(ge=0, le=1)] = 0.99
-    """Discount per frame."""
 
     lmbda: Annotated[float, Bound(ge=0, le=1)] = 0.0
     """Mixture of n-step targets over a slice of replay.slice_length frames: 0 for one-step targets,
@@ -40,9 +56,6 @@ class LossConfig:
     qvalue_coef: NonNegativeFloat = 1.0
     """Factor on the critic loss."""
 
-    reward_scale: PositiveFloat = 1.0
-    """Factor on rewards in training; reported returns are unscaled."""
-
     reward_weights: list[float] | None = None
     """Weights of a vector reward, one for each dimension; null for ones."""
 
@@ -61,10 +74,6 @@ class LossConfig:
 
     policy_loss_steps: Literal["first", "next", "all"] = "first"
     """States of the actor and temperature losses: s, s', or both."""
-
-    schedules: dict[str, dict[int, float]] = field(default_factory=dict)
-    """Numbers that change with the frames, linearly between those named, in place of the option
-    itself: {gamma: {0: 0.95, 50000: 0.99}}."""
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""

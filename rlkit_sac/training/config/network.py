@@ -9,10 +9,10 @@ from rlkit_sac.training.bounds import Bound, PositiveFloat, PositiveInt
 
 
 @dataclass
-class NetworkConfig:
-    """Shape of each network.
+class LayersConfig:
+    """Shape of each network, in every recipe.
 
-    >>> NetworkConfig(num_cells=[64, 64]).activation
+    >>> LayersConfig(num_cells=[64, 64]).activation
     'relu'
     """
 
@@ -21,6 +21,15 @@ class NetworkConfig:
 
     activation: Literal["relu", "tanh", "elu", "silu", "gelu"] = "relu"
     """Function between layers."""
+
+
+@dataclass
+class NetworkConfig(LayersConfig):
+    """Shape of each network, and what the critics have besides.
+
+    >>> NetworkConfig(num_cells=[64, 64]).critic_layer_norm
+    False
+    """
 
     critic_layer_norm: bool = False
     """Normalize the outputs of the critics' hidden layers, before the function."""
@@ -45,10 +54,10 @@ class NetworkConfig:
 
 
 @dataclass
-class GaussianNetworkConfig(NetworkConfig):
-    """Shape of the critics and of an actor with a Gaussian head.
+class GaussianHeadConfig(LayersConfig):
+    """Shape of networks of which the actor has a Gaussian head.
 
-    >>> GaussianNetworkConfig(log_std_min=3.0).errors()
+    >>> GaussianHeadConfig(log_std_min=3.0).errors()
     [('log_std_min', 'must be below log_std_max (2.0), got 3.0')]
     """
 
@@ -67,6 +76,15 @@ class GaussianNetworkConfig(NetworkConfig):
             return []
         text = f"must be below log_std_max ({self.log_std_max}), got {self.log_std_min}"
         return [("log_std_min", text)]
+
+
+@dataclass
+class GaussianNetworkConfig(GaussianHeadConfig, NetworkConfig):
+    """Shape of the critics and of an actor with a Gaussian head.
+
+    >>> GaussianNetworkConfig(num_cells=[64, 64]).log_std_max
+    2.0
+    """
 
 
 @dataclass

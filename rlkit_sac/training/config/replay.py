@@ -9,10 +9,10 @@ from rlkit_sac.training.bounds import Bound, NonNegativeFloat, PositiveFloat, Po
 
 
 @dataclass
-class ReplayConfig:
-    """Size and place of the replay buffer, and which transitions are drawn.
+class StorageConfig:
+    """Size and place of the replay buffer, in every recipe.
 
-    >>> ReplayConfig(capacity=100).errors()
+    >>> StorageConfig(capacity=100).errors()
     [('capacity', 'must be at least batch_size (256), got 100')]
     """
 
@@ -22,11 +22,27 @@ class ReplayConfig:
     batch_size: PositiveInt = 256
     """Transitions sampled for one update, or slices of them."""
 
-    slice_length: PositiveInt = 1
-    """Consecutive frames of a slice, for loss.lmbda: n of them give n-step targets."""
-
     storage: Literal["tensor", "memmap"] = "tensor"
     """Where transitions lie: in memory, or in memory-mapped files on disk."""
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        if self.capacity >= self.batch_size:
+            return []
+        text = f"must be at least batch_size ({self.batch_size}), got {self.capacity}"
+        return [("capacity", text)]
+
+
+@dataclass
+class ReplayConfig(StorageConfig):
+    """Size and place of the replay buffer, and which transitions are drawn.
+
+    >>> ReplayConfig().prioritized
+    False
+    """
+
+    slice_length: PositiveInt = 1
+    """Consecutive frames of a slice, for loss.lmbda: n of them give n-step targets."""
 
     prioritized: bool = False
     """Draw transitions more often whose value was far off, in place of uniformly."""
@@ -45,10 +61,7 @@ class ReplayConfig:
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
-        found = []
-        if self.capacity < self.batch_size:
-            text = f"must be at least batch_size ({self.batch_size}), got {self.capacity}"
-            found.append(("capacity", text))
+        found = super().errors()
         if self.prioritized and self.slice_length > 1:
             text = f"must be false where slice_length is above 1 ({self.slice_length}), got true"
             found.append(("prioritized", text))

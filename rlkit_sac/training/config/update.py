@@ -15,7 +15,29 @@ _ValueStep: TypeAlias = Literal["joint", "actor", "qvalue", "value", "alpha", "t
 
 
 @dataclass
-class UpdateConfig:
+class StepConfig:
+    """The gradient step, in every recipe.
+
+    >>> StepConfig().target_update_tau
+    0.005
+    """
+
+    max_grad_norm: PositiveFloat | None = None
+    """Largest gradient norm of each optimizer group; null for no limit."""
+
+    target_update_tau: Annotated[float, Bound(gt=0, le=1)] = 0.005
+    """Polyak rate tau of the target networks."""
+
+    products: Products = "auto"
+    """CPU matrix products: exact as PyTorch has them, auto as exact but fast, or bfloat16."""
+
+    schedules: dict[str, dict[int, float]] = field(default_factory=dict)
+    """Numbers that change with the frames, linearly between those named, in place of the option
+    itself: {lr_actor: {0: 0.001, 100000: 0}}."""
+
+
+@dataclass
+class UpdateConfig(StepConfig):
     """The gradient step: what is optimized, in which order, how fast.
 
     >>> UpdateConfig(order=["joint", "actor", "target"]).errors()
@@ -48,21 +70,8 @@ class UpdateConfig:
     """Compute the losses anew for each step of order, or from the named steps on, instead of once
     for all."""
 
-    max_grad_norm: PositiveFloat | None = None
-    """Largest gradient norm of each optimizer group; null for no limit."""
-
-    target_update_tau: Annotated[float, Bound(gt=0, le=1)] = 0.005
-    """Polyak rate tau of the target networks."""
-
     adam_eps: PositiveFloat = 1e-8
     """Term added to Adam's denominator."""
-
-    products: Products = "auto"
-    """CPU matrix products: exact as PyTorch has them, auto as exact but fast, or bfloat16."""
-
-    schedules: dict[str, dict[int, float]] = field(default_factory=dict)
-    """Numbers that change with the frames, linearly between those named, in place of the option
-    itself: {lr_actor: {0: 0.001, 100000: 0}}."""
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""

@@ -1,0 +1,206 @@
+"""The options of actor-critic with experience replay."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, Literal
+
+from rlkit_sac.training.bounds import (
+    Bound,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
+from rlkit_sac.training.config.collector import FramesConfig
+from rlkit_sac.training.config.loss import ReturnConfig
+from rlkit_sac.training.config.network import GaussianHeadConfig
+from rlkit_sac.training.config.replay import StorageConfig
+from rlkit_sac.training.config.update import StepConfig
+from rlkit_sac.training.config.warm_start import WarmStartConfig
+
+
+@dataclass
+class ACERCollectorConfig(FramesConfig):
+    """How segments are gathered.
+
+    >>> ACERCollectorConfig(t_max=20).batch_frames(num_envs=8)
+    160
+    """
+
+    init_random_frames: NonNegativeInt = 0
+    """First frames, whose actions are drawn at random: indices uniformly, vectors from a Gaussian
+    around the middle of their bounds; rounded up to whole batches, with no on-policy updates."""
+
+    t_max: PositiveInt = 20
+    """Frames of each environment between two rounds of updates, and longest replayed segment."""
+
+    def batch_frames(self, num_envs: int) -> int:
+        """Frames of one batch: ``t_max`` of each environment.
+
+        Args:
+            num_envs: environments that step together.
+        """
+        return self.t_max * num_envs
+
+
+@dataclass
+class ACERReplayConfig(StorageConfig):
+    """Size and place of the replay buffer.
+
+    >>> ACERReplayConfig().batch_size
+    8
+    """
+
+    capacity: PositiveInt = 50_000
+
+    batch_size: PositiveInt = 8
+    """Segments sampled for one update."""
+
+
+@dataclass
+class ACERNetworkConfig(GaussianHeadConfig):
+    """Shape of actor and critic.
+
+    >>> ACERNetworkConfig().activation
+    'tanh'
+    """
+
+    num_cells: list[PositiveInt] = field(default_factory=lambda: [64, 64])
+
+    activation: Literal["relu", "tanh", "elu", "silu", "gelu"] = "tanh"
+
+    shared_trunk: bool = False
+    """Actor and critic are heads of one network; otherwise each is a network of its own."""
+
+    num_samples: PositiveInt = 5
+    """Actions over which the stochastic dueling network takes the mean of the advantage, for
+    continuous actions."""
+
+    def policy_arguments(self, *, discrete: bool) -> dict[str, Any]:
+        """The keyword arguments of the acting policy.
+
+        Args:
+            discrete: whether it has discrete actions, for which some options are nothing.
+        """
+        arguments = asdict(self)
+        del arguments["num_samples"]
+        return {
+            name: value
+            for name, value in arguments.items()
+            if not (discrete and name.startswith("log_std"))
+        }
+
+    def perceptron_arguments(self) -> dict[str, Any]:
+        """The keyword arguments of a critic."""
+        return {"num_cells": self.num_cells, "activation": self.activation}
+
+
+@dataclass
+class ACERLossConfig(ReturnConfig):
+    """Options of the loss of actor-critic with experience replay.
+
+    >>> ACERLossConfig().truncation_threshold
+    10.0
+    """
+
+    beta: NonNegativeFloat = 0.01
+    """Weight of the entropy."""
+
+    policy_coef: NonNegativeFloat = 1.0
+    """Factor on the policy loss and the entropy."""
+
+    critic_coef: NonNegativeFloat = 0.5
+    """Factor on the critic loss."""
+
+    truncation_threshold: NonNegativeFloat | None = 10.0
+    """c: larger importance weights are truncated and their bias corrected; null for neither."""
+
+    use_trust_region: bool = True
+    """Keep each step's policy gradient from moving away from the average policy."""
+
+    trust_region_delta: NonNegativeFloat = 1.0
+    """Bound of the trust region."""
+
+    trust_region_space: Literal["logits", "log_probs", "probs", "loc_var", "loc_scale"] | None = (
+        None
+    )
+    """Parameters whose gradient is projected: logits, log_probs or probs of discrete actions,
+    loc_var or loc_scale of continuous ones; null for logits and loc_var."""
+
+    use_q_opc: bool = False
+    """Take the policy's advantage from the return without truncated traces."""
+
+    normalize_loss_by_steps: bool = True
+    """Divide the losses by the number of steps, instead of adding them up."""
+
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments of the loss, which knows no frames."""
+        arguments = asdict(self)
+        del arguments["schedules"]
+        return arguments
+
+
+@dataclass
+class ACERUpdateConfig(StepConfig):
+    """The gradient steps: how many, on what, how fast.
+
+    >>> ACERUpdateConfig(n_times_replay=1.5, poisson=False).errors()
+    [('n_times_replay', 'must be a whole number unless poisson is true, got 1.5')]
+    """
+
+    lr: PositiveFloat = 7e-4
+    """Learning rate of RMSprop."""
+
+    rmsprop_alpha: Annotated[float, Bound(ge=0, lt=1)] = 0.99
+    """Decay of RMSprop's mean of squared gradients."""
+
+    rmsprop_eps: PositiveFloat = 1e-5
+    """Term added to RMSprop's denominator."""
+
+    max_grad_norm: PositiveFloat | None = 10.0
+    """Largest norm of the gradient of all networks together; null for no limit."""
+
+    target_update_tau: Annotated[float, Bound(gt=0, le=1)] = 0.01
+    """Polyak rate tau of the average policy, after every update; 1 - tau is its decay."""
+
+    schedules: dict[str, dict[int, float]] = field(default_factory=dict)
+    """Numbers that change with the frames, linearly between those named, in place of the option
+    itself: {lr: {0: 0.0007, 100000: 0}}."""
+
+    disable_online_update: bool = False
+    """Learn from replay alone, without an update on each segment that was just collected."""
+
+    n_times_replay: NonNegativeFloat = 4.0
+    """Updates from replay after each batch of frames, their mean if poisson is true."""
+
+    poisson: bool = True
+    """Draw the number of updates from replay from a Poisson distribution."""
+
+    replay_start_size: NonNegativeInt = 1_000
+    """Transitions stored before the first update from replay."""
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        found = []
+        if not self.poisson and not float(self.n_times_replay).is_integer():
+            text = f"must be a whole number unless poisson is true, got {self.n_times_replay}"
+            found.append(("n_times_replay", text))
+        if self.disable_online_update and not self.n_times_replay:
+            text = "must be above 0 where disable_online_update is true, or nothing is learned"
+            found.append(("n_times_replay", text))
+        return found
+
+
+@dataclass
+class ACERWarmStartConfig(WarmStartConfig):
+    """Modules that begin with the values another run ended with.
+
+    >>> ACERWarmStartConfig().modules
+    ['actor', 'critic']
+    """
+
+    modules: list[Literal["actor", "critic"]] = field(  # type: ignore[assignment]
+        default_factory=lambda: ["actor", "critic"]
+    )
+    """Which modules: actor (and its average), critic."""
