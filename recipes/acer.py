@@ -1,0 +1,213 @@
+"""Actor-critic with experience replay, for discrete or continuous actions.
+
+    python recipes/acer.py
+    python recipes/acer.py --config recipes/configs/acer/pendulum.yaml --seed 1
+    python recipes/acer.py --env.id Acrobot-v1 --collector.total_frames 200000
+    python recipes/acer.py --update.n_times_replay 8 --update.poisson false
+    python recipes/acer.py --seeds 0,1,2 --jobs 2
+
+The data's way: environments, collector, replay, an update on what was just collected, updates on
+segments of replay; beside it evaluation, logs and checkpoints in the run directory. ``--help``
+lists every option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torchrl.envs import EnvBase
+
+from rlkit_sac.data import (
+    TrajectorySampler,
+    check_finite,
+    example_transition,
+    make_collector,
+    make_replay_buffer,
+)
+from rlkit_sac.envs import (
+    check_scalar_reward,
+    continuous_action_bounds,
+    discrete_action_count,
+    has_discrete_actions,
+    observation_dim,
+)
+from rlkit_sac.modules import (
+    RandomBehavior,
+    StochasticDuelingNetwork,
+    action_value_critic,
+    categorical_actor,
+    categorical_actor_critic,
+    gaussian_actor,
+    gaussian_actor_critic,
+    state_action_critic,
+    state_critic,
+)
+from rlkit_sac.objectives import ACERLoss
+from rlkit_sac.training import (
+    ACERCollectorConfig,
+    ACERLossConfig,
+    ACERNetworkConfig,
+    ACERReplayConfig,
+    ACERUpdateConfig,
+    ACERWarmStartConfig,
+    BaseRunConfig,
+    EnvConfig,
+    EvaluationConfig,
+    ReplaySchedule,
+    first_compiled_update,
+    make_acer_update,
+    opened_envs,
+    run_recipe,
+    training_run,
+    warm_start,
+)
+
+
+@dataclass
+class ACERConfig(BaseRunConfig):
+    """A run of actor-critic with experience replay; the defaults learn CartPole-v1."""
+
+    env: EnvConfig = field(default_factory=lambda: EnvConfig(id="CartPole-v1", num_envs=8))
+    collector: ACERCollectorConfig = field(
+        default_factory=lambda: ACERCollectorConfig(total_frames=100_000)
+    )
+    replay: ACERReplayConfig = field(default_factory=ACERReplayConfig)
+    network: ACERNetworkConfig = field(default_factory=ACERNetworkConfig)
+    loss: ACERLossConfig = field(default_factory=lambda: ACERLossConfig(reward_scale=0.1))
+    update: ACERUpdateConfig = field(default_factory=ACERUpdateConfig)
+    evaluation: EvaluationConfig = field(default_factory=lambda: EvaluationConfig(interval=10_000))
+    warm_start: ACERWarmStartConfig = field(default_factory=ACERWarmStartConfig)
+
+    def demands(self) -> list[Callable[[EnvBase], object]]:
+        """What the recipe asks of its task."""
+        return [has_discrete_actions, check_scalar_reward, *super().demands()]
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        batches = 2 * self.collector.batch_frames(self.env.num_envs)
+        needed = max(batches, self.update.replay_start_size)
+        if self.replay.capacity >= needed:
+            return []
+        text = (
+            f"must hold two batches of env.num_envs x collector.t_max frames ({batches}) and "
+            f"update.replay_start_size, got {self.replay.capacity}"
+        )
+        return [("replay.capacity", text)]
+
+
+def main(config: ACERConfig) -> Path:
+    """Train, evaluate and save; returns the run directory."""
+    with opened_envs(config) as (env, eval_env):
+        return train(config, env, eval_env)
+
+
+def make_networks(config: ACERNetworkConfig, sizes: dict[str, int]) -> dict[str, Any]:
+    """Actor and critic, or both on one trunk, as the loss takes them."""
+    discrete = "num_actions" in sizes
+    arguments = sizes | config.policy_arguments(discrete=discrete)
+    shared = arguments.pop("shared_trunk")
+    if shared and discrete:
+        return {"actor_critic": categorical_actor_critic(**arguments)}
+    if shared:
+        both = gaussian_actor_critic(**arguments, num_samples=config.num_samples)
+        return {"actor_critic": both}
+    layers = config.perceptron_arguments()
+    if discrete:
+        actor, critic = categorical_actor(**arguments), action_value_critic(**sizes, **layers)
+    else:
+        actor = gaussian_actor(**arguments)
+        critic = StochasticDuelingNetwork(
+            state_critic(sizes["observation_dim"], **layers),
+            state_action_critic(**sizes, **layers),
+            config.num_samples,
+        )
+    return {"actor_network": actor, "critic_network": critic}
+
+
+def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
+    """Train in some environments, be judged in another; returns the run directory."""
+    device, num_envs, t_max = env.device, config.env.num_envs, config.collector.t_max
+
+    # Networks and loss.
+    discrete = has_discrete_actions(env)
+    sizes = {"observation_dim": observation_dim(env)}
+    if discrete:
+        sizes["num_actions"] = discrete_action_count(env)
+    else:
+        sizes["action_dim"] = len(continuous_action_bounds(env)[0])
+    networks = make_networks(config.network, sizes)
+    loss_module = ACERLoss(
+        **{name: network.to(device) for name, network in networks.items()},
+        diagnostics=True,
+        **config.loss.arguments(),
+    )
+    update = make_acer_update(
+        loss_module, config.update, compile_from=first_compiled_update(config.compile, device)
+    )
+    if config.resume is None:
+        warm_start(loss_module, config.warm_start)
+
+    # Replay of segments, and collection; both know of what distribution each action is.
+    random_policy = RandomBehavior(env.full_action_spec_unbatched["action"])
+    stored = [*loss_module.in_keys, "is_init"]
+    frames_per_batch = config.collector.batch_frames(num_envs)
+    replay = make_replay_buffer(
+        example_transition(env, stored, random_policy=random_policy),
+        **asdict(config.replay),
+        sampler=TrajectorySampler(
+            t_max,
+            capacity=config.replay.capacity,
+            num_envs=num_envs,
+            frames_per_batch=frames_per_batch,
+        ),
+        device=device,
+    )
+    collector = make_collector(
+        env,
+        loss_module.policy(),
+        total_frames=config.collector.total_frames,
+        frames_per_batch=frames_per_batch,
+        init_random_frames=config.collector.init_random_frames,
+        random_policy=random_policy,
+        kind=config.collector.kind,
+    )
+    replays = ReplaySchedule(
+        n_times_replay=config.update.n_times_replay,
+        poisson=config.update.poisson,
+        replay_start_size=config.update.replay_start_size,
+    )
+
+    with training_run(
+        config,
+        recipe="acer",
+        loss_module=loss_module,
+        update=update,
+        replay=replay,
+        collector=collector,
+        eval_env=eval_env,
+        builder="categorical_behavior_policy" if discrete else "gaussian_behavior_policy",
+        arguments=sizes | config.network.policy_arguments(discrete=discrete),
+    ) as run:
+        for batch in collector:
+            segments = batch.select(*stored)
+            check_finite(segments, frames=run.frames)
+            is_random = run.frames < config.collector.init_random_frames
+            replay.extend(segments.reshape(-1))
+            run.collected(batch)
+            if not (is_random or config.update.disable_online_update):
+                loss_module.on_policy = True
+                run.updated(update(segments))
+            loss_module.on_policy = False
+            for _ in range(replays.due(len(replay))):
+                run.updated(update(replay.sample()))
+            run.write_metrics_if_due()
+            best = run.evaluate_if_due()
+            run.save_if_due(best=best)
+    return run.path
+
+
+if __name__ == "__main__":
+    run_recipe(main, ACERConfig)
