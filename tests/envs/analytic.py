@@ -169,12 +169,14 @@ class TwoStateChain(gym.Env[Any, Any]):
 class ABCChain(gym.Env[Any, Any]):
     """Actions 0, 1, 2 in this order earn 1 at the end; a wrong one ends the episode without.
 
-    The optimal values are gamma², gamma and 1.
+    The optimal values are gamma², gamma and 1. Other chains have other numbers of letters; in a
+    continuous one the largest entry of a vector is the letter.
     """
 
-    def __init__(self) -> None:
-        self.observation_space = Box(0.0, 1.0, (3,), np.float32)
-        self.action_space = Discrete(3)
+    def __init__(self, size: int = 3, continuous: bool = False) -> None:
+        self.size, self.continuous = size, continuous
+        self.observation_space = Box(0.0, 1.0, (size,), np.float32)
+        self.action_space = Box(-1.0, 1.0, (size,), np.float32) if continuous else Discrete(size)
         self.letter = 0
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
@@ -183,14 +185,14 @@ class ABCChain(gym.Env[Any, Any]):
         return self._observe(), {}
 
     def step(self, action: Any) -> Step:
-        right = action == self.letter
-        done = bool(right and self.letter == 2)
+        right = (np.argmax(action) if self.continuous else action) == self.letter
+        done = bool(right and self.letter == self.size - 1)
         if right and not done:
             self.letter += 1
         return self._observe(), float(done), done or not right, False, {}
 
     def _observe(self) -> NDArray[np.float32]:
-        return np.eye(3, dtype=np.float32)[self.letter]
+        return np.eye(self.size, dtype=np.float32)[self.letter]
 
 
 class IdentityEnv(gym.Env[Any, Any]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,10 +36,17 @@ def options(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe by the name of its file, and that of its configuration."""
+    """A recipe by the name of its file, and that of its configuration.
+
+    Attributes:
+        short: options of a short run of 500 frames.
+        loss: the column of a loss that each update has.
+    """
 
     name: str
     config_name: str
+    short: Sequence[str] = tuple(SHORT)
+    loss: str = "loss_qvalue"
 
     @property
     def config_class(self) -> Any:
@@ -53,7 +61,7 @@ class Recipe:
 
     def train(self, *arguments: str) -> Path:
         """The directory of a short run."""
-        return self.run(*SHORT, *arguments)
+        return self.run(*self.short, *arguments)
 
     def stop(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
         """Exit code and message of a command line that fails."""
@@ -77,7 +85,7 @@ class Recipe:
         """A short run with other options has finite losses and a policy that loads."""
         run = self.train(*options(variant))
         metrics = pd.read_csv(run / "metrics.csv")
-        assert np.isfinite(metrics["loss_qvalue"].iloc[-1])
+        assert np.isfinite(metrics[self.loss].iloc[-1])
         assert metrics["frames"].iloc[-1] == 500
         assert load_policy(run)
         return run
@@ -105,7 +113,11 @@ class Recipe:
             assert table(often, name) == table(seldom, name)
 
     def assert_resumes_exactly(
-        self, capsys: pytest.CaptureFixture[str], half: int, *arguments: str
+        self,
+        capsys: pytest.CaptureFixture[str],
+        half: int,
+        *arguments: str,
+        capacity: int | None = None,
     ) -> None:
         """A run that stops and goes on is the run that never stopped, to the last bit."""
         main, total = load_recipe(self.name).main, f"--collector.total_frames={2 * half}"
@@ -116,7 +128,7 @@ class Recipe:
         assert "not as if" not in capsys.readouterr().out
         info = json.loads((parts / "run.json").read_text())
         assert (info["status"], info["frames"], info["exact"]) == ("finished", 2 * half, True)
-        assert_same_run(whole, parts, capacity=2 * half)
+        assert_same_run(whole, parts, capacity=capacity or 2 * half)
 
     def assert_config_file(self, path: Path) -> None:
         """A configuration file opens with its command, and fits a task."""

@@ -1,0 +1,172 @@
+"""The recipe of ACER as a user runs it: real environments and real files."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rlkit_sac.modules import BehaviorPolicy
+from rlkit_sac.training import load_policy
+from tests.recipes.loading import config_files
+from tests.recipes.running import Recipe
+from tests.reliability.runs import newest, replay_of
+
+SHORT = shlex.split("""
+    --collector.total_frames 500 --collector.t_max 5 --env.num_envs 2 --replay.batch_size 4
+    --update.n_times_replay 2 --update.replay_start_size 100 --network.num_cells [16,16]
+    --evaluation.interval 250 --evaluation.episodes 2 --logging.interval 100
+    --logging.progress false
+""")
+ACER = Recipe("acer", "ACERConfig", tuple(SHORT), loss="loss_critic")
+PENDULUM = ("--env.id", "Pendulum-v1")
+
+
+def updates(*arguments: str) -> int:
+    return json.loads((ACER.train(*arguments) / "run.json").read_text())["updates"]
+
+
+def test_a_run_logs_policy_critic_and_trust_region(workplace):
+    run = ACER.train("--update.poisson", "false")
+    assert run.parent == workplace / "runs" / "acer" / "CartPole-v1"
+    metrics = pd.read_csv(run / "metrics.csv")
+    columns = ["loss_actor", "loss_critic", "loss_entropy", "kl", "entropy", "value", "ratio"]
+    columns += ["truncated", "projected", "q_mean", "target_mean", "grad_norm_all"]
+    assert np.isfinite(metrics[columns]).all().all()
+    info = json.loads((run / "run.json").read_text())
+    # 50 batches of 10 frames, each with an update; from the tenth on two of replay besides.
+    assert (info["status"], info["frames"], info["updates"]) == ("finished", 500, 50 + 41 * 2)
+    assert isinstance(load_policy(run), BehaviorPolicy)
+
+
+def test_replay_and_fresh_segments_can_be_left_out(workplace):
+    assert updates("--update.n_times_replay", "0") == 50
+    fixed = ("--update.poisson", "false", "--update.disable_online_update", "true")
+    assert updates(*fixed) == 41 * 2
+
+
+def test_the_number_of_replays_is_random_with_the_mean_asked_for(workplace):
+    options = ("--update.disable_online_update", "true", "--update.n_times_replay", "4")
+    made = updates(*options, "--update.replay_start_size", "0")
+    assert made != 4 * 50
+    assert made == pytest.approx(4 * 50, abs=4 * (4 * 50) ** 0.5)
+
+
+@pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1"])
+@pytest.mark.parametrize("kind", ["light", "torchrl"])
+def test_random_frames_are_stored_with_their_distribution_and_have_no_on_policy_update(
+    workplace, kind, task
+):
+    run = ACER.train(
+        *("--env.id", task, "--collector.kind", kind, "--collector.init_random_frames", "95"),
+        *("--update.n_times_replay", "0"),
+    )
+    assert json.loads((run / "run.json").read_text())["updates"] == 40
+    stored = replay_of(run, newest(run))
+    if task == "CartPole-v1":
+        logits = stored['["behavior", "logits"]']
+        assert (logits[:100] == 0).all()
+        assert not (logits[100:] == 0).any()
+        return
+    loc, scale = (stored[f'["behavior", "{name}"]'] for name in ("loc", "scale"))
+    assert (loc[:100] == 0).all()
+    assert (scale[:100] == 1).all()
+    assert not (loc[100:] == 0).any()
+    assert (scale > 0).all()
+
+
+@pytest.mark.parametrize("shared", ["false", "true"])
+@pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1"])
+def test_the_saved_policy_repeats_the_last_evaluation(workplace, task, shared):
+    ACER.assert_policy_repeats_the_last_evaluation(
+        "--env.id", task, "--network.shared_trunk", shared
+    )
+
+
+def test_a_seed_gives_the_same_tables_again(workplace):
+    ACER.assert_seed_decides()
+
+
+def test_evaluation_does_not_change_the_training(workplace):
+    ACER.assert_evaluation_leaves_training_alone()
+
+
+@pytest.mark.parametrize(
+    ("half", "options"),
+    [
+        (200, ["--network.shared_trunk", "true"]),
+        (330, [*PENDULUM, "--collector.init_random_frames", "100"]),
+        (250, ["--update.schedules", "{lr: {100: 0.001, 400: 0}}", "--env.num_envs", "1"]),
+        (200, ["--loss.schedules", "{beta: {100: 0.1, 300: 0}}", "--collector.kind", "torchrl"]),
+    ],
+    ids=["shared trunk", "random frames", "one environment", "torchrl"],
+)
+def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, half, options):
+    ACER.assert_resumes_exactly(capsys, half, *options)
+
+
+def test_a_run_whose_replay_is_full_goes_on_exactly(workplace, capsys):
+    """The oldest batch is overwritten in part, and so are episodes."""
+    ACER.assert_resumes_exactly(capsys, 300, "--replay.capacity", "155", capacity=155)
+
+
+VARIANTS = {
+    "every loss option": "--loss.use_q_opc true"
+    " --loss.trust_region_space probs --loss.truncation_threshold 1 --loss.policy_coef 0.5"
+    " --loss.critic_coef 1 --loss.trust_region_delta 0.1 --loss.beta 0.1",
+    "no trust region, no truncation": "--loss.use_trust_region false"
+    " --loss.truncation_threshold null --update.max_grad_norm null",
+    "sums of losses": "--loss.normalize_loss_by_steps false --update.lr 0.0001",
+    "continuous": "--env.id Pendulum-v1 --loss.trust_region_space loc_scale"
+    " --network.num_samples 3 --network.log_std_mode tanh --network.log_std_min -3",
+    "files": "--replay.storage memmap --collector.t_max 25",
+    "single frames": "--collector.t_max 1 --env.num_envs 5",
+    "samples in evaluation": "--evaluation.epsilon 0.5",
+    "processes": "--env.parallel true",
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
+def test_variants_train(workplace, variant):
+    ACER.assert_trains(variant)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1"])
+def test_updates_are_compiled(workplace, recwarn, task):
+    ACER.assert_trains(f"--env.id {task} --compile true")
+    assert not [each for each in recwarn if "uncompiled" in str(each.message)]
+
+
+def test_a_warm_start_takes_actor_and_critic_along(workplace):
+    run = ACER.train()
+    ACER.train("--warm_start.run", str(run), "--warm_start.modules", "[actor,critic]")
+
+
+BAD = {
+    "--env.id Platform-v0": "acts in discrete or in continuous spaces, but the actions are",
+    "--env.id broken_envs:Vector-v0": "from one number, but the reward has 2 dimensions",
+    "--loss.trust_region_space loc_var": "must be one of 'logits', 'log_probs', 'probs'",
+    "--loss.schedules {betta: {0: 1}}": "did you mean beta?",
+    "--update.n_times_replay 1.5 --update.poisson false": "must be a whole number unless poisson",
+    "--update.n_times_replay 0 --update.disable_online_update true": "or nothing is learned",
+    "--update.lr_actor 0.1": "unknown option --update.lr_actor; did you mean --update.lr",
+    "--update.utd_ratio 1": "unknown option --update.utd_ratio",
+    "--replay.capacity 319": "must hold two batches of env.num_envs x collector.t_max frames (320)",
+    "--replay.prioritized true": "unknown option --replay.prioritized",
+    "--normalization.rewards true": "unknown option --normalization.rewards",
+    "--warm_start.modules [qvalue]": "--warm_start.modules: expected",
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.items(), ids=BAD.keys())
+def test_bad_input_stops_in_one_line_with_nothing_created(workplace, capsys, arguments, message):
+    ACER.assert_refused(capsys, workplace, arguments, message)
+
+
+@pytest.mark.parametrize("path", config_files("acer"), ids=lambda path: path.stem)
+def test_every_configuration_parses_and_names_its_command(path):
+    ACER.assert_config_file(path)
