@@ -3,6 +3,7 @@ import torch
 
 from rlkit_sac.data import example_transition
 from rlkit_sac.envs import make_env
+from rlkit_sac.modules import RandomBehavior
 
 KEYS = ["observation", "action", ("next", "observation"), ("next", "reward"), ("next", "done")]
 
@@ -27,3 +28,14 @@ def test_an_index_action_has_no_dimension() -> None:
     example = example_transition(make_env("CartPole-v1"), ["action"])
     assert example["action"].shape == ()
     assert example["action"].dtype == torch.int64
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_a_policy_adds_what_it_writes_and_draws_nothing(num_envs: int) -> None:
+    env = make_env("Pendulum-v1", num_envs=num_envs)
+    keys = ["action", ("behavior", "loc"), ("behavior", "scale")]
+    policy = RandomBehavior(env.full_action_spec_unbatched["action"])
+    before = torch.get_rng_state()
+    example = example_transition(env, keys, random_policy=policy)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert {key: example[key].shape for key in keys} == dict.fromkeys(keys, torch.Size([1]))

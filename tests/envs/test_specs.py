@@ -12,6 +12,7 @@ from rlkit_sac.envs import (
     closing,
     continuous_action_bounds,
     discrete_action_count,
+    has_discrete_actions,
     hybrid_action_bounds,
     make_env,
     observation_dim,
@@ -125,3 +126,11 @@ def test_other_observations_are_refused(register: Register) -> None:
     env = make_env(register(BOX, Box(0, 255, (8, 8, 3), np.uint8)))
     with pytest.raises(ConfigError, match=r"read vectors, but .* shape \[8, 8, 3\]: flatten it"):
         observation_dim(env)
+
+
+def test_plain_action_spaces_are_told_apart_and_others_refused(register: Register) -> None:
+    for options in ({}, {"num_envs": 2}):
+        assert has_discrete_actions(make_env(register(Discrete(3)), **options))
+        assert not has_discrete_actions(make_env(register(BOX), **options))
+    with pytest.raises(ConfigError, match=r"in discrete or in continuous .* continuous at once"):
+        has_discrete_actions(make_env(register(HYBRID)))

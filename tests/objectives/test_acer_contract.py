@@ -254,6 +254,18 @@ def test_the_policy_shares_live_parameters(kind: str) -> None:
         assert set(policy(data).keys()) == {"observation", "action", "behavior"}
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_evaluation_may_sample_now_and_then(kind: str) -> None:
+    torch.manual_seed(11)
+    loss = shared(kind)
+    data = TensorDict(observation=torch.randn(1000, 3).double(), batch_size=[1000])
+    greedy = loss.policy()(data.clone())["action"]
+    found = loss.policy(epsilon=0.5)(data.clone())["action"]
+    changed = (found != greedy).reshape(1000, -1).any(-1).double().mean()
+    assert 0.25 < changed < 0.6
+    assert torch.equal(loss.policy(epsilon=0.0)(data.clone())["action"], greedy)
+
+
 def test_the_whole_learns_with_plain_torchrl() -> None:
     """One state, where one action is rewarded, with an optimizer and TorchRL's updater."""
     torch.manual_seed(11)
@@ -330,6 +342,41 @@ def test_value_estimators() -> None:
         loss.make_value_estimator(ValueEstimators.TD0)
     with pytest.raises(ConfigError, match="unknown hyperparameters lmbda"):
         loss.make_value_estimator(lmbda=0.5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("option", "value"), [("gamma", 0.3), ("beta", 0.7), ("reward_scale", -2.0)]
+)
+def test_numbers_that_change_act_as_if_they_had_always_been_so(
+    kind: str, option: str, value: float
+) -> None:
+    outs = []
+    for change in (True, False):
+        torch.manual_seed(12)
+        loss, _ = make_acer(kind, **({} if change else {option: value}))
+        if change:
+            for number in (0.9, value):
+                loss.set_scalar(option, number)
+        torch.manual_seed(13)
+        outs.append(loss(make_segments(kind, 3, 4)))
+    for key, wanted in outs[1].items():
+        torch.testing.assert_close(outs[0][key], wanted)
+    with pytest.raises(ConfigError, match="no number 'truncation_threshold' that may change"):
+        loss.set_scalar("truncation_threshold", 1.0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scaled_rewards_are_rewards_of_that_size(kind: str) -> None:
+    outs = []
+    for scale in (0.1, 1.0):
+        torch.manual_seed(14)
+        loss, _ = make_acer(kind, reward_scale=scale)
+        segments = make_segments(kind, 3, 4)
+        segments["next", "reward"] *= 0.1 / scale
+        outs.append(loss(segments))
+    for key, wanted in outs[1].items():
+        torch.testing.assert_close(outs[0][key], wanted)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -16,7 +16,16 @@ from tensordict.nn import TensorDictModule
 from torchrl.data import Categorical
 
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.modules import UniformPrior, action_value_critic, tanh_gaussian_actor
+from rlkit_sac.modules import (
+    BehaviorPolicy,
+    UniformPrior,
+    action_value_critic,
+    categorical_actor,
+    categorical_actor_critic,
+    gaussian_actor,
+    gaussian_actor_critic,
+    tanh_gaussian_actor,
+)
 from rlkit_sac.objectives import DiscreteSACLoss
 from rlkit_sac.training.policy_files import load_policy, save_policy
 
@@ -53,6 +62,28 @@ def test_a_loaded_policy_acts_the_same(tmp_path: Path) -> None:
     assert torch.equal(actions(policy), actions(build()))
     for name, tensor in build().state_dict().items():
         assert torch.equal(policy.state_dict()[name], tensor)
+
+
+BEHAVIOR = {
+    "categorical_behavior_policy": (categorical_actor, categorical_actor_critic, "num_actions"),
+    "gaussian_behavior_policy": (gaussian_actor, gaussian_actor_critic, "action_dim"),
+}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("builder", BEHAVIOR)
+def test_policies_that_tell_their_distribution_are_rebuilt(
+    tmp_path: Path, builder: str, shared: bool
+) -> None:
+    alone, both, name = BEHAVIOR[builder]
+    arguments: dict[str, Any] = {"observation_dim": 3, name: 2, "num_cells": [8, 8]}
+    actor = both(**arguments).get_policy_operator() if shared else alone(**arguments)
+    policy = BehaviorPolicy(actor)
+    step = tmp_path / "checkpoints" / "step_500"
+    save_policy(step, policy, builder=builder, arguments=arguments | {"shared_trunk": shared})
+    loaded = load_policy(tmp_path)
+    assert torch.equal(actions(loaded), actions(policy))
+    assert loaded.out_keys == policy.out_keys
 
 
 def test_the_newest_complete_checkpoint_is_taken(tmp_path: Path) -> None:

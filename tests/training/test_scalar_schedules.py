@@ -8,13 +8,17 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import hybrid_critic, state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss, HybridSACLoss
 from rlkit_sac.training import (
+    ACERLossConfig,
+    ACERUpdateConfig,
     ContinuousLossConfig,
     HybridLossConfig,
     LossConfig,
     UpdateConfig,
+    make_acer_update,
     make_update,
 )
 from rlkit_sac.training.scalar_schedules import apply_schedules, check_schedules, value_at
+from tests.objectives.acer_networks import make_acer
 
 
 def make_loss(config: LossConfig) -> ContinuousSACLoss:
@@ -136,6 +140,8 @@ REFUSED = {
         ContinuousLossConfig(fixed_alpha=True, schedules={"target_entropy": {0: 1.0}}),
         "only where fixed_alpha is false",
     ),
+    "of no optimizer": (ACERUpdateConfig(schedules={"lr_actor": {0: 1.0}}), "did you mean lr"),
+    "negative entropy": (ACERLossConfig(schedules={"beta": {0: -1.0}}), "beta must be >= 0"),
     "of two": (HybridLossConfig(schedules={"target_entropy": {0: 1.0}}), "choose among gamma"),
 }
 
@@ -154,3 +160,16 @@ def test_a_loss_refuses_what_it_has_not() -> None:
             loss.set_scalar(option, 0.5)
     loss.set_scalar("gamma", 0.5)
     assert float(loss.value_estimator.gamma) == 0.5
+
+
+def test_numbers_of_acer_change_with_the_frames() -> None:
+    loss, _ = make_acer("discrete")
+    section = ACERLossConfig(schedules={"beta": {0: 1.0, 100: 0.0}, "reward_scale": {50: 2.0}})
+    rates = ACERUpdateConfig(schedules={"lr": {0: 1.0, 100: 0.5}, "target_update_tau": {0: 0.5}})
+    for each in (section, rates):
+        check_schedules(each)
+    update = make_acer_update(loss, rates)
+    apply_schedules(section, rates, 50, into=update)
+    assert (float(loss.beta), float(loss.reward_scale)) == (0.5, 2.0)
+    assert update.optimizers["all"].param_groups[0]["lr"] == 0.75
+    assert update.target_updater.eps == 0.5

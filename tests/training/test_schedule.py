@@ -1,9 +1,11 @@
 import math
 
+import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlkit_sac.training import Every, UpdateSchedule
+from rlkit_sac.training import Every, ReplaySchedule, UpdateSchedule
 
 
 def frames_of(batches: list[int]) -> list[int]:
@@ -59,3 +61,20 @@ def test_an_interval_is_due_where_a_multiple_is_reached(batches: list[int], inte
         multiples = [m for m in range(before + 1, frames + 1) if m % interval == 0]
         assert every.due(before, frames) == bool(multiples)
         before = frames
+
+
+def test_replays_begin_once_enough_is_stored() -> None:
+    schedule = ReplaySchedule(n_times_replay=3, poisson=False, replay_start_size=10)
+    assert [schedule.due(stored) for stored in (0, 9, 10, 500)] == [0, 0, 3, 3]
+
+
+def test_random_numbers_of_replays_have_the_mean_and_the_spread_of_their_distribution() -> None:
+    torch.manual_seed(0)
+    schedule = ReplaySchedule(n_times_replay=2.5, poisson=True, replay_start_size=0)
+    state = torch.get_rng_state()
+    drawn = [schedule.due(1) for _ in range(2_000)]
+    numbers = torch.tensor(drawn, dtype=torch.float64)
+    assert numbers.mean() == pytest.approx(2.5, abs=0.15)
+    assert numbers.var() == pytest.approx(2.5, abs=0.35)
+    torch.set_rng_state(state)  # as a checkpoint does it
+    assert [schedule.due(1) for _ in range(2_000)] == drawn
