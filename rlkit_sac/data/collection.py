@@ -37,6 +37,7 @@ class ResumableCollector(Collector):
     """
 
     doubts: Sequence[str] = ()
+    _wrapped_policy: Any
 
     def __init__(
         self,
