@@ -140,7 +140,7 @@ REFUSED = {
         ContinuousLossConfig(fixed_alpha=True, schedules={"target_entropy": {0: 1.0}}),
         "only where fixed_alpha is false",
     ),
-    "of no optimizer": (ACERUpdateConfig(schedules={"lr_actor": {0: 1.0}}), "did you mean lr"),
+    "of no optimizer": (ACERUpdateConfig(schedules={"lr_actor": {0: 1.0}}), "choose among lr, "),
     "negative entropy": (ACERLossConfig(schedules={"beta": {0: -1.0}}), "beta must be >= 0"),
     "of two": (HybridLossConfig(schedules={"target_entropy": {0: 1.0}}), "choose among gamma"),
 }
