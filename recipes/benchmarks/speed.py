@@ -1,15 +1,18 @@
-"""How many frames a second soft actor-critic trains, here and in other systems.
+"""How many frames a second an algorithm trains, here and in other systems.
 
     python recipes/benchmarks/speed.py
     python recipes/benchmarks/speed.py --systems '[rlkit_sac, sb3]' --num_threads 2
     python recipes/benchmarks/speed.py --task Pendulum-v1 --wall true --frames 10000
     python recipes/benchmarks/speed.py --venv.sbx path/to/environment
+    python recipes/benchmarks/speed.py --systems '[acer, pfrl]' --task CartPole-v1 --frames 6000
 
 The systems take turns, each run in a process of its own on as many cores as it has threads. The
 clock starts after ``--warmup`` frames, when random actions and compilation are over; with
-``--wall true`` it runs from the command to its end, whatever happens in between. All systems have
-the settings of `peers/peer.py`. Ratios are those of the rounds, each with its own load of the
-machine; the table shows their medians with 95 % bootstrap intervals.
+``--wall true`` it runs from the command to its end, whatever happens in between. All systems of
+soft actor-critic have the settings of `peers/peer.py`, the two of actor-critic with experience
+replay, ``acer`` (ours) and ``pfrl``, those of `peers/acer_settings.py`. Ratios are those of the
+rounds, each with its own load of the machine; the table shows their medians with 95 % bootstrap
+intervals.
 """
 
 from __future__ import annotations
@@ -34,8 +37,10 @@ from rlkit_sac.training import PositiveInt, run_recipe
 from rlkit_sac.training.bounds import NonNegativeInt
 
 PEERS = Path(__file__).parent / "peers"
-SystemName = Literal["rlkit_sac", "sb3", "sbx", "cleanrl", "torchrl"]
-SYSTEM_NAMES: tuple[SystemName, ...] = get_args(SystemName)
+SACSystem = Literal["rlkit_sac", "sb3", "sbx", "cleanrl", "torchrl"]
+ACERSystem = Literal["acer", "pfrl"]
+SystemName = Literal[SACSystem, ACERSystem]
+SAC_SYSTEMS: tuple[SACSystem, ...] = get_args(SACSystem)
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,8 @@ SYSTEMS = {
     "sbx": System("sbx_sac.py", "sbx"),
     "cleanrl": System("cleanrl_sac.py", "torch"),
     "torchrl": System("torchrl_sac.py", "torchrl"),
+    "acer": System("recipe_acer.py", "rlkit_sac"),
+    "pfrl": System("pfrl_acer.py", "pfrl"),
 }
 
 
@@ -64,10 +71,10 @@ SYSTEMS = {
 class SpeedConfig:
     """Who is timed, doing what, how often."""
 
-    systems: list[SystemName] = field(default_factory=lambda: list(SYSTEM_NAMES))
+    systems: list[SystemName] = field(default_factory=lambda: list(SAC_SYSTEMS))
     """Who takes turns; the others are compared with the first."""
     task: str = "HalfCheetah-v5"
-    """Gymnasium id of a task with continuous actions."""
+    """Gymnasium id of a task with continuous actions, or with discrete ones for acer and pfrl."""
     num_threads: PositiveInt = 1
     """CPU threads of each system, and the cores it may use."""
     rounds: PositiveInt = 5
@@ -90,6 +97,8 @@ class SpeedConfig:
             for name in self.venv
             if name not in SYSTEMS
         ]
+        if 0 < len(set(self.systems) & set(SAC_SYSTEMS)) < len(set(self.systems)):
+            found.append(("systems", "acer and pfrl can only be compared with each other"))
         cores = len(usable_cores())
         if self.num_threads > cores:
             found.append(("num_threads", f"must be at most {cores}, the cores of this process"))
@@ -168,6 +177,7 @@ def timed_run(system: str, index: int, config: SpeedConfig) -> dict[str, Any]:
         raise RunError(f"{system} failed in round {index}: {lines[-1]}")
     reported = json.loads(done.stdout.splitlines()[-1])
     seconds = wall if config.wall else reported["seconds"]
+    window = config.frames / reported["cpu_seconds"]
     return {
         "round": index,
         "system": system,
@@ -177,6 +187,7 @@ def timed_run(system: str, index: int, config: SpeedConfig) -> dict[str, Any]:
         "frames": config.frames,
         "seconds": seconds,
         "frames_per_second": config.frames / seconds,
+        "frames_per_cpu_second": window,
         "load_before": before,
         "load_after": os.getloadavg()[0],
         "versions": reported["versions"],
@@ -233,6 +244,7 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
     for system in runs["system"].unique():
         own = rates[system]
         row = {"system": system, "seconds": seconds[system], "frames/s": own.median()}
+        row["frames/CPU s"] = runs.loc[runs["system"] == system, "frames_per_cpu_second"].median()
         row |= {"slowest": own.min(), "fastest": own.max()}
         ratio = "" if system == first else str(median(rates[first] / own))
         rows.append({**row, f"{first} / system": ratio})

@@ -242,14 +242,16 @@ def test_turns_alternate_their_order(load) -> None:
 def test_the_frame_clock_times_the_frames_after_the_warmup(load, monkeypatch) -> None:
     clock = load("frame_clock", "peers")
     monkeypatch.setattr(clock, "measured", [])
-    env = clock.FrameClock(gym.make("Pendulum-v1"), warmup=3, frames=5)
     steps = 0
     monkeypatch.setattr(clock.time, "perf_counter", lambda: float(steps))
-    env.reset()
+    monkeypatch.setattr(clock.time, "process_time", lambda: 2.0 * steps)
+    envs = [clock.FrameClock(gym.make("Pendulum-v1"), warmup=3, frames=5) for _ in range(2)]
+    for env in envs:
+        env.reset()
     for steps in range(1, 20):
-        assert clock.measured == ([] if steps <= 8 else [5.0])
-        env.step(env.action_space.sample())
-    assert clock.measured == [5.0]
+        assert clock.measured == ([] if steps <= 8 else [(5.0, 10.0)])
+        envs[steps % 2].step(envs[0].action_space.sample())
+    assert clock.measured == [(5.0, 10.0)]
 
 
 @pytest.mark.slow
@@ -273,7 +275,7 @@ def test_speed_runs_systems_in_turns(tmp_path: Path) -> None:
     assert (first[0], second[0]) == ("rlkit_sac", "torchrl")
     rates = runs.pivot(index="round", columns="system", values="frames_per_second")
     wanted = (rates["rlkit_sac"] / rates["torchrl"]).median()
-    assert float(second[5]) == pytest.approx(wanted, abs=6e-3)
+    assert float(second[6]) == pytest.approx(wanted, abs=6e-3)
     assert {path.name for path in tmp_path.iterdir()} == {"speed.csv"}
 
 
@@ -287,6 +289,18 @@ def test_speed_times_whole_commands(tmp_path: Path) -> None:
     assert row.seconds > 0
 
 
+@pytest.mark.slow
+def test_speed_times_actor_critic_with_experience_replay(tmp_path: Path) -> None:
+    arguments = "--systems [acer] --task CartPole-v1 --rounds 1 --warmup 1600 --frames 320"
+    done = run("speed", *arguments.split(), "--output", "acer.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (row,) = pd.read_csv(tmp_path / "acer.csv").itertuples()
+    assert row.frames_per_cpu_second > 0
+    assert float(table(done.stdout, "system")[0][5]) == pytest.approx(
+        row.frames_per_cpu_second, abs=0.06
+    )
+
+
 def test_speed_says_why_a_system_failed(tmp_path: Path) -> None:
     arguments = "--systems [torchrl] --task Nowhere-v0 --rounds 1 --output speed.csv"
     done = run("speed", *arguments.split(), cwd=tmp_path)
@@ -298,11 +312,11 @@ def test_speed_says_why_a_system_failed(tmp_path: Path) -> None:
 
 def test_speed_refuses_what_it_cannot_measure(tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_text("kept")
-    arguments = "--num_threads 9999 --venv.nobody here --output old.csv"
+    arguments = "--num_threads 9999 --venv.nobody here --output old.csv --systems [acer,sb3]"
     done = run("speed", *arguments.split(), cwd=tmp_path)
     assert done.returncode == 2
     options = [line.split(": ")[1] for line in done.stderr.splitlines()]
-    assert sorted(options) == ["--num_threads", "--output", "--venv.nobody"]
+    assert sorted(options) == ["--num_threads", "--output", "--systems", "--venv.nobody"]
     assert (tmp_path / "old.csv").read_text() == "kept"
 
 
