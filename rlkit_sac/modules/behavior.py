@@ -139,7 +139,7 @@ class BehaviorPolicy(TensorDictModuleBase):
             action = sample_categorical(logits) if explore else logits.argmax(-1)
         else:
             loc, scale = parameters = gaussian_of(dist)
-            action = loc + scale * torch.randn_like(loc) if explore else loc
+            action = loc + scale * torch.randn_like(loc) if explore else loc.clone()
         for key, value in zip(self.out_keys, (action, *parameters), strict=True):
             tensordict.set(key, value)
         return tensordict

@@ -253,7 +253,10 @@ def _without_aliases(batch: TensorDictBase) -> TensorDictBase:
     own, seen = batch.copy(), set()
     for key, value in batch.items(True, True):
         if id(value) in seen:
-            own.set(key, value.clone())
+            # With the strides it has, which clone() keeps of dense tensors alone.
+            storage = value.untyped_storage().clone()
+            layout = storage, value.storage_offset(), value.shape, value.stride()
+            own.set(key, value.new_empty(0).set_(*layout))
         seen.add(id(value))
     return own
 

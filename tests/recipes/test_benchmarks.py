@@ -73,6 +73,23 @@ def test_hybrid_update_writes_each_round_and_prints_the_medians(tmp_path: Path) 
         assert float(numbers[3]) <= float(numbers[2]) <= float(numbers[4])
 
 
+def test_acer_update_writes_each_round_and_prints_the_medians(tmp_path: Path) -> None:
+    small = "--segments [2,3] --t_max 4 --num_cells [8] --rounds 3 --updates 2 --warm_up 2"
+    done = run("acer_update", *small.split(), "--output", "times.csv", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    rounds = pd.read_csv(tmp_path / "times.csv")
+    times = ["loss_ms", "update_ms", "compiled_ms"]
+    assert list(rounds.columns) == ["actions", "segments", "round", *times]
+    assert (rounds[times] > 0).all(axis=None)
+    cases = rounds.groupby(["actions", "segments"], sort=False)
+    assert list(cases.groups) == [
+        (kind, count) for kind in ("discrete", "continuous") for count in (2, 3)
+    ]
+    for row, (_, group) in zip(table(done.stdout, "actions"), cases, strict=True):
+        wanted = [*group[times].median(), (group["update_ms"] / group["compiled_ms"]).median()]
+        assert [float(number) for number in row[2:6]] == pytest.approx(wanted, abs=6e-3)
+
+
 def test_prioritized_replay_writes_each_round_and_prints_ratios(tmp_path: Path) -> None:
     small = "--capacity 2000 --batch_size 8 --rounds 3 --samples 2 --output times.csv"
     done = run("prioritized_replay", *small.split(), cwd=tmp_path)

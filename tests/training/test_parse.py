@@ -190,7 +190,7 @@ def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
         (
             ["--replay", "x"],
             "--replay is a section; set one of its options: --replay.capacity, "
-            "--replay.batch_size, --replay.slice_length, --replay.storage, --replay.prioritized, "
+            "--replay.batch_size, --replay.storage, --replay.slice_length, --replay.prioritized, "
             "--replay.priority_alpha, --replay.priority_beta, --replay.priority_beta_frames, "
             "--replay.priority_eps",
         ),
