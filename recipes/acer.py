@@ -72,9 +72,9 @@ class ACERConfig(BaseRunConfig):
 
     env: EnvConfig = field(default_factory=lambda: EnvConfig(id="CartPole-v1", num_envs=8))
     collector: ACERCollectorConfig = field(
-        default_factory=lambda: ACERCollectorConfig(total_frames=100_000)
+        default_factory=lambda: ACERCollectorConfig(total_frames=120_000)
     )
-    replay: ACERReplayConfig = field(default_factory=ACERReplayConfig)
+    replay: ACERReplayConfig = field(default_factory=lambda: ACERReplayConfig(capacity=10_000))
     network: ACERNetworkConfig = field(default_factory=ACERNetworkConfig)
     loss: ACERLossConfig = field(default_factory=lambda: ACERLossConfig(reward_scale=0.1))
     update: ACERUpdateConfig = field(default_factory=ACERUpdateConfig)

@@ -1,7 +1,7 @@
 """Recording what a function does to tensors as one graph, and compiling it."""
 
 from rlkit_sac.capture.compiler import compile_graph
-from rlkit_sac.capture.cuda_graph import CUDAGraphFunction, can_capture
+from rlkit_sac.capture.cuda_graph import CUDAGraphFunction, on_a_gpu
 from rlkit_sac.capture.fingerprint import Fingerprint, Held
 from rlkit_sac.capture.products import Products, matrix_products, onednn_is_exact, round_products
 from rlkit_sac.capture.random_inputs import RandomInputs, lift_random_inputs
@@ -18,10 +18,10 @@ __all__ = [
     "RandomInputs",
     "Recording",
     "StraightLine",
-    "can_capture",
     "compile_graph",
     "lift_random_inputs",
     "matrix_products",
+    "on_a_gpu",
     "onednn_is_exact",
     "record",
     "round_products",

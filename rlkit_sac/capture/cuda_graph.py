@@ -10,13 +10,13 @@ from torch import Tensor
 _WARMUPS = 3  # PyTorch's number of calls before a capture
 
 
-def can_capture(inputs: Sequence[Tensor]) -> bool:
-    """Whether a function of these tensors can become a CUDA graph: they lie on one GPU.
+def on_a_gpu(inputs: Sequence[Tensor]) -> bool:
+    """Whether a function of these tensors does something on a GPU.
 
-    >>> can_capture([torch.zeros(2)])
+    >>> on_a_gpu([torch.zeros(2)])
     False
     """
-    return len({tensor.device for tensor in inputs}) == 1 and inputs[0].is_cuda
+    return any(tensor.is_cuda for tensor in inputs)
 
 
 class CUDAGraphFunction:
@@ -32,7 +32,8 @@ class CUDAGraphFunction:
         varying: the places of inputs that are other tensors in later calls.
 
     Raises:
-        RuntimeError: if the function cannot be captured, as where it waits for the GPU.
+        RuntimeError: if the function cannot be captured, as where it waits for the GPU, or inputs
+            lie elsewhere.
     """
 
     def __init__(
@@ -41,6 +42,9 @@ class CUDAGraphFunction:
         inputs: Sequence[Tensor],
         varying: Sequence[int],
     ) -> None:
+        devices = sorted({str(tensor.device) for tensor in inputs})
+        if len(devices) > 1:
+            raise RuntimeError(f"its inputs lie on {' and '.join(devices)}")
         self._varying = list(varying)
         self._inputs = list(inputs)
         for place in self._varying:

@@ -9,10 +9,9 @@ from tensordict import NestedKey, TensorDictBase
 from torch import Tensor
 from torchrl.data import LazyTensorStorage, RandomSampler, TensorDictReplayBuffer
 
+from rlkit_sac.data.blocks import BlockSampler
 from rlkit_sac.data.nested import NestedEntries
 from rlkit_sac.data.prioritized import PrioritizedSampler
-from rlkit_sac.data.slices import SliceSampler
-from rlkit_sac.data.trajectories import TrajectorySampler
 
 _ALIGNMENT = 8  # bytes; of the largest number
 
@@ -220,7 +219,9 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         """Whether nothing but storing and one of our ways of sampling is asked for."""
         return (
             not self._has_options
-            and type(self._sampler)
-            in (RandomSampler, PrioritizedSampler, SliceSampler, TrajectorySampler)
+            and (
+                type(self._sampler) in (RandomSampler, PrioritizedSampler)
+                or isinstance(self._sampler, BlockSampler)
+            )
             and (self._transform is None or not len(self._transform))
         )

@@ -15,6 +15,7 @@ from rlkit_sac.data.blocks import BlockSampler
 from rlkit_sac.errors import ConfigError
 
 _MANY = 2**62
+_AT_ONCE = 1024  # frames; a replay in files may be larger than the memory
 
 
 class TrajectorySampler(BlockSampler):
@@ -138,14 +139,8 @@ class TrajectorySampler(BlockSampler):
         """Look where episodes begin in the frames stored since the last sample."""
         oldest = self._stored.start
         first = max(self._known // self._num_envs, oldest)
-        numbers = torch.arange(first * self._num_envs, self.frames) % self._capacity
-        stored = storage.get(numbers.to(getattr(storage, "device", "cpu"))).get("is_init", None)
-        if stored is None:
-            raise ConfigError(
-                "replay holds no entry 'is_init', which tells where an episode begins: store it "
-                "beside what the loss reads"
-            )
-        begins = stored.cpu().reshape(-1, self._num_envs, self._steps).transpose(0, 1)
+        stored = self._beginnings(storage, range(first * self._num_envs, self.frames))
+        begins = stored.reshape(-1, self._num_envs, self._steps).transpose(0, 1)
         env, step = begins.reshape(self._num_envs, -1).nonzero().unbind(1)
         step = step + first
         # An episode ends where the next one of its environment begins.
@@ -158,6 +153,19 @@ class TrajectorySampler(BlockSampler):
         self._running = running.clamp_min(oldest)
         self._known = self.frames
         self._list_episodes()
+
+    def _beginnings(self, storage: Storage, frames: range) -> Tensor:
+        """The entry ``is_init`` of frames, bool on the CPU; storages hand out whole frames."""
+        device, found = getattr(storage, "device", "cpu"), []
+        for numbers in torch.arange(frames.start, frames.stop).split(_AT_ONCE):
+            stored = storage.get((numbers % self._capacity).to(device)).get("is_init", None)
+            if stored is None:
+                raise ConfigError(
+                    "replay holds no entry 'is_init', which tells where an episode begins: store "
+                    "it beside what the loss reads"
+                )
+            found.append(stored.cpu())
+        return torch.cat(found)
 
     def _list_episodes(self) -> None:
         stop = torch.full_like(self._running, self._known // self._num_envs)

@@ -224,9 +224,9 @@ class ACERLoss(SegmentLoss):
         with self._live_networks():
             scores = self._scores(batch, valid, average, on_policy)
             next_value = self._next_value(batch)
-        target, q_ret = self._targets(batch, valid, scores, next_value)
+        followed, q_ret = self._targets(batch, valid, scores, next_value)
         policy = scores.policy_loss(
-            target - scores.value.detach(),
+            followed - scores.value.detach(),
             self.truncation_threshold,
             self.trust_region_delta if self.use_trust_region else None,
         )
@@ -251,13 +251,13 @@ class ACERLoss(SegmentLoss):
         scores: PolicyScores,
         next_value: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """What the policy's advantage is taken from, and the Retrace targets, ``[*, T]`` both."""
+        """Returns for the policy's advantage, and the Retrace targets, ``[*, T]`` both."""
         keys = self.tensor_keys
         terminated = batch.get(("next", keys.terminated)).bool()
         done = batch.get(("next", keys.done)).bool() | terminated
         cut = cut_steps(done, valid).squeeze(-1)
         next_value = next_value.masked_fill(terminated.squeeze(-1), 0.0)
-        reward = self.reward_scale * batch.get(("next", keys.reward)).squeeze(-1)
+        reward = self.reward_scale * batch.get(("next", keys.reward)).detach().squeeze(-1)
         value, q = scores.value.detach(), scores.q.detach()
         gamma = self.gamma
         q_ret = retrace_return(
@@ -290,7 +290,7 @@ class ACERLoss(SegmentLoss):
         self, batch: TensorDictBase, valid: Tensor | None, average: Distribution, on_policy: bool
     ) -> PolicyScores:
         policy, states = self._run_actor(batch.select(*self._state_keys()))
-        action = batch.get(self.tensor_keys.action)
+        action = batch.get(self.tensor_keys.action).detach()
         behavior = None if on_policy else self._behavior(batch, valid)
         if self.kind == "discrete":
             return self._categorical_scores(states, policy, average, behavior, action)

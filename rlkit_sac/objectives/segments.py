@@ -173,8 +173,8 @@ class SegmentLoss(LossContract):
         return fill_invalid(tensordict.select(*required), valid), valid
 
     def _behavior(self, batch: TensorDictBase, valid: Tensor | None) -> list[Tensor]:
-        """The parameters of the behavior policy."""
-        found = [batch.get(key) for key in self._behavior_keys()]
+        """The parameters of the behavior policy, which are data."""
+        found = [batch.get(key).detach() for key in self._behavior_keys()]
         if self.kind == "continuous" and valid is not None:
             found[1] = found[1].masked_fill(~valid.unsqueeze(-1), 1.0)
         return found

@@ -14,7 +14,10 @@ UNCOMPILED_UPDATES = 1_000
 
 
 def first_compiled_update(
-    choice: Literal["auto"] | bool, device: torch.device | None
+    choice: Literal["auto"] | bool,
+    device: torch.device | None,
+    *,
+    uncompiled: int = UNCOMPILED_UPDATES,
 ) -> int | None:
     """Count of the first update to compile, known before the run begins.
 
@@ -23,14 +26,16 @@ def first_compiled_update(
 
     Args:
         choice: ``True`` for the first update, ``False`` for none, ``"auto"`` for the one after
-            :data:`UNCOMPILED_UPDATES` where a compiler is at hand.
+            ``uncompiled`` ones where a compiler is at hand.
         device: of the update.
+        uncompiled: updates that take as long as a run is to wait before it compiles. Default:
+            1,000.
 
     >>> first_compiled_update(True, torch.device("cpu"))
     1
     """
     if choice == "auto":
-        return UNCOMPILED_UPDATES + 1 if _can_compile(device) else None
+        return uncompiled + 1 if _can_compile(device) else None
     return 1 if choice else None
 
 

@@ -22,9 +22,9 @@ from rlkit_sac.capture import (
     Held,
     NotRecordable,
     Recording,
-    can_capture,
     compile_graph,
     lift_random_inputs,
+    on_a_gpu,
     record,
     round_products,
     undone,
@@ -97,7 +97,7 @@ class Compiled(Generic[Step, Result]):
         autocast = torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled()
         mode = exploration_type(), *autocast
         kind = steps, mode, batch.batch_size, *(_layout(*item) for item in entries.items())
-        programs = self._programs.setdefault(kind, [])
+        programs = self._programs.get(kind, [])
         for place, program in enumerate(programs):
             if program.fingerprint.change() is None:
                 programs.insert(0, programs.pop(place))  # the next batch is likely to need it too
@@ -118,7 +118,7 @@ class Compiled(Generic[Step, Result]):
             reason = str(error).strip().partition("\n")[0] or type(error).__name__
             self._warn(f"it cannot become one compiled graph ({reason}); its updates")
             return None
-        programs.insert(0, program)
+        self._programs[kind] = [program, *programs]
         return program
 
     def _warn(self, reason: str) -> None:
@@ -164,7 +164,7 @@ class _Program(Generic[Step, Result]):
             round_products(recording.graph)
         examples = [*recording.inputs, *blank]
         self._compiled = compile_graph(recording.graph, examples)
-        if can_capture(examples) and not bfloat16:
+        if on_a_gpu(examples) and not bfloat16:
             self._capture(computation, batch, steps, examples)
 
     def _capture(

@@ -37,6 +37,20 @@ def has_formula(optimizer: Optimizer) -> bool:
     return type(optimizer) in _FORMULAS and plain and not (hooked or replaced)
 
 
+def place_step_counts(optimizer: Optimizer) -> None:
+    """Move the counts of steps to their parameters, for :func:`take_step` to find them there.
+
+    Args:
+        optimizer: such that :func:`has_formula`; PyTorch keeps the counts of some on the CPU.
+
+    >>> optimizer = RMSprop([torch.zeros(1, requires_grad=True)])
+    >>> place_step_counts(optimizer)
+    """
+    for parameter, state in optimizer.state.items():
+        if state["step"].device != parameter.device:
+            state["step"] = state["step"].to(parameter.device)
+
+
 def take_step(
     optimizer: Optimizer,
     gradients: Sequence[Tensor | None],
@@ -50,7 +64,7 @@ def take_step(
 
     Args:
         optimizer: such that :func:`has_formula`, with a state for every parameter that has a
-            gradient.
+            gradient, whose counts :func:`place_step_counts` placed.
         gradients: in the order of the parameters of all its groups.
         rates: learning rate of each group, 0-dimensional.
         moves: bool, whether anything is to change.
@@ -80,7 +94,7 @@ def take_step(
             if not all(parameter in optimizer.state for parameter, _ in moved):
                 raise NotRecordable(f"{type(optimizer).__name__} has no state for a parameter")
             states = [optimizer.state[parameter] for parameter, _ in moved]
-            steps = torch.stack([state["step"].to(rate.device) for state in states]) + moves
+            steps = torch.stack([state["step"] for state in states]) + moves
             formula(group, moved, states, steps.to(rate.dtype), rate, moves)
             for state, step in zip(states, steps.unbind(), strict=True):
                 state["step"].copy_(step)

@@ -13,7 +13,7 @@ from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.capture import Held
 from rlkit_sac.training.gradients import Losses, LossGradients, clipped
-from rlkit_sac.training.optimizer_formulas import has_formula, take_step
+from rlkit_sac.training.optimizer_formulas import has_formula, place_step_counts, take_step
 from rlkit_sac.training.steps import Due, LossStep, carry_out, forward_passes
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ class WholeUpdate:
         """Take over learning rates, the rate of the targets and the bound of the gradients."""
         update = self._update
         for name, optimizer in update.optimizers.items():
+            place_step_counts(optimizer)
             if len(optimizer.param_groups) != len(self._rates[name]):
                 self._rates[name] = _rates_of(optimizer)
                 self._read = []

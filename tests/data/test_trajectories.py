@@ -10,7 +10,7 @@ import torch
 from tensordict import TensorDict
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 
-from rlkit_sac.data import TrajectorySampler, make_replay_buffer
+from rlkit_sac.data import TrajectorySampler, make_replay_buffer, trajectories
 from rlkit_sac.errors import ConfigError
 
 EXAMPLE = TensorDict(
@@ -94,13 +94,16 @@ def segments(batch: TensorDict) -> list[tuple[int, int, int]]:
 @pytest.mark.parametrize(("num_envs", "steps"), [(1, 1), (1, 5), (3, 1), (3, 4)])
 @pytest.mark.parametrize("length", [1, 3, 7])
 def test_segments_lie_in_one_stored_episode_and_are_as_long_as_it_lets_them(
-    num_envs: int, steps: int, length: int, storage: str
+    num_envs: int, steps: int, length: int, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(trajectories, "_AT_ONCE", 5)
     torch.manual_seed(0)
     stream = Stream(num_envs, steps)
     replay = make_replay(stream, length=length, capacity=50, storage=storage)
-    for _ in range(40):
+    for number in range(40):
         replay.extend(stream.batch().reshape(-1))
+        if 10 < number < 20:  # others are taken in together
+            continue
         episodes = stream.stored(50)
         batch = replay.sample()
         assert batch.batch_size == (8, length)

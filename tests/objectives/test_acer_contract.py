@@ -44,6 +44,29 @@ def total(out: TensorDict) -> torch.Tensor:
     return sum(out[name] for name in LOSSES)
 
 
+# ------------------------------------------------------------------ what is data
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_segments_that_carry_gradients_of_the_policy_pass_none(kind: str) -> None:
+    """As those that the loss's own policy wrote outside of ``no_grad``."""
+    torch.manual_seed(0)
+    loss, _ = make_acer(kind)
+    segments, gradients = make_segments(kind, 3, 5), []
+    acting = loss.policy()(segments.select("observation"))
+    segments["behavior"] = acting["behavior"].apply(lambda value: 0.9 * value + 0.05)
+    if kind == "continuous":
+        segments["action"] = segments["behavior", "loc"] + 0.1
+    (first, *_) = acting["behavior"].values()
+    segments["next", "reward"] = first.sum(-1, keepdim=True)
+    for each in (segments, segments.detach()):
+        torch.manual_seed(1)
+        parameters = list(loss.parameters())
+        gradients.append(torch.autograd.grad(total(loss(each)), parameters))
+    for found, wanted in zip(*gradients, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+
+
 # ------------------------------------------------------------------ the flag
 
 

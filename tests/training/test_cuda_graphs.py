@@ -58,7 +58,7 @@ def assert_same_updates(device: str) -> None:
 @pytest.fixture
 def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "compile_graph", lambda graph, inputs: graph)
-    monkeypatch.setattr(module, "can_capture", lambda inputs: True)
+    monkeypatch.setattr(module, "on_a_gpu", lambda inputs: True)
 
 
 @pytest.mark.usefixtures("as_on_a_gpu")
@@ -78,6 +78,12 @@ def test_a_graph_that_errs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CUDAGraphFunction", frozen)
     with pytest.warns(UserWarning, match="something else for another batch"):
         assert_same_updates("cpu")
+
+
+def test_inputs_of_two_devices_are_not_captured() -> None:
+    inputs = [torch.zeros(2), torch.zeros(2, device="meta")]
+    with pytest.raises(RuntimeError, match="its inputs lie on cpu and meta"):
+        CUDAGraphFunction(lambda *_: [], inputs, [])
 
 
 @needs_gpu

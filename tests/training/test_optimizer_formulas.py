@@ -10,7 +10,7 @@ from torch.optim import SGD, Adam, AdamW, Optimizer, RMSprop
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from rlkit_sac.capture import NotRecordable
-from rlkit_sac.training.optimizer_formulas import has_formula, take_step
+from rlkit_sac.training.optimizer_formulas import has_formula, place_step_counts, take_step
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "Adam": lambda p: Adam(p, lr=0.1),
@@ -137,3 +137,14 @@ def test_a_state_is_needed() -> None:
     optimizer = Adam(parameters(), 0.1)
     with pytest.raises(NotRecordable, match="Adam has no state"):
         take_step(optimizer, gradients(0), rates(optimizer), torch.tensor(True))
+
+
+def test_counts_of_steps_are_placed_where_the_parameters_are() -> None:
+    """The meta device stands for a GPU: PyTorch keeps the counts of RMSprop on the CPU."""
+    parameter = torch.zeros(2, device="meta", requires_grad=True)
+    optimizer = RMSprop([parameter])
+    own_step(optimizer, [torch.zeros(2, device="meta")])
+    assert optimizer.state[parameter]["step"].device.type == "cpu"
+    place_step_counts(optimizer)
+    assert optimizer.state[parameter]["step"].device.type == "meta"
+    own_step(optimizer, [torch.zeros(2, device="meta")])
