@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from tensordict import TensorDictBase
 from torchrl.envs import EnvBase
 
 from rlkit_sac.data import (
@@ -35,6 +36,7 @@ from rlkit_sac.envs import (
     observation_dim,
 )
 from rlkit_sac.modules import (
+    ActionKind,
     RandomBehavior,
     StochasticDuelingNetwork,
     action_value_critic,
@@ -45,7 +47,7 @@ from rlkit_sac.modules import (
     state_action_critic,
     state_critic,
 )
-from rlkit_sac.objectives import ACERLoss
+from rlkit_sac.objectives import ACERLoss, check_trust_region_space
 from rlkit_sac.training import (
     ACERCollectorConfig,
     ACERLossConfig,
@@ -54,6 +56,7 @@ from rlkit_sac.training import (
     ACERUpdateConfig,
     ACERWarmStartConfig,
     BaseRunConfig,
+    Check,
     EnvConfig,
     EvaluationConfig,
     ReplaySchedule,
@@ -64,6 +67,9 @@ from rlkit_sac.training import (
     training_run,
     warm_start,
 )
+
+#: By which compiling, which takes half a minute, has paid for itself: updates are small and few.
+UNCOMPILED_UPDATES = 5_000
 
 
 @dataclass
@@ -80,22 +86,53 @@ class ACERConfig(BaseRunConfig):
     update: ACERUpdateConfig = field(default_factory=ACERUpdateConfig)
     evaluation: EvaluationConfig = field(default_factory=lambda: EvaluationConfig(interval=10_000))
     warm_start: ACERWarmStartConfig = field(default_factory=ACERWarmStartConfig)
+    compile: Literal["auto"] | bool = "auto"
+    """Compile the updates, on-policy and from replay: true from the first on, false never, auto
+    after five thousand."""
 
     def demands(self) -> list[Callable[[EnvBase], object]]:
         """What the recipe asks of its task."""
-        return [has_discrete_actions, check_scalar_reward, *super().demands()]
+        return [check_scalar_reward, *super().demands()]
+
+    def transition(self, env: EnvBase) -> TensorDictBase:
+        """One transition of the task as replay stores it, for its size."""
+        random_policy = RandomBehavior(env.full_action_spec_unbatched["action"])
+        frame = ("observation", "reward", "done", "terminated")
+        stored = ["observation", *random_policy.out_keys, *(("next", key) for key in frame)]
+        return example_transition(env, [*stored, "is_init"], random_policy=random_policy)
+
+    def checks(self) -> list[Check]:
+        """What the machine, the task and the run to go on with must fulfill."""
+        kinds: list[ActionKind] = []
+
+        def look(env: EnvBase) -> None:
+            kinds.append("discrete" if has_discrete_actions(env) else "continuous")
+
+        return [
+            *self._checks([look, *self.demands()]),
+            Check(
+                ("loss.trust_region_space", "env"),
+                lambda: check_trust_region_space(self.loss.trust_region_space, kinds[0]),
+            ),
+        ]
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
+        found, start = [], self.update.replay_start_size
         batches = 2 * self.collector.batch_frames(self.env.num_envs)
-        needed = max(batches, self.update.replay_start_size)
-        if self.replay.capacity >= needed:
-            return []
-        text = (
-            f"must hold two batches of env.num_envs x collector.t_max frames ({batches}) and "
-            f"update.replay_start_size, got {self.replay.capacity}"
-        )
-        return [("replay.capacity", text)]
+        if self.replay.capacity < max(batches, start):
+            text = (
+                f"must hold two batches of env.num_envs x collector.t_max frames ({batches}) and "
+                f"update.replay_start_size ({start}), got {self.replay.capacity}"
+            )
+            found.append(("replay.capacity", text))
+        if self.update.disable_online_update and start > self.collector.total_frames:
+            text = (
+                "must be within collector.total_frames where update.disable_online_update is true, "
+                f"or nothing is learned, got {start}"
+            )
+            found.append(("update.replay_start_size", text))
+        return found
 
 
 def main(config: ACERConfig) -> Path:
@@ -104,27 +141,25 @@ def main(config: ACERConfig) -> Path:
         return train(config, env, eval_env)
 
 
-def make_networks(config: ACERNetworkConfig, sizes: dict[str, int]) -> dict[str, Any]:
+def make_networks(
+    kind: ActionKind, sizes: dict[str, int], config: ACERNetworkConfig
+) -> dict[str, Any]:
     """Actor and critic, or both on one trunk, as the loss takes them."""
-    discrete = "num_actions" in sizes
-    arguments = sizes | config.policy_arguments(discrete=discrete)
-    shared = arguments.pop("shared_trunk")
-    if shared and discrete:
-        return {"actor_critic": categorical_actor_critic(**arguments)}
-    if shared:
-        both = gaussian_actor_critic(**arguments, num_samples=config.num_samples)
+    policy, layers = config.head_arguments(kind), config.perceptron_arguments()
+    if kind == "discrete":
+        if config.shared_trunk:
+            return {"actor_critic": categorical_actor_critic(**sizes, **policy)}
+        actor, critic = categorical_actor(**sizes, **policy), action_value_critic(**sizes, **layers)
+        return {"actor_network": actor, "critic_network": critic}
+    if config.shared_trunk:
+        both = gaussian_actor_critic(**sizes, **policy, num_samples=config.num_samples)
         return {"actor_critic": both}
-    layers = config.perceptron_arguments()
-    if discrete:
-        actor, critic = categorical_actor(**arguments), action_value_critic(**sizes, **layers)
-    else:
-        actor = gaussian_actor(**arguments)
-        critic = StochasticDuelingNetwork(
-            state_critic(sizes["observation_dim"], **layers),
-            state_action_critic(**sizes, **layers),
-            config.num_samples,
-        )
-    return {"actor_network": actor, "critic_network": critic}
+    critic = StochasticDuelingNetwork(
+        state_critic(sizes["observation_dim"], **layers),
+        state_action_critic(**sizes, **layers),
+        config.num_samples,
+    )
+    return {"actor_network": gaussian_actor(**sizes, **policy), "critic_network": critic}
 
 
 def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
@@ -132,21 +167,20 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     device, num_envs, t_max = env.device, config.env.num_envs, config.collector.t_max
 
     # Networks and loss.
-    discrete = has_discrete_actions(env)
+    kind: ActionKind = "discrete" if has_discrete_actions(env) else "continuous"
     sizes = {"observation_dim": observation_dim(env)}
-    if discrete:
+    if kind == "discrete":
         sizes["num_actions"] = discrete_action_count(env)
     else:
         sizes["action_dim"] = len(continuous_action_bounds(env)[0])
-    networks = make_networks(config.network, sizes)
+    networks = make_networks(kind, sizes, config.network)
     loss_module = ACERLoss(
         **{name: network.to(device) for name, network in networks.items()},
         diagnostics=True,
         **config.loss.arguments(),
     )
-    update = make_acer_update(
-        loss_module, config.update, compile_from=first_compiled_update(config.compile, device)
-    )
+    compile_from = first_compiled_update(config.compile, device, uncompiled=UNCOMPILED_UPDATES)
+    update = make_acer_update(loss_module, config.update, compile_from=compile_from)
     if config.resume is None:
         warm_start(loss_module, config.warm_start)
 
@@ -188,8 +222,10 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         replay=replay,
         collector=collector,
         eval_env=eval_env,
-        builder="categorical_behavior_policy" if discrete else "gaussian_behavior_policy",
-        arguments=sizes | config.network.policy_arguments(discrete=discrete),
+        builder=f"{'categorical' if kind == 'discrete' else 'gaussian'}_behavior_policy",
+        arguments=sizes
+        | config.network.head_arguments(kind)
+        | {"shared_trunk": config.network.shared_trunk},
     ) as run:
         for batch in collector:
             segments = batch.select(*stored)

@@ -4,7 +4,7 @@
     python recipes/benchmarks/speed.py --systems '[rlkit_sac, sb3]' --num_threads 2
     python recipes/benchmarks/speed.py --task Pendulum-v1 --wall true --frames 10000
     python recipes/benchmarks/speed.py --venv.sbx path/to/environment
-    python recipes/benchmarks/speed.py --systems '[acer, pfrl]' --task CartPole-v1 --frames 6000
+    python recipes/benchmarks/speed.py --systems '[acer, pfrl]' --frames 6000
 
 The systems take turns, each run in a process of its own on as many cores as it has threads. The
 clock starts after ``--warmup`` frames, when random actions and compilation are over; with
@@ -73,8 +73,9 @@ class SpeedConfig:
 
     systems: list[SystemName] = field(default_factory=lambda: list(SAC_SYSTEMS))
     """Who takes turns; the others are compared with the first."""
-    task: str = "HalfCheetah-v5"
-    """Gymnasium id of a task with continuous actions, or with discrete ones for acer and pfrl."""
+    task: str | None = None
+    """Gymnasium id of a task with continuous actions, or with discrete ones for acer and pfrl; null
+    for HalfCheetah-v5 or CartPole-v1."""
     num_threads: PositiveInt = 1
     """CPU threads of each system, and the cores it may use."""
     rounds: PositiveInt = 5
@@ -82,13 +83,18 @@ class SpeedConfig:
     frames: PositiveInt = 3_000
     """Frames that are timed."""
     warmup: NonNegativeInt = 3_000
-    """Frames before them; ours compiles its update at frame 2,000."""
+    """Frames before them, in which ours compile their updates: recipes/sac.py at frame 2,000."""
     wall: bool = False
     """Time the whole command, without warmup and with nothing compiled before."""
     venv: dict[str, str] = field(default_factory=dict)
     """Virtual environments of systems that this one does not have, by their names."""
     output: str = "runs/speed.csv"
     """New CSV file, with one row for each run."""
+
+    @property
+    def played_task(self) -> str:
+        """The task, or the one that the systems' algorithm is timed on."""
+        return self.task or ("HalfCheetah-v5" if self.systems[0] in SAC_SYSTEMS else "CartPole-v1")
 
     def errors(self) -> list[tuple[str, str]]:
         """List what cannot be measured."""
@@ -97,6 +103,8 @@ class SpeedConfig:
             for name in self.venv
             if name not in SYSTEMS
         ]
+        if len(set(self.systems)) < len(self.systems):
+            found.append(("systems", f"must be different, got {', '.join(self.systems)}"))
         if 0 < len(set(self.systems) & set(SAC_SYSTEMS)) < len(set(self.systems)):
             found.append(("systems", "acer and pfrl can only be compared with each other"))
         cores = len(usable_cores())
@@ -157,7 +165,7 @@ def timed_run(system: str, index: int, config: SpeedConfig) -> dict[str, Any]:
     """
     warmup = 0 if config.wall else config.warmup
     script = str(PEERS / SYSTEMS[system].script)
-    command = [interpreter(system, config), script, "--task", config.task]
+    command = [interpreter(system, config), script, "--task", config.played_task]
     command += ["--frames", str(config.frames), "--warmup", str(warmup)]
     command += ["--num_threads", str(config.num_threads), "--seed", str(index)]
     before = os.getloadavg()[0]
@@ -177,17 +185,18 @@ def timed_run(system: str, index: int, config: SpeedConfig) -> dict[str, Any]:
         raise RunError(f"{system} failed in round {index}: {lines[-1]}")
     reported = json.loads(done.stdout.splitlines()[-1])
     seconds = wall if config.wall else reported["seconds"]
-    window = config.frames / reported["cpu_seconds"]
+    # The processes that compile are not counted in.
+    per_cpu_second = "" if config.wall else config.frames / reported["cpu_seconds"]
     return {
         "round": index,
         "system": system,
-        "task": config.task,
+        "task": config.played_task,
         "threads": config.num_threads,
         "wall": config.wall,
         "frames": config.frames,
         "seconds": seconds,
         "frames_per_second": config.frames / seconds,
-        "frames_per_cpu_second": window,
+        "frames_per_cpu_second": per_cpu_second,
         "load_before": before,
         "load_after": os.getloadavg()[0],
         "versions": reported["versions"],
@@ -244,7 +253,10 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
     for system in runs["system"].unique():
         own = rates[system]
         row = {"system": system, "seconds": seconds[system], "frames/s": own.median()}
-        row["frames/CPU s"] = runs.loc[runs["system"] == system, "frames_per_cpu_second"].median()
+        if not runs["wall"].any():
+            row["frames/CPU s"] = runs.loc[
+                runs["system"] == system, "frames_per_cpu_second"
+            ].median()
         row |= {"slowest": own.min(), "fastest": own.max()}
         ratio = "" if system == first else str(median(rates[first] / own))
         rows.append({**row, f"{first} / system": ratio})

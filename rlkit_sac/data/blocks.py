@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
 from torch import Tensor
 from torchrl.data.replay_buffers.samplers import Sampler
+from torchrl.data.replay_buffers.storages import Storage
 
 from rlkit_sac.errors import ConfigError
+
+_FILE = "sampler.pt"
 
 
 class BlockSampler(Sampler):
@@ -29,9 +37,10 @@ class BlockSampler(Sampler):
     """
 
     frames: int
+    _came: int | None
 
     def __init__(
-        self, length: int, *, capacity: int, num_envs: int = 1, frames_per_batch: int | None = None
+        self, length: int, *, capacity: int, num_envs: int, frames_per_batch: int | None = None
     ) -> None:
         super().__init__()
         block = num_envs if frames_per_batch is None else frames_per_batch
@@ -53,16 +62,46 @@ class BlockSampler(Sampler):
     def extend(self, index: Tensor) -> None:
         """Take in frames at places ``[n]``."""
         self.frames += len(index)
+        if self._num_envs > 1 and len(index) != self._block:
+            self._came = len(index)  # refused when sampled from, unless a state is loaded before
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        self.frames, self._came = state_dict["frames"], None
+
+    def dumps(self, path: Path | str) -> None:
+        """Write the state into a folder."""
+        Path(path).mkdir(parents=True, exist_ok=True)
+        torch.save(self.state_dict(), Path(path) / _FILE)
+
+    def loads(self, path: Path | str) -> None:
+        """Read the state from a folder."""
+        self.load_state_dict(torch.load(Path(path) / _FILE, weights_only=True))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(length={self.length}, num_envs={self._num_envs})"
 
     def _empty(self) -> None:
-        self.frames = 0
+        self.frames, self._came = 0, None
+
+    def _check_storage(self, storage: Storage) -> None:
+        """Refuse a storage in which the frames lie elsewhere."""
+        size, dims = getattr(storage, "max_size", self._capacity), getattr(storage, "ndim", 1)
+        if size != self._capacity or dims != 1:
+            raise ConfigError(
+                f"the storage holds {size} frames in {dims} dimensions, wanted the sampler's "
+                f"capacity of {self._capacity} in 1"
+            )
 
     @property
     def _stored(self) -> range:
         """The steps of which every environment's frame is stored in a block that is whole."""
+        if self._came is not None:
+            raise ConfigError(
+                f"{self._came} frames came at once, wanted batches of {self._block} frames of "
+                f"{self._num_envs} environments, environment by environment: tell the buffer the "
+                "frames_per_batch that it is given"
+            )
         if self.frames % self._block:
             raise ConfigError(
                 f"{self.frames} frames were stored, which are no whole batches of {self._block}: "

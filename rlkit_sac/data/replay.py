@@ -82,7 +82,7 @@ def make_replay_buffer(
     check_replay_fits(
         example, capacity=capacity, storage=storage, directory=directory, device=device
     )
-    if not 1 <= batch_size <= capacity:
+    if batch_size < 1 or (sampler is None and batch_size > capacity):
         raise ConfigError(
             f"batch_size is {batch_size}; it must be between 1 and the replay capacity {capacity}"
         )

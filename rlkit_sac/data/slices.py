@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,9 +17,9 @@ from rlkit_sac.errors import ConfigError
 class SliceSampler(BlockSampler):
     """Draws slices of consecutive frames of one environment, for n-step and lambda targets.
 
-    A slice goes on where an episode ends, with the first frames of the
-    next one: its ``done`` tells the losses where returns are cut. All slices that are stored whole
-    are equally likely. :meth:`cut` keeps slices from going on where an episode was lost.
+    A slice goes on where an episode ends, with the first frames of the next one: its ``done`` tells
+    the losses where returns are cut. All slices that are stored whole are equally likely.
+    :meth:`cut` keeps slices from going on where an episode was lost.
 
     Args:
         length: frames of a slice.
@@ -33,13 +31,14 @@ class SliceSampler(BlockSampler):
         frames: frames stored so far.
 
     Raises:
-        ConfigError: for a length below 1, a block that the environments cannot share, or a buffer
+        ConfigError: for a length below 1, a block that the environments cannot share, a buffer
             that cannot hold a slice of each environment beside a block that is being overwritten.
 
     >>> from tensordict import TensorDict
     >>> from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
     >>> replay = TensorDictReplayBuffer(
-    ...     storage=LazyTensorStorage(100), sampler=SliceSampler(3, capacity=100), batch_size=2
+    ...     storage=LazyTensorStorage(100), sampler=SliceSampler(3, capacity=100, num_envs=1),
+    ...     batch_size=2,
     ... )
     >>> _ = replay.extend(TensorDict(frame=torch.arange(3), batch_size=[3]))
     >>> replay.sample()["frame"]
@@ -51,7 +50,7 @@ class SliceSampler(BlockSampler):
     _cuts: list[int]
 
     def __init__(
-        self, length: int, *, capacity: int, num_envs: int = 1, frames_per_batch: int | None = None
+        self, length: int, *, capacity: int, num_envs: int, frames_per_batch: int | None = None
     ) -> None:
         super().__init__(
             length, capacity=capacity, num_envs=num_envs, frames_per_batch=frames_per_batch
@@ -70,6 +69,7 @@ class SliceSampler(BlockSampler):
         Raises:
             ConfigError: while no slice is stored whole, or where frames came in other blocks.
         """
+        self._check_storage(storage)
         stretches = self._stretches()
         starts = sum(count for _, count in stretches)
         if not starts:
@@ -100,16 +100,8 @@ class SliceSampler(BlockSampler):
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from a state."""
-        self.frames, self._cuts = state_dict["frames"], list(state_dict["cuts"])
-
-    def dumps(self, path: Path | str) -> None:
-        """Write the state into a folder."""
-        Path(path).mkdir(parents=True, exist_ok=True)
-        (Path(path) / "slices.json").write_text(json.dumps(self.state_dict()))
-
-    def loads(self, path: Path | str) -> None:
-        """Read the state from a folder."""
-        self.load_state_dict(json.loads((Path(path) / "slices.json").read_text()))
+        super().load_state_dict(state_dict)
+        self._cuts = list(state_dict["cuts"])
 
     def _empty(self) -> None:
         super()._empty()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -39,13 +37,14 @@ class TrajectorySampler(BlockSampler):
         frames: frames stored so far.
 
     Raises:
-        ConfigError: for a length below 1, a block that the environments cannot share, or a buffer
+        ConfigError: for a length below 1, a block that the environments cannot share, a buffer
             that cannot hold a block beside one that is being overwritten.
 
     >>> from tensordict import TensorDict
     >>> from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
     >>> replay = TensorDictReplayBuffer(
-    ...     storage=LazyTensorStorage(100), sampler=TrajectorySampler(3, capacity=100), batch_size=2
+    ...     storage=LazyTensorStorage(100), sampler=TrajectorySampler(3, capacity=100, num_envs=1),
+    ...     batch_size=2,
     ... )
     >>> is_init = torch.tensor([[True], [False]])
     >>> _ = replay.extend(TensorDict(frame=torch.arange(2), is_init=is_init, batch_size=[2]))
@@ -61,7 +60,7 @@ class TrajectorySampler(BlockSampler):
     _episodes: Tensor
 
     def __init__(
-        self, length: int, *, capacity: int, num_envs: int = 1, frames_per_batch: int | None = None
+        self, length: int, *, capacity: int, num_envs: int, frames_per_batch: int | None = None
     ) -> None:
         super().__init__(
             length, capacity=capacity, num_envs=num_envs, frames_per_batch=frames_per_batch
@@ -80,6 +79,7 @@ class TrajectorySampler(BlockSampler):
         Raises:
             ConfigError: while nothing is stored, or where frames came in other blocks.
         """
+        self._check_storage(storage)
         if not self._stored:
             raise ConfigError("there are no segments to draw, since nothing is stored yet")
         if self._known != self.frames:
@@ -106,25 +106,10 @@ class TrajectorySampler(BlockSampler):
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from a state."""
-        self.frames, self._known = state_dict["frames"], state_dict["known"]
+        super().load_state_dict(state_dict)
+        self._known = state_dict["known"]
         self._ended, self._running = (state_dict[key].cpu().clone() for key in ("ended", "running"))
         self._list_episodes()
-
-    def dumps(self, path: Path | str) -> None:
-        """Write the state into a folder."""
-        Path(path).mkdir(parents=True, exist_ok=True)
-        state = {
-            key: value.tolist() if isinstance(value, Tensor) else value
-            for key, value in self.state_dict().items()
-        }
-        (Path(path) / "trajectories.json").write_text(json.dumps(state))
-
-    def loads(self, path: Path | str) -> None:
-        """Read the state from a folder."""
-        state = json.loads((Path(path) / "trajectories.json").read_text())
-        for key, width in (("ended", (-1, 3)), ("running", (-1,))):
-            state[key] = torch.tensor(state[key], dtype=torch.int64).reshape(width)
-        self.load_state_dict(state)
 
     def _empty(self) -> None:
         super()._empty()

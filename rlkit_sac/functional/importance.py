@@ -53,14 +53,17 @@ def truncate_ratio(ratio: Tensor, threshold: float | None) -> Tensor:
 
     Args:
         ratio: :math:`\rho`, ``[*]``.
-        threshold: c, 0 or above; ``None`` leaves the ratio as it is.
+        threshold: c, 0 or above; ``None`` leaves the ratio as it is, up to 1e-8 of the square root
+            of its dtype's largest number: what it is multiplied by must not overflow.
 
     Source: Wang et al. 2016 (arXiv:1611.01224), eq. 7.
 
     >>> truncate_ratio(torch.tensor([0.5, 20.0]), 10.0)
     tensor([ 0.5000, 10.0000])
     """
-    return ratio if threshold is None else ratio.clamp_max(threshold)
+    if threshold is None:
+        threshold = 1e-8 * torch.finfo(ratio.dtype).max ** 0.5
+    return ratio.clamp_max(threshold)
 
 
 def correction_weight(log_ratio: Tensor, threshold: float) -> Tensor:

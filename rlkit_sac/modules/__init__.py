@@ -7,7 +7,7 @@ from rlkit_sac.modules.actors import (
     gaussian_actor,
     tanh_gaussian_actor,
 )
-from rlkit_sac.modules.behavior import BehaviorPolicy, RandomBehavior
+from rlkit_sac.modules.behavior import ActionKind, BehaviorPolicy, RandomBehavior
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
 from rlkit_sac.modules.critics import (
     action_value_critic,
@@ -34,6 +34,7 @@ from rlkit_sac.modules.policies import (
 from rlkit_sac.modules.priors import PolicyPrior, SameActionPrior, UniformPrior
 
 __all__ = [
+    "ActionKind",
     "BehaviorPolicy",
     "BoltzmannPolicy",
     "CriticEnsemble",

@@ -10,6 +10,7 @@ from tensordict.nn import (
     ProbabilisticTensorDictModule,
     ProbabilisticTensorDictSequential,
     TensorDictModuleBase,
+    dispatch,
 )
 from tensordict.utils import unravel_key
 from torch import Tensor
@@ -17,7 +18,7 @@ from torch.distributions import Categorical, Distribution, Independent, Normal
 from torchrl.data import Bounded, TensorSpec
 from torchrl.data import Categorical as CategoricalSpec
 from torchrl.envs.utils import ExplorationType, exploration_type
-from torchrl.modules import MaskedOneHotCategorical, OneHotCategorical
+from torchrl.modules import IndependentNormal, MaskedOneHotCategorical, OneHotCategorical
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import sample_categorical
@@ -47,12 +48,18 @@ def action_kind(actor: TensorDictModuleBase) -> ActionKind:
             f"actor_network is a {type(actor).__name__} without get_dist(): pass a TorchRL "
             "ProbabilisticActor"
         )
+    carried = [key for key in actor.out_keys if isinstance(key, tuple) and key[0] == "next"]
+    if carried:
+        raise ConfigError(
+            f"the actor writes {carried[0]!r} for its next step: recurrent networks are not "
+            "supported"
+        )
     heads = [each for each in actor.modules() if isinstance(each, ProbabilisticTensorDictModule)]
     found = heads[-1].distribution_class
     if isinstance(found, type) and not issubclass(found, ONE_HOT):
         if issubclass(found, Categorical):
             return "discrete"
-        if issubclass(found, (Independent, Normal)):
+        if found is Independent or issubclass(found, (IndependentNormal, Normal)):
             return "continuous"
     raise ConfigError(
         f"the actor's distribution is {getattr(found, '__name__', found)}, wanted a "
@@ -129,6 +136,7 @@ class BehaviorPolicy(TensorDictModuleBase):
             unravel_key(key) for key in (actor.dist_sample_keys[0], *self.behavior_keys)
         ]
 
+    @dispatch(auto_batch_size=False)
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write action and parameters into ``tensordict`` and return it."""
         dist = self.get_dist(tensordict)
@@ -174,17 +182,21 @@ class RandomBehavior(TensorDictModuleBase):
         self, action_spec: TensorSpec, behavior_keys: tuple[NestedKey, ...] | None = None
     ) -> None:
         super().__init__()
-        if isinstance(action_spec, CategoricalSpec):
+        is_one = len(action_spec.shape) == (0 if isinstance(action_spec, CategoricalSpec) else 1)
+        if is_one and isinstance(action_spec, CategoricalSpec):
             self.kind: ActionKind = "discrete"
             parameters = [torch.zeros(action_spec.space.n, device=action_spec.device)]
-        elif isinstance(action_spec, Bounded):
+        elif is_one and isinstance(action_spec, Bounded):
             self.kind = "continuous"
             low, high = action_spec.space.low, action_spec.space.high
+            if not bool(torch.isfinite(high - low).all()):
+                raise ConfigError(f"the bounds {low.tolist()} to {high.tolist()} are not finite")
             parameters = [0.5 * (low + high), 0.5 * (high - low)]
         else:
             raise ConfigError(
-                f"the actions are {type(action_spec).__name__}, wanted indices (Categorical) or "
-                "vectors with bounds (Bounded)"
+                f"the actions are {type(action_spec).__name__} of the shape "
+                f"{list(action_spec.shape)}, wanted those of one environment: indices "
+                "(Categorical) or vectors with bounds (Bounded)"
             )
         for number, parameter in enumerate(parameters):
             self.register_buffer(f"parameter_{number}", parameter)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any, Literal, get_args
 
 import torch
@@ -21,7 +22,7 @@ from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import opc_return, retrace_return
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
-from rlkit_sac.modules.behavior import gaussian_of, logits_of
+from rlkit_sac.modules.behavior import ActionKind, gaussian_of, logits_of
 from rlkit_sac.objectives.acer_scores import (
     CategoricalScores,
     Gaussian,
@@ -38,6 +39,25 @@ _SPACES = {"discrete": get_args(CategoricalSpace), "continuous": get_args(Gaussi
 #: Numbers that may change during a training.
 SCALARS = ("gamma", "beta", "reward_scale")
 _DIAGNOSTICS = ("ratio", "truncated", "projected", "q_mean", "target_mean", "explained_variance")
+
+
+def check_trust_region_space(space: str | None, kind: ActionKind) -> None:
+    """Refuse the parameters of other distributions than the policy's.
+
+    Args:
+        space: ``trust_region_space`` of :class:`ACERLoss`.
+        kind: of the policy's actions.
+
+    Raises:
+        ConfigError: naming those that there are.
+
+    >>> check_trust_region_space("loc_var", "discrete")
+    Traceback (most recent call last):
+        ...
+    rlkit_sac.errors.ConfigError: trust_region_space must be one of 'logits', 'log_probs', ...
+    """
+    if space is not None:
+        check_choice("trust_region_space", space, _SPACES[kind])
 
 
 class ACERLoss(SegmentLoss):
@@ -181,27 +201,27 @@ class ACERLoss(SegmentLoss):
             scalar_output_mode,
             use_prioritized_weights,
         )
-        spaces = _SPACES[self.kind]
+        check_trust_region_space(trust_region_space, self.kind)
         if trust_region_space is None:
-            trust_region_space = spaces[0]
-        check_choice("trust_region_space", trust_region_space, spaces)
+            trust_region_space = _SPACES[self.kind][0]
         for name, value in (
+            ("gamma", gamma),
             ("beta", beta),
+            ("reward_scale", reward_scale),
             ("policy_coef", policy_coef),
             ("critic_coef", critic_coef),
-            ("truncation_threshold", truncation_threshold or 0.0),
+            ("truncation_threshold", 0.0 if truncation_threshold is None else truncation_threshold),
             ("trust_region_delta", trust_region_delta),
         ):
-            if not 0 <= value < math.inf:
-                raise ConfigError(f"{name} must be a finite number >= 0, not {value}")
-        if not math.isfinite(reward_scale):
-            raise ConfigError(f"reward_scale must be a finite number, not {reward_scale}")
+            _check_number(name, value)
         self.beta, self.policy_coef, self.critic_coef = beta, policy_coef, critic_coef
         self.reward_scale = reward_scale
         self.truncation_threshold = truncation_threshold
         self.use_trust_region = use_trust_region
         self.trust_region_delta = trust_region_delta
         self.trust_region_space: Any = trust_region_space
+        # Without a projection all spaces give one gradient; this one loses no digits.
+        self._space: Any = trust_region_space if use_trust_region else _SPACES[self.kind][0]
         self.use_q_opc = use_q_opc
         self.on_policy = on_policy
         self.diagnostics = diagnostics
@@ -273,7 +293,9 @@ class ACERLoss(SegmentLoss):
         ratio, q, threshold = scores.ratio(), scores.q.detach(), self.truncation_threshold
         # Their sum must not overflow.
         finite = ratio.clamp_max(torch.finfo(ratio.dtype).max / max(1, ratio.numel()))
-        truncated = ratio > (math.inf if threshold is None else threshold)
+        if threshold is None or scores.log_ratio is None:
+            threshold = math.inf
+        truncated = ratio > threshold
         found = (
             masked_mean(finite, valid),
             masked_mean(truncated.to(ratio.dtype), valid),
@@ -317,7 +339,7 @@ class ACERLoss(SegmentLoss):
                 f"logits have {list(logits.shape)}: wanted one value for each action"
             )
         return CategoricalScores(
-            logits, logits_of(average), before, values, action.long(), self.trust_region_space
+            logits, logits_of(average), before, values, action.long(), self._space
         )
 
     def _gaussian_scores(
@@ -348,7 +370,7 @@ class ACERLoss(SegmentLoss):
             q.squeeze(-1),
             action,
             sampled,
-            self.trust_region_space,
+            self._space,
         )
 
     @torch.no_grad()
@@ -383,8 +405,7 @@ class ACERLoss(SegmentLoss):
         if hyperparams:
             raise ConfigError(f"unknown hyperparameters {', '.join(hyperparams)}; it takes gamma")
         if gamma is not None:
-            if not 0 <= gamma <= 1:
-                raise ConfigError(f"gamma must be in [0, 1], not {gamma}")
+            _check_number("gamma", gamma)
             self._buffers.pop("gamma", None)  # where `set_scalar` put it
             self.gamma = float(gamma)
         return self
@@ -397,13 +418,25 @@ class ACERLoss(SegmentLoss):
             value: the new one.
 
         Raises:
-            ConfigError: for an option that this loss does not have.
+            ConfigError: for an option that this loss does not have, or a value that it cannot have.
         """
         if option not in SCALARS:
             raise ConfigError(f"{type(self).__name__} has no number {option!r} that may change")
+        _check_number(option, value)
         like = next(self.parameters()).new_zeros(())
         self._change_number(self, option, value, like)
 
     def _default_out_keys(self) -> list[str]:
         keys = ["loss_actor", "loss_critic", "loss_entropy", "kl", "entropy", "value"]
         return [*keys, *(_DIAGNOSTICS if self.diagnostics else ())]
+
+
+def _check_number(name: str, value: object) -> None:
+    """Refuse a number that an option cannot be."""
+    low, high, wanted = 0.0, math.inf, "a finite number >= 0"
+    if name == "gamma":
+        high, wanted = 1.0, "in [0, 1]"
+    elif name == "reward_scale":
+        low, wanted = -math.inf, "a finite number"
+    if not (isinstance(value, Real) and math.isfinite(value) and low <= float(value) <= high):
+        raise ConfigError(f"{name} must be {wanted}, not {value!r}")

@@ -119,7 +119,7 @@ def check_index(action: Tensor, num_actions: int, batch_size: torch.Size, key: N
     if lowest < 0 or highest >= num_actions:
         raise BatchError(
             f"action {key!r} holds the index {lowest if lowest < 0 else highest}: wanted indices "
-            f"from 0 to {num_actions - 1}, one for each value that qvalue_network writes"
+            f"from 0 to {num_actions - 1}, one for each value that the critic writes"
         )
 
 

@@ -25,6 +25,7 @@ from rlkit_sac.modules.behavior import ActionKind, action_kind
 from rlkit_sac.objectives.batch import can_read, check_entries, check_flag, check_reward
 from rlkit_sac.objectives.contract import LossContract, Reduction, ScalarOutputMode
 from rlkit_sac.objectives.critics import check_member
+from rlkit_sac.objectives.target_entropy import discrete_leaf
 from rlkit_sac.objectives.validity import fill_invalid, valid_steps
 
 
@@ -76,6 +77,8 @@ class SegmentLoss(LossContract):
             )
         self.kind = action_kind(actor_network)
         action_key = unravel_key(actor_network.dist_sample_keys[0])
+        if self.kind == "discrete":
+            discrete_leaf(getattr(actor_network, "spec", None), action_key)
         _check_critic(critic_network, self.kind, action_key)
         check_member(actor_network, "actor_network")
         check_member(critic_network, "critic_network")
@@ -163,6 +166,12 @@ class SegmentLoss(LossContract):
             required += behavior
         if not tensordict.ndim:
             raise BatchError("ACER needs segments [*, T], but the batch has no dimension for time")
+        if tensordict.ndim == 1 and tensordict.get("index", None) is not None:
+            raise BatchError(
+                f"ACER needs segments [*, T], but the batch is a flat sample [{len(tensordict)}] "
+                "from replay, whose transitions do not follow each other: draw segments "
+                "(TrajectorySampler) or reshape them to [B, T]"
+            )
         for role in ("terminated", "done"):
             check_flag(tensordict, ends[role], role)
         reward = tensordict.get(ends["reward"])
@@ -188,6 +197,8 @@ class SegmentLoss(LossContract):
                 )
         scale = behavior[-1]
         if self.kind == "continuous" and can_read(scale) and not bool((scale > 0).all()):
+            if scale.isnan().any():
+                raise BatchError(f"{self._behavior_keys()[-1]!r} holds NaN")
             raise BatchError(
                 f"{self._behavior_keys()[-1]!r} holds a standard deviation that is not above 0: "
                 "random actions need the distribution that they were truly drawn from"

@@ -78,8 +78,17 @@ def parse_config(
             except ConfigError as error:
                 problems.append(f"{option.where}: {error}")
                 wrong.add("resume")
-            else:
-                settings += [_Setting(key, key, value, False) for key, value in stored.items()]
+                continue
+            foreign = [key for key in stored if key not in fields]
+            if foreign:
+                problems.append(
+                    f"{option.where}: {option.value} has options that this recipe lacks "
+                    f"({', '.join(foreign[:3])}): go on with the recipe that began it, which its "
+                    "run.json names"
+                )
+                wrong.add("resume")
+                continue
+            settings += [_Setting(key, key, value, False) for key, value in stored.items()]
     for file in files:
         entries, file_problems = read_yaml(Path(file), sections)
         problems += file_problems

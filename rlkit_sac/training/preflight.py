@@ -27,7 +27,7 @@ from rlkit_sac.training.config import (
 from rlkit_sac.training.devices import resolve_device
 from rlkit_sac.training.loggers import check_logger
 
-# What the losses of this package read of a transition.
+# What the losses of soft actor-critic read of a transition.
 _TRANSITION = (
     "observation",
     "action",
@@ -46,8 +46,24 @@ class RecipeConfig(Protocol):
     resume: str | None
 
 
+def stored_transition(env: EnvBase) -> TensorDictBase:
+    """One transition as the recipes of soft actor-critic store it.
+
+    Args:
+        env: of the task.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> stored_transition(make_env("Pendulum-v1"))["next", "reward"].shape
+    torch.Size([1])
+    """
+    return example_transition(env, _TRANSITION)
+
+
 def standard_checks(
-    config: RecipeConfig, *, task: Sequence[Callable[[EnvBase], object]]
+    config: RecipeConfig,
+    *,
+    task: Sequence[Callable[[EnvBase], object]],
+    transition: Callable[[EnvBase], TensorDictBase] = stored_transition,
 ) -> list[Check]:
     """Checks that every recipe shares, for the method ``checks()`` of its configuration.
 
@@ -58,6 +74,7 @@ def standard_checks(
     Args:
         config: the recipe's configuration.
         task: what the recipe demands of its environment; each raises `ConfigError`.
+        transition: one as the recipe stores it. Default: :func:`stored_transition`.
 
     >>> from types import SimpleNamespace
     >>> from rlkit_sac.envs import continuous_action_bounds
@@ -82,10 +99,10 @@ def standard_checks(
         )
         with closing(env):
             refusals = [_refusal(demand, env) for demand in task]
-            example.append(example_transition(env, _TRANSITION))
-        problems = [text for text in refusals if text is not None]
-        if problems:
-            raise ConfigError("\n".join(problems))
+            problems = [text for text in refusals if text is not None]
+            if problems:
+                raise ConfigError("\n".join(problems))
+            example.append(transition(env))
 
     def check_replay() -> None:
         check_replay_fits(

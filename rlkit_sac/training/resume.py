@@ -116,7 +116,10 @@ def check_resume(config: ResumableConfig) -> None:
         if key in manifest.config and manifest.config[key] != value and not _may_change(key)
     ]
     if problems:
-        problems.append(f"only {', '.join(MAY_CHANGE)} may change")
+        changeable = [
+            key for key in MAY_CHANGE if any(f"{each}.".startswith(f"{key}.") for each in options)
+        ]
+        problems.append(f"only {', '.join(changeable)} may change")
     weights_at = map(int, options.get("loss.reward_weights_at", ()))
     replaced_at = [frames for frames in weights_at if frames <= manifest.frames]
     first_weights = "loss.reward_weights"

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Literal
 
 import torch
+from tensordict import TensorDictBase
 from torchrl.envs import EnvBase
 
 from rlkit_sac.envs import closing, make_env, observation_dim, reward_dim
@@ -32,7 +33,7 @@ from rlkit_sac.training.config import (
     WarmStartConfig,
 )
 from rlkit_sac.training.devices import resolve_device
-from rlkit_sac.training.preflight import check_slices, standard_checks
+from rlkit_sac.training.preflight import check_slices, standard_checks, stored_transition
 from rlkit_sac.training.random_streams import seed_everything
 from rlkit_sac.training.resume import check_resume
 from rlkit_sac.training.reward_weights import check_reward_weights, check_reward_weights_at
@@ -76,6 +77,10 @@ class BaseRunConfig:
         """What the recipe asks of its task; each raises `ConfigError` where it is not so."""
         return [observation_dim]
 
+    def transition(self, env: EnvBase) -> TensorDictBase:
+        """One transition of the task as replay stores it, for its size."""
+        return stored_transition(env)
+
     def checks(self) -> list[Check]:
         """What the machine, the task and the run to go on with must fulfill."""
         return self._checks(self.demands())
@@ -90,7 +95,8 @@ class BaseRunConfig:
             if self.resume is None
             else Check(("resume",), lambda: check_resume(self))
         )
-        return [*standard_checks(self, task=task), *schedules, source]
+        standard = standard_checks(self, task=task, transition=self.transition)
+        return [*standard, *schedules, source]
 
 
 @dataclass

@@ -68,7 +68,7 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
         if module != "alpha":
             names += [name for name in own if name.startswith(normalizer)]
         for name in names:
-            there = list(getattr(saved.get(name), "shape", [None]))
+            there = list(saved[name].shape) if name in saved else "missing"
             if there != list(own[name].shape):
                 raise ConfigError(
                     f"cannot warm-start {module} from {folder}: {name} is {there} there and "

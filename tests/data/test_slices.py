@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 from tensordict import TensorDict
+from torchrl.data import LazyTensorStorage
 
 from rlkit_sac.data import SliceSampler, make_replay_buffer
 from rlkit_sac.errors import ConfigError
@@ -63,11 +64,16 @@ def test_all_whole_slices_are_equally_likely_and_nothing_else(case, storage) -> 
     assert chisquare(list(counts.values())).pvalue > 1e-3
 
 
+def extend(sampler: SliceSampler, frames: int, block: int = 4) -> None:
+    for _ in range(frames // block):
+        sampler.extend(torch.arange(block))
+
+
 def test_slices_end_at_a_cut() -> None:
     torch.manual_seed(0)
     sampler = SliceSampler(3, capacity=40, num_envs=2, frames_per_batch=4)
     for frames in (12, 4, 16):  # 6, 2 and 8 steps of each environment: 4, none and 6 slices
-        sampler.extend(torch.arange(frames))
+        extend(sampler, frames)
         sampler.cut()
     places, _ = sampler.sample([None], 20_000)
     block, within = places // 4, places % 4
@@ -78,10 +84,10 @@ def test_slices_end_at_a_cut() -> None:
     expected = [100 * env + step for env in (0, 1) for step in (0, 1, 2, 3, 8, 9, 10, 11, 12, 13)]
     assert starts.unique().tolist() == expected
     assert chisquare(starts.unique(return_counts=True)[1]).pvalue > 1e-3
-    sampler.extend(torch.arange(16))  # the first 4 steps go, the cuts at 6 and 8 stay
+    extend(sampler, 16)  # the first 4 steps go, the cuts at 6 and 8 stay
     places, _ = sampler.sample([None], 1_000)
     assert sampler.state_dict() == {"frames": 48, "cuts": [6, 8, 16]}
-    sampler.extend(torch.arange(16))
+    extend(sampler, 16)
     sampler.sample([None], 1)
     assert sampler.state_dict() == {"frames": 64, "cuts": [16]}
 
@@ -89,8 +95,26 @@ def test_slices_end_at_a_cut() -> None:
 def test_frames_must_come_in_the_blocks_that_were_announced() -> None:
     sampler = SliceSampler(3, capacity=40, num_envs=2, frames_per_batch=4)
     sampler.extend(torch.arange(30))
+    with pytest.raises(ConfigError, match="30 frames came at once, wanted batches of 4"):
+        sampler.sample([None], 4)
+    sampler = SliceSampler(3, capacity=40, num_envs=1, frames_per_batch=4)
+    sampler.extend(torch.arange(30))
     with pytest.raises(ConfigError, match="30 frames were stored, which are no whole batches of 4"):
         sampler.sample([None], 4)
+
+
+@pytest.mark.parametrize(
+    ("storage", "message"),
+    [
+        (LazyTensorStorage(30), "holds 30 frames in 1 dimensions, wanted the sampler's capacity"),
+        (LazyTensorStorage(40, ndim=2), "holds 40 frames in 2 dimensions"),
+    ],
+)
+def test_the_storage_must_be_that_of_the_sampler(storage, message) -> None:
+    sampler = SliceSampler(3, capacity=40, num_envs=1)
+    sampler.extend(torch.arange(30))
+    with pytest.raises(ConfigError, match=message):
+        sampler.sample(storage, 4)
 
 
 def test_there_must_be_a_slice() -> None:
@@ -112,10 +136,10 @@ def test_a_state_goes_on_where_it_was() -> None:
 
 
 def test_a_state_goes_through_files(tmp_path) -> None:
-    sampler = SliceSampler(4, capacity=31)
+    sampler = SliceSampler(4, capacity=31, num_envs=1)
     sampler.extend(torch.arange(17))
     sampler.dumps(tmp_path / "sampler")
-    other = SliceSampler(4, capacity=31)
+    other = SliceSampler(4, capacity=31, num_envs=1)
     other.loads(tmp_path / "sampler")
     assert other.frames == 17
 
@@ -134,7 +158,7 @@ def test_a_state_goes_through_files(tmp_path) -> None:
 )
 def test_what_cannot_be(options, message) -> None:
     with pytest.raises(ConfigError, match=message):
-        SliceSampler(**options)
+        SliceSampler(**{"num_envs": 1, **options})
 
 
 def test_slices_are_not_prioritized() -> None:

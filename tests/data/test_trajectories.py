@@ -93,14 +93,20 @@ def segments(batch: TensorDict) -> list[tuple[int, int, int]]:
 @pytest.mark.parametrize("storage", ["tensor", "memmap"])
 @pytest.mark.parametrize(("num_envs", "steps"), [(1, 1), (1, 5), (3, 1), (3, 4)])
 @pytest.mark.parametrize("length", [1, 3, 7])
+@pytest.mark.parametrize("chance", [0.3, 0.01])  # of episodes that outlive the buffer
 def test_segments_lie_in_one_stored_episode_and_are_as_long_as_it_lets_them(
-    num_envs: int, steps: int, length: int, storage: str, monkeypatch: pytest.MonkeyPatch
+    num_envs: int,
+    steps: int,
+    length: int,
+    storage: str,
+    chance: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(trajectories, "_AT_ONCE", 5)
     torch.manual_seed(0)
-    stream = Stream(num_envs, steps)
+    stream = Stream(num_envs, steps, chance)
     replay = make_replay(stream, length=length, capacity=50, storage=storage)
-    for number in range(40):
+    for number in range(70):
         replay.extend(stream.batch().reshape(-1))
         if 10 < number < 20:  # others are taken in together
             continue
@@ -199,7 +205,7 @@ def test_an_emptied_buffer_has_no_episodes() -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ConfigError, match="samples are 0 frames long"):
-        TrajectorySampler(0, capacity=10)
+        TrajectorySampler(0, capacity=10, num_envs=1)
     with pytest.raises(ConfigError, match="5 frames of 2 environments"):
         TrajectorySampler(3, capacity=100, num_envs=2, frames_per_batch=5)
     with pytest.raises(ConfigError, match="capacity of at least 40, got 39"):

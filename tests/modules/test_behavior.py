@@ -4,14 +4,16 @@ from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torch import nn
 from torch.distributions import Categorical, Normal
-from torchrl.data import Bounded, UnboundedContinuous
+from torchrl.data import Bounded, MultiCategorical, UnboundedContinuous
 from torchrl.data import Categorical as CategoricalSpec
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 from torchrl.modules import (
+    GRUModule,
     IndependentNormal,
     OneHotCategorical,
     ProbabilisticActor,
     TanhNormal,
+    TruncatedNormal,
 )
 
 from rlkit_sac.data import make_collector
@@ -128,7 +130,7 @@ def test_the_kind_is_that_of_the_distribution(distribution: type, kind: str) -> 
 def test_refusals() -> None:
     with pytest.raises(ConfigError, match="Linear without get_dist"):
         action_kind(nn.Linear(1, 1))
-    for distribution in (OneHotCategorical, TanhNormal):
+    for distribution in (OneHotCategorical, TanhNormal, TruncatedNormal):
         keys = ["logits"] if distribution is OneHotCategorical else ["loc", "scale"]
         net = TensorDictModule(nn.Identity(), ["observation"], keys[:1])
         actor = ProbabilisticActor(net, in_keys=keys[:1], distribution_class=distribution)
@@ -136,6 +138,19 @@ def test_refusals() -> None:
             action_kind(actor)
     with pytest.raises(ConfigError, match="distribution is TanhGaussian, wanted"):
         BehaviorPolicy(tanh_gaussian_actor(3, [-1.0], [1.0]))
+
+
+def test_recurrent_actors_are_refused() -> None:
+    gru = GRUModule(input_size=3, hidden_size=2, in_key="observation", out_key="logits")
+    actor = ProbabilisticActor(gru, in_keys=["logits"], distribution_class=Categorical)
+    with pytest.raises(ConfigError, match="for its next step: recurrent networks are not"):
+        BehaviorPolicy(actor)
+
+
+def test_it_is_called_with_tensors_too() -> None:
+    policy = BehaviorPolicy(gaussian_actor(3, 2))
+    action, loc, scale = policy(observation=torch.ones(5, 3))
+    assert action.shape == loc.shape == scale.shape == (5, 2)
 
 
 @pytest.mark.parametrize("batch", [(), (5,), (2, 3)])
@@ -161,5 +176,14 @@ def test_random_actions_have_the_moments_of_their_distribution() -> None:
 
 
 def test_a_random_behavior_needs_plain_actions() -> None:
-    with pytest.raises(ConfigError, match="the actions are UnboundedContinuous, wanted indices"):
-        RandomBehavior(UnboundedContinuous(2))
+    for spec, message in (
+        (UnboundedContinuous(2), r"the actions are UnboundedContinuous of the shape \[2\], wanted"),
+        (MultiCategorical([2, 3]), r"the actions are MultiCategorical of the shape \[2\], wanted"),
+        (
+            Bounded(-1.0, 1.0, shape=[4, 2]),
+            r"of the shape \[4, 2\], wanted those of one environment",
+        ),
+        (Bounded(-torch.inf, torch.inf, shape=[1]), r"bounds \[-inf\] to \[inf\] are not finite"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            RandomBehavior(spec)

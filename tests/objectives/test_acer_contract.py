@@ -9,6 +9,7 @@ import torch
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule, TensorDictSequential
 from torch import nn
+from torchrl.data import OneHot
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 from torchrl.modules import MLP, ActorValueOperator, ProbabilisticActor, TanhNormal
 from torchrl.objectives import SoftUpdate, ValueEstimators
@@ -336,6 +337,8 @@ def test_constructor_refusals() -> None:
         ((gaussian, critic), {}, "continuous actions need a .*StochasticDuelingNetwork"),
         ((actor, state_action_critic(3, 2)), {}, "critic_network reads the action 'action'"),
         ((actor, critic), {"gamma": 1.5}, r"gamma must be in \[0, 1\], not 1.5"),
+        ((actor, critic), {"gamma": None}, r"gamma must be in \[0, 1\], not None"),
+        ((actor, critic), {"reward_scale": "1"}, "reward_scale must be a finite number, not '1'"),
         ((actor, critic), {"beta": -1.0}, "beta must be a finite number >= 0, not -1.0"),
         ((actor, critic), {"truncation_threshold": -1.0}, "truncation_threshold must be"),
         ((actor, critic), {"trust_region_delta": torch.nan}, "trust_region_delta must be"),
@@ -353,6 +356,16 @@ def test_squashed_policies_are_refused() -> None:
     dueling = StochasticDuelingNetwork(state_critic(3), state_action_critic(3, 2))
     with pytest.raises(ConfigError, match="distribution is TanhNormal, wanted"):
         ACERLoss(actor, dueling)
+
+
+def test_actions_that_the_environment_takes_for_one_hot_are_refused() -> None:
+    spec = OneHot(2)
+    net = TensorDictModule(MLP(in_features=3, out_features=2), ["observation"], ["logits"])
+    actor = ProbabilisticActor(
+        net, spec=spec, in_keys=["logits"], distribution_class=torch.distributions.Categorical
+    )
+    with pytest.raises(ConfigError, match=r"is OneHot, .*categorical_action_encoding=True"):
+        ACERLoss(actor, action_value_critic(3, 2))
 
 
 def test_value_estimators() -> None:
@@ -387,6 +400,8 @@ def test_numbers_that_change_act_as_if_they_had_always_been_so(
         torch.testing.assert_close(outs[0][key], wanted)
     with pytest.raises(ConfigError, match="no number 'truncation_threshold' that may change"):
         loss.set_scalar("truncation_threshold", 1.0)
+    with pytest.raises(ConfigError, match=f"{option} must be"):
+        loss.set_scalar(option, torch.nan)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -418,6 +433,11 @@ def test_batch_refusals(kind: str) -> None:
     for entry, (value, message) in wrong.items():
         with pytest.raises(BatchError, match=message):
             loss(segments.clone().set(entry, value))
+    if kind == "continuous":
+        with pytest.raises(BatchError, match=r"'scale'\) holds NaN"):
+            loss(segments.set(("behavior", "scale"), torch.full((2, 3, 2), torch.nan)))
+    with pytest.raises(BatchError, match=r"a flat sample \[6\] from replay"):
+        loss(segments.reshape(-1).set("index", torch.arange(6)))
     with pytest.raises(BatchError, match="no dimension for time"):
         loss(segments[0, 0])
     with pytest.raises(BatchError, match="no entry 'observation'"):

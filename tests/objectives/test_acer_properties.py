@@ -236,12 +236,17 @@ def test_the_trust_region_keeps_the_divergence_small(kind: str, space: str, rewa
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("space", [None, "logits", "log_probs", "probs"])
 @pytest.mark.parametrize("on_policy", [False, True])
-def test_extreme_logits(dtype: torch.dtype, space: str | None, on_policy: bool) -> None:
+@pytest.mark.parametrize("threshold", [10.0, None])
+def test_extreme_logits(
+    dtype: torch.dtype, space: str | None, on_policy: bool, threshold: float | None
+) -> None:
     torch.manual_seed(10)
-    loss, _ = make_acer("discrete", use_trust_region=space is not None, trust_region_space=space)
+    options = {"use_trust_region": space is not None, "trust_region_space": space}
+    loss, _ = make_acer("discrete", truncation_threshold=threshold, **options)
     loss = loss.to(dtype)
     loss.on_policy = on_policy
     rows = torch.tensor([[1e10, -1e10, 0, 0], [0, -torch.inf, 0, -torch.inf], [-1e10] * 4])
+    rows = torch.cat([rows, torch.tensor([[-200.0, 0, 0, 0]])])
     rows = torch.cat([rows, rows.flip(-1), torch.zeros(1, 4)])
     segments = make_segments("discrete", len(rows) ** 2, NUM_ACTIONS, padded=False)
     segments = segments.apply(lambda x: x.to(dtype) if x.is_floating_point() else x)
@@ -264,9 +269,13 @@ def test_extreme_logits(dtype: torch.dtype, space: str | None, on_policy: bool) 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("space", [None, "loc_var", "loc_scale"])
 @pytest.mark.parametrize("on_policy", [False, True])
-def test_narrow_policies(dtype: torch.dtype, space: str | None, on_policy: bool) -> None:
+@pytest.mark.parametrize("threshold", [10.0, None])
+def test_narrow_policies(
+    dtype: torch.dtype, space: str | None, on_policy: bool, threshold: float | None
+) -> None:
     torch.manual_seed(11)
-    loss, _ = make_acer("continuous", use_trust_region=space is not None, trust_region_space=space)
+    options = {"use_trust_region": space is not None, "trust_region_space": space}
+    loss, _ = make_acer("continuous", truncation_threshold=threshold, **options)
     loss = loss.to(dtype)
     loss.on_policy = on_policy
     narrow = torch.tensor(1e-6, dtype=dtype).log()
@@ -279,6 +288,9 @@ def test_narrow_policies(dtype: torch.dtype, space: str | None, on_policy: bool)
             segments = make_segments("continuous", 3, 5, padded=False)
             segments = segments.apply(lambda x: x.to(dtype) if x.is_floating_point() else x)
             segments["behavior", "scale"][:] = scale
+            with torch.no_grad():  # the likeliest action, whose density is largest
+                likeliest = loss.policy()(segments[:1].select("observation"))["behavior", "loc"]
+            segments["action"][:1] = likeliest
             out = loss(segments)
             assert all(value.isfinite() for value in out.values())
             found = gradients(loss, out, *LOSSES)

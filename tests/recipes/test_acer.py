@@ -42,6 +42,21 @@ def test_a_run_logs_policy_critic_and_trust_region(workplace):
     assert isinstance(load_policy(run), BehaviorPolicy)
 
 
+def test_fresh_segments_are_scored_as_on_policy_and_replayed_ones_as_off_policy(workplace):
+    low = ("--loss.truncation_threshold", "0.5")  # which every ratio of about 1 is above
+    fresh = pd.read_csv(ACER.train("--update.n_times_replay", "0", *low) / "metrics.csv")
+    assert (fresh["ratio"] == 1).all()
+    assert (fresh["truncated"] == 0).all()
+    alone = ("--update.disable_online_update", "true", "--update.poisson", "false", *low)
+    replayed = pd.read_csv(ACER.train(*alone, "--update.lr", "0.01") / "metrics.csv").dropna()
+    assert (replayed["ratio"] != 1).all()
+    assert (replayed["truncated"] > 0).all()
+    # With one of each kind in every batch of frames, each has half of the mean.
+    both = ("--update.n_times_replay", "1", "--update.poisson", "false", *low)
+    last = pd.read_csv(ACER.train(*both) / "metrics.csv").iloc[-1]
+    assert last["truncated"] == pytest.approx(0.5, abs=0.1)
+
+
 def test_replay_and_fresh_segments_can_be_left_out(workplace):
     assert updates("--update.n_times_replay", "0") == 50
     fixed = ("--update.poisson", "false", "--update.disable_online_update", "true")
@@ -150,6 +165,12 @@ BAD = {
     "--env.id Platform-v0": "acts in discrete or in continuous spaces, but the actions are",
     "--env.id broken_envs:Vector-v0": "from one number, but the reward has 2 dimensions",
     "--loss.trust_region_space loc_var": "must be one of 'logits', 'log_probs', 'probs'",
+    "--env.id Pendulum-v1 --loss.trust_region_space probs": (
+        "trust_region_space: trust_region_space must be one of 'loc_var', 'loc_scale'"
+    ),
+    "--network.shared_trunk true --network.num_cells []": "must not be empty where shared_trunk",
+    "--update.replay_start_size 501 --collector.total_frames 500 "
+    "--update.disable_online_update true": ("or nothing is learned, got 501"),
     "--loss.schedules {betta: {0: 1}}": "did you mean beta?",
     "--update.n_times_replay 1.5 --update.poisson false": "must be a whole number unless poisson",
     "--update.n_times_replay 0 --update.disable_online_update true": "or nothing is learned",

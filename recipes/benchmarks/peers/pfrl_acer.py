@@ -27,16 +27,20 @@ def train(settings: Settings) -> None:
     torch.set_num_threads(settings.num_threads)
     torch.manual_seed(settings.seed)
     env = gym.make(settings.task)
-    assert isinstance(env.observation_space, gym.spaces.Box)
-    assert isinstance(env.action_space, gym.spaces.Discrete)
-    inputs, actions = env.observation_space.shape[0], int(env.action_space.n)
+    observations, choices = env.observation_space, env.action_space
+    if not (isinstance(observations, gym.spaces.Box) and isinstance(choices, gym.spaces.Discrete)):
+        raise SystemExit(f"{settings.task}: wanted vectors as observations, and discrete actions")
+    inputs, actions = observations.shape[0], int(choices.n)
     model = ACERDiscreteActionHead(
         perceptron(inputs, actions, SoftmaxCategoricalHead()),
         perceptron(inputs, actions, DiscreteActionValueHead()),
     )
     model.share_memory()
     optimizer = SharedRMSpropEpsInsideSqrt(
-        model.parameters(), lr=common.LEARNING_RATE, eps=common.RMSPROP_EPS, alpha=0.99
+        model.parameters(),
+        lr=common.LEARNING_RATE,
+        eps=common.RMSPROP_EPS,
+        alpha=common.RMSPROP_ALPHA,
     )
     # As PFRL's own training with several processes does; the agent asks for it even with one.
     for state in optimizer.state.values():

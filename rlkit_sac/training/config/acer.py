@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
+from rlkit_sac.modules import ActionKind
 from rlkit_sac.training.bounds import (
     Bound,
     NonNegativeFloat,
@@ -57,6 +58,10 @@ class ACERReplayConfig(StorageConfig):
     batch_size: PositiveInt = 8
     """Segments sampled for one update."""
 
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold: there are none."""
+        return []
+
 
 @dataclass
 class ACERNetworkConfig(GaussianHeadConfig):
@@ -77,18 +82,25 @@ class ACERNetworkConfig(GaussianHeadConfig):
     """Actions over which the stochastic dueling network takes the mean of the advantage, for
     continuous actions."""
 
-    def policy_arguments(self, *, discrete: bool) -> dict[str, Any]:
-        """The keyword arguments of the acting policy.
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        found = super().errors()
+        if self.shared_trunk and not self.num_cells:
+            found.append(("num_cells", "must not be empty where shared_trunk is true, got []"))
+        return found
+
+    def head_arguments(self, kind: ActionKind) -> dict[str, Any]:
+        """The keyword arguments of the actor.
 
         Args:
-            discrete: whether it has discrete actions, for which some options are nothing.
+            kind: of its actions.
         """
         arguments = asdict(self)
-        del arguments["num_samples"]
+        del arguments["num_samples"], arguments["shared_trunk"]
         return {
             name: value
             for name, value in arguments.items()
-            if not (discrete and name.startswith("log_std"))
+            if kind == "continuous" or not name.startswith("log_std")
         }
 
     def perceptron_arguments(self) -> dict[str, Any]:
