@@ -161,6 +161,19 @@ def test_a_warm_start_takes_actor_and_critic_along(workplace):
     ACER.train("--warm_start.run", str(run), "--warm_start.modules", "[actor,critic]")
 
 
+def test_runs_go_on_as_what_they_are(workplace, capsys):
+    run = ACER.train()
+    discrete = Recipe("discrete_sac", "DiscreteSACConfig")
+    discrete.assert_refused(
+        capsys, workplace, f"--resume {run}", "has options that this recipe lacks (collector.t_max,"
+    )
+    code, error = ACER.stop(capsys, "--resume", str(run), "--loss.gamma", "0.5")
+    assert code == 2
+    assert "only collector.total_frames, evaluation, update.lr, update.schedules, device" in error
+    other = f"--warm_start.run {run} --network.num_cells [16,16] --network.shared_trunk true"
+    ACER.assert_refused(capsys, workplace, other, "is missing there and")
+
+
 BAD = {
     "--env.id Platform-v0": "acts in discrete or in continuous spaces, but the actions are",
     "--env.id broken_envs:Vector-v0": "from one number, but the reward has 2 dimensions",

@@ -88,7 +88,9 @@ def test_a_split_state_does_not_change_with_what_it_was_taken_from():
 
 
 @pytest.mark.parametrize(
-    "value", [object(), {1, 2}, b"x", np.array(["text"]), np.array([object()])], ids=repr
+    "value",
+    [object(), {1, 2}, b"x", np.array(["text"]), np.array([object()])],
+    ids=["object", "set", "bytes", "array of text", "array of objects"],
 )
 def test_what_cannot_be_saved_is_named(value):
     with pytest.raises(TypeError, match=r"outer/1 is an? .* cannot be saved"):
