@@ -21,7 +21,7 @@ train: $(VENV)/.installed-train ## Train SAC on Pendulum-v1 (ARGS= goes to recip
 	$(BIN)/python recipes/sac.py $(ARGS)
 
 test: $(VENV)/.installed-dev ## Run the tests but the slow ones (ARGS= goes to pytest)
-	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -m "not slow" --numprocesses auto --dist worksteal $(ARGS)
 
 test-slow: $(VENV)/.installed-dev ## Run the slow tests: training to known results
 	$(BIN)/python -m pytest -m slow $(ARGS)

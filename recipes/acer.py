@@ -104,12 +104,8 @@ class ACERConfig(BaseRunConfig):
     def checks(self) -> list[Check]:
         """What the machine, the task and the run to go on with must fulfill."""
         kinds: list[ActionKind] = []
-
-        def look(env: EnvBase) -> None:
-            kinds.append("discrete" if has_discrete_actions(env) else "continuous")
-
         return [
-            *self._checks([look, *self.demands()]),
+            *self._checks([lambda env: kinds.append(kind_of_actions(env)), *self.demands()]),
             Check(
                 ("loss.trust_region_space", "env"),
                 lambda: check_trust_region_space(self.loss.trust_region_space, kinds[0]),
@@ -141,6 +137,11 @@ def main(config: ACERConfig) -> Path:
         return train(config, env, eval_env)
 
 
+def kind_of_actions(env: EnvBase) -> ActionKind:
+    """What the policy chooses among; an error where it is neither indices nor vectors."""
+    return "discrete" if has_discrete_actions(env) else "continuous"
+
+
 def make_networks(
     kind: ActionKind, sizes: dict[str, int], config: ACERNetworkConfig
 ) -> dict[str, Any]:
@@ -167,7 +168,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     device, num_envs, t_max = env.device, config.env.num_envs, config.collector.t_max
 
     # Networks and loss.
-    kind: ActionKind = "discrete" if has_discrete_actions(env) else "continuous"
+    kind = kind_of_actions(env)
     sizes = {"observation_dim": observation_dim(env)}
     if kind == "discrete":
         sizes["num_actions"] = discrete_action_count(env)

@@ -73,6 +73,7 @@ def test_hybrid_update_writes_each_round_and_prints_the_medians(tmp_path: Path) 
         assert float(numbers[3]) <= float(numbers[2]) <= float(numbers[4])
 
 
+@pytest.mark.slow
 def test_acer_update_writes_each_round_and_prints_the_medians(tmp_path: Path) -> None:
     small = "--segments [2,3] --t_max 4 --num_cells [8] --rounds 3 --updates 2 --warm_up 2"
     done = run("acer_update", *small.split(), "--output", "times.csv", cwd=tmp_path)
