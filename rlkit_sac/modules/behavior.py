@@ -48,12 +48,7 @@ def action_kind(actor: TensorDictModuleBase) -> ActionKind:
             f"actor_network is a {type(actor).__name__} without get_dist(): pass a TorchRL "
             "ProbabilisticActor"
         )
-    carried = [key for key in actor.out_keys if isinstance(key, tuple) and key[0] == "next"]
-    if carried:
-        raise ConfigError(
-            f"the actor writes {carried[0]!r} for its next step: recurrent networks are not "
-            "supported"
-        )
+    check_feedforward(actor, "actor_network")
     heads = [each for each in actor.modules() if isinstance(each, ProbabilisticTensorDictModule)]
     found = heads[-1].distribution_class
     if isinstance(found, type) and not issubclass(found, ONE_HOT):
@@ -66,6 +61,26 @@ def action_kind(actor: TensorDictModuleBase) -> ActionKind:
         "torch.distributions.Categorical over indices or a diagonal Gaussian that nothing squashes "
         "(torchrl.modules.IndependentNormal)"
     )
+
+
+def check_feedforward(module: TensorDictModuleBase, name: str) -> None:
+    """Refuse a recurrent network, whose state would be lost between steps.
+
+    Args:
+        module: a network.
+        name: what an error calls it.
+
+    Raises:
+        ConfigError: if it writes something for its next step.
+
+    >>> from rlkit_sac.modules.actors import categorical_actor
+    >>> check_feedforward(categorical_actor(3, 2), "actor_network")
+    """
+    for key in map(unravel_key, module.out_keys):
+        if isinstance(key, tuple) and key[0] == "next":
+            raise ConfigError(
+                f"{name} writes {key!r} for its next step: recurrent networks are not supported"
+            )
 
 
 def logits_of(dist: Distribution) -> Tensor:

@@ -21,7 +21,7 @@ from torchrl.modules import ActorValueOperator
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules import BehaviorPolicy, EpsilonGreedy, StochasticDuelingNetwork
-from rlkit_sac.modules.behavior import ActionKind, action_kind
+from rlkit_sac.modules.behavior import ActionKind, action_kind, check_feedforward
 from rlkit_sac.objectives.batch import can_read, check_entries, check_flag, check_reward
 from rlkit_sac.objectives.contract import LossContract, Reduction, ScalarOutputMode
 from rlkit_sac.objectives.critics import check_member
@@ -261,6 +261,7 @@ def _check_critic(critic: TensorDictModuleBase, kind: str, action_key: NestedKey
     came = f"critic_network is a {type(critic).__name__}"
     if not hasattr(critic, "in_keys"):
         raise ConfigError(f"{came} without in_keys: wrap it in a TensorDictModule")
+    check_feedforward(critic, "critic_network")
     if kind == "continuous":
         if not isinstance(critic, StochasticDuelingNetwork):
             raise ConfigError(
