@@ -68,7 +68,7 @@ from rlkit_sac.training import (
     warm_start,
 )
 
-#: By which compiling, which takes half a minute, has paid for itself: updates are small and few.
+#: After which uncompiled updates have taken about as long as compiling them: they are small.
 UNCOMPILED_UPDATES = 5_000
 
 
@@ -80,7 +80,7 @@ class ACERConfig(BaseRunConfig):
     collector: ACERCollectorConfig = field(
         default_factory=lambda: ACERCollectorConfig(total_frames=120_000)
     )
-    replay: ACERReplayConfig = field(default_factory=lambda: ACERReplayConfig(capacity=10_000))
+    replay: ACERReplayConfig = field(default_factory=ACERReplayConfig)
     network: ACERNetworkConfig = field(default_factory=ACERNetworkConfig)
     loss: ACERLossConfig = field(default_factory=lambda: ACERLossConfig(reward_scale=0.1))
     update: ACERUpdateConfig = field(default_factory=ACERUpdateConfig)
@@ -122,7 +122,8 @@ class ACERConfig(BaseRunConfig):
                 f"update.replay_start_size ({start}), got {self.replay.capacity}"
             )
             found.append(("replay.capacity", text))
-        if self.update.disable_online_update and start > self.collector.total_frames:
+        whole = -(-self.collector.total_frames // (batches // 2)) * (batches // 2)
+        if self.update.disable_online_update and start > whole:
             text = (
                 "must be within collector.total_frames where update.disable_online_update is true, "
                 f"or nothing is learned, got {start}"

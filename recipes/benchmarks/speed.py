@@ -103,8 +103,8 @@ class SpeedConfig:
             for name in self.venv
             if name not in SYSTEMS
         ]
-        if len(set(self.systems)) < len(self.systems):
-            found.append(("systems", f"must be different, got {', '.join(self.systems)}"))
+        if not self.systems or len(set(self.systems)) < len(self.systems):
+            found.append(("systems", f"must be some, all different, got {self.systems}"))
         if 0 < len(set(self.systems) & set(SAC_SYSTEMS)) < len(set(self.systems)):
             found.append(("systems", "acer and pfrl can only be compared with each other"))
         cores = len(usable_cores())

@@ -19,8 +19,8 @@ _FILE = "sampler.pt"
 class BlockSampler(Sampler):
     """Knows where the steps of each environment are stored; what it draws is for others to say.
 
-    Frames come in blocks: those of a batch of N environments and T steps lie in it environment by
-    environment. The oldest frames of a full buffer are overwritten.
+    Frames come in blocks, one for each ``extend``: those of a batch of N environments and T steps
+    lie in it environment by environment. The oldest frames of a full buffer are overwritten.
 
     Args:
         length: most frames of what is drawn.
@@ -89,8 +89,8 @@ class BlockSampler(Sampler):
         size, dims = getattr(storage, "max_size", self._capacity), getattr(storage, "ndim", 1)
         if size != self._capacity or dims != 1:
             raise ConfigError(
-                f"the storage holds {size} frames in {dims} dimensions, wanted the sampler's "
-                f"capacity of {self._capacity} in 1"
+                f"the storage has room for {size} frames in {dims} dimensions, wanted the "
+                f"sampler's capacity of {self._capacity} in 1"
             )
 
     @property
@@ -99,8 +99,8 @@ class BlockSampler(Sampler):
         if self._came is not None:
             raise ConfigError(
                 f"{self._came} frames came at once, wanted batches of {self._block} frames of "
-                f"{self._num_envs} environments, environment by environment: tell the buffer the "
-                "frames_per_batch that it is given"
+                f"{self._num_envs} environments, environment by environment: extend the buffer "
+                "once for each batch of the collector, and tell it their frames_per_batch"
             )
         if self.frames % self._block:
             raise ConfigError(

@@ -54,7 +54,7 @@ def truncate_ratio(ratio: Tensor, threshold: float | None) -> Tensor:
     Args:
         ratio: :math:`\rho`, ``[*]``.
         threshold: c, 0 or above; ``None`` leaves the ratio as it is, up to 1e-8 of the square root
-            of its dtype's largest number: what it is multiplied by must not overflow.
+            of its dtype's largest number (float16: 100), since products with it must not overflow.
 
     Source: Wang et al. 2016 (arXiv:1611.01224), eq. 7.
 
@@ -62,7 +62,7 @@ def truncate_ratio(ratio: Tensor, threshold: float | None) -> Tensor:
     tensor([ 0.5000, 10.0000])
     """
     if threshold is None:
-        threshold = 1e-8 * torch.finfo(ratio.dtype).max ** 0.5
+        threshold = max(100.0, 1e-8 * torch.finfo(ratio.dtype).max ** 0.5)
     return ratio.clamp_max(threshold)
 
 

@@ -18,7 +18,7 @@ from torch.distributions import Categorical, Distribution, Independent, Normal
 from torchrl.data import Bounded, TensorSpec
 from torchrl.data import Categorical as CategoricalSpec
 from torchrl.envs.utils import ExplorationType, exploration_type
-from torchrl.modules import IndependentNormal, MaskedOneHotCategorical, OneHotCategorical
+from torchrl.modules import MaskedOneHotCategorical, OneHotCategorical, TruncatedNormal
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import sample_categorical
@@ -54,7 +54,7 @@ def action_kind(actor: TensorDictModuleBase) -> ActionKind:
     if isinstance(found, type) and not issubclass(found, ONE_HOT):
         if issubclass(found, Categorical):
             return "discrete"
-        if found is Independent or issubclass(found, (IndependentNormal, Normal)):
+        if issubclass(found, (Independent, Normal)) and not issubclass(found, TruncatedNormal):
             return "continuous"
     raise ConfigError(
         f"the actor's distribution is {getattr(found, '__name__', found)}, wanted a "

@@ -438,5 +438,6 @@ def _check_number(name: str, value: object) -> None:
         high, wanted = 1.0, "in [0, 1]"
     elif name == "reward_scale":
         low, wanted = -math.inf, "a finite number"
-    if not (isinstance(value, Real) and math.isfinite(value) and low <= float(value) <= high):
+    number = float(value) if isinstance(value, Real | Tensor) else math.nan
+    if not (math.isfinite(number) and low <= number <= high):
         raise ConfigError(f"{name} must be {wanted}, not {value!r}")

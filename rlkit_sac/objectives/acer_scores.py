@@ -175,6 +175,7 @@ class CategoricalScores(PolicyScores):
         return 0.5 * (q_ret - self.q).square()
 
     def _policy_gradient(self, weight: Tensor, threshold: float | None) -> tuple[Tensor, Tensor]:
+        weight = weight.to(self._prob.dtype)  # under autocast the critic's may be another
         of_each = torch.zeros_like(self._prob).scatter(-1, self._index, weight.unsqueeze(-1))
         if threshold is not None:
             advantage = self._values - self.value.unsqueeze(-1)

@@ -169,8 +169,8 @@ class SegmentLoss(LossContract):
         if tensordict.ndim == 1 and tensordict.get("index", None) is not None:
             raise BatchError(
                 f"ACER needs segments [*, T], but the batch is a flat sample [{len(tensordict)}] "
-                "from replay, whose transitions do not follow each other: draw segments "
-                "(TrajectorySampler) or reshape them to [B, T]"
+                "from replay, whose transitions need not follow each other: draw segments "
+                "(TrajectorySampler), or reshape slices to [B, T] if they do"
             )
         for role in ("terminated", "done"):
             check_flag(tensordict, ends[role], role)

@@ -253,12 +253,16 @@ def _without_aliases(batch: TensorDictBase) -> TensorDictBase:
     own, seen = batch.copy(), set()
     for key, value in batch.items(True, True):
         if id(value) in seen:
-            # With the strides it has, which clone() keeps of dense tensors alone.
-            storage = value.untyped_storage().clone()
-            layout = storage, value.storage_offset(), value.shape, value.stride()
-            own.set(key, value.new_empty(0).set_(*layout))
+            own.set(key, _with_strides(value))
         seen.add(id(value))
     return own
+
+
+def _with_strides(value: Tensor) -> Tensor:
+    """A copy with the same strides, which clone() keeps of dense tensors alone."""
+    extent = 1 + sum((n - 1) * step for n, step in zip(value.shape, value.stride(), strict=True))
+    held = value.as_strided((extent,), (1,)) if value.numel() else value.flatten()
+    return held.clone().as_strided(value.shape, value.stride())
 
 
 def _formed(spec: pytree.TreeSpec, present: Sequence[bool], values: Sequence[Tensor]) -> Any:

@@ -47,8 +47,9 @@ def place_step_counts(optimizer: Optimizer) -> None:
     >>> place_step_counts(optimizer)
     """
     for parameter, state in optimizer.state.items():
-        if state["step"].device != parameter.device:
-            state["step"] = state["step"].to(parameter.device)
+        count = state.get("step")
+        if isinstance(count, Tensor) and count.device != parameter.device:
+            state["step"] = count.to(parameter.device)
 
 
 def take_step(

@@ -83,8 +83,8 @@ def parse_config(
             if foreign:
                 problems.append(
                     f"{option.where}: {option.value} has options that this recipe lacks "
-                    f"({', '.join(foreign[:3])}): go on with the recipe that began it, which its "
-                    "run.json names"
+                    f"({', '.join(foreign[:3])}): go on with the recipe and the version that began "
+                    "it, which its run.json names"
                 )
                 wrong.add("resume")
                 continue

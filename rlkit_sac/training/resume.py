@@ -147,10 +147,15 @@ def open_run(config: ResumableConfig, *, recipe: str) -> RunDirectory:
         recipe: its name.
 
     Raises:
-        ConfigError: if it cannot be made.
+        ConfigError: if it cannot be made, or is of another recipe.
     """
     if config.resume is not None:
-        return RunDirectory(find_checkpoint(config.resume)[0])
+        run = RunDirectory(find_checkpoint(config.resume)[0])
+        if run.info["recipe"] != recipe:
+            raise ConfigError(
+                f"{run.path} is a run of recipes/{run.info['recipe']}.py: go on with that one"
+            )
+        return run
     return RunDirectory.create(
         config, recipe=recipe, task=config.env.id, seed=config.seed, root=config.logging.dir
     )

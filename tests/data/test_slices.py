@@ -106,8 +106,11 @@ def test_frames_must_come_in_the_blocks_that_were_announced() -> None:
 @pytest.mark.parametrize(
     ("storage", "message"),
     [
-        (LazyTensorStorage(30), "holds 30 frames in 1 dimensions, wanted the sampler's capacity"),
-        (LazyTensorStorage(40, ndim=2), "holds 40 frames in 2 dimensions"),
+        (
+            LazyTensorStorage(30),
+            "has room for 30 frames in 1 dimensions, wanted",
+        ),
+        (LazyTensorStorage(40, ndim=2), "has room for 40 frames in 2 dimensions"),
     ],
 )
 def test_the_storage_must_be_that_of_the_sampler(storage, message) -> None:

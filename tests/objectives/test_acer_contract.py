@@ -358,6 +358,25 @@ def test_squashed_policies_are_refused() -> None:
         ACERLoss(actor, dueling)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("on_policy", [False, True])
+def test_autocast(kind: str, on_policy: bool) -> None:
+    torch.manual_seed(0)
+    loss, _ = make_acer(kind, diagnostics=True)
+    loss = loss.float()
+    segments = make_segments(kind, 3, 5)
+    segments = segments.apply(lambda x: x.float() if x.is_floating_point() else x)
+    torch.manual_seed(1)
+    wanted = loss(segments, on_policy=on_policy)
+    torch.manual_seed(1)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = loss(segments, on_policy=on_policy)
+    for name in LOSSES:
+        torch.testing.assert_close(found[name].float(), wanted[name], rtol=0.1, atol=0.05)
+    total(found).backward()
+    assert all(parameter.grad.isfinite().all() for parameter in loss.parameters())
+
+
 def test_actions_that_the_environment_takes_for_one_hot_are_refused() -> None:
     spec = OneHot(2)
     net = TensorDictModule(MLP(in_features=3, out_features=2), ["observation"], ["logits"])

@@ -167,6 +167,13 @@ def test_runs_go_on_as_what_they_are(workplace, capsys):
     discrete.assert_refused(
         capsys, workplace, f"--resume {run}", "has options that this recipe lacks (collector.t_max,"
     )
+    short = ("--collector.total_frames", "4", "--collector.learning_starts", "4")
+    sac = Recipe("sac", "SACConfig").run(*short, "--logging.progress", "false")
+    code, error = Recipe("value_sac", "ValueSACConfig").stop(
+        capsys, "--resume", str(sac), "--collector.total_frames", "8"
+    )
+    assert (code, error.count("\n")) == (2, 1)
+    assert "is a run of recipes/sac.py: go on with that one" in error
     code, error = ACER.stop(capsys, "--resume", str(run), "--loss.gamma", "0.5")
     assert code == 2
     assert "only collector.total_frames, evaluation, update.lr, update.schedules, device" in error
@@ -182,8 +189,8 @@ BAD = {
         "trust_region_space: trust_region_space must be one of 'loc_var', 'loc_scale'"
     ),
     "--network.shared_trunk true --network.num_cells []": "must not be empty where shared_trunk",
-    "--update.replay_start_size 501 --collector.total_frames 500 "
-    "--update.disable_online_update true": ("or nothing is learned, got 501"),
+    "--update.replay_start_size 641 --collector.total_frames 500 "
+    "--update.disable_online_update true": ("or nothing is learned, got 641"),
     "--loss.schedules {betta: {0: 1}}": "did you mean beta?",
     "--update.n_times_replay 1.5 --update.poisson false": "must be a whole number unless poisson",
     "--update.n_times_replay 0 --update.disable_online_update true": "or nothing is learned",

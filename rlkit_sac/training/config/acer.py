@@ -53,7 +53,7 @@ class ACERReplayConfig(StorageConfig):
     8
     """
 
-    capacity: PositiveInt = 50_000
+    capacity: PositiveInt = 10_000
 
     batch_size: PositiveInt = 8
     """Segments sampled for one update."""
