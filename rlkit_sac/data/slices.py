@@ -31,7 +31,7 @@ class SliceSampler(BlockSampler):
         frames: frames stored so far.
 
     Raises:
-        ConfigError: for a length below 1, a block that the environments cannot share, a buffer
+        ConfigError: for a length below 1, a block that the environments cannot share, or a buffer
             that cannot hold a slice of each environment beside a block that is being overwritten.
 
     >>> from tensordict import TensorDict

@@ -37,7 +37,7 @@ class TrajectorySampler(BlockSampler):
         frames: frames stored so far.
 
     Raises:
-        ConfigError: for a length below 1, a block that the environments cannot share, a buffer
+        ConfigError: for a length below 1, a block that the environments cannot share, or a buffer
             that cannot hold a block beside one that is being overwritten.
 
     >>> from tensordict import TensorDict

@@ -1,4 +1,4 @@
-"""When something is due, counted in frames and never by the clock."""
+"""When updates and all else are due: by frames or by chance, never by the clock."""
 
 from __future__ import annotations
 
