@@ -40,12 +40,6 @@ def pair(kind: str, options: dict) -> tuple[Update, Update]:
     return updates[0], updates[1]
 
 
-@pytest.fixture
-def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run recorded graphs as they are."""
-    monkeypatch.setattr(compiled, "compile_graph", lambda graph, inputs: graph)
-
-
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("case", CASES)
 def test_updates_are_the_same(case: str) -> None:

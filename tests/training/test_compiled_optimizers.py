@@ -1,0 +1,157 @@
+"""Optimizers in a recorded graph: their steps, their state, and what is not finite."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torchrl.objectives import SoftUpdate
+
+from rlkit_sac.errors import RunError
+from rlkit_sac.training import LossStep, TargetStep, Update
+from tests.training.test_compiled import assert_same, batch_for, continuous, pair
+
+
+def optimized(make: Callable[..., torch.optim.Optimizer]) -> list[Update]:
+    """The same update with an optimizer, without and with a graph."""
+    updates = []
+    for compile_from in (None, 1):
+        torch.manual_seed(1)
+        loss = continuous().double()
+        updates.append(
+            Update(
+                loss,
+                {"all": make(list(loss.parameters()))},
+                [
+                    LossStep(("loss_qvalue", "loss_alpha"), ("all",)),
+                    LossStep(("loss_actor",), ("all",), period=2),
+                    TargetStep(),
+                ],
+                target_updater=SoftUpdate(loss, tau=0.1),
+                compile_from=compile_from,
+                max_grad_norm=1.0,
+            )
+        )
+    return updates
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: torch.optim.AdamW(p, 1e-3, weight_decay=0.1),
+        lambda p: torch.optim.RMSprop(p, 1e-3, momentum=0.9),
+        lambda p: torch.optim.SGD(p, 1e-3, momentum=0.9),  # outside the graph
+    ],
+)
+def test_optimizers_do_the_same(make: Callable[..., torch.optim.Optimizer]) -> None:
+    first, second = optimized(make)
+    assert_same(first, second, [batch_for(first.loss_module) for _ in range(6)])
+    for update in (first, second):
+        for group in update.optimizers["all"].param_groups:
+            group["lr"] *= 0.1  # followed by the graph
+        update.max_grad_norm, update.target_updater.eps = 0.5, 0.8
+    made = second._compiled_whole._made
+    assert_same(first, second, [batch_for(first.loss_module) for _ in range(4)])
+    for update in (first, second):
+        update.optimizers["all"].param_groups[0]["weight_decay"] = 0.2  # makes another
+    assert_same(first, second, [batch_for(first.loss_module) for _ in range(4)])
+    if second._whole.can_be_taken():
+        assert (made, second._compiled_whole._made) == (2, 4)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_hooks_of_an_optimizer_are_called() -> None:
+    first, second = optimized(lambda p: torch.optim.Adam(p, 1e-3))
+    assert_same(first, second, [batch_for(first.loss_module) for _ in range(3)])
+    calls = []
+    second.optimizers["all"].register_step_post_hook(lambda *_: calls.append(1))
+    assert_same(first, second, [batch_for(first.loss_module) for _ in range(2)])
+    assert len(calls) == 3
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_a_loaded_state_is_followed() -> None:
+    first, second = pair(continuous)
+    batches = [batch_for(first.loss_module) for _ in range(3)]
+    assert_same(first, second, batches)
+    states = [copy.deepcopy(update.state_dict()) for update in (first, second)]
+    assert_same(first, second, batches)
+    for update, state in zip((first, second), states, strict=True):
+        update.load_state_dict(state)
+    assert_same(first, second, batches)
+    for own, other in zip(
+        first.state_dict()["optimizers"].values(),
+        second.state_dict()["optimizers"].values(),
+        strict=True,
+    ):
+        for index, entry in own["state"].items():
+            for key, value in entry.items():
+                torch.testing.assert_close(other["state"][index][key], value)
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("recompute", [False, True])
+def test_nothing_at_all_moves_when_a_loss_is_not_finite(recompute: bool) -> None:
+    _, update = pair(continuous, order=["qvalue", "actor", "target"], recompute=recompute)
+    update(batch_for(update.loss_module))
+
+    def everything() -> list[torch.Tensor]:
+        moments = [
+            value
+            for optimizer in update.optimizers.values()
+            for state in optimizer.state.values()
+            for value in state.values()
+        ]
+        return [*update.loss_module.state_dict().values(), *moments]
+
+    before = [value.clone() for value in everything()]
+    batch = batch_for(update.loss_module)
+    batch["next", "reward"][3] = math.nan
+    with pytest.raises(RunError, match=r"loss_qvalue is nan.* in update 2"):
+        update(batch)
+    for value, wanted in zip(everything(), before, strict=True):
+        assert torch.equal(value, wanted)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_a_late_look_finds_the_update_that_was_not_finite(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, update = pair(continuous)
+    update(batch_for(update.loss_module))
+    monkeypatch.setattr(Update, "check_finite", lambda self: None)  # as on a GPU
+    bad = batch_for(update.loss_module)
+    bad["next", "reward"][3] = math.nan
+    for batch in (batch_for(update.loss_module), bad, batch_for(update.loss_module)):
+        update(batch)
+    monkeypatch.undo()
+    with pytest.raises(RunError, match=r"loss_qvalue is nan.* in update 3"):
+        update.state_dict()
+    assert all(value.isfinite().all() for value in update.loss_module.state_dict().values())
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("exchange", ["moments", "optimizer", "groups"])
+def test_what_optimizers_are_made_of_is_followed(exchange: str) -> None:
+    first, second = optimized(lambda p: torch.optim.Adam(p, 1e-3))
+    batches = [batch_for(first.loss_module) for _ in range(4)]
+    assert_same(first, second, batches)
+    for update in (first, second):
+        optimizer = update.optimizers["all"]
+        group = optimizer.param_groups[0]
+        if exchange == "moments":
+            for state in list(optimizer.state):
+                optimizer.state[state] = {
+                    name: torch.zeros_like(value) for name, value in optimizer.state[state].items()
+                }
+        elif exchange == "optimizer":
+            new = torch.optim.Adam(group["params"], 1e-3)
+            new.load_state_dict(optimizer.state_dict())
+            new.param_groups[0]["betas"] = (0.5, 0.9)
+            update.optimizers["all"] = new
+        else:
+            last = group["params"].pop()
+            optimizer.add_param_group({"params": [last], "lr": 0.1})
+    assert_same(first, second, batches)
