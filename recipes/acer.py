@@ -21,6 +21,17 @@ from typing import Any, Literal
 from tensordict import TensorDictBase
 from torchrl.envs import EnvBase
 
+from rlkit_sac.config import (
+    ACERCollectorConfig,
+    ACERLossConfig,
+    ACERNetworkConfig,
+    ACERReplayConfig,
+    ACERUpdateConfig,
+    ACERWarmStartConfig,
+    Check,
+    EnvConfig,
+    EvaluationConfig,
+)
 from rlkit_sac.data import (
     TrajectorySampler,
     check_finite,
@@ -48,25 +59,16 @@ from rlkit_sac.modules import (
     state_critic,
 )
 from rlkit_sac.objectives import ACERLoss, check_trust_region_space
-from rlkit_sac.training import (
-    ACERCollectorConfig,
-    ACERLossConfig,
-    ACERNetworkConfig,
-    ACERReplayConfig,
-    ACERUpdateConfig,
-    ACERWarmStartConfig,
+from rlkit_sac.runs import (
     BaseRunConfig,
-    Check,
-    EnvConfig,
-    EvaluationConfig,
-    ReplaySchedule,
     first_compiled_update,
     make_acer_update,
-    opened_envs,
+    make_envs,
     run_recipe,
     training_run,
     warm_start,
 )
+from rlkit_sac.updates import ReplaySchedule
 
 #: After which uncompiled updates have taken about as long as compiling them: they are small.
 UNCOMPILED_UPDATES = 5_000
@@ -90,9 +92,9 @@ class ACERConfig(BaseRunConfig):
     """Compile the updates, on-policy and from replay: true from the first on, false never, auto
     after five thousand."""
 
-    def demands(self) -> list[Callable[[EnvBase], object]]:
+    def task_checks(self) -> list[Callable[[EnvBase], object]]:
         """What the recipe asks of its task."""
-        return [check_scalar_reward, *super().demands()]
+        return [check_scalar_reward, *super().task_checks()]
 
     def transition(self, env: EnvBase) -> TensorDictBase:
         """One transition of the task as replay stores it, for its size."""
@@ -105,7 +107,7 @@ class ACERConfig(BaseRunConfig):
         """What the machine, the task and the run to go on with must fulfill."""
         kinds: list[ActionKind] = []
         return [
-            *self._checks([lambda env: kinds.append(kind_of_actions(env)), *self.demands()]),
+            *self._checks([lambda env: kinds.append(kind_of_actions(env)), *self.task_checks()]),
             Check(
                 ("loss.trust_region_space", "env"),
                 lambda: check_trust_region_space(self.loss.trust_region_space, kinds[0]),
@@ -134,7 +136,7 @@ class ACERConfig(BaseRunConfig):
 
 def main(config: ACERConfig) -> Path:
     """Train, evaluate and save; returns the run directory."""
-    with opened_envs(config) as (env, eval_env):
+    with make_envs(config) as (env, eval_env):
         return train(config, env, eval_env)
 
 

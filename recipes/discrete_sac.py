@@ -18,26 +18,28 @@ from pathlib import Path
 
 from torchrl.envs import EnvBase
 
-from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
-from rlkit_sac.envs import discrete_action_count, observation_dim, reward_dim
-from rlkit_sac.modules import action_value_critic, categorical_actor
-from rlkit_sac.objectives import DiscreteSACLoss
-from rlkit_sac.training import (
+from rlkit_sac.config import (
     DiscreteLossConfig,
     DiscreteUpdateConfig,
     EnvConfig,
     NetworkConfig,
     ReplayConfig,
+)
+from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
+from rlkit_sac.envs import discrete_action_count, observation_dim, reward_dim
+from rlkit_sac.modules import action_value_critic, categorical_actor
+from rlkit_sac.objectives import DiscreteSACLoss
+from rlkit_sac.runs import (
     RunConfig,
-    UpdateSchedule,
     first_compiled_update,
+    make_envs,
     make_normalizers,
     make_update,
-    opened_envs,
     run_recipe,
     training_run,
     warm_start,
 )
+from rlkit_sac.updates import UpdateSchedule
 
 
 @dataclass
@@ -57,9 +59,9 @@ class DiscreteSACConfig(RunConfig):
     actor: bool = False
     """Train a categorical actor too, which then is the policy in place of the critics."""
 
-    def demands(self) -> list[Callable[[EnvBase], object]]:
+    def task_checks(self) -> list[Callable[[EnvBase], object]]:
         """What the recipe asks of its task."""
-        return [discrete_action_count, *super().demands()]
+        return [discrete_action_count, *super().task_checks()]
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
@@ -73,7 +75,7 @@ class DiscreteSACConfig(RunConfig):
 
 def main(config: DiscreteSACConfig) -> Path:
     """Train, evaluate and save; returns the run directory."""
-    with opened_envs(config) as (env, eval_env):
+    with make_envs(config) as (env, eval_env):
         return train(config, env, eval_env)
 
 

@@ -18,26 +18,23 @@ from pathlib import Path
 
 from torchrl.envs import EnvBase
 
+from rlkit_sac.config import EnvConfig, GaussianNetworkConfig, HybridLossConfig, ReplayConfig
 from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
 from rlkit_sac.envs import hybrid_action_bounds, observation_dim, parameter_mask, reward_dim
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import HybridSACLoss
-from rlkit_sac.training import (
-    EnvConfig,
-    GaussianNetworkConfig,
-    HybridLossConfig,
-    ReplayConfig,
+from rlkit_sac.runs import (
     RunConfig,
-    UpdateSchedule,
     first_compiled_update,
+    make_envs,
     make_normalizers,
     make_update,
-    opened_envs,
     run_recipe,
     training_run,
     warm_start,
 )
+from rlkit_sac.updates import UpdateSchedule
 
 
 @dataclass
@@ -53,10 +50,10 @@ class HybridSACConfig(RunConfig):
     )
     loss: HybridLossConfig = field(default_factory=HybridLossConfig)
 
-    def demands(self) -> list[Callable[[EnvBase], object]]:
+    def task_checks(self) -> list[Callable[[EnvBase], object]]:
         """What the recipe asks of its task."""
         mask = [check_parameter_mask] if self.loss.parameter_mask else []
-        return [hybrid_action_bounds, *mask, *super().demands()]
+        return [hybrid_action_bounds, *mask, *super().task_checks()]
 
 
 def check_parameter_mask(env: EnvBase) -> None:
@@ -70,7 +67,7 @@ def check_parameter_mask(env: EnvBase) -> None:
 
 def main(config: HybridSACConfig) -> Path:
     """Train, evaluate and save; returns the run directory."""
-    with opened_envs(config) as (env, eval_env):
+    with make_envs(config) as (env, eval_env):
         return train(config, env, eval_env)
 
 

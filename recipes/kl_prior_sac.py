@@ -20,26 +20,25 @@ from pathlib import Path
 
 from torchrl.envs import EnvBase
 
+from rlkit_sac.config import Check, GaussianNetworkConfig, KLPriorLossConfig, PriorConfig
 from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
 from rlkit_sac.envs import continuous_action_bounds, observation_dim, reward_dim
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.training import (
-    GaussianNetworkConfig,
-    KLPriorLossConfig,
-    PriorConfig,
+from rlkit_sac.runs import (
     RunConfig,
-    UpdateSchedule,
     check_prior,
+    check_prior_source,
     first_compiled_update,
+    make_envs,
     make_normalizers,
     make_prior,
     make_update,
-    opened_envs,
     run_recipe,
     training_run,
     warm_start,
 )
+from rlkit_sac.updates import UpdateSchedule
 
 
 @dataclass
@@ -50,14 +49,18 @@ class KLPriorSACConfig(RunConfig):
     network: GaussianNetworkConfig = field(default_factory=GaussianNetworkConfig)
     loss: KLPriorLossConfig = field(default_factory=KLPriorLossConfig)
 
-    def demands(self) -> list[Callable[[EnvBase], object]]:
+    def task_checks(self) -> list[Callable[[EnvBase], object]]:
         """What the recipe asks of its task."""
-        return [continuous_action_bounds, partial(check_prior, self.prior), *super().demands()]
+        return [continuous_action_bounds, partial(check_prior, self.prior), *super().task_checks()]
+
+    def checks(self) -> list[Check]:
+        """What the machine, the task and the prior's source must fulfill."""
+        return [*super().checks(), *check_prior_source(self.prior)]
 
 
 def main(config: KLPriorSACConfig) -> Path:
     """Train, evaluate and save; returns the run directory."""
-    with opened_envs(config) as (env, eval_env):
+    with make_envs(config) as (env, eval_env):
         return train(config, env, eval_env)
 
 

@@ -17,25 +17,22 @@ from pathlib import Path
 
 from torchrl.envs import EnvBase
 
+from rlkit_sac.config import ValueLossConfig, ValueNetworkConfig, ValueUpdateConfig, WarmStartConfig
 from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
 from rlkit_sac.envs import continuous_action_bounds, observation_dim, reward_dim
 from rlkit_sac.modules import state_action_critic, state_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ValueSACLoss
-from rlkit_sac.training import (
+from rlkit_sac.runs import (
     RunConfig,
-    UpdateSchedule,
-    ValueLossConfig,
-    ValueNetworkConfig,
-    ValueUpdateConfig,
-    WarmStartConfig,
     first_compiled_update,
+    make_envs,
     make_normalizers,
     make_update,
-    opened_envs,
     run_recipe,
     training_run,
     warm_start,
 )
+from rlkit_sac.updates import UpdateSchedule
 
 
 @dataclass
@@ -49,14 +46,14 @@ class ValueSACConfig(RunConfig):
         default_factory=lambda: WarmStartConfig(modules=["actor", "qvalue", "value", "alpha"])
     )
 
-    def demands(self) -> list[Callable[[EnvBase], object]]:
+    def task_checks(self) -> list[Callable[[EnvBase], object]]:
         """What the recipe asks of its task."""
-        return [continuous_action_bounds, *super().demands()]
+        return [continuous_action_bounds, *super().task_checks()]
 
 
 def main(config: ValueSACConfig) -> Path:
     """Train, evaluate and save; returns the run directory."""
-    with opened_envs(config) as (env, eval_env):
+    with make_envs(config) as (env, eval_env):
         return train(config, env, eval_env)
 
 

@@ -23,6 +23,7 @@ from tensordict.nn import TensorDictModuleBase
 from timing import describe_machine, load_averages, median, refuse_fallback, take_turns
 from torchrl.objectives import LossModule
 
+from rlkit_sac.config import ACERUpdateConfig, PositiveInt
 from rlkit_sac.modules import (
     StochasticDuelingNetwork,
     action_value_critic,
@@ -32,13 +33,8 @@ from rlkit_sac.modules import (
     state_critic,
 )
 from rlkit_sac.objectives import ACERLoss
-from rlkit_sac.training import (
-    ACERUpdateConfig,
-    PositiveInt,
-    make_acer_update,
-    run_recipe,
-)
-from rlkit_sac.training.make_acer_update import LOSSES
+from rlkit_sac.runs import make_acer_update, run_recipe
+from rlkit_sac.runs.make_acer_update import LOSSES
 
 OBSERVATION_DIM = {"discrete": 4, "continuous": 3}
 

@@ -24,8 +24,8 @@ import yaml
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.analysis import load_runs
-from rlkit_sac.envs import closing, make_env
-from rlkit_sac.training import evaluation_seed, load_policy, seed_everything
+from rlkit_sac.envs import closing_env, make_env
+from rlkit_sac.runs import evaluation_seed, load_policy, seed_everything
 
 
 def main() -> None:
@@ -71,7 +71,7 @@ def measure(run: Path, episodes: int) -> dict[str, Any]:
         kwargs=options["kwargs"],
         seed=seed,
     )
-    with closing(env), torch.no_grad(), set_exploration_type(ExplorationType.RANDOM):
+    with closing_env(env), torch.no_grad(), set_exploration_type(ExplorationType.RANDOM):
         for _ in range(episodes):
             episode = env.rollout(1_000_000, policy)
             changes.append(episode["action"].diff(dim=0).abs().mean(-1))

@@ -19,7 +19,8 @@ import torch
 from losses import HALF_CHEETAH, PLATFORM, Task, UpdateTimingConfig, make_loss, random_batch
 from timing import describe_machine, load_averages, take_turns
 
-from rlkit_sac.training import UpdateConfig, make_update, run_recipe
+from rlkit_sac.config import UpdateConfig
+from rlkit_sac.runs import make_update, run_recipe
 
 
 def main(config: UpdateTimingConfig) -> None:

@@ -12,6 +12,7 @@ from torch import nn
 from torchrl.modules import MLP, ProbabilisticActor, TanhNormal, ValueOperator
 from torchrl.objectives import LossModule, SACLoss
 
+from rlkit_sac.config import PositiveInt
 from rlkit_sac.modules import (
     action_value_critic,
     hybrid_critic,
@@ -19,7 +20,6 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
-from rlkit_sac.training import PositiveInt
 
 LossName = Literal["continuous", "discrete", "hybrid", "torchrl"]
 LOSS_NAMES: tuple[LossName, ...] = get_args(LossName)

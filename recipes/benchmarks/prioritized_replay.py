@@ -18,8 +18,9 @@ import torch
 from losses import HALF_CHEETAH, random_batch
 from timing import describe_machine, load_averages, median, take_turns
 
+from rlkit_sac.config import PositiveInt
 from rlkit_sac.data import make_replay_buffer
-from rlkit_sac.training import PositiveInt, run_recipe
+from rlkit_sac.runs import run_recipe
 
 
 @dataclass

@@ -22,18 +22,13 @@ import torch
 from tensordict import TensorDictBase
 from timing import describe_machine, load_averages, refuse_fallback
 
+from rlkit_sac.config import PositiveInt, UpdateConfig
 from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
-from rlkit_sac.envs import closing, continuous_action_bounds, make_env, observation_dim
+from rlkit_sac.envs import closing_env, continuous_action_bounds, make_env, observation_dim
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.training import (
-    PositiveInt,
-    UpdateConfig,
-    UpdateSchedule,
-    first_compiled_update,
-    make_update,
-    run_recipe,
-)
+from rlkit_sac.runs import first_compiled_update, make_update, run_recipe
+from rlkit_sac.updates import UpdateSchedule
 
 
 @dataclass(frozen=True)
@@ -131,7 +126,7 @@ class Loop:
     """
 
     def __init__(self, sizes: Sizes, config: ScalingConfig, stack: ExitStack) -> None:
-        env = stack.enter_context(closing(make_env(config.task, num_envs=sizes.num_envs)))
+        env = stack.enter_context(closing_env(make_env(config.task, num_envs=sizes.num_envs)))
         low, high = continuous_action_bounds(env)
         actor = tanh_gaussian_actor(observation_dim(env), low, high)
         critic = state_action_critic(observation_dim(env), len(low))

@@ -32,9 +32,10 @@ from typing import Any, Literal, get_args
 import pandas as pd
 from timing import describe_machine, load_averages, median
 
+from rlkit_sac.config import PositiveInt
+from rlkit_sac.config.bounds import NonNegativeInt
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.training import PositiveInt, run_recipe
-from rlkit_sac.training.bounds import NonNegativeInt
+from rlkit_sac.runs import run_recipe
 
 PEERS = Path(__file__).parent / "peers"
 SACSystem = Literal["rlkit_sac", "sb3", "sbx", "cleanrl", "torchrl"]

@@ -2,7 +2,7 @@
 
     python recipes/benchmarks/update.py
     python recipes/benchmarks/update.py --num_threads 2 --output update.csv
-    python recipes/benchmarks/update.py --losses '[torchrl]' --products exact
+    python recipes/benchmarks/update.py --losses '[torchrl]' --matmul_precision exact
     python recipes/benchmarks/update.py --bfloat16 true
 
 For our losses and for TorchRL's ``SACLoss``: the update as it is, the update with losses and
@@ -26,9 +26,11 @@ from timing import describe_machine, load_averages, median, refuse_fallback, tak
 from torch import Tensor
 from torch.fx import Node
 
-from rlkit_sac.capture import Products, Recording, matrix_products, record, round_products
-from rlkit_sac.training import LossStep, Update, UpdateConfig, make_update, run_recipe
-from rlkit_sac.training.gradients import LossGradients
+from rlkit_sac.config import UpdateConfig
+from rlkit_sac.graph import MatmulPrecision, Recording, record, round_matmuls, set_matmul_precision
+from rlkit_sac.runs import make_update, run_recipe
+from rlkit_sac.updates import LossStep, Update
+from rlkit_sac.updates.gradients import LossGradients
 
 KINDS = ("eager", "compiled", "products", "bfloat16")
 _PRODUCTS = {
@@ -45,7 +47,7 @@ class UpdateBenchmarkConfig(UpdateTimingConfig):
 
     losses: list[LossName] = field(default_factory=lambda: list(LOSS_NAMES))
     """Whose updates; torchrl is TorchRL's SACLoss."""
-    products: Products = "auto"
+    matmul_precision: MatmulPrecision = "auto"
     """CPU matrix products: exact as PyTorch has them, auto as exact but fast, or bfloat16."""
     bfloat16: bool = False
     """Also time compiled updates with products of bfloat16 factors."""
@@ -77,20 +79,22 @@ def make_contestants(
 ) -> tuple[Callable[[], object], ...]:
     """The update uncompiled, the update compiled, its matrix products, the last if asked for."""
     batch = random_batch(name, HALF_CHEETAH, config.batch_size)
-    update_config = UpdateConfig(products=config.products)
+    update_config = UpdateConfig(matmul_precision=config.matmul_precision)
     eager, compiled = (
         make_update(make_loss(name, HALF_CHEETAH, config), update_config, compile_from=first)
         for first in (None, 1)
     )
     recording = record_gradients(eager, batch)
-    if config.products == "bfloat16":
-        round_products(recording.graph)
-    products = make_products(recording, config.products)
+    if config.matmul_precision == "bfloat16":
+        round_matmuls(recording.graph)
+    products = make_products(recording, config.matmul_precision)
     contestants = partial(eager, batch), partial(compiled, batch), products
     if not config.bfloat16:
         return contestants
     rounded = make_update(
-        make_loss(name, HALF_CHEETAH, config), UpdateConfig(products="bfloat16"), compile_from=1
+        make_loss(name, HALF_CHEETAH, config),
+        UpdateConfig(matmul_precision="bfloat16"),
+        compile_from=1,
     )
     return *contestants, partial(rounded, batch)
 
@@ -114,7 +118,7 @@ def record_gradients(update: Update, batch: TensorDict) -> Recording:
     return record(run, [*tensors, *batch.values(True, True)])
 
 
-def make_products(recording: Recording, kernels: Products) -> Callable[[], None]:
+def make_products(recording: Recording, kernels: MatmulPrecision) -> Callable[[], None]:
     """A function that makes the matrix products of a graph, of random numbers, and nothing else.
 
     Operands have the shapes and strides of the graph's; results go to memory that is there.
@@ -127,7 +131,7 @@ def make_products(recording: Recording, kernels: Products) -> Callable[[], None]
             calls.append(partial(product, left, right, out=product(left, right)))
 
     def run() -> None:
-        with torch.no_grad(), matrix_products(kernels):
+        with torch.no_grad(), set_matmul_precision(kernels):
             for call in calls:
                 call()
 

@@ -1,6 +1,6 @@
 """Configuration dataclasses that recipes compose; the text under a field is its ``--help``."""
 
-from rlkit_sac.training.config.acer import (
+from rlkit_sac.config.acer import (
     ACERCollectorConfig,
     ACERLossConfig,
     ACERNetworkConfig,
@@ -8,13 +8,15 @@ from rlkit_sac.training.config.acer import (
     ACERUpdateConfig,
     ACERWarmStartConfig,
 )
-from rlkit_sac.training.config.checkpoint import CheckpointConfig
-from rlkit_sac.training.config.collector import CollectorConfig, FramesConfig
-from rlkit_sac.training.config.env import EnvConfig
-from rlkit_sac.training.config.evaluation import EvaluationConfig
-from rlkit_sac.training.config.hybrid_loss import HybridLossConfig
-from rlkit_sac.training.config.logging import LoggingConfig
-from rlkit_sac.training.config.loss import (
+from rlkit_sac.config.bounds import Check, PositiveInt, Seed, check_config
+from rlkit_sac.config.checkpoint import CheckpointConfig
+from rlkit_sac.config.collector import CollectorConfig, FramesConfig
+from rlkit_sac.config.env import EnvConfig
+from rlkit_sac.config.evaluation import EvaluationConfig
+from rlkit_sac.config.flat import flat_config
+from rlkit_sac.config.hybrid_loss import HybridLossConfig
+from rlkit_sac.config.logging import LoggingConfig
+from rlkit_sac.config.loss import (
     ContinuousLossConfig,
     DiscreteLossConfig,
     LossConfig,
@@ -22,22 +24,24 @@ from rlkit_sac.training.config.loss import (
     TemperatureConfig,
     ValueLossConfig,
 )
-from rlkit_sac.training.config.network import (
+from rlkit_sac.config.network import (
     GaussianHeadConfig,
     GaussianNetworkConfig,
     LayersConfig,
     NetworkConfig,
     ValueNetworkConfig,
 )
-from rlkit_sac.training.config.normalization import NormalizationConfig
-from rlkit_sac.training.config.replay import ReplayConfig, StorageConfig
-from rlkit_sac.training.config.update import (
+from rlkit_sac.config.normalization import NormalizationConfig
+from rlkit_sac.config.parse import parse_config
+from rlkit_sac.config.prior import KLPriorLossConfig, PriorConfig
+from rlkit_sac.config.replay import ReplayConfig, StorageConfig
+from rlkit_sac.config.update import (
     DiscreteUpdateConfig,
     StepConfig,
     UpdateConfig,
     ValueUpdateConfig,
 )
-from rlkit_sac.training.config.warm_start import WarmStartConfig
+from rlkit_sac.config.warm_start import WarmStartConfig
 
 __all__ = [
     "ACERCollectorConfig",
@@ -46,6 +50,7 @@ __all__ = [
     "ACERReplayConfig",
     "ACERUpdateConfig",
     "ACERWarmStartConfig",
+    "Check",
     "CheckpointConfig",
     "CollectorConfig",
     "ContinuousLossConfig",
@@ -57,13 +62,17 @@ __all__ = [
     "GaussianHeadConfig",
     "GaussianNetworkConfig",
     "HybridLossConfig",
+    "KLPriorLossConfig",
     "LayersConfig",
     "LoggingConfig",
     "LossConfig",
     "NetworkConfig",
     "NormalizationConfig",
+    "PositiveInt",
+    "PriorConfig",
     "ReplayConfig",
     "ReturnConfig",
+    "Seed",
     "StepConfig",
     "StorageConfig",
     "TemperatureConfig",
@@ -72,4 +81,7 @@ __all__ = [
     "ValueNetworkConfig",
     "ValueUpdateConfig",
     "WarmStartConfig",
+    "check_config",
+    "flat_config",
+    "parse_config",
 ]

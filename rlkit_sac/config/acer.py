@@ -5,20 +5,21 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
-from rlkit_sac.modules import ActionKind
-from rlkit_sac.training.bounds import (
+from rlkit_sac.config.bounds import (
     Bound,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
 )
-from rlkit_sac.training.config.collector import FramesConfig
-from rlkit_sac.training.config.loss import ReturnConfig
-from rlkit_sac.training.config.network import GaussianHeadConfig
-from rlkit_sac.training.config.replay import StorageConfig
-from rlkit_sac.training.config.update import StepConfig
-from rlkit_sac.training.config.warm_start import WarmStartConfig
+from rlkit_sac.config.collector import FramesConfig
+from rlkit_sac.config.loss import ReturnConfig
+from rlkit_sac.config.network import GaussianHeadConfig
+from rlkit_sac.config.replay import StorageConfig
+from rlkit_sac.config.update import StepConfig
+from rlkit_sac.config.warm_start import WarmStartConfig
+
+ActionKind = Literal["discrete", "continuous"]
 
 
 @dataclass

@@ -96,7 +96,7 @@ def config_errors(config: Any, wrong: Collection[str] = ()) -> list[tuple[str, s
         wrong: keys whose values could not be read and are those of the defaults; what depends on
             them is not judged.
 
-    >>> from rlkit_sac.training.config import LossConfig
+    >>> from rlkit_sac.config import LossConfig
     >>> config_errors(LossConfig(gamma=1.5))
     [('gamma', 'must be >= 0 and <= 1, got 1.5')]
     """
@@ -139,7 +139,7 @@ def check_config(config: Any) -> None:
     Raises:
         ConfigError: with one line for each problem, which begins with the dotted key.
 
-    >>> from rlkit_sac.training.config import LossConfig
+    >>> from rlkit_sac.config import LossConfig
     >>> check_config(LossConfig(gamma=1.5))
     Traceback (most recent call last):
         ...

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from rlkit_sac.data import CollectorKind
-from rlkit_sac.training.bounds import NonNegativeInt, PositiveInt
+from rlkit_sac.config.bounds import NonNegativeInt, PositiveInt
+
+CollectorKind = Literal["auto", "light", "torchrl"]
 
 
 @dataclass

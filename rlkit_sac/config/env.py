@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlkit_sac.training.bounds import PositiveInt
+from rlkit_sac.config.bounds import PositiveInt
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from rlkit_sac.training.bounds import Bound, PositiveInt
+from rlkit_sac.config.bounds import Bound, PositiveInt
 
 
 @dataclass

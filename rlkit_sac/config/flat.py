@@ -15,7 +15,7 @@ def flat_config(config: Any, prefix: str = "") -> dict[str, Any]:
         config: a (nested) configuration dataclass.
         prefix: put before each key.
 
-    >>> from rlkit_sac.training.config import CheckpointConfig
+    >>> from rlkit_sac.config import CheckpointConfig
     >>> flat_config(CheckpointConfig(), "checkpoint.")
     {'checkpoint.interval': 5000, 'checkpoint.keep': 2}
     """

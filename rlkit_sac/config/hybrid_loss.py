@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from rlkit_sac.training.bounds import NonNegativeFloat, PositiveFloat
-from rlkit_sac.training.config.loss import AlphaParametrization, LossConfig, crossed
+from rlkit_sac.config.bounds import NonNegativeFloat, PositiveFloat
+from rlkit_sac.config.loss import AlphaParametrization, LossConfig, crossed
 
 T = TypeVar("T")
 

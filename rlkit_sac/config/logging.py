@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rlkit_sac.training.bounds import PositiveInt
+from rlkit_sac.config.bounds import PositiveInt
 
 
 @dataclass

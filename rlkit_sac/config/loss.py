@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
-from rlkit_sac.training.bounds import Bound, NonNegativeFloat, PositiveFloat, PositiveInt
+from rlkit_sac.config.bounds import Bound, NonNegativeFloat, PositiveFloat, PositiveInt
 
 AlphaParametrization = Literal["log", "exp", "direct"]
 

@@ -8,17 +8,16 @@ import dataclasses
 import difflib
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import docstring_parser
 from jsonargparse import ArgumentParser
 
+from rlkit_sac.config.bounds import bounds_of, config_errors
+from rlkit_sac.config.yaml_file import read_yaml
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.training.bounds import bounds_of, config_errors
-from rlkit_sac.training.resume import find_checkpoint, read_checkpoint
-from rlkit_sac.training.yaml_file import read_yaml
 
 Config = TypeVar("Config")
 
@@ -39,7 +38,11 @@ class _Setting:
 
 
 def parse_config(
-    config_class: type[Config], argv: Sequence[str] | None = None, *, prog: str | None = None
+    config_class: type[Config],
+    argv: Sequence[str] | None = None,
+    *,
+    prog: str | None = None,
+    stored_options: Callable[[str], Mapping[str, Any]] | None = None,
 ) -> Config:
     """Build a configuration from its defaults, then ``--config`` files, then dotted options.
 
@@ -50,12 +53,14 @@ def parse_config(
         config_class: a dataclass whose fields all have defaults; nested dataclasses are sections.
         argv: the arguments after the program's name; default ``sys.argv[1:]``.
         prog: the program's name in the help text; default that of the running script.
+        stored_options: the options by dotted key of the run that ``--resume`` names; the files and
+            the command line override them.
 
     Raises:
         ConfigError: with one line for each unknown key, wrong type, value out of range or
             unreadable file; all of them at once.
 
-    >>> from rlkit_sac.training.config import UpdateConfig
+    >>> from rlkit_sac.config import UpdateConfig
     >>> parse_config(UpdateConfig, ["--lr_actor", "1e-3", "--periods.target", "2"]).periods
     {'target': 2}
     >>> parse_config(UpdateConfig, ["--lr_alpa", "1", "--utd_ratio", "0"])
@@ -72,9 +77,9 @@ def parse_config(
     wrong: set[str] = set()  # what could not be read has its default's value
     # A run that goes on begins with its own options, which the command line may change.
     for option in options:
-        if option.key == "resume" and "resume" in fields:
+        if option.key == "resume" and stored_options is not None:
             try:
-                stored = read_checkpoint(find_checkpoint(option.value)[1]).config
+                stored = stored_options(option.value)
             except ConfigError as error:
                 problems.append(f"{option.where}: {error}")
                 wrong.add("resume")

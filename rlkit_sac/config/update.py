@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from rlkit_sac.capture import Products
-from rlkit_sac.training.bounds import Bound, PositiveFloat, PositiveInt
+from rlkit_sac.config.bounds import Bound, PositiveFloat, PositiveInt
 
+MatmulPrecision: TypeAlias = Literal["auto", "exact", "bfloat16"]
 _Loss: TypeAlias = Literal["actor", "qvalue", "alpha"]
 _Step: TypeAlias = Literal["joint", "actor", "qvalue", "alpha", "target"]
 _ValueLoss: TypeAlias = Literal["actor", "qvalue", "value", "alpha"]
@@ -28,8 +28,9 @@ class StepConfig:
     target_update_tau: Annotated[float, Bound(gt=0, le=1)] = 0.005
     """Polyak rate tau of the target networks."""
 
-    products: Products = "auto"
-    """CPU matrix products: exact as PyTorch has them, auto as exact but fast, or bfloat16."""
+    matmul_precision: MatmulPrecision = "auto"
+    """Float32 matrix products on a CPU: exact as PyTorch has them, auto as exact but fast, or
+    bfloat16."""
 
     schedules: dict[str, dict[int, float]] = field(default_factory=dict)
     """Numbers that change with the frames, linearly between those named, in place of the option

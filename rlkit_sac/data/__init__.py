@@ -1,20 +1,27 @@
 """Collection, and replay: where transitions wait to be learned from."""
 
-from rlkit_sac.data.collection import AnyCollector, CollectorKind, make_collector
-from rlkit_sac.data.finite import check_finite
-from rlkit_sac.data.light_collection import LightCollector
-from rlkit_sac.data.plain_loop import PlainLoop
-from rlkit_sac.data.prioritized import PrioritizedSampler
-from rlkit_sac.data.replay import check_replay_fits, make_replay_buffer
-from rlkit_sac.data.slices import SliceSampler
-from rlkit_sac.data.trajectories import TrajectorySampler
-from rlkit_sac.data.transition import example_transition
+from rlkit_sac.data.collect import (
+    ActingLoop,
+    AnyCollector,
+    CollectorKind,
+    LightCollector,
+    check_finite,
+    make_collector,
+)
+from rlkit_sac.data.replay import (
+    PrioritizedSampler,
+    SliceSampler,
+    TrajectorySampler,
+    check_replay_fits,
+    example_transition,
+    make_replay_buffer,
+)
 
 __all__ = [
+    "ActingLoop",
     "AnyCollector",
     "CollectorKind",
     "LightCollector",
-    "PlainLoop",
     "PrioritizedSampler",
     "SliceSampler",
     "TrajectorySampler",

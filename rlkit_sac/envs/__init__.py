@@ -1,13 +1,7 @@
 """From a Gymnasium id to a TorchRL environment."""
 
-from rlkit_sac.envs.episode_state import (
-    SavedEpisodes,
-    can_save_episodes,
-    load_episodes,
-    save_episodes,
-)
-from rlkit_sac.envs.make import check_env, closing, make_env
-from rlkit_sac.envs.plain import PlainEnvs
+from rlkit_sac.envs.gymnasium_envs import GymnasiumEnvs
+from rlkit_sac.envs.make import check_env, closing_env, make_env
 from rlkit_sac.envs.previous_action import PreviousAction
 from rlkit_sac.envs.specs import (
     check_scalar_reward,
@@ -19,15 +13,21 @@ from rlkit_sac.envs.specs import (
     parameter_mask,
     reward_dim,
 )
+from rlkit_sac.envs.state.episodes import (
+    SavedEpisodes,
+    can_save_episodes,
+    load_episodes,
+    save_episodes,
+)
 
 __all__ = [
-    "PlainEnvs",
+    "GymnasiumEnvs",
     "PreviousAction",
     "SavedEpisodes",
     "can_save_episodes",
     "check_env",
     "check_scalar_reward",
-    "closing",
+    "closing_env",
     "continuous_action_bounds",
     "discrete_action_count",
     "has_discrete_actions",

@@ -113,7 +113,7 @@ def make_env(
 
 
 @contextmanager
-def closing(env: EnvBase) -> Iterator[EnvBase]:
+def closing_env(env: EnvBase) -> Iterator[EnvBase]:
     """Close an environment at the end of the block, whatever ends it.
 
     The processes of a parallel environment that is left open keep Python from exiting.
@@ -121,7 +121,7 @@ def closing(env: EnvBase) -> Iterator[EnvBase]:
     Args:
         env: open, or closed already by a collector.
 
-    >>> with closing(make_env("Pendulum-v1")) as env:
+    >>> with closing_env(make_env("Pendulum-v1")) as env:
     ...     _ = env.reset()
     >>> env.is_closed
     True

@@ -10,7 +10,7 @@ import numpy as np
 
 from rlkit_sac.envs.box2d import renew_box2d_world
 from rlkit_sac.envs.faults import in_one_line
-from rlkit_sac.envs.simulator import (
+from rlkit_sac.envs.state import (
     CannotSaveError,
     fixed_parts,
     read_simulator,

@@ -7,7 +7,7 @@ from torch import Tensor
 from torchrl.data import Bounded, Categorical, Composite, TensorSpec
 from torchrl.envs import EnvBase
 
-from rlkit_sac.envs.asking import ask_each
+from rlkit_sac.envs.call_each import call_each
 from rlkit_sac.errors import ConfigError
 
 
@@ -124,7 +124,7 @@ def parameter_mask(env: EnvBase) -> Tensor | None:
     >>> parameter_mask(make_env("rlkit_sac/Moving-v0")) is None
     True
     """
-    mask = ask_each(env, "get_wrapper_attr", "parameter_mask")[0]
+    mask = call_each(env, "get_wrapper_attr", "parameter_mask")[0]
     return None if mask is None else torch.as_tensor(mask, device=env.device)
 
 

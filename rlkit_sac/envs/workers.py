@@ -116,8 +116,8 @@ class WatchedParallelEnv(ParallelEnv):
         create: makes an environment; called with ``env_index`` and ``worker``.
         options: as for ``ParallelEnv``.
 
-    >>> from rlkit_sac.envs import closing, make_env
-    >>> with closing(make_env("Pendulum-v1", num_envs=2, parallel=True)) as env:
+    >>> from rlkit_sac.envs import closing_env, make_env
+    >>> with closing_env(make_env("Pendulum-v1", num_envs=2, parallel=True)) as env:
     ...     type(env.base_env).__name__, env.rollout(3).shape
     ('WatchedParallelEnv', torch.Size([2, 3]))
     """

@@ -7,6 +7,7 @@ from rlkit_sac.functional.categorical import (
     categorical_parameters,
     in_categorical_space,
 )
+from rlkit_sac.functional.critics import reduce_critics, weigh_rewards
 from rlkit_sac.functional.discrete import (
     boltzmann_log_prob,
     expected_value,
@@ -30,7 +31,6 @@ from rlkit_sac.functional.importance import (
     retrace_coefficient,
     truncate_ratio,
 )
-from rlkit_sac.functional.replicas import reduce_replicas, weigh_rewards
 from rlkit_sac.functional.retrace import opc_return, retrace_return
 from rlkit_sac.functional.returns import soft_lambda_return, soft_td_target
 from rlkit_sac.functional.surrogate import with_gradient
@@ -66,7 +66,7 @@ __all__ = [
     "normalized_log_prob",
     "opc_return",
     "project_gradient",
-    "reduce_replicas",
+    "reduce_critics",
     "retrace_coefficient",
     "retrace_return",
     "sample_categorical",

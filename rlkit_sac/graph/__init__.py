@@ -1,29 +1,34 @@
 """Recording what a function does to tensors as one graph, and compiling it."""
 
-from rlkit_sac.capture.compiler import compile_graph
-from rlkit_sac.capture.cuda_graph import CUDAGraphFunction, on_a_gpu
-from rlkit_sac.capture.fingerprint import Fingerprint, Held
-from rlkit_sac.capture.products import Products, matrix_products, onednn_is_exact, round_products
-from rlkit_sac.capture.random_inputs import RandomInputs, lift_random_inputs
-from rlkit_sac.capture.record import NotRecordable, Recording, record
-from rlkit_sac.capture.straight_line import StraightLine
-from rlkit_sac.capture.undone import undone
+from rlkit_sac.graph.compiler import compile_graph
+from rlkit_sac.graph.cuda_graph import CUDAGraphFunction, on_a_gpu
+from rlkit_sac.graph.fingerprint import Fingerprint, Held
+from rlkit_sac.graph.flat_graph import FlatGraph
+from rlkit_sac.graph.matmul_precision import (
+    MatmulPrecision,
+    onednn_is_exact,
+    round_matmuls,
+    set_matmul_precision,
+)
+from rlkit_sac.graph.preserve_state import preserve_state
+from rlkit_sac.graph.random_inputs import RandomInputs, lift_random_inputs
+from rlkit_sac.graph.record import NotRecordable, Recording, record
 
 __all__ = [
     "CUDAGraphFunction",
     "Fingerprint",
+    "FlatGraph",
     "Held",
+    "MatmulPrecision",
     "NotRecordable",
-    "Products",
     "RandomInputs",
     "Recording",
-    "StraightLine",
     "compile_graph",
     "lift_random_inputs",
-    "matrix_products",
     "on_a_gpu",
     "onednn_is_exact",
+    "preserve_state",
     "record",
-    "round_products",
-    "undone",
+    "round_matmuls",
+    "set_matmul_precision",
 ]

@@ -27,7 +27,7 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Tensor]) -> Callable[...,
     Raises:
         Exception: whatever inductor raises, such as for a missing C++ compiler.
 
-    >>> from rlkit_sac.capture import record
+    >>> from rlkit_sac.graph import record
     >>> x = torch.arange(3.0)
     >>> recording = record(lambda: [x.sin().sum()], [x])
     >>> compiled = compile_graph(recording.graph, recording.inputs)

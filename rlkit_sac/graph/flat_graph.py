@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import Argument, map_arg
 
-from rlkit_sac.capture.record import Recording
+from rlkit_sac.graph.record import Recording
 
 _aten = torch.ops.aten
 
@@ -21,7 +21,7 @@ _aten = torch.ops.aten
 _POINTWISE = (_aten.relu, _aten.tanh, _aten.sigmoid, _aten.exp, _aten.clamp, _aten.elu, _aten.silu)
 
 
-class StraightLine:
+class FlatGraph:
     """Calls the operations of a recording without gradients, as directly as Python can.
 
     Views of parameters and buffers, such as transposed weights, are made once: they show what
@@ -32,10 +32,10 @@ class StraightLine:
         recording: of a function.
         inputs: those of its tensors that each call is given; the others stay the same tensors.
 
-    >>> from rlkit_sac.capture import record
+    >>> from rlkit_sac.graph import record
     >>> weight, number = torch.ones(2, 2), torch.ones(2)
     >>> recording = record(lambda: [weight.t() @ number], [weight, number])
-    >>> line = StraightLine(recording, [number])
+    >>> line = FlatGraph(recording, [number])
     >>> _ = weight.mul_(3)
     >>> line(torch.tensor([1.0, 2.0]))
     (tensor([9., 9.]),)

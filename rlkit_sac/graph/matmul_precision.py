@@ -10,14 +10,14 @@ from typing import Any, Literal
 import torch
 from torch.fx import GraphModule
 
-Products = Literal["auto", "exact", "bfloat16"]
+MatmulPrecision = Literal["auto", "exact", "bfloat16"]
 
 #: Largest error, relative to the norm of the exact product, of one rounded as float32.
 _FLOAT32_ERROR = 1e-6
 
 
 @contextmanager
-def matrix_products(kind: Products) -> Iterator[None]:
+def set_matmul_precision(kind: MatmulPrecision) -> Iterator[None]:
     """Choose the kernels of float32 matrix products on the CPU.
 
     PyTorch has two libraries for them. MKL is its choice, which runs at half speed or less on
@@ -28,7 +28,7 @@ def matrix_products(kind: Products) -> Iterator[None]:
         kind: ``"exact"`` for PyTorch's choice, ``"bfloat16"`` for oneDNN whatever it rounds to, or
             ``"auto"`` for oneDNN if its products are as exact as float32 on this processor.
 
-    >>> with matrix_products("auto"):
+    >>> with set_matmul_precision("auto"):
     ...     (torch.ones(64, 64) @ torch.ones(64, 64))[0, 0].item()
     64.0
     """
@@ -59,7 +59,7 @@ def onednn_is_exact() -> bool:
         b = torch.randn(2, inner, columns, generator=generator)
         exact = a.double() @ b.double()
         left, right = a.mT.contiguous().mT, b.mT.contiguous().mT  # the same, laid out otherwise
-        with matrix_products("bfloat16"):
+        with set_matmul_precision("bfloat16"):
             products = [a @ b, left @ b, a @ right, a[0] @ b[0]]
         for product in products:
             wanted = exact if product.ndim == exact.ndim else exact[0]
@@ -76,7 +76,7 @@ def _switch() -> Any:
     return switch if hasattr(switch, "fp32_precision") else None
 
 
-def round_products(graph: GraphModule, *, smallest: int = 64) -> None:
+def round_matmuls(graph: GraphModule, *, smallest: int = 64) -> None:
     """Let a graph's large float32 matrix products take bfloat16 factors.
 
     Sums within a product are kept in float32, and its result is rounded to bfloat16. Where a
@@ -87,10 +87,10 @@ def round_products(graph: GraphModule, *, smallest: int = 64) -> None:
         graph: changed in place.
         smallest: shortest side of a product that is rounded.
 
-    >>> from rlkit_sac.capture import record
+    >>> from rlkit_sac.graph import record
     >>> x = torch.full((64, 64), 1.001)
     >>> graph = record(lambda: [x @ x], [x]).graph
-    >>> round_products(graph)
+    >>> round_matmuls(graph)
     >>> graph(x)[0][0, 0].item()
     64.0
     """

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rlkit_sac.capture.fingerprint import Fingerprint
+from rlkit_sac.graph.fingerprint import Fingerprint
 
 
 @contextmanager
-def undone(
+def preserve_state(
     module: nn.Module, tensors: Iterable[Tensor] = (), *, changes: Iterable[Tensor] = ()
 ) -> Iterator[None]:
     """Leaves random generators, and a module's buffers and numbers, as they were.
@@ -25,7 +25,7 @@ def undone(
         changes: other tensors that the block changes in place.
 
     >>> noise = torch.rand
-    >>> with undone(nn.Linear(1, 1)):
+    >>> with preserve_state(nn.Linear(1, 1)):
     ...     first = noise(1)
     >>> bool(first == noise(1))
     True

@@ -46,7 +46,7 @@ def lift_random_inputs(graph: GraphModule) -> RandomInputs:
         What to draw for the new inputs; nothing if some operation draws from a distribution that
         the graph computes (such as ``multinomial``), in which case the graph is left as it is.
 
-    >>> from rlkit_sac.capture import record
+    >>> from rlkit_sac.graph import record
     >>> graph = record(lambda: [torch.randn(2) + 1], []).graph
     >>> noise = lift_random_inputs(graph)
     >>> graph(torch.zeros(2)), len(noise)

@@ -17,11 +17,11 @@ from torchrl.envs.utils import ExplorationType, exploration_type
 
 from rlkit_sac.functional import (
     boltzmann_log_prob,
-    reduce_replicas,
+    reduce_critics,
     sample_categorical,
     weigh_rewards,
 )
-from rlkit_sac.functional.replicas import Reduction
+from rlkit_sac.functional.critics import CriticReduction
 from rlkit_sac.modules.normalization import as_observed
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.modules.reward_weights import RewardWeights
@@ -70,7 +70,7 @@ class BoltzmannPolicy(TensorDictModuleBase):
         temperature: Temperature,
         *,
         reward_weights: RewardWeights | None = None,
-        reduction: Reduction = "min",
+        reduction: CriticReduction = "min",
         prior: FrozenPrior | None = None,
         action_key: NestedKey = "action",
         action_value_key: NestedKey = "action_value",
@@ -132,7 +132,7 @@ class BoltzmannPolicy(TensorDictModuleBase):
         if q.ndim == tensordict.ndim + 2:
             q = q.unsqueeze(-1)
         weights = self.reward_weights.value
-        return weigh_rewards(reduce_replicas(q, weights, self.reduction), weights)
+        return weigh_rewards(reduce_critics(q, weights, self.reduction), weights)
 
     def train(self, mode: bool = True) -> BoltzmannPolicy:
         """Set training mode, but for the critics."""

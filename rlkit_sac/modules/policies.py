@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from tensordict.nn import TensorDictSequential
 
-from rlkit_sac.functional.replicas import Reduction
+from rlkit_sac.functional.critics import CriticReduction
 from rlkit_sac.modules.actor_critic import categorical_actor_critic, gaussian_actor_critic
 from rlkit_sac.modules.actors import (
     LogStdMode,
@@ -30,7 +30,7 @@ def boltzmann_policy(
     critic_layer_norm: bool = False,
     critic_dropout: float = 0.0,
     num_qvalue_nets: int = 2,
-    policy_reduction: Reduction = "min",
+    policy_reduction: CriticReduction = "min",
     alpha_parametrization: AlphaParametrization = "log",
     min_alpha: float | None = None,
     max_alpha: float | None = None,
@@ -94,7 +94,7 @@ def hybrid_policy(
     critic_layer_norm: bool = False,
     critic_dropout: float = 0.0,
     num_qvalue_nets: int = 2,
-    policy_reduction: Reduction = "min",
+    policy_reduction: CriticReduction = "min",
     alpha_parametrization: AlphaParametrization = "log",
     min_alpha: float | None = None,
     max_alpha: float | None = None,

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torchrl.objectives import LossModule
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.objectives.validity import valid_steps
+from rlkit_sac.objectives.checks.validity import valid_steps
 
 Reduction = Literal["mean", "sum", "none"]
 ScalarOutputMode = Literal["exclude", "non_tensor"]

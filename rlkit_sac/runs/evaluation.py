@@ -14,11 +14,11 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.data import PlainLoop
+from rlkit_sac.data import ActingLoop
 from rlkit_sac.errors import BatchError, RunError
 from rlkit_sac.functional import weigh_rewards
-from rlkit_sac.training.episodes import per_dimension
-from rlkit_sac.training.random_streams import separate_random_streams
+from rlkit_sac.runs.episodes import per_dimension
+from rlkit_sac.runs.random_streams import separate_random_streams
 
 #: Frames after which an evaluation gives up on an episode.
 LONGEST_EPISODE = 100_000
@@ -115,7 +115,7 @@ def evaluate(
         set_exploration_type(mode),
         torch.no_grad(),
     ):
-        loop = PlainLoop(env, policy) if PlainLoop.can_run(env, policy) else None
+        loop = ActingLoop(env, policy) if ActingLoop.can_run(env, policy) else None
         for done in range(0, episodes, num_envs):
             # Reseeding each round keeps its initial states the same, however long the last took.
             env.set_seed(seed + done)
@@ -161,7 +161,7 @@ def _first_episodes(
     raise _endless()
 
 
-def _first_plain_episodes(loop: PlainLoop) -> tuple[torch.Tensor, torch.Tensor]:
+def _first_plain_episodes(loop: ActingLoop) -> tuple[torch.Tensor, torch.Tensor]:
     """As :func:`_first_episodes`, without TensorDicts."""
     loop.reset()
     finished = np.zeros(len(loop), np.bool_)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError
-from rlkit_sac.training.interrupts import Interrupted, interrupt_behind
+from rlkit_sac.runs.interrupts import Interrupted, interrupt_behind
 
 
 def exit_code(error: BaseException) -> int:

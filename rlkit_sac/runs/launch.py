@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from rlkit_sac.config.parse import parse_config
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.training.failures import describe_failure, exit_code, is_bug, results_so_far
-from rlkit_sac.training.interrupts import interrupt_behind, raised_signals
-from rlkit_sac.training.parse import parse_config
-from rlkit_sac.training.seeds import (
+from rlkit_sac.runs.checkpoints.resume import stored_options
+from rlkit_sac.runs.failures import describe_failure, exit_code, is_bug, results_so_far
+from rlkit_sac.runs.interrupts import interrupt_behind, raised_signals
+from rlkit_sac.runs.seeds import (
     HELP,
     SeedOptions,
     run_seeds,
@@ -48,7 +49,7 @@ def run_recipe(
     Raises:
         SystemExit: with the exit codes above.
 
-    >>> from rlkit_sac.training.config import EnvConfig
+    >>> from rlkit_sac.config import EnvConfig
     >>> def main(config):
     ...     print(config.id)
     ...     return Path("runs")
@@ -75,13 +76,30 @@ def run_recipe(
     raise SystemExit(code)
 
 
+def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -> Config:
+    """The configuration of a run, from its defaults, the run it goes on with, files and options.
+
+    Args:
+        config_class: a recipe's configuration dataclass.
+        argv: the arguments after the program's name; default ``sys.argv[1:]``.
+
+    Raises:
+        ConfigError: as :func:`~rlkit_sac.config.parse_config`.
+
+    >>> from rlkit_sac.runs import RunConfig
+    >>> read_config(RunConfig, ["--seed", "3", "--device", "cpu"]).seed
+    3
+    """
+    return parse_config(config_class, argv, stored_options=stored_options)
+
+
 def _parse(config_class: type[Config], argv: Sequence[str]) -> tuple[Config, SeedOptions | None]:
     has_seed = any(field.name == "seed" for field in dataclasses.fields(config_class))  # type: ignore[arg-type]
     if not has_seed:
-        return parse_config(config_class, argv), None
+        return read_config(config_class, argv), None
     seeds, argv, problems = split_seed_options(argv)
     try:
-        config = parse_config(config_class, argv)
+        config = read_config(config_class, argv)
     except SystemExit:  # --help
         print(HELP)
         raise

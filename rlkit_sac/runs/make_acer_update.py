@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torchrl.objectives import LossModule, SoftUpdate
 
-from rlkit_sac.training.config import ACERUpdateConfig
-from rlkit_sac.training.steps import LossStep, TargetStep
-from rlkit_sac.training.update import Update
+from rlkit_sac.config import ACERUpdateConfig
+from rlkit_sac.updates.steps import LossStep, TargetStep
+from rlkit_sac.updates.update import Update
 
 LOSSES = ("loss_actor", "loss_critic", "loss_entropy")
 
@@ -38,5 +38,5 @@ def make_acer_update(
         target_updater=SoftUpdate(loss_module, tau=config.target_update_tau),
         max_grad_norm=config.max_grad_norm,
         compile_from=compile_from,
-        products=config.products,
+        matmul_precision=config.matmul_precision,
     )

@@ -6,10 +6,10 @@ import torch
 from torch.nn import Parameter
 from torchrl.objectives import LossModule, SoftUpdate
 
+from rlkit_sac.config import UpdateConfig, ValueUpdateConfig
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.training.config import UpdateConfig, ValueUpdateConfig
-from rlkit_sac.training.steps import LossStep, TargetStep
-from rlkit_sac.training.update import Update
+from rlkit_sac.updates.steps import LossStep, TargetStep
+from rlkit_sac.updates.update import Update
 
 #: For each name in ``UpdateConfig.order`` the beginning of its parameters' names in the loss.
 PARAMETER_PREFIXES = {
@@ -74,7 +74,7 @@ def make_update(
         max_grad_norm=config.max_grad_norm,
         recompute=config.recompute is True,
         compile_from=compile_from,
-        products=config.products,
+        matmul_precision=config.matmul_precision,
     )
 
 

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 from torchrl.envs import EnvBase
 
+from rlkit_sac.config import NormalizationConfig
 from rlkit_sac.envs import observation_dim, reward_dim
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
-from rlkit_sac.training.config import NormalizationConfig
 
 
 def make_normalizers(

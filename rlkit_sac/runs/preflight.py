@@ -10,13 +10,7 @@ from typing import Protocol
 from tensordict import TensorDictBase
 from torchrl.envs import EnvBase
 
-from rlkit_sac.data.replay import check_replay_fits
-from rlkit_sac.data.slices import SliceSampler
-from rlkit_sac.data.transition import example_transition
-from rlkit_sac.envs.make import closing, make_env
-from rlkit_sac.errors import ConfigError
-from rlkit_sac.training.bounds import Check
-from rlkit_sac.training.config import (
+from rlkit_sac.config import (
     CollectorConfig,
     EnvConfig,
     FramesConfig,
@@ -24,8 +18,14 @@ from rlkit_sac.training.config import (
     ReplayConfig,
     StorageConfig,
 )
-from rlkit_sac.training.devices import resolve_device
-from rlkit_sac.training.loggers import check_logger
+from rlkit_sac.config.bounds import Check
+from rlkit_sac.data.replay.buffer import check_replay_fits
+from rlkit_sac.data.replay.slices import SliceSampler
+from rlkit_sac.data.replay.transition import example_transition
+from rlkit_sac.envs.make import closing_env, make_env
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.runs.devices import resolve_device
+from rlkit_sac.runs.tables.loggers import check_logger
 
 # What the losses of soft actor-critic read of a transition.
 _TRANSITION = (
@@ -97,7 +97,7 @@ def standard_checks(
             max_episode_steps=config.env.max_episode_steps,
             kwargs=config.env.kwargs,
         )
-        with closing(env):
+        with closing_env(env):
             refusals = [_refusal(demand, env) for demand in task]
             problems = [text for text in refusals if text is not None]
             if problems:

@@ -1,83 +1,35 @@
-"""Which prior a run is held to: its options, and the module they make."""
+"""The prior that a run is held to."""
 
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import torch
 from torch import nn
 from torchrl.data import Bounded
 from torchrl.envs import EnvBase
 
+from rlkit_sac.config import Check, PriorConfig
 from rlkit_sac.errors import BatchError, ConfigError, RunError
 from rlkit_sac.modules import NormalizedPolicy, PolicyPrior, SameActionPrior, UniformPrior
 from rlkit_sac.modules.priors.frozen import FrozenPrior
-from rlkit_sac.training.bounds import Bound, Check, NonNegativeFloat, PositiveFloat
-from rlkit_sac.training.config import TemperatureConfig
-from rlkit_sac.training.policy_files import load_policy
+from rlkit_sac.runs.policies.policy_files import load_policy
 
 
-@dataclass
-class PriorConfig:
-    """The policy that the learned one is kept close to.
+def check_prior_source(config: PriorConfig) -> list[Check]:
+    """A check that the run or the function that a prior comes from is there.
 
-    >>> PriorConfig(kind="policy").errors()
-    [('run', "must name a run directory where kind is 'policy'")]
+    Args:
+        config: which prior.
+
+    >>> check_prior_source(PriorConfig())
+    []
     """
-
-    kind: Literal["uniform", "same_action", "policy", "factory"] = "uniform"
-    """Every action alike, the previous action again, the policy of a run, or a user's own."""
-
-    same_action_prob: Annotated[float, Bound(ge=0, le=1)] = 0.9
-    """Weight of the previous action, for same_action."""
-
-    same_action_noise: PositiveFloat = 0.1
-    """Standard deviation about the previous action in widths of the action's range, for
-    same_action."""
-
-    run: str | None = None
-    """Run directory whose trained policy is the prior, for policy."""
-
-    which: Literal["last", "best"] = "last"
-    """Checkpoint of run: the newest, or that of the best evaluation."""
-
-    factory: str | None = None
-    """module:function that makes a prior of the environment, for factory."""
-
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
-        found = []
-        needs = {"policy": ("run", "a run directory"), "factory": ("factory", "module:function")}
-        for kind, (name, what) in needs.items():
-            value = getattr(self, name)
-            if self.kind == kind and value is None:
-                found.append((name, f"must name {what} where kind is {kind!r}"))
-            if self.kind != kind and value is not None:
-                found.append((name, f"is for kind {kind!r}, but kind is {self.kind!r}"))
-        return found
-
-    def checks(self) -> list[Check]:
-        """That the run or the function is there."""
-        sources = {"policy": ("run", "kind"), "factory": ("factory", "kind")}
-        reads = sources.get(self.kind)
-        return [] if reads is None else [Check(reads, lambda: _source(self))]
-
-
-@dataclass
-class KLPriorLossConfig(TemperatureConfig):
-    """Options of the soft actor-critic loss for continuous actions with a prior.
-
-    >>> KLPriorLossConfig().target_kld_per_dim
-    3.0
-    """
-
-    target_kld_per_dim: NonNegativeFloat = 3.0
-    """Divergence from the prior that the temperature aims at, nats for each action dimension."""
-
-    dqda_clipping: NonNegativeFloat | None = None
-    """Element-wise limit of dQ/da in the actor loss; null or 0 for none."""
+    reads = {"policy": ("prior.run", "prior.kind"), "factory": ("prior.factory", "prior.kind")}
+    if config.kind not in reads:
+        return []
+    return [Check(reads[config.kind], lambda: _source(config))]
 
 
 def make_prior(config: PriorConfig, env: EnvBase) -> nn.Module:

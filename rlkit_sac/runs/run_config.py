@@ -12,9 +12,7 @@ import torch
 from tensordict import TensorDictBase
 from torchrl.envs import EnvBase
 
-from rlkit_sac.envs import closing, make_env, observation_dim, reward_dim
-from rlkit_sac.training.bounds import Check, PositiveInt, Seed, check_config
-from rlkit_sac.training.config import (
+from rlkit_sac.config import (
     CheckpointConfig,
     CollectorConfig,
     EnvConfig,
@@ -32,13 +30,15 @@ from rlkit_sac.training.config import (
     UpdateConfig,
     WarmStartConfig,
 )
-from rlkit_sac.training.devices import resolve_device
-from rlkit_sac.training.preflight import check_slices, standard_checks, stored_transition
-from rlkit_sac.training.random_streams import seed_everything
-from rlkit_sac.training.resume import check_resume
-from rlkit_sac.training.reward_weights import check_reward_weights, check_reward_weights_at
-from rlkit_sac.training.scalar_schedules import check_schedules
-from rlkit_sac.training.warm_start import check_warm_start
+from rlkit_sac.config.bounds import Check, PositiveInt, Seed, check_config
+from rlkit_sac.envs import closing_env, make_env, observation_dim, reward_dim
+from rlkit_sac.runs.checkpoints.resume import check_resume
+from rlkit_sac.runs.checkpoints.warm_start import check_warm_start
+from rlkit_sac.runs.devices import resolve_device
+from rlkit_sac.runs.preflight import check_slices, standard_checks, stored_transition
+from rlkit_sac.runs.random_streams import seed_everything
+from rlkit_sac.runs.reward_weights import check_reward_weights, check_reward_weights_at
+from rlkit_sac.runs.scalar_schedules import check_schedules
 
 
 @dataclass
@@ -46,7 +46,7 @@ class BaseRunConfig:
     """A run of a recipe, whatever its algorithm.
 
     A recipe's own configuration inherits these sections, puts its options in place of ``network``,
-    ``loss`` and others, and says in :meth:`demands` what it asks of a task.
+    ``loss`` and others, and says in :meth:`task_checks` what it asks of a task.
 
     >>> BaseRunConfig(seed=3).env.num_envs
     1
@@ -73,7 +73,7 @@ class BaseRunConfig:
     num_threads: PositiveInt = 1
     """PyTorch's CPU threads: two are faster on an idle machine, far slower on a busy one."""
 
-    def demands(self) -> list[Callable[[EnvBase], object]]:
+    def task_checks(self) -> list[Callable[[EnvBase], object]]:
         """What the recipe asks of its task; each raises `ConfigError` where it is not so."""
         return [observation_dim]
 
@@ -83,7 +83,7 @@ class BaseRunConfig:
 
     def checks(self) -> list[Check]:
         """What the machine, the task and the run to go on with must fulfill."""
-        return self._checks(self.demands())
+        return self._checks(self.task_checks())
 
     def _checks(self, task: list[Callable[[EnvBase], object]]) -> list[Check]:
         schedules = [
@@ -117,7 +117,7 @@ class RunConfig(BaseRunConfig):
     def checks(self) -> list[Check]:
         """What the machine, the task and the run to go on with must fulfill."""
         loss, dims = self.loss, list[int]()
-        task = [*self.demands(), lambda env: dims.append(reward_dim(env))]
+        task = [*self.task_checks(), lambda env: dims.append(reward_dim(env))]
         weights = [
             Check(
                 ("loss.reward_weights", "env"),
@@ -138,7 +138,7 @@ class RunConfig(BaseRunConfig):
 
 
 @contextmanager
-def opened_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
+def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
     """Seed everything, and open the environments to train in and to be judged in.
 
     Args:
@@ -147,7 +147,7 @@ def opened_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
     Raises:
         ConfigError: with all that is wrong in ``config``.
 
-    >>> with opened_envs(RunConfig(device="cpu")) as (env, eval_env):
+    >>> with make_envs(RunConfig(device="cpu")) as (env, eval_env):
     ...     env is eval_env
     False
     """
@@ -163,5 +163,5 @@ def opened_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
         device=resolve_device(config.device),
     )
     copies = make(num_envs=config.env.num_envs, parallel=config.env.parallel, seed=config.seed)
-    with closing(copies) as env, closing(make()) as eval_env:
+    with closing_env(copies) as env, closing_env(make()) as eval_env:
         yield env, eval_env

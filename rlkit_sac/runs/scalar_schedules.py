@@ -11,10 +11,10 @@ from typing import get_type_hints
 from torch.optim import Optimizer
 from torchrl.objectives import LossModule
 
+from rlkit_sac.config import ReturnConfig, StepConfig, TemperatureConfig
+from rlkit_sac.config.bounds import bounds_of
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.training.bounds import bounds_of
-from rlkit_sac.training.config import ReturnConfig, StepConfig, TemperatureConfig
-from rlkit_sac.training.update import Update
+from rlkit_sac.updates.update import Update
 
 _LOSS = ("gamma", "beta", "qvalue_coef", "reward_scale", "dqda_clipping")
 _TEMPERATURE = ("alpha_init", "target_entropy")
@@ -47,7 +47,7 @@ def check_schedules(section: ReturnConfig | StepConfig) -> None:
     Raises:
         ConfigError: with one line for each problem.
 
-    >>> from rlkit_sac.training.config import UpdateConfig
+    >>> from rlkit_sac.config import UpdateConfig
     >>> check_schedules(UpdateConfig(schedules={"lr_actr": {0: 1e-3}}))
     Traceback (most recent call last):
         ...

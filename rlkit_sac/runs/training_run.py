@@ -14,24 +14,24 @@ from torchrl.data import TensorDictReplayBuffer
 from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
+from rlkit_sac.config.flat import flat_config
 from rlkit_sac.data import AnyCollector
 from rlkit_sac.envs import SavedEpisodes
-from rlkit_sac.training.checkpoints import Checkpoints
-from rlkit_sac.training.evaluation import evaluate
-from rlkit_sac.training.flat import flat_config
-from rlkit_sac.training.interrupts import StopRequest, deferred_signals
-from rlkit_sac.training.log import TrainingLog
-from rlkit_sac.training.policy_files import policy_files
-from rlkit_sac.training.progress import ProgressBar
-from rlkit_sac.training.random_streams import evaluation_seed
-from rlkit_sac.training.report import report
-from rlkit_sac.training.resume import begin_run, open_run
-from rlkit_sac.training.reward_weights import reward_weights_due
-from rlkit_sac.training.run_config import BaseRunConfig
-from rlkit_sac.training.run_directory import RunDirectory
-from rlkit_sac.training.scalar_schedules import apply_schedules
-from rlkit_sac.training.schedule import Every
-from rlkit_sac.training.update import Update
+from rlkit_sac.runs.checkpoints import Checkpoints
+from rlkit_sac.runs.checkpoints.resume import begin_run, open_run
+from rlkit_sac.runs.evaluation import evaluate
+from rlkit_sac.runs.interrupts import StopRequest, deferred_signals
+from rlkit_sac.runs.policies.policy_files import policy_files
+from rlkit_sac.runs.random_streams import evaluation_seed
+from rlkit_sac.runs.reward_weights import reward_weights_due
+from rlkit_sac.runs.run_config import BaseRunConfig
+from rlkit_sac.runs.scalar_schedules import apply_schedules
+from rlkit_sac.runs.tables.log import TrainingLog
+from rlkit_sac.runs.tables.progress import ProgressBar
+from rlkit_sac.runs.tables.report import report
+from rlkit_sac.runs.tables.run_directory import RunDirectory
+from rlkit_sac.updates.schedule import EveryFrames
+from rlkit_sac.updates.update import Update
 
 
 class TrainingRun:
@@ -65,8 +65,8 @@ class TrainingRun:
         self.path = directory.path
         self._directory, self._log, self._checkpoints = directory, log, checkpoints
         self._loss_module, self._collector, self._stop = loss_module, collector, stop
-        self._metrics = Every(config.logging.interval)
-        self._evaluations = Every(config.evaluation.interval)
+        self._metrics = EveryFrames(config.logging.interval)
+        self._evaluations = EveryFrames(config.evaluation.interval)
         self._judge = partial(
             evaluate,
             loss_module.policy(epsilon=config.evaluation.epsilon or None),

@@ -16,7 +16,7 @@ from torch import Tensor
 from torchrl.envs.utils import exploration_type
 from torchrl.objectives import LossModule
 
-from rlkit_sac.capture import (
+from rlkit_sac.graph import (
     CUDAGraphFunction,
     Fingerprint,
     Held,
@@ -25,9 +25,9 @@ from rlkit_sac.capture import (
     compile_graph,
     lift_random_inputs,
     on_a_gpu,
+    preserve_state,
     record,
-    round_products,
-    undone,
+    round_matmuls,
 )
 
 NestedKey: TypeAlias = str | tuple[str, ...]
@@ -148,7 +148,7 @@ class _Program(Generic[Step, Result]):
         tensors = [*module.parameters(), *module.buffers(), *computation.tensors()]
         tensors += batch.values(True, True)
         run = _Run(computation, batch, steps)
-        with undone(module, tensors, changes=computation.changes()):
+        with preserve_state(module, tensors, changes=computation.changes()):
             fingerprint, recording = _recorded(run, tensors, computation)
             self._random = lift_random_inputs(recording.graph)
             blank = self._random.draw()
@@ -161,7 +161,7 @@ class _Program(Generic[Step, Result]):
         self._compiled: Callable[..., Sequence[Tensor]] = recording.graph
         self._verify(computation, batch, steps)
         if bfloat16:
-            round_products(recording.graph)
+            round_matmuls(recording.graph)
         examples = [*recording.inputs, *blank]
         self._compiled = compile_graph(recording.graph, examples)
         if on_a_gpu(examples) and not bfloat16:
@@ -179,7 +179,7 @@ class _Program(Generic[Step, Result]):
         varying = [place for place, _ in self._keys]
         varying += range(len(self._inputs), len(examples))
         try:
-            with undone(module, examples, changes=computation.changes()):
+            with preserve_state(module, examples, changes=computation.changes()):
                 self._compiled = CUDAGraphFunction(compiled, examples, varying)
             self._verify(computation, batch, steps)
         except Exception as error:
@@ -198,7 +198,7 @@ class _Program(Generic[Step, Result]):
         runs = []
         for run in (computation, lambda changed, _: self(changed, dict(changed.items(True, True)))):
             changed, changes = other.copy(), computation.changes()
-            with undone(computation.loss_module, other.values(True, True), changes=changes):
+            with preserve_state(computation.loss_module, other.values(True, True), changes=changes):
                 found = pytree.tree_leaves(run(changed, steps))
                 found += [changed.get(key) for key in self._written]
                 found += [tensor.detach().clone() for tensor in changes]

@@ -11,9 +11,9 @@ from tensordict import TensorDictBase
 from torch import Tensor
 from torchrl.objectives import LossModule
 
-from rlkit_sac.capture import Held
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.training.steps import LossStep
+from rlkit_sac.graph import Held
+from rlkit_sac.updates.steps import LossStep
 
 
 class Gradients(NamedTuple):
@@ -130,13 +130,13 @@ def clipped(gradients: Gradients, largest: float | Tensor | None) -> tuple[Tenso
     )
 
 
-def laid_out_like(gradient: Tensor, parameter: Tensor) -> Tensor:
+def match_strides(gradient: Tensor, parameter: Tensor) -> Tensor:
     """The gradient with its parameter's strides.
 
     ``backward()`` sees to this, ``autograd.grad`` does not (a vmapped layer's gradient comes
     transposed), and fused optimizers read both by position alone.
 
-    >>> laid_out_like(torch.zeros(2, 3).T, torch.zeros(3, 2)).stride()
+    >>> match_strides(torch.zeros(2, 3).T, torch.zeros(3, 2)).stride()
     (2, 1)
     """
     if gradient.stride() == parameter.stride():

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.optim import Adam, AdamW, Optimizer, RMSprop
 from torch.optim import optimizer as optimizer_module
 
-from rlkit_sac.capture import NotRecordable
+from rlkit_sac.graph import NotRecordable
 
 _UNSUPPORTED = ("maximize", "amsgrad", "differentiable", "capturable")
 

@@ -31,13 +31,13 @@ class UpdateSchedule:
         return int(max(frames - self.learning_starts, 0) * self.utd_ratio) - made
 
 
-class Every:
+class EveryFrames:
     """Due at each multiple of an interval that a batch of frames reaches.
 
     Args:
         interval: frames.
 
-    >>> every = Every(10)
+    >>> every = EveryFrames(10)
     >>> [every.due(before, frames) for before, frames in ((8, 9), (9, 10), (10, 11), (11, 35))]
     [False, True, False, True]
     """

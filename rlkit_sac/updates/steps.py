@@ -73,11 +73,11 @@ def forward_passes(due: Due) -> list[list[LossStep]]:
     return [each for each in losses if each] or [[]]
 
 
-def carry_out(
+def run_steps(
     due: Due,
     *,
     differentiate: Callable[[list[LossStep]], Any],
-    descend: Callable[[LossStep, str], Any],
+    optimizer_step: Callable[[LossStep, str], Any],
     move_targets: Callable[[], Any],
 ) -> None:
     """Call what the steps that are due consist of, in their order.
@@ -85,7 +85,7 @@ def carry_out(
     Args:
         due: the steps.
         differentiate: a forward pass, for the steps whose gradients it gives.
-        descend: the step of an optimizer.
+        optimizer_step: the step of an optimizer.
         move_targets: a target step.
     """
     passes = iter(forward_passes(due))
@@ -97,6 +97,6 @@ def carry_out(
                 move_targets()
                 continue
             for name in step.optimizers:
-                descend(step, name)
+                optimizer_step(step, name)
     for steps in passes:  # no loss step was due
         differentiate(steps)

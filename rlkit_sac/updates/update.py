@@ -13,26 +13,26 @@ from torch.optim import Optimizer
 from torchrl.objectives import LossModule
 from torchrl.objectives.utils import TargetNetUpdater
 
-from rlkit_sac.capture import Products, matrix_products
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.training.compiled import Compiled
-from rlkit_sac.training.gradients import (
+from rlkit_sac.graph import MatmulPrecision, set_matmul_precision
+from rlkit_sac.updates.compiled import Compiled
+from rlkit_sac.updates.gradients import (
     Gradients,
     Losses,
     LossGradients,
     clipped,
-    laid_out_like,
+    match_strides,
     names_of_watched,
 )
-from rlkit_sac.training.steps import (
+from rlkit_sac.updates.steps import (
     Due,
     LossStep,
     TargetStep,
-    carry_out,
     forward_passes,
+    run_steps,
     split_at_forward_passes,
 )
-from rlkit_sac.training.whole_update import Outcome, WholeUpdate
+from rlkit_sac.updates.whole_update import Outcome, WholeUpdate
 
 #: Compiled updates on a GPU before the next look at whether their losses were finite.
 MOST_UNCHECKED = 100
@@ -59,8 +59,8 @@ class Update:
             equal within rounding; ``None`` for no update. The first update of each step is never
             compiled, as optimizers make their state in it. With other optimizers than Adam, AdamW
             and RMSprop, or another updater than ``SoftUpdate``, the graph ends with the gradients.
-        products: which kernels multiply float32 matrices on a CPU, as
-            :func:`~rlkit_sac.capture.matrix_products` takes them.
+        matmul_precision: which kernels multiply float32 matrices on a CPU, as
+            :func:`~rlkit_sac.graph.set_matmul_precision` takes them.
 
     Raises:
         ConfigError: for a step that names an unknown optimizer or no loss, or a missing updater; in
@@ -109,7 +109,7 @@ class Update:
         max_grad_norm: float | None = None,
         recompute: bool = False,
         compile_from: int | None = None,
-        products: Products = "auto",
+        matmul_precision: MatmulPrecision = "auto",
     ) -> None:
         self.loss_module = loss_module
         self.optimizers = dict(optimizers)
@@ -118,13 +118,13 @@ class Update:
         self.max_grad_norm = max_grad_norm
         self.recompute = recompute
         self.compile_from = compile_from
-        self.products = products
+        self.matmul_precision = matmul_precision
         self.count = 0
         self._unchecked: list[tuple[int, Due, Outcome]] = []
         self._blocks = split_at_forward_passes(self.steps, recompute=recompute)
         self._check()
         parameters = {name: self._parameters(name) for name in self.optimizers}
-        bfloat16 = products == "bfloat16"
+        bfloat16 = matmul_precision == "bfloat16"
         self._gradients = LossGradients(loss_module, parameters)
         self._compiled_gradients = Compiled(self._gradients, bfloat16=bfloat16)
         self._whole = WholeUpdate(self, self._gradients)
@@ -150,7 +150,7 @@ class Update:
             tuple(step for step in block if self.count % step.period == 0) for block in self._blocks
         ]
         compiled = self.compile_from is not None and self.count >= self.compile_from
-        with matrix_products(self.products):
+        with set_matmul_precision(self.matmul_precision):
             if not compiled or not self._whole.is_ready(due):
                 return self._step_by_step(batch, due, self._gradients)
             if not self._whole.can_be_taken():
@@ -195,19 +195,19 @@ class Update:
             if not passes[-1].watched.isfinite().all():
                 self._refuse(due, [each.watched for each in passes], self.count)
 
-        def descend(step: LossStep, name: str) -> None:
+        def optimizer_step(step: LossStep, name: str) -> None:
             found = passes[-1].gradients[step][name]
             norms[f"grad_norm_{name}"] = found.norm
-            self._descend(name, found)
+            self._optimizer_step(name, found)
 
         def move_targets() -> None:
             assert self.target_updater is not None
             self.target_updater.step()
 
-        carry_out(
+        run_steps(
             due,
             differentiate=differentiate,
-            descend=descend,
+            optimizer_step=optimizer_step,
             move_targets=move_targets,
         )
         scalars = {name: value for each in passes for name, value in each.scalars.items()}
@@ -237,7 +237,7 @@ class Update:
             parameters = self._parameters(name)
             moments = {
                 index: {
-                    key: laid_out_like(value, parameters[index])
+                    key: match_strides(value, parameters[index])
                     if torch.is_tensor(value) and value.shape == parameters[index].shape
                     else value
                     for key, value in entry.items()
@@ -264,11 +264,11 @@ class Update:
             "(loss.reward_scale)"
         )
 
-    def _descend(self, name: str, gradients: Gradients) -> None:
+    def _optimizer_step(self, name: str, gradients: Gradients) -> None:
         values = clipped(gradients, self.max_grad_norm)
         for parameter, value in zip(self._parameters(name), values, strict=True):
             # Fused optimizers read a gradient as if it were laid out like its parameter.
-            parameter.grad = None if value is None else laid_out_like(value, parameter)
+            parameter.grad = None if value is None else match_strides(value, parameter)
         self.optimizers[name].step()
         if hasattr(self.loss_module, "project_parameters"):
             self.loss_module.project_parameters()

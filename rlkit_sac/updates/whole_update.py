@@ -11,13 +11,13 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torchrl.objectives import SoftUpdate
 
-from rlkit_sac.capture import Held
-from rlkit_sac.training.gradients import Losses, LossGradients, clipped
-from rlkit_sac.training.optimizer_formulas import has_formula, place_step_counts, take_step
-from rlkit_sac.training.steps import Due, LossStep, carry_out, forward_passes
+from rlkit_sac.graph import Held
+from rlkit_sac.updates.gradients import Losses, LossGradients, clipped
+from rlkit_sac.updates.optimizer_formulas import has_formula, place_step_counts, take_step
+from rlkit_sac.updates.steps import Due, LossStep, forward_passes, run_steps
 
 if TYPE_CHECKING:
-    from rlkit_sac.training.update import Update
+    from rlkit_sac.updates.update import Update
 
 
 class Outcome(NamedTuple):
@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
         scalars: all that the loss module returns, and the gradients' norms.
         finite: bool, whether all that was watched was finite.
         watched: for each forward pass what was watched, as in
-            :class:`~rlkit_sac.training.gradients.Losses`.
+            :class:`~rlkit_sac.updates.gradients.Losses`.
     """
 
     scalars: dict[str, Tensor]
@@ -77,7 +77,7 @@ class WholeUpdate:
             passes.append(self._gradients(batch, steps))
             finite = finite & passes[-1].watched.isfinite().all()
 
-        def descend(step: LossStep, name: str) -> None:
+        def optimizer_step(step: LossStep, name: str) -> None:
             gradients = passes[-1].gradients[step][name]
             norms[f"grad_norm_{name}"] = gradients.norm
             values = clipped(gradients, self._largest_norm)
@@ -85,10 +85,10 @@ class WholeUpdate:
             if hasattr(self.loss_module, "project_parameters"):
                 self.loss_module.project_parameters()
 
-        carry_out(
+        run_steps(
             steps,
             differentiate=differentiate,
-            descend=descend,
+            optimizer_step=optimizer_step,
             move_targets=lambda: self._move_targets(finite),
         )
         scalars = {name: value for each in passes for name, value in each.scalars.items()}

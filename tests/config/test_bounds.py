@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from rlkit_sac.config import WarmStartConfig
+from rlkit_sac.config.bounds import Bound, Check, PositiveInt, check_config, config_errors
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.training.bounds import Bound, Check, PositiveInt, check_config, config_errors
-from rlkit_sac.training.config import WarmStartConfig
 
 
 @dataclass

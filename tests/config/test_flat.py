@@ -1,7 +1,7 @@
 import json
 from dataclasses import dataclass, field
 
-from rlkit_sac.training import flat_config
+from rlkit_sac.config import flat_config
 
 
 @dataclass

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rlkit_sac.errors import ConfigError
-from rlkit_sac.training.bounds import Check, PositiveInt, Seed
-from rlkit_sac.training.config import (
+from rlkit_sac.config import (
     CheckpointConfig,
     CollectorConfig,
     ContinuousLossConfig,
@@ -25,8 +23,10 @@ from rlkit_sac.training.config import (
     UpdateConfig,
     WarmStartConfig,
 )
-from rlkit_sac.training.parse import parse_config
-from rlkit_sac.training.yaml_file import read_yaml, to_yaml
+from rlkit_sac.config.bounds import Check, PositiveInt, Seed
+from rlkit_sac.config.parse import parse_config
+from rlkit_sac.config.yaml_file import read_yaml, to_yaml
+from rlkit_sac.errors import ConfigError
 
 SECTIONS = [
     EnvConfig,

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from rlkit_sac.envs import closing, make_env, save_episodes
+from rlkit_sac.envs import closing_env, make_env, save_episodes
 from rlkit_sac.envs.seeding import episode_seed
 from rlkit_sac.errors import ConfigError, EnvironmentFault
 
@@ -24,7 +24,7 @@ def _faulty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def fault(error: type[Exception] = EnvironmentFault, **options: Any) -> Exception:
     with (
-        closing(make_env("faulty:Faulty-v0", seed=3, **options)) as env,
+        closing_env(make_env("faulty:Faulty-v0", seed=3, **options)) as env,
         pytest.raises(error) as info,
     ):
         env.rollout(20, break_when_any_done=False)
@@ -69,7 +69,7 @@ def test_a_process_that_is_killed_is_named_with_the_signal() -> None:
 
 
 def test_a_process_that_went_between_two_steps_is_noticed() -> None:
-    with closing(make_env("Pendulum-v1", num_envs=2, parallel=True)) as env:
+    with closing_env(make_env("Pendulum-v1", num_envs=2, parallel=True)) as env:
         env.reset()
         env.base_env._workers[1].kill()
         with pytest.raises(EnvironmentFault, match="environment 1 was killed by SIGKILL"):
@@ -77,7 +77,7 @@ def test_a_process_that_went_between_two_steps_is_noticed() -> None:
 
 
 def test_closing_takes_a_process_that_went() -> None:
-    with closing(make_env("Pendulum-v1", num_envs=2, parallel=True)) as env:
+    with closing_env(make_env("Pendulum-v1", num_envs=2, parallel=True)) as env:
         env.reset()
         env.base_env._workers[0].kill()
     assert multiprocessing.active_children() == []

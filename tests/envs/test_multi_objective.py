@@ -14,7 +14,7 @@ from tensordict import TensorDict
 from torchrl.envs import EnvBase
 from torchrl.envs.utils import check_env_specs
 
-from rlkit_sac.envs import closing, make_env
+from rlkit_sac.envs import closing_env, make_env
 from rlkit_sac.errors import ConfigError
 
 CHEETAH, TREASURE = "mo-halfcheetah-v5", "mo_gymnasium:deep-sea-treasure-v0"
@@ -72,7 +72,7 @@ def test_the_treasure_ends_the_episode_with_what_it_is_worth() -> None:
 def test_several_environments_give_what_each_gives_alone(parallel: bool) -> None:
     generator = torch.Generator().manual_seed(1)
     actions = 2 * torch.rand(30, 2, 6, generator=generator) - 1
-    with closing(
+    with closing_env(
         make_env(CHEETAH, num_envs=2, parallel=parallel, seed=5, max_episode_steps=12)
     ) as env:
         both = follow(env, actions)

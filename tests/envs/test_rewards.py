@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete, Space
 
-from rlkit_sac.envs import closing, make_env, reward_dim
+from rlkit_sac.envs import closing_env, make_env, reward_dim
 from rlkit_sac.envs.rewards import ArrayReward
 from rlkit_sac.errors import ConfigError, EnvironmentFault
 
@@ -75,7 +75,7 @@ def test_a_reward_of_another_shape_is_named(
     gym.register("Rewarding-v0", Rewarding, kwargs={"reward": reward, "reward_space": space})
     try:
         with (
-            closing(make_env("Rewarding-v0")) as env,
+            closing_env(make_env("Rewarding-v0")) as env,
             pytest.raises(EnvironmentFault, match=f"{shapes}.* in step 1 of its episode 0"),
         ):
             env.rollout(1)

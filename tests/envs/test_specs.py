@@ -9,7 +9,7 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete, Space, Tuple
 
 from rlkit_sac.envs import (
-    closing,
+    closing_env,
     continuous_action_bounds,
     discrete_action_count,
     has_discrete_actions,
@@ -118,7 +118,7 @@ def test_the_mask_tells_which_dimensions_a_choice_uses(
 
 
 def test_the_mask_of_environments_in_processes_of_their_own() -> None:
-    with closing(make_env("rlkit_sac/Platform-v0", num_envs=2, parallel=True)) as env:
+    with closing_env(make_env("rlkit_sac/Platform-v0", num_envs=2, parallel=True)) as env:
         assert torch.equal(parameter_mask(env), torch.eye(3, dtype=torch.bool))
 
 

@@ -15,7 +15,7 @@ from torchrl.envs.utils import RandomPolicy, check_env_specs
 
 from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
 from rlkit_sac.envs import (
-    closing,
+    closing_env,
     hybrid_action_bounds,
     load_episodes,
     make_env,
@@ -98,7 +98,7 @@ def policy_of(env: EnvBase) -> RandomPolicy:
 @pytest.mark.parametrize("num_envs", [1, 2])
 def test_it_is_collected_and_replayed(num_envs: int, parallel: bool) -> None:
     torch.manual_seed(0)
-    with closing(make_env("Kicker-v0", num_envs=num_envs, parallel=parallel)) as env:
+    with closing_env(make_env("Kicker-v0", num_envs=num_envs, parallel=parallel)) as env:
         collector = make_collector(
             env, policy_of(env), total_frames=60, frames_per_batch=10, init_random_frames=20
         )

@@ -12,13 +12,13 @@ import pytest
 
 SCRIPT = """
 import signal, sys
-from rlkit_sac.envs import closing, make_env, save_episodes
+from rlkit_sac.envs import closing_env, make_env, save_episodes
 
 if __name__ == "__main__":
     noted = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: noted.append(number))
-    with closing(make_env("Pendulum-v1", num_envs=2, parallel=True)) as env:
+    with closing_env(make_env("Pendulum-v1", num_envs=2, parallel=True)) as env:
         print("starting", flush=True)
         state = env.reset()
         print(*(process.pid for process in env.base_env._workers), flush=True)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from rlkit_sac.capture import Fingerprint
+from rlkit_sac.graph import Fingerprint
 
 
 class Module(nn.Module):

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from rlkit_sac.capture import StraightLine, record
+from rlkit_sac.graph import FlatGraph, record
 
 
-def recorded(function, given: Tensor, *state: Tensor) -> StraightLine:
-    return StraightLine(record(lambda: function(given), [given, *state]), [given])
+def recorded(function, given: Tensor, *state: Tensor) -> FlatGraph:
+    return FlatGraph(record(lambda: function(given), [given, *state]), [given])
 
 
 @pytest.mark.parametrize("shape", [[3], [5, 3], [2, 5, 3]], ids=str)

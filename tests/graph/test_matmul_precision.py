@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rlkit_sac.capture import matrix_products, onednn_is_exact, record, round_products
+from rlkit_sac.graph import onednn_is_exact, record, round_matmuls, set_matmul_precision
 
 SWITCH = torch.backends.mkldnn.matmul
 
@@ -14,7 +14,7 @@ def test_products_have_the_precision_they_promise(kind: str, shape: tuple[int, .
     batch, rows, inner, columns = shape
     a, b = torch.randn(batch, rows, inner), torch.randn(batch, inner, columns)
     exact = a.double() @ b.double()
-    with matrix_products(kind):
+    with set_matmul_precision(kind):
         error = ((a @ b).double() - exact).norm() / exact.norm()
         double = a.double() @ b.double()
     assert error < (1e-2 if kind == "bfloat16" else 1e-6)
@@ -23,12 +23,12 @@ def test_products_have_the_precision_they_promise(kind: str, shape: tuple[int, .
 
 def test_the_choice_ends_with_the_block() -> None:
     before = SWITCH.fp32_precision
-    with matrix_products("bfloat16"):
+    with set_matmul_precision("bfloat16"):
         assert SWITCH.fp32_precision == "bf16"
     assert SWITCH.fp32_precision == before
-    with matrix_products("exact"):
+    with set_matmul_precision("exact"):
         assert SWITCH.fp32_precision == before
-    with matrix_products("auto"):
+    with set_matmul_precision("auto"):
         assert SWITCH.fp32_precision == ("bf16" if onednn_is_exact() else before)
 
 
@@ -41,7 +41,7 @@ def test_factors_of_large_products_are_rounded_and_nothing_else() -> None:
 
     recording = record(products, [a, b, bias, narrow, *batched])
     wanted = products()
-    round_products(recording.graph)
+    round_matmuls(recording.graph)
     *large, small = recording.graph(*recording.inputs)
     assert torch.equal(small, wanted[3])
     for found, exact in zip(large, wanted, strict=False):
@@ -53,5 +53,5 @@ def test_factors_of_large_products_are_rounded_and_nothing_else() -> None:
 def test_products_of_float64_stay() -> None:
     a = torch.randn(64, 64, dtype=torch.float64)
     recording = record(lambda: [a @ a], [a])
-    round_products(recording.graph)
+    round_matmuls(recording.graph)
     assert torch.equal(recording.graph(a)[0], a @ a)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rlkit_sac.capture import compile_graph, lift_random_inputs, record
+from rlkit_sac.graph import compile_graph, lift_random_inputs, record
 
 X = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
 

@@ -7,7 +7,7 @@ import torch
 from tensordict import TensorDict
 from torch import nn
 
-from rlkit_sac.capture import NotRecordable, record
+from rlkit_sac.graph import NotRecordable, record
 
 
 def test_a_graph_computes_on_new_inputs() -> None:

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from rlkit_sac.training import parse_config
+from rlkit_sac.runs import read_config
 from tests.recipes.loading import load_recipe
 
 
@@ -11,7 +11,7 @@ from tests.recipes.loading import load_recipe
 def test_the_default_run_solves_pendulum(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     recipe = load_recipe("sac")
-    run = recipe.main(parse_config(recipe.SACConfig, ["--logging.progress", "false"]))
+    run = recipe.main(read_config(recipe.SACConfig, ["--logging.progress", "false"]))
     last = pd.read_csv(run / "evaluations.csv").iloc[-1]
     assert last["frames"] == 10_000
     assert last["return_mean"] >= -200

@@ -17,7 +17,7 @@ from torchrl.modules import (
 )
 
 from rlkit_sac.data import make_collector
-from rlkit_sac.data.recorded_policy import RecordedPolicy
+from rlkit_sac.data.collect.recorded_policy import RecordedPolicy
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (

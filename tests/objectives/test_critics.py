@@ -6,7 +6,7 @@ from torch import nn
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import state_action_critic
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.objectives.critics import critic_list
+from rlkit_sac.objectives.sac.critics import critic_list
 from tests.objectives.networks import make_actor, make_critic
 
 IN, OUT = ["observation", "action"], ["state_action_value"]

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rlkit_sac.objectives.diagnostics import critic_diagnostics, diagnostic_keys, masked_mean
+from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys, masked_mean
 from tests.objectives.networks import ACTION_DIM, NoisyTanhGaussian, make_data, make_loss
 
 # Two critics at three states with one reward dimension; their means are 1, 2 and 4.

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torchrl.objectives import ValueEstimators
 
-from rlkit_sac.objectives import discrete_factor
-from rlkit_sac.objectives.factors import suffixed
+from rlkit_sac.objectives.sac import discrete_factor
+from rlkit_sac.objectives.sac.factors import factor_key
 from tests.objectives.discrete_networks import (
     NUM_ACTIONS,
     live_gradients,
@@ -54,7 +54,7 @@ def reference_options(loss, kind, critics, actions, lmbda, options) -> DiscreteO
         out.mode[factor] = loss.temperatures[factor].mode
         out.target_entropy[factor] = None
         if factor not in loss.fixed_factors:
-            target = getattr(loss, suffixed("target_entropy", factor))
+            target = getattr(loss, factor_key("target_entropy", factor))
             if target is None:  # the number of actions was not declared
                 target = named_target(options, actions)
                 if "prior_network" in options:
@@ -111,7 +111,7 @@ def compare(
     ]
     draw, next_draw = draws  # the draw at s' comes first
     parameters = {
-        factor: getattr(loss, suffixed("log_alpha", factor)).detach().clone().requires_grad_()
+        factor: getattr(loss, factor_key("log_alpha", factor)).detach().clone().requires_grad_()
         for factor in loss.factors
     }
     o = reference_options(loss, kind, critics, actions, lmbda, options)
@@ -147,7 +147,7 @@ def compare(
     assert all(w.grad is None for name, w in plain.items() if name.startswith("target"))
     for factor, parameter in parameters.items():
         if factor not in loss.fixed_factors:
-            assert_close(getattr(loss, suffixed("log_alpha", factor)).grad, parameter.grad)
+            assert_close(getattr(loss, factor_key("log_alpha", factor)).grad, parameter.grad)
 
 
 def call(loss, data, *draws: Draw):

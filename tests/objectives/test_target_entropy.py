@@ -5,7 +5,7 @@ import torch
 from torchrl.data import Bounded, Categorical, Composite, Unbounded
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.objectives.target_entropy import action_leaf, resolve_continuous_target_entropy
+from rlkit_sac.objectives.sac.target_entropy import action_leaf, resolve_continuous_target_entropy
 
 BOX = Bounded(torch.tensor([-2.0, 0.1]), torch.tensor([0.5, 0.3]), (2,))
 AUTO = math.log(0.25) + math.log(0.02)

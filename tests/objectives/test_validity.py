@@ -5,8 +5,8 @@ import torch
 from tensordict import NestedKey, TensorDict
 from torch import Tensor
 
-from rlkit_sac.objectives.soft_actor_critic import SoftActorCriticLoss
-from rlkit_sac.objectives.validity import cut_steps, fill_invalid, valid_steps
+from rlkit_sac.objectives.checks.validity import cut_steps, fill_invalid, valid_steps
+from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 from tests.objectives.discrete_networks import make_discrete_data, make_discrete_loss
 from tests.objectives.networks import ACTION_DIM, NoisyTanhGaussian, make_data, make_loss
 

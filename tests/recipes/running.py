@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from rlkit_sac.envs import make_env
-from rlkit_sac.training import evaluate, evaluation_seed, load_policy, parse_config, run_recipe
+from rlkit_sac.runs import evaluate, evaluation_seed, load_policy, read_config, run_recipe
 from tests.recipes.loading import load_recipe
 from tests.reliability.runs import assert_same_run, newest, table
 
@@ -53,7 +53,7 @@ class Recipe:
         return getattr(load_recipe(self.name), self.config_name)
 
     def config(self, *arguments: str) -> Any:
-        return parse_config(self.config_class, arguments)
+        return read_config(self.config_class, arguments)
 
     def run(self, *arguments: str) -> Path:
         """The directory of a run."""

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from rlkit_sac.modules import BehaviorPolicy
-from rlkit_sac.training import load_policy
+from rlkit_sac.runs import load_policy
 from tests.recipes.loading import config_files
 from tests.recipes.running import Recipe
 from tests.reliability.runs import newest, replay_of

@@ -190,7 +190,7 @@ def test_the_products_are_those_that_the_update_makes(load, name) -> None:
     task = losses.HALF_CHEETAH
     batch = losses.random_batch(name, task, config.batch_size)
     update = benchmark.make_update(
-        losses.make_loss(name, task, config), benchmark.UpdateConfig(products="exact")
+        losses.make_loss(name, task, config), benchmark.UpdateConfig(matmul_precision="exact")
     )
     products = benchmark.make_products(benchmark.record_gradients(update, batch), "exact")
     assert made_in(products) == made_in(lambda: update(batch))
@@ -199,7 +199,7 @@ def test_the_products_are_those_that_the_update_makes(load, name) -> None:
 def test_the_products_of_rounded_factors_are_made_of_such(load) -> None:
     benchmark = load("update")
     config = benchmark.UpdateBenchmarkConfig(num_cells=[64, 64], batch_size=64)
-    config.products = "bfloat16"
+    config.matmul_precision = "bfloat16"
     *_, products = benchmark.make_contestants("continuous", config)
     made = []
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rlkit_sac.training import load_policy
+from rlkit_sac.runs import load_policy
 from tests.recipes.loading import config_files
 from tests.recipes.running import Recipe
 

@@ -17,8 +17,8 @@ import pandas as pd
 import pytest
 import torch
 
-from rlkit_sac.envs import closing, make_env, parameter_mask
-from rlkit_sac.training import load_policy
+from rlkit_sac.envs import closing_env, make_env, parameter_mask
+from rlkit_sac.runs import load_policy
 from tests.recipes.loading import RECIPES
 
 MODULE = '''
@@ -160,7 +160,7 @@ def test_the_run_directory_is_complete(run: Path) -> None:
 
 @pytest.mark.usefixtures("module")
 def test_the_policy_acts_in_the_environment(run: Path, folder: Path) -> None:
-    with closing(make_env(ID, seed=0)) as env:
+    with closing_env(make_env(ID, seed=0)) as env:
         assert parameter_mask(env).int().tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
         episode = env.rollout(30, load_policy(run))
     assert 5 <= len(episode) <= 30  # at most a fifth of the way in a step

@@ -14,7 +14,7 @@ from gymnasium.spaces import Box, Discrete, Tuple
 
 from rlkit_sac.analysis import learning_curves, load_runs
 from rlkit_sac.envs import make_env
-from rlkit_sac.training import evaluate, evaluation_seed, load_policy
+from rlkit_sac.runs import evaluate, evaluation_seed, load_policy
 from tests.recipes.loading import load_recipe
 from tests.recipes.running import Recipe
 

@@ -15,8 +15,8 @@ import pandas as pd
 import safetensors.torch
 import torch
 
-from rlkit_sac.training import parse_config
-from rlkit_sac.training.checkpoints import Manifest, read_state, step_folders
+from rlkit_sac.runs import read_config
+from rlkit_sac.runs.checkpoints import Manifest, read_state, step_folders
 from tests.recipes.loading import load_recipe
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ def train(folder: Path, *arguments: str) -> Path:
     """The run directory of a run to its end, in this process."""
     recipe = load_recipe("sac")
     options = [*arguments, "--logging.dir", str(folder / "runs")]
-    return recipe.main(parse_config(recipe.SACConfig, options))
+    return recipe.main(read_config(recipe.SACConfig, options))
 
 
 def only_run(folder: Path) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rlkit_sac.training import parse_config, run_recipe
+from rlkit_sac.runs import read_config, run_recipe
 from tests.recipes.loading import load_recipe
 from tests.reliability.runs import ROOT, SHORT, newest, only_run
 
@@ -23,7 +23,7 @@ def trained(tmp_path_factory) -> Path:
     """A finished run of 300 frames with three checkpoints and its replay in three segments."""
     recipe = load_recipe("sac")
     folder = tmp_path_factory.mktemp("trained")
-    config = parse_config(recipe.SACConfig, [*TRAINED, "--logging.dir", str(folder / "runs")])
+    config = read_config(recipe.SACConfig, [*TRAINED, "--logging.dir", str(folder / "runs")])
     return recipe.main(config)
 
 
@@ -160,7 +160,7 @@ def test_a_run_goes_on_elsewhere_without_what_only_its_beginning_needed(
     source, folder = tmp_path / "teacher", tmp_path / "students"
     shutil.copytree(path, source)
     options = [*TRAINED, "--logging.dir", str(folder), "--warm_start.run", str(source)]
-    run_path = recipe.main(parse_config(recipe.SACConfig, options))
+    run_path = recipe.main(read_config(recipe.SACConfig, options))
     moved = shutil.move(run_path, tmp_path / "moved")
     shutil.rmtree(source)
     shutil.rmtree(folder)
@@ -183,7 +183,7 @@ def test_a_run_in_use_is_not_touched(capsys, path):
         [
             sys.executable,
             "-c",
-            "import sys; from rlkit_sac.training import RunDirectory\n"
+            "import sys; from rlkit_sac.runs import RunDirectory\n"
             "with RunDirectory(sys.argv[1]): print(flush=True); sys.stdin.read()",
             str(path),
         ],

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rlkit_sac.training import load_policy
+from rlkit_sac.runs import load_policy
 from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run, start, train
 
 FREQUENT = [*SHORT, "--checkpoint.interval", "5", "--collector.total_frames", "400"]

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.training.devices import resolve_device
+from rlkit_sac.runs.devices import resolve_device
 
 
 def pretend_gpus(monkeypatch: pytest.MonkeyPatch, count: int) -> None:

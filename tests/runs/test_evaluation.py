@@ -10,8 +10,8 @@ from torchrl.envs import EnvBase, GymEnv, SerialEnv
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import BatchError, RunError
 from rlkit_sac.modules import tanh_gaussian_actor
-from rlkit_sac.training.evaluation import EvaluationResult, evaluate
-from rlkit_sac.training.random_streams import evaluation_seed, seed_everything
+from rlkit_sac.runs.evaluation import EvaluationResult, evaluate
+from rlkit_sac.runs.random_streams import evaluation_seed, seed_everything
 
 LIMIT = 15
 
@@ -180,11 +180,11 @@ def test_vector_returns_are_kept_by_dimension_and_weighted(num_envs: int) -> Non
 
 
 def test_an_episode_without_end_is_given_up(policy, monkeypatch):
-    monkeypatch.setattr("rlkit_sac.training.evaluation.LONGEST_EPISODE", LIMIT - 1)
+    monkeypatch.setattr("rlkit_sac.runs.evaluation.LONGEST_EPISODE", LIMIT - 1)
     env = make_env("Pendulum-v1", max_episode_steps=LIMIT)
     with pytest.raises(RunError, match=r"did not end within 14 frames.*max_episode_steps"):
         evaluate(policy, env, episodes=1, seed=0)
-    monkeypatch.setattr("rlkit_sac.training.evaluation.LONGEST_EPISODE", LIMIT)
+    monkeypatch.setattr("rlkit_sac.runs.evaluation.LONGEST_EPISODE", LIMIT)
     assert evaluate(policy, env, episodes=1, seed=0).lengths.tolist() == [LIMIT]
 
 

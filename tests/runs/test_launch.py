@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import rlkit_sac
-from rlkit_sac.training.config import EnvConfig
-from rlkit_sac.training.launch import run_recipe
+from rlkit_sac.config import EnvConfig
+from rlkit_sac.runs.launch import run_recipe
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(rlkit_sac.__file__).parents[1])}
 RECIPE = '''
@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlkit_sac.errors import BatchError, ConfigError, EnvironmentFault, RunError
-from rlkit_sac.training.config import EnvConfig, LoggingConfig
-from rlkit_sac.training.launch import run_recipe
-from rlkit_sac.training.run_directory import RunDirectory
+from rlkit_sac.config import EnvConfig, LoggingConfig
+from rlkit_sac.runs.launch import run_recipe
+from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 
 @dataclass

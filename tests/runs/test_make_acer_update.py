@@ -7,7 +7,9 @@ import copy
 import pytest
 import torch
 
-from rlkit_sac.training import ACERUpdateConfig, LossStep, TargetStep, make_acer_update
+from rlkit_sac.config import ACERUpdateConfig
+from rlkit_sac.runs import make_acer_update
+from rlkit_sac.updates import LossStep, TargetStep
 from tests.objectives.acer_networks import make_acer, make_segments
 
 LOSSES = ("loss_actor", "loss_critic", "loss_entropy")

@@ -5,6 +5,7 @@ import pytest
 import torch
 from tensordict import TensorDict
 
+from rlkit_sac.config import DiscreteUpdateConfig, UpdateConfig, ValueUpdateConfig
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
     action_value_critic,
@@ -14,16 +15,9 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss, ValueSACLoss
-from rlkit_sac.training import (
-    DiscreteUpdateConfig,
-    LossStep,
-    TargetStep,
-    Update,
-    UpdateConfig,
-    ValueUpdateConfig,
-    make_update,
-)
-from rlkit_sac.training.make_update import parameter_groups
+from rlkit_sac.runs import make_update
+from rlkit_sac.runs.make_update import parameter_groups
+from rlkit_sac.updates import LossStep, TargetStep, Update
 
 ALL = ("actor", "qvalue", "alpha")
 

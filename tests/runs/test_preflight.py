@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box
 
+from rlkit_sac.config import CollectorConfig, EnvConfig, LoggingConfig, ReplayConfig
+from rlkit_sac.config.bounds import Check, config_errors
 from rlkit_sac.data import check_replay_fits, example_transition
 from rlkit_sac.envs import (
     continuous_action_bounds,
@@ -19,9 +21,7 @@ from rlkit_sac.envs import (
     reward_dim,
 )
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.training.bounds import Check, config_errors
-from rlkit_sac.training.config import CollectorConfig, EnvConfig, LoggingConfig, ReplayConfig
-from rlkit_sac.training.preflight import check_batches, check_writable, standard_checks
+from rlkit_sac.runs.preflight import check_batches, check_writable, standard_checks
 
 
 @dataclass
@@ -39,8 +39,8 @@ class Config:
 
     def checks(self) -> list[Check]:
         """Those of the SAC recipe."""
-        demands = [continuous_action_bounds, observation_dim, reward_dim]
-        return standard_checks(self, task=demands)
+        task_checks = [continuous_action_bounds, observation_dim, reward_dim]
+        return standard_checks(self, task=task_checks)
 
 
 OPEN: list[gym.Env] = []
@@ -142,7 +142,7 @@ def test_all_shortcomings_come_at_once():
 
 
 def test_each_missing_logger_is_one_line(monkeypatch):
-    monkeypatch.setattr("rlkit_sac.training.loggers.find_spec", lambda name: None)
+    monkeypatch.setattr("rlkit_sac.runs.tables.loggers.find_spec", lambda name: None)
     assert config_errors(Config(logging=LoggingConfig(tensorboard=True, wandb=True))) == [
         (f"logging.{name}", f"the package {name} is missing: pip install 'rlkit_sac[{name}]'")
         for name in ("tensorboard", "wandb")
@@ -160,7 +160,7 @@ def test_an_environment_that_could_not_be_read_is_not_judged():
 def test_replay_is_judged_by_the_transitions_it_will_hold(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "rlkit_sac.training.preflight.check_replay_fits",
+        "rlkit_sac.runs.preflight.check_replay_fits",
         lambda example, **options: seen.append((example, options)),
     )
     assert config_errors(Config(replay=ReplayConfig(capacity=7000, storage="memmap"))) == []

@@ -3,8 +3,8 @@ import random
 import numpy as np
 import torch
 
-from rlkit_sac.training.checkpoints.state_tree import join_state, split_state
-from rlkit_sac.training.random_streams import (
+from rlkit_sac.runs.checkpoints.state_tree import join_state, split_state
+from rlkit_sac.runs.random_streams import (
     random_state,
     seed_everything,
     separate_random_streams,

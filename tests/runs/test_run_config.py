@@ -13,10 +13,11 @@ import torch
 from gymnasium.spaces import Box
 from torchrl.envs import EnvBase
 
+from rlkit_sac.config import EnvConfig, ReplayConfig
+from rlkit_sac.config.bounds import config_errors
 from rlkit_sac.envs import continuous_action_bounds
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.training import EnvConfig, ReplayConfig, RunConfig, opened_envs
-from rlkit_sac.training.bounds import config_errors
+from rlkit_sac.runs import RunConfig, make_envs
 
 OPEN: list[gym.Env] = []
 
@@ -97,11 +98,11 @@ class Picky(RunConfig):
 
     env: EnvConfig = field(default_factory=lambda: EnvConfig(id="Drift-v0"))
 
-    def demands(self) -> list[Callable[[EnvBase], object]]:
+    def task_checks(self) -> list[Callable[[EnvBase], object]]:
         def refuse(env: EnvBase) -> None:
             raise ConfigError(f"not with actions {continuous_action_bounds(env)}")
 
-        return [refuse, *super().demands()]
+        return [refuse, *super().task_checks()]
 
 
 def test_the_demands_of_a_recipe_and_of_all_are_heard_in_one_go(tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ def test_a_run_that_goes_on_answers_for_its_checkpoint_not_for_a_warm_start() ->
 
 def test_both_environments_have_the_options_and_close_with_the_block() -> None:
     options = config(max_episode_steps=3, rescale_actions=False, kwargs={"bound": 5.0})
-    with opened_envs(options) as (env, eval_env):
+    with make_envs(options) as (env, eval_env):
         assert len(OPEN) == 2
         for each in (env, eval_env):
             assert continuous_action_bounds(each) == ([-5.0], [5.0])
@@ -143,7 +144,7 @@ def test_both_environments_have_the_options_and_close_with_the_block() -> None:
 
 
 def test_training_may_have_several_environments_judging_has_one() -> None:
-    with opened_envs(config(num_envs=3)) as (env, eval_env):
+    with make_envs(config(num_envs=3)) as (env, eval_env):
         assert (env.batch_size, eval_env.batch_size) == (torch.Size([3]), torch.Size([]))
         starts = env.reset()["observation"]
         assert len({tuple(row) for row in starts.tolist()}) == 3
@@ -154,7 +155,7 @@ def test_the_seed_decides_initial_states_and_random_numbers() -> None:
     seen = []
     for seed in (1, 1, 2):
         torch.rand(3), np.random.rand(3)  # what came before does not count
-        with opened_envs(config(seed=seed)) as (env, _):
+        with make_envs(config(seed=seed)) as (env, _):
             numbers = [torch.rand(()).item(), np.random.rand()]
             seen.append([*env.reset()["observation"].tolist(), *numbers])
     assert seen[0] == seen[1]
@@ -163,13 +164,13 @@ def test_the_seed_decides_initial_states_and_random_numbers() -> None:
 
 def test_the_threads_are_those_of_the_configuration() -> None:
     for number in (2, 1):
-        with opened_envs(config(num_threads=number)):
+        with make_envs(config(num_threads=number)):
             assert torch.get_num_threads() == number
 
 
 def test_an_error_in_the_block_closes_both_and_comes_out() -> None:
     error = ZeroDivisionError("in the loop")
-    with pytest.raises(ZeroDivisionError) as raised, opened_envs(config()):
+    with pytest.raises(ZeroDivisionError) as raised, make_envs(config()):
         raise error
     assert raised.value is error
     assert OPEN == []
@@ -177,7 +178,7 @@ def test_an_error_in_the_block_closes_both_and_comes_out() -> None:
 
 def test_where_the_second_cannot_be_opened_the_first_is_closed() -> None:
     with pytest.raises(Exception, match="only one at a time"):
-        opened_envs(config(kwargs={"second_fails": True})).__enter__()
+        make_envs(config(kwargs={"second_fails": True})).__enter__()
     assert OPEN == []
 
 
@@ -186,7 +187,7 @@ def test_nothing_is_opened_or_seeded_for_a_configuration_with_errors() -> None:
     wrong.seed, wrong.env.num_envs = -1, 0
     state, made = torch.get_rng_state(), Drift.made
     with pytest.raises(ConfigError) as refused:
-        opened_envs(wrong).__enter__()
+        make_envs(wrong).__enter__()
     lines = str(refused.value).splitlines()
     assert [line.split(":")[0] for line in lines] == ["env.num_envs", "seed"]
     assert torch.equal(torch.get_rng_state(), state)

@@ -4,20 +4,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tensordict import TensorDict
 
-from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules import hybrid_critic, state_action_critic, tanh_gaussian_actor
-from rlkit_sac.objectives import ContinuousSACLoss, HybridSACLoss
-from rlkit_sac.training import (
+from rlkit_sac.config import (
     ACERLossConfig,
     ACERUpdateConfig,
     ContinuousLossConfig,
     HybridLossConfig,
     LossConfig,
     UpdateConfig,
-    make_acer_update,
-    make_update,
 )
-from rlkit_sac.training.scalar_schedules import apply_schedules, check_schedules, value_at
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules import hybrid_critic, state_action_critic, tanh_gaussian_actor
+from rlkit_sac.objectives import ContinuousSACLoss, HybridSACLoss
+from rlkit_sac.runs import make_acer_update, make_update
+from rlkit_sac.runs.scalar_schedules import apply_schedules, check_schedules, value_at
 from tests.objectives.acer_networks import make_acer
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rlkit_sac.training import Seed, run_recipe
-from rlkit_sac.training.seeds import split_seed_options
+from rlkit_sac.config import Seed
+from rlkit_sac.runs import run_recipe
+from rlkit_sac.runs.seeds import split_seed_options
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -28,8 +29,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.training import LoggingConfig, RunDirectory, Seed, run_recipe
-from rlkit_sac.training.interrupts import deferred_signals
+from rlkit_sac.config import LoggingConfig, Seed
+from rlkit_sac.runs import RunDirectory, run_recipe
+from rlkit_sac.runs.interrupts import deferred_signals
 
 
 @dataclass

@@ -19,25 +19,20 @@ from gymnasium.spaces import Box
 from tensordict import TensorDictBase
 from torch import Tensor
 
-from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
-from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
-from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.training import (
+from rlkit_sac.config import (
     CheckpointConfig,
     CollectorConfig,
     EnvConfig,
     EvaluationConfig,
     LoggingConfig,
     ReplayConfig,
-    RunConfig,
-    TrainingRun,
-    load_policy,
-    make_update,
-    opened_envs,
-    training_run,
 )
-from rlkit_sac.training.interrupts import Interrupted
+from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
+from rlkit_sac.objectives import ContinuousSACLoss
+from rlkit_sac.runs import RunConfig, TrainingRun, load_policy, make_envs, make_update, training_run
+from rlkit_sac.runs.interrupts import Interrupted
 
 STEPS = 5
 
@@ -125,7 +120,7 @@ def config(
 
 @contextmanager
 def begun(config: RunConfig, **facts: Any) -> Iterator[Loop]:
-    with opened_envs(config) as (env, eval_env):
+    with make_envs(config) as (env, eval_env):
         sizes = {"observation_dim": 2, "action_low": [-1.0], "action_high": [1.0]}
         sizes["num_cells"] = [4]
         loss_module = ContinuousSACLoss(

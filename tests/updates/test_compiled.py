@@ -26,7 +26,8 @@ from torchrl.modules import (
 )
 from torchrl.objectives import DQNLoss, LossModule, SACLoss, SoftUpdate, TD3Loss
 
-from rlkit_sac.data.packed import PackedReplayBuffer
+from rlkit_sac.config import UpdateConfig
+from rlkit_sac.data.replay.packed import PackedReplayBuffer
 from rlkit_sac.errors import BatchError, RunError
 from rlkit_sac.modules import (
     ObservationNormalizer,
@@ -38,8 +39,9 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
-from rlkit_sac.training import LossStep, TargetStep, Update, UpdateConfig, make_update
-from rlkit_sac.training import compiled as module
+from rlkit_sac.runs import compiled as module
+from rlkit_sac.runs import make_update
+from rlkit_sac.updates import LossStep, TargetStep, Update
 
 CELLS = {"num_cells": [8, 8]}
 BOX = {"action_low": [-1.0, -2.0], "action_high": [1.0, 2.0]}

@@ -8,9 +8,10 @@ import pytest
 import torch
 from torchrl.objectives import SoftUpdate
 
-from rlkit_sac.training import LossStep, TargetStep, Update, compiled
+from rlkit_sac.runs import compiled
+from rlkit_sac.updates import LossStep, TargetStep, Update
 from tests.objectives.acer_networks import make_acer, make_segments
-from tests.training.test_compiled import assert_same
+from tests.updates.test_compiled import assert_same
 
 LOSSES = ("loss_actor", "loss_critic", "loss_entropy")
 CASES = {

@@ -11,8 +11,8 @@ import torch
 from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.errors import RunError
-from rlkit_sac.training import LossStep, TargetStep, Update
-from tests.training.test_compiled import assert_same, batch_for, continuous, pair
+from rlkit_sac.updates import LossStep, TargetStep, Update
+from tests.updates.test_compiled import assert_same, batch_for, continuous, pair
 
 
 def optimized(make: Callable[..., torch.optim.Optimizer]) -> list[Update]:

@@ -18,8 +18,8 @@ from rlkit_sac.modules import (
     categorical_actor,
     tanh_gaussian_actor,
 )
-from rlkit_sac.training import compiled
-from tests.training.test_compiled import (
+from rlkit_sac.runs import compiled
+from tests.updates.test_compiled import (
     BOX,
     CELLS,
     assert_same,

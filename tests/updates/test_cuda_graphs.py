@@ -8,11 +8,13 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from rlkit_sac.capture import CUDAGraphFunction
+from rlkit_sac.config import UpdateConfig
+from rlkit_sac.graph import CUDAGraphFunction
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.training import Update, UpdateConfig, make_update
-from rlkit_sac.training import compiled as module
+from rlkit_sac.runs import compiled as module
+from rlkit_sac.runs import make_update
+from rlkit_sac.updates import Update
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

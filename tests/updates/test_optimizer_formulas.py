@@ -9,8 +9,8 @@ import torch
 from torch.optim import SGD, Adam, AdamW, Optimizer, RMSprop
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from rlkit_sac.capture import NotRecordable
-from rlkit_sac.training.optimizer_formulas import has_formula, place_step_counts, take_step
+from rlkit_sac.graph import NotRecordable
+from rlkit_sac.updates.optimizer_formulas import has_formula, place_step_counts, take_step
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "Adam": lambda p: Adam(p, lr=0.1),

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlkit_sac.training import Every, ReplaySchedule, UpdateSchedule
+from rlkit_sac.updates import EveryFrames, ReplaySchedule, UpdateSchedule
 
 
 def frames_of(batches: list[int]) -> list[int]:
@@ -56,7 +56,7 @@ def test_updates_already_made_are_not_owed() -> None:
 
 @given(batches=batches, interval=st.integers(1, 100))
 def test_an_interval_is_due_where_a_multiple_is_reached(batches: list[int], interval: int) -> None:
-    every, before = Every(interval), 0
+    every, before = EveryFrames(interval), 0
     for frames in frames_of(batches):
         multiples = [m for m in range(before + 1, frames + 1) if m % interval == 0]
         assert every.due(before, frames) == bool(multiples)

@@ -13,8 +13,8 @@ from torchrl.objectives import DQNLoss, HardUpdate, LossModule, SACLoss, SoftUpd
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.training import LossStep, TargetStep, Update
-from rlkit_sac.training.checkpoints.state_tree import join_state, split_state
+from rlkit_sac.runs.checkpoints.state_tree import join_state, split_state
+from rlkit_sac.updates import LossStep, TargetStep, Update
 
 LOSSES = ("loss_actor", "loss_qvalue", "loss_alpha")
 JOINT = LossStep(LOSSES, ("all",))

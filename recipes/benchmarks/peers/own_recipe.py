@@ -10,7 +10,7 @@ from typing import Any
 
 from peer import Settings
 
-from rlkit_sac.training import parse_config
+from rlkit_sac.runs import read_config
 
 RECIPES = Path(__file__).parents[2]
 
@@ -44,4 +44,4 @@ def run(name: str, config_class: str, settings: Settings, options: dict[str, Any
         "checkpoint.interval": settings.total_frames,
     }
     arguments = [f"--{option}={value}" for option, value in options.items()]
-    recipe.main(parse_config(getattr(recipe, config_class), arguments))
+    recipe.main(read_config(getattr(recipe, config_class), arguments))

@@ -17,23 +17,23 @@ from torchrl.data import Categorical, TensorSpec
 from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType
 
-from rlkit_sac.capture import undone
-from rlkit_sac.data.frame import Frame, after
-from rlkit_sac.data.recorded_policy import Entries, RecordedPolicy
-from rlkit_sac.envs import PlainEnvs
+from rlkit_sac.data.collect.frame import Frame, after
+from rlkit_sac.data.collect.recorded_policy import Entries, RecordedPolicy
+from rlkit_sac.envs import GymnasiumEnvs
+from rlkit_sac.graph import preserve_state
 
 # What the environments begin the next step with, beside the previous action.
 _CARRIED = ("observation", "episode_reward", "step_count", "is_init")
 
 
-class PlainLoop:
+class ActingLoop:
     """Steps the environments of :func:`~rlkit_sac.envs.make_env` with a policy.
 
     Each step is two calls: :meth:`step` writes a frame into ``frame.arrays``, :meth:`advance`
     goes on to the next.
 
     Args:
-        env: such that :meth:`~rlkit_sac.envs.PlainEnvs.can_step` it.
+        env: such that :meth:`~rlkit_sac.envs.GymnasiumEnvs.can_step` it.
         policy: acts on the environment's device; its parameters are read at every step.
         exploration_type: in which the policy acts; None for that of the moment.
         random_policy: what random steps are, in the place of draws from the action space; it needs
@@ -45,7 +45,7 @@ class PlainLoop:
 
     >>> from rlkit_sac.envs import make_env
     >>> from rlkit_sac.modules import tanh_gaussian_actor
-    >>> loop = PlainLoop(make_env("Pendulum-v1"), tanh_gaussian_actor(3, [-1.0], [1.0]))
+    >>> loop = ActingLoop(make_env("Pendulum-v1"), tanh_gaussian_actor(3, [-1.0], [1.0]))
     >>> loop.reset()
     >>> loop.step()
     >>> loop.frame.arrays["next", "step_count"]
@@ -67,7 +67,7 @@ class PlainLoop:
         self._random_policy = random_policy
         self._device = env.device or torch.device("cpu")
         self._batch_size = env.batch_size
-        self._envs = PlainEnvs(env)
+        self._envs = GymnasiumEnvs(env)
         self._policy = RecordedPolicy(policy, env.batch_size, exploration_type=exploration_type)
         self._action_keys: list[NestedKey] = list(env.action_keys)
         previous = [_previous_key(key) for key in self._action_keys]
@@ -112,7 +112,7 @@ class PlainLoop:
     @staticmethod
     def can_run(env: EnvBase, policy: object) -> bool:
         """Whether the environment can be stepped, and the policy says what it reads."""
-        return PlainEnvs.can_step(env) and hasattr(policy, "in_keys")
+        return GymnasiumEnvs.can_step(env) and hasattr(policy, "in_keys")
 
     def __len__(self) -> int:
         """Number N of environments."""
@@ -236,7 +236,7 @@ class PlainLoop:
 
 def _written(policy: TensorDictModuleBase, blank: TensorDictBase) -> Entries:
     """What a policy writes, called without leaving a trace."""
-    with undone(cast(nn.Module, policy)), torch.no_grad():
+    with preserve_state(cast(nn.Module, policy)), torch.no_grad():
         written = policy(blank.select(*policy.in_keys))
         return {key: value for key, value in written.items(True, True) if key not in policy.in_keys}
 

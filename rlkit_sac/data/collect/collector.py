@@ -11,9 +11,9 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.collectors import Collector
 from torchrl.envs import EnvBase
 
-from rlkit_sac.data.light_collection import LightCollector, check_shares
-from rlkit_sac.data.plain_loop import PlainLoop
-from rlkit_sac.data.resuming import doubts_about, telling_frames
+from rlkit_sac.data.collect.acting_loop import ActingLoop
+from rlkit_sac.data.collect.faults import inexact_reasons, with_frame
+from rlkit_sac.data.collect.light_collector import LightCollector, check_shares
 from rlkit_sac.envs import can_save_episodes, load_episodes, save_episodes
 from rlkit_sac.errors import ConfigError, EnvironmentFault
 
@@ -33,10 +33,10 @@ class ResumableCollector(Collector):
         options: as for TorchRL's collector.
 
     Attributes:
-        doubts: why the environments do not go on where the loaded state left them, if so.
+        inexact_reasons: why the environments do not go on where the loaded state left them, if so.
     """
 
-    doubts: Sequence[str] = ()
+    inexact_reasons: Sequence[str] = ()
     _wrapped_policy: Any
 
     def __init__(
@@ -70,7 +70,7 @@ class ResumableCollector(Collector):
         """
         kept = load_episodes(self.env, state["episodes"])
         self._frames, self._iter = state["frames"], state["iter"]
-        self.doubts = doubts_about(kept)
+        self.inexact_reasons = inexact_reasons(kept)
         with torch.no_grad():
             root = self.env.reset()
         mask = torch.tensor(kept, device=root.device).reshape(root.batch_size)
@@ -114,7 +114,7 @@ class ResumableCollector(Collector):
             return super().rollout()
         except EnvironmentFault as fault:
             batch = self.requested_frames_per_batch
-            raise telling_frames(fault, self._frames, batch) from fault.__cause__
+            raise with_frame(fault, self._frames, batch) from fault.__cause__
         finally:
             if random is not None:
                 self._wrapped_policy = policy
@@ -169,7 +169,7 @@ def make_collector(
         "init_random_frames": _round_up(init_random_frames, frames_per_batch),
         "random_policy": random_policy,
     }
-    can_be_light = PlainLoop.can_run(env, policy)
+    can_be_light = ActingLoop.can_run(env, policy)
     if kind == "torchrl" or (kind == "auto" and not can_be_light):
         return ResumableCollector(env, policy, device=env.device, **options)
     if not can_be_light:

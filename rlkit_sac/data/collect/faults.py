@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from rlkit_sac.errors import EnvironmentFault
 
 
-def doubts_about(kept: Sequence[bool]) -> list[str]:
+def inexact_reasons(kept: Sequence[bool]) -> list[str]:
     """Why environments do not go on where a loaded state left them; empty if they do.
 
     Args:
         kept: for each environment whether its episode goes on.
 
-    >>> doubts_about([True, True])
+    >>> inexact_reasons([True, True])
     []
     """
     if all(kept):
@@ -24,7 +24,7 @@ def doubts_about(kept: Sequence[bool]) -> list[str]:
     ]
 
 
-def telling_frames(fault: EnvironmentFault, frames: int, batch: int) -> EnvironmentFault:
+def with_frame(fault: EnvironmentFault, frames: int, batch: int) -> EnvironmentFault:
     """The fault with the frames of the run.
 
     Args:
@@ -32,7 +32,7 @@ def telling_frames(fault: EnvironmentFault, frames: int, batch: int) -> Environm
         frames: of the run so far.
         batch: frames collected when it happened.
 
-    >>> telling_frames(EnvironmentFault("environment 0 raised OSError"), 10, 1)
+    >>> with_frame(EnvironmentFault("environment 0 raised OSError"), 10, 1)
     EnvironmentFault('at frame 11 of the run: environment 0 raised OSError')
     """
     when = f"frame {frames + 1}" if batch == 1 else f"the frames {frames + 1} to {frames + batch}"

@@ -10,8 +10,8 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType
 
-from rlkit_sac.data.plain_loop import PlainLoop
-from rlkit_sac.data.resuming import doubts_about, telling_frames
+from rlkit_sac.data.collect.acting_loop import ActingLoop
+from rlkit_sac.data.collect.faults import inexact_reasons, with_frame
 from rlkit_sac.envs import can_save_episodes, load_episodes, save_episodes
 from rlkit_sac.errors import ConfigError, EnvironmentFault
 
@@ -39,13 +39,13 @@ class LightCollector:
     """Collects what TorchRL's collector collects, in a fraction of its time.
 
     Same frames, same keys, same random numbers. The environments are stepped as Gymnasium has them,
-    and the policy is a :class:`~rlkit_sac.data.recorded_policy.RecordedPolicy`. One thing differs:
-    where the policy writes the log-density of its action, the random actions of the first frames
-    come with their own instead of 0.
+    and the policy is a :class:`~rlkit_sac.data.collect.recorded_policy.RecordedPolicy`. One thing
+    differs: where the policy writes the log-density of its action, the random actions of the first
+    frames come with their own instead of 0.
 
     Args:
         env: what :func:`~rlkit_sac.envs.make_env` returned, such that
-            :meth:`~rlkit_sac.envs.PlainEnvs.can_step` it.
+            :meth:`~rlkit_sac.envs.GymnasiumEnvs.can_step` it.
         policy: acts on the environment's device; its parameters are read at every step.
         total_frames: frames of the run; the last batch may go beyond.
         frames_per_batch: frames of each batch, a multiple of the number of environments.
@@ -56,7 +56,7 @@ class LightCollector:
         ConfigError: for a number of frames that the environments cannot share evenly.
 
     Attributes:
-        doubts: why the environments do not go on where the loaded state left them, if so.
+        inexact_reasons: why the environments do not go on where the loaded state left them, if so.
 
     >>> from rlkit_sac.envs import make_env
     >>> from rlkit_sac.modules import tanh_gaussian_actor
@@ -68,7 +68,7 @@ class LightCollector:
     [torch.Size([2, 1]), torch.Size([2, 1])]
     """
 
-    doubts: Sequence[str] = ()
+    inexact_reasons: Sequence[str] = ()
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class LightCollector:
         self.total_frames, self.frames_per_batch = total_frames, frames_per_batch
         self.init_random_frames = init_random_frames
         self._frames = 0
-        self._loop = PlainLoop(
+        self._loop = ActingLoop(
             env, policy, exploration_type=ExplorationType.RANDOM, random_policy=random_policy
         )
         self._loop.reset()
@@ -113,7 +113,7 @@ class LightCollector:
                 frame.keep(step)
                 loop.advance()
         except EnvironmentFault as fault:
-            raise telling_frames(fault, self._frames, self.frames_per_batch) from fault.__cause__
+            raise with_frame(fault, self._frames, self.frames_per_batch) from fault.__cause__
         return frame.batch()
 
     def state_dict(self) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class LightCollector:
             ConfigError: if the environments are others than those of the state.
         """
         kept = load_episodes(self.env, state["episodes"])
-        self.doubts = doubts_about(kept)
+        self.inexact_reasons = inexact_reasons(kept)
         self._frames = state["frames"]
         self._loop.load_state_dict(state["loop"], kept=kept)
 

@@ -10,7 +10,7 @@ from tensordict.nn import TensorDictModuleBase
 from torch import Tensor
 from torchrl.envs.utils import ExplorationType, exploration_type, set_exploration_type
 
-from rlkit_sac.capture import Fingerprint, NotRecordable, StraightLine, record, undone
+from rlkit_sac.graph import Fingerprint, FlatGraph, NotRecordable, preserve_state, record
 
 Entries = dict[NestedKey, Tensor]
 
@@ -93,13 +93,13 @@ class RecordedPolicy:
         state = [*self._policy.parameters(), *self._policy.buffers()]
         before = Fingerprint(self._policy)
         try:
-            with undone(self._policy, inputs):
+            with preserve_state(self._policy, inputs):
                 recording = record(act, [*inputs, *state])
                 if before.change() is not None:  # as of a counter, which a graph would not move
                     return self._as_it_is
         except NotRecordable:
             return self._as_it_is
-        line = StraightLine(recording, inputs)
+        line = FlatGraph(recording, inputs)
 
         def run(values: Sequence[Tensor]) -> Entries:
             return dict(zip(written, line(*values), strict=True))
@@ -108,7 +108,7 @@ class RecordedPolicy:
         others = [value * 0.9 + 0.1 if value.is_floating_point() else value for value in inputs]
         outcomes = []
         for way in (self._as_it_is, run):
-            with undone(self._policy, inputs):
+            with preserve_state(self._policy, inputs):
                 outcomes.append(way(others))
         same = all(torch.equal(value, outcomes[1][key]) for key, value in outcomes[0].items())
         return run if same else self._as_it_is

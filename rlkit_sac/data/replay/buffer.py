@@ -13,10 +13,10 @@ from tensordict import TensorDictBase
 from torchrl.data import LazyMemmapStorage, RandomSampler, TensorDictReplayBuffer
 from torchrl.data.replay_buffers.samplers import Sampler
 
-from rlkit_sac.data.memory import free_device_memory, free_disk_space
-from rlkit_sac.data.packed import PackedReplayBuffer, row_bytes
-from rlkit_sac.data.prioritized import PrioritizedSampler
-from rlkit_sac.data.slices import SliceSampler
+from rlkit_sac.data.replay.memory import free_device_memory, free_disk_space
+from rlkit_sac.data.replay.packed import PackedReplayBuffer, row_bytes
+from rlkit_sac.data.replay.prioritized import PrioritizedSampler
+from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.errors import ConfigError
 
 StorageKind = Literal["tensor", "memmap"]

@@ -9,9 +9,9 @@ from tensordict import NestedKey, TensorDictBase
 from torch import Tensor
 from torchrl.data import LazyTensorStorage, RandomSampler, TensorDictReplayBuffer
 
-from rlkit_sac.data.blocks import BlockSampler
 from rlkit_sac.data.nested import NestedEntries
-from rlkit_sac.data.prioritized import PrioritizedSampler
+from rlkit_sac.data.replay.blocks import BlockSampler
+from rlkit_sac.data.replay.prioritized import PrioritizedSampler
 
 _ALIGNMENT = 8  # bytes; of the largest number
 
@@ -133,10 +133,9 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
     """TorchRL's replay buffer over a :class:`PackedStorage`, quick at sampling.
 
     ``sample`` draws the indices that TorchRL's buffer would draw. Batches come with ``index``, and
-    with ``priority_weight`` from a :class:`~rlkit_sac.data.prioritized.PrioritizedSampler`. Those
-    of a :class:`~rlkit_sac.data.slices.SliceSampler` have the shape ``[batch_size, length]``; so
-    have those of a :class:`~rlkit_sac.data.trajectories.TrajectorySampler`, with ``("collector",
-    "mask")``.
+    with ``priority_weight`` from a :class:`~rlkit_sac.data.PrioritizedSampler`. Those of a
+    :class:`~rlkit_sac.data.SliceSampler` have the shape ``[batch_size, length]``; so have those
+    of a :class:`~rlkit_sac.data.TrajectorySampler`, with ``("collector", "mask")``.
 
     Args:
         capacity: transitions the buffer holds.

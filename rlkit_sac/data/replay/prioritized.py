@@ -13,7 +13,7 @@ from torch import Tensor
 from torchrl.data import PrioritizedSampler as TorchRLPrioritizedSampler
 from torchrl.data.replay_buffers.storages import Storage
 
-from rlkit_sac.data.sum_tree import SumTree
+from rlkit_sac.data.replay.sum_tree import SumTree
 from rlkit_sac.errors import ConfigError, RunError
 
 
@@ -34,7 +34,7 @@ class PrioritizedSampler(TorchRLPrioritizedSampler):
     taken out. Source: Schaul et al. 2016 (arXiv:1511.05952), algorithm 1, proportional.
 
     It goes into TorchRL's replay buffers as well; TorchRL's own needs a compiled extension. The
-    weights lie in a :class:`~rlkit_sac.data.sum_tree.SumTree`.
+    weights lie in a :class:`~rlkit_sac.data.replay.sum_tree.SumTree`.
 
     Args:
         capacity: transitions of the buffer.

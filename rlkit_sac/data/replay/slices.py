@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torchrl.data.replay_buffers.storages import Storage
 
-from rlkit_sac.data.blocks import BlockSampler
+from rlkit_sac.data.replay.blocks import BlockSampler
 from rlkit_sac.errors import ConfigError
 
 

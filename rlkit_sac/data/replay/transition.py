@@ -8,7 +8,7 @@ from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 
-from rlkit_sac.capture import undone
+from rlkit_sac.graph import preserve_state
 
 
 def example_transition(
@@ -31,6 +31,6 @@ def example_transition(
     """
     frame = env.fake_tensordict()
     if random_policy is not None:
-        with undone(random_policy):
+        with preserve_state(random_policy):
             frame = random_policy(frame)
     return frame.select(*keys)[(0,) * frame.ndim]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlkit_sac.envs.simulator.errors import CannotSaveError
+from rlkit_sac.envs.state.errors import CannotSaveError
 
 
 def array_node(array: NDArray[Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torchrl.envs import EnvBase
 
-from rlkit_sac.envs.asking import ask_each, base_env, is_batched, watching
+from rlkit_sac.envs.call_each import base_env, call_each, is_batched, watching
 from rlkit_sac.errors import ConfigError, RunError
 
 
@@ -111,7 +111,7 @@ def _ask(env: EnvBase, method: str) -> list[Any]:
     base = base_env(env)
     if is_batched(base) and base.is_closed:
         raise RunError("the environments are closed; they can be saved after a reset")
-    return ask_each(env, method)
+    return call_each(env, method)
 
 
 class SavedEpisodes:

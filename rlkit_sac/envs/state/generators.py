@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rlkit_sac.envs.simulator.errors import CannotSaveError
+from rlkit_sac.envs.state.errors import CannotSaveError
 
 
 def generator_name(generator: Any) -> str | None:

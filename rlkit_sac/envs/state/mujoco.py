@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rlkit_sac.envs.simulator.errors import CannotSaveError
+from rlkit_sac.envs.state.errors import CannotSaveError
 from rlkit_sac.errors import ConfigError
 
 

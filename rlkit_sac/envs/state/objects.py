@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from gymnasium.envs.registration import EnvSpec
 
-from rlkit_sac.envs.simulator.errors import CannotSaveError
-from rlkit_sac.envs.simulator.mujoco import is_mujoco, read_data, write_data
-from rlkit_sac.envs.simulator.values import MISSING, Node, ValueReader, ValueWriter
+from rlkit_sac.envs.state.errors import CannotSaveError
+from rlkit_sac.envs.state.mujoco import is_mujoco, read_data, write_data
+from rlkit_sac.envs.state.values import MISSING, Node, ValueReader, ValueWriter
 from rlkit_sac.errors import ConfigError
 
 # What Gymnasium notes about how an environment was made.

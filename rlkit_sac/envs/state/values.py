@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from rlkit_sac.envs.simulator.arrays import array_node, array_of, extent
-from rlkit_sac.envs.simulator.errors import CannotSaveError
-from rlkit_sac.envs.simulator.generators import (
+from rlkit_sac.envs.state.arrays import array_node, array_of, extent
+from rlkit_sac.envs.state.errors import CannotSaveError
+from rlkit_sac.envs.state.generators import (
     generator_name,
     generator_state,
     make_generator,
@@ -39,7 +39,7 @@ class ValueWriter:
     {'kind': 'tuple', 'items': [1, 'two']}
     >>> writer.write(object())
     Traceback (most recent call last):
-    rlkit_sac.envs.simulator.errors.CannotSaveError: a value of type object cannot be saved
+    rlkit_sac.envs.state.errors.CannotSaveError: a value of type object cannot be saved
     """
 
     def __init__(self) -> None:

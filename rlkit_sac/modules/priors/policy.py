@@ -29,7 +29,7 @@ class PolicyPrior(nn.Module):
 
     Args:
         actor: a TorchRL ``ProbabilisticActor``, or a policy of this package: what ``policy()`` of a
-            loss returns, or :func:`~rlkit_sac.training.load_policy` for a run directory.
+            loss returns, or :func:`~rlkit_sac.runs.load_policy` for a run directory.
 
     Raises:
         ConfigError: for a module that has no distribution.

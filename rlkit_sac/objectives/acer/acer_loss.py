@@ -23,17 +23,17 @@ from rlkit_sac.functional import opc_return, retrace_return
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
 from rlkit_sac.modules.behavior import ActionKind, gaussian_of, logits_of
-from rlkit_sac.objectives.acer_scores import (
+from rlkit_sac.objectives.acer.segments import SegmentLoss
+from rlkit_sac.objectives.acer.terms import (
+    ACERTerms,
     CategoricalScores,
     Gaussian,
     GaussianScores,
-    PolicyScores,
 )
-from rlkit_sac.objectives.batch import check_action, check_index
+from rlkit_sac.objectives.checks.batch import check_action, check_index
+from rlkit_sac.objectives.checks.validity import cut_steps
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode, check_choice
-from rlkit_sac.objectives.diagnostics import explained_variance, masked_mean
-from rlkit_sac.objectives.segments import SegmentLoss
-from rlkit_sac.objectives.validity import cut_steps
+from rlkit_sac.objectives.sac.diagnostics import explained_variance, masked_mean
 
 _SPACES = {"discrete": get_args(CategoricalSpace), "continuous": get_args(GaussianSpace)}
 #: Numbers that may change during a training.
@@ -111,7 +111,7 @@ class ACERLoss(SegmentLoss):
     :math:`\rho = 1`, without truncation, and need no behavior parameters. This is never inferred:
     say so in the call, ``loss(segment, on_policy=True)``, or set the attribute ``on_policy`` where
     something else calls the loss with the segment alone, such as an
-    :class:`~rlkit_sac.training.Update`, whose compiled graphs follow it.
+    :class:`~rlkit_sac.updates.Update`, whose compiled graphs follow it.
 
     Args:
         actor_network: a TorchRL ``ProbabilisticActor`` with a ``Categorical`` over indices
@@ -268,7 +268,7 @@ class ACERLoss(SegmentLoss):
         self,
         batch: TensorDictBase,
         valid: Tensor | None,
-        scores: PolicyScores,
+        scores: ACERTerms,
         next_value: Tensor,
     ) -> tuple[Tensor, Tensor]:
         """Returns for the policy's advantage, and the Retrace targets, ``[*, T]`` both."""
@@ -288,7 +288,7 @@ class ACERLoss(SegmentLoss):
         return opc_return(reward, value, q, next_value, cut, gamma=gamma, valid=valid), q_ret
 
     def _statistics(
-        self, scores: PolicyScores, projected: Tensor, q_ret: Tensor, valid: Tensor | None
+        self, scores: ACERTerms, projected: Tensor, q_ret: Tensor, valid: Tensor | None
     ) -> dict[str, Tensor]:
         ratio, q, threshold = scores.ratio(), scores.q.detach(), self.truncation_threshold
         # Their sum must not overflow.
@@ -310,7 +310,7 @@ class ACERLoss(SegmentLoss):
 
     def _scores(
         self, batch: TensorDictBase, valid: Tensor | None, average: Distribution, on_policy: bool
-    ) -> PolicyScores:
+    ) -> ACERTerms:
         policy, states = self._run_actor(batch.select(*self._state_keys()))
         action = batch.get(self.tensor_keys.action).detach()
         behavior = None if on_policy else self._behavior(batch, valid)

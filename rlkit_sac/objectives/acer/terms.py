@@ -52,7 +52,7 @@ class PolicyLoss(NamedTuple):
     projected: Tensor
 
 
-class PolicyScores(ABC):
+class ACERTerms(ABC):
     r"""What the losses of ACER need to know of a policy at the steps ``[*]`` of segments.
 
     Attributes:
@@ -130,7 +130,7 @@ class PolicyScores(ABC):
         """Gradient ``[*, P]`` of minus the divergence from the average policy."""
 
 
-class CategoricalScores(PolicyScores):
+class CategoricalScores(ACERTerms):
     r"""Of a policy over discrete actions, whose expectations are taken exactly.
 
     Args:
@@ -192,7 +192,7 @@ class CategoricalScores(PolicyScores):
         return of_each.gather(-1, self._index).squeeze(-1)
 
 
-class GaussianScores(PolicyScores):
+class GaussianScores(ACERTerms):
     r"""Of an unsquashed diagonal Gaussian, with a dueling critic.
 
     Args:

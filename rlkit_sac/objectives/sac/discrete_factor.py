@@ -20,16 +20,16 @@ from rlkit_sac.functional import (
 )
 from rlkit_sac.modules import BoltzmannPolicy
 from rlkit_sac.modules.priors.parts import PartwisePrior
-from rlkit_sac.objectives.batch import check_index
+from rlkit_sac.objectives.checks.batch import check_index
 from rlkit_sac.objectives.contract import check_choice
-from rlkit_sac.objectives.factors import PolicySample, suffixed
-from rlkit_sac.objectives.soft_actor_critic import SoftActorCriticLoss
-from rlkit_sac.objectives.target_entropy import (
+from rlkit_sac.objectives.sac.factors import PolicySample, factor_key
+from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
+from rlkit_sac.objectives.sac.target_entropy import (
     TargetEntropy,
     named_discrete_target_entropy,
     resolve_discrete_target_entropy,
 )
-from rlkit_sac.objectives.target_kld import default_discrete_kld, resolve_discrete_target_kld
+from rlkit_sac.objectives.sac.target_kld import default_discrete_kld, resolve_discrete_target_kld
 
 DiscreteEntropy = Literal["expected", "sampled"]
 
@@ -100,7 +100,7 @@ class DiscreteFactorLoss(SoftActorCriticLoss[DiscreteSampleT]):
         prior = self.priors.get(self.discrete_factor)
         if prior is None:
             return None
-        target = getattr(self, suffixed("target_entropy", self.discrete_factor))
+        target = getattr(self, factor_key("target_entropy", self.discrete_factor))
         if target is not None:  # without an action spec only the critics tell K
             resolve_discrete_target_kld(-target, num_actions, prior.prior)
         return prior.log_prob_of_each_action(states, num_actions, action_key)
@@ -133,7 +133,7 @@ class DiscreteFactorLoss(SoftActorCriticLoss[DiscreteSampleT]):
         factor = self.discrete_factor
         return BoltzmannPolicy(
             self.get_stateful_net("qvalue_network"),
-            getattr(self, suffixed("log_alpha", factor)),
+            getattr(self, factor_key("log_alpha", factor)),
             self.temperatures[factor],
             reward_weights=self._reward_weights,
             reduction=self.policy_reduction,
@@ -143,7 +143,7 @@ class DiscreteFactorLoss(SoftActorCriticLoss[DiscreteSampleT]):
         )
 
     def _target_entropy(self, factor: str, sample: PolicySample) -> float | Tensor:
-        known: float | None = getattr(self, suffixed("target_entropy", factor))
+        known: float | None = getattr(self, factor_key("target_entropy", factor))
         if known is not None:
             return known
         assert isinstance(sample, DiscreteSample)

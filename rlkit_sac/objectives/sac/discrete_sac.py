@@ -15,20 +15,20 @@ from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import normalized_log_prob, weigh_rewards
-from rlkit_sac.functional.replicas import Reduction as CriticReduction
+from rlkit_sac.functional.critics import CriticReduction
 from rlkit_sac.modules.behavior import ONE_HOT
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
-from rlkit_sac.objectives.critics import DEFAULT_COUNT
-from rlkit_sac.objectives.discrete_factor import (
+from rlkit_sac.objectives.sac.critics import DEFAULT_COUNT
+from rlkit_sac.objectives.sac.discrete_factor import (
     DiscreteEntropy,
     DiscreteFactorLoss,
     DiscreteSample,
 )
-from rlkit_sac.objectives.reparameterized import actor_keys, policy_distribution
-from rlkit_sac.objectives.soft_actor_critic import LossFunction, PolicyLossSteps
-from rlkit_sac.objectives.target_entropy import (
+from rlkit_sac.objectives.sac.reparameterized import actor_keys, policy_distribution
+from rlkit_sac.objectives.sac.soft_actor_critic import LossFunction, PolicyLossSteps
+from rlkit_sac.objectives.sac.target_entropy import (
     TargetEntropy,
     discrete_leaf,
 )

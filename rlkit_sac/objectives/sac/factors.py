@@ -58,10 +58,10 @@ def per_factor(name: str, option: object, factors: tuple[str, ...]) -> tuple[obj
     return tuple(option)
 
 
-def suffixed(name: str, factor: str) -> str:
+def factor_key(name: str, factor: str) -> str:
     """The name of a factor's own entry; the sole factor of a policy is left unnamed.
 
-    >>> suffixed("alpha", "discrete"), suffixed("alpha", "")
+    >>> factor_key("alpha", "discrete"), factor_key("alpha", "")
     ('alpha_discrete', 'alpha')
     """
     return f"{name}_{factor}" if factor else name

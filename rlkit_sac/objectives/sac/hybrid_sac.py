@@ -15,19 +15,19 @@ from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import weigh_rewards
-from rlkit_sac.functional.replicas import Reduction as CriticReduction
+from rlkit_sac.functional.critics import CriticReduction
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.temperature import AlphaParametrization
-from rlkit_sac.objectives.batch import check_action
+from rlkit_sac.objectives.checks.batch import check_action
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
-from rlkit_sac.objectives.critics import DEFAULT_COUNT
-from rlkit_sac.objectives.discrete_factor import (
+from rlkit_sac.objectives.sac.critics import DEFAULT_COUNT
+from rlkit_sac.objectives.sac.discrete_factor import (
     DiscreteEntropy,
     DiscreteFactorLoss,
     DiscreteSample,
 )
-from rlkit_sac.objectives.factors import PerFactor, PolicySample
-from rlkit_sac.objectives.reparameterized import (
+from rlkit_sac.objectives.sac.factors import PerFactor, PolicySample
+from rlkit_sac.objectives.sac.reparameterized import (
     actor_keys,
     check_clipping,
     draw,
@@ -36,14 +36,14 @@ from rlkit_sac.objectives.reparameterized import (
     policy_distribution,
     the_action_spec,
 )
-from rlkit_sac.objectives.soft_actor_critic import LossFunction, PolicyLossSteps
-from rlkit_sac.objectives.target_entropy import (
+from rlkit_sac.objectives.sac.soft_actor_critic import LossFunction, PolicyLossSteps
+from rlkit_sac.objectives.sac.target_entropy import (
     TargetEntropy,
     discrete_leaf,
     hybrid_leaf,
     resolve_continuous_target_entropy,
 )
-from rlkit_sac.objectives.target_kld import resolve_continuous_target_kld
+from rlkit_sac.objectives.sac.target_kld import resolve_continuous_target_kld
 
 
 @dataclass(frozen=True)

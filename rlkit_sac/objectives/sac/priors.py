@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from rlkit_sac.errors import BatchError
 from rlkit_sac.modules.priors.frozen import FrozenPrior
-from rlkit_sac.objectives.factors import per_factor, suffixed
+from rlkit_sac.objectives.sac.factors import factor_key, per_factor
 
 #: What a state tells of the step before. At the next state that is the step of the batch itself.
 PREVIOUS_ACTION, IS_INIT = "prev_action", "is_init"
@@ -39,7 +39,7 @@ class Priors(nn.Module):
         ):
             if network is None:
                 continue
-            name = "prior" if shared else suffixed("prior", factor)
+            name = "prior" if shared else factor_key("prior", factor)
             if name not in self._modules:
                 frozen = FrozenPrior(network, part="" if shared else factor)
                 self.add_module(name, frozen.to(dtype=like.dtype, device=like.device))
@@ -57,10 +57,10 @@ class Priors(nn.Module):
         return list(dict.fromkeys(read))
 
 
-def tells_of_before(key: NestedKey) -> bool:
+def is_previous_step_key(key: NestedKey) -> bool:
     """Whether an entry of a state is about the step before.
 
-    >>> tells_of_before(("prev_action", "discrete")), tells_of_before("observation")
+    >>> is_previous_step_key(("prev_action", "discrete")), is_previous_step_key("observation")
     (True, False)
     """
     return (key if isinstance(key, str) else key[0]) in (PREVIOUS_ACTION, IS_INIT)

@@ -12,7 +12,7 @@ from torchrl.modules.distributions.utils import rsample_and_log_prob
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import clip_action_gradient
 from rlkit_sac.modules import TanhGaussian
-from rlkit_sac.objectives.target_entropy import action_leaf
+from rlkit_sac.objectives.sac.target_entropy import action_leaf
 
 
 def actor_keys(actor: TensorDictModule) -> tuple[NestedKey, NestedKey]:

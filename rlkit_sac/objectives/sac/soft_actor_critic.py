@@ -22,8 +22,8 @@ from torchrl.data import TensorSpec
 from torchrl.objectives.utils import _vmap_func, distance_loss
 
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.functional import reduce_replicas
-from rlkit_sac.functional.replicas import Reduction as CriticReduction
+from rlkit_sac.functional import reduce_critics
+from rlkit_sac.functional.critics import CriticReduction
 from rlkit_sac.modules import EpsilonGreedy
 from rlkit_sac.modules.ensemble import evaluate_perceptrons, perceptron_layers
 from rlkit_sac.modules.normalization import (
@@ -33,16 +33,16 @@ from rlkit_sac.modules.normalization import (
 )
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.modules.temperature import AlphaParametrization
-from rlkit_sac.objectives.batch import check_entries, check_flag, check_reward, check_values
+from rlkit_sac.objectives.checks.batch import check_entries, check_flag, check_reward, check_values
+from rlkit_sac.objectives.checks.validity import cut_steps, fill_invalid, valid_steps
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode, check_choice
-from rlkit_sac.objectives.critics import critic_list, refuse_batch_norm
-from rlkit_sac.objectives.diagnostics import critic_diagnostics, diagnostic_keys, masked_mean
-from rlkit_sac.objectives.entropy_reward import RunningLogProb
-from rlkit_sac.objectives.factors import PerFactor, PolicySample, suffixed
-from rlkit_sac.objectives.priors import Priors, one_step_later
-from rlkit_sac.objectives.target_entropy import TargetEntropy
-from rlkit_sac.objectives.tempered import TemperedLoss
-from rlkit_sac.objectives.validity import cut_steps, fill_invalid, valid_steps
+from rlkit_sac.objectives.sac.critics import critic_list, refuse_batch_norm
+from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys, masked_mean
+from rlkit_sac.objectives.sac.entropy_reward import RunningLogProb
+from rlkit_sac.objectives.sac.factors import PerFactor, PolicySample, factor_key
+from rlkit_sac.objectives.sac.priors import Priors, one_step_later
+from rlkit_sac.objectives.sac.target_entropy import TargetEntropy
+from rlkit_sac.objectives.sac.tempered import TemperedLoss
 
 SampleT = TypeVar("SampleT", bound=PolicySample)
 
@@ -142,7 +142,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         if normalize_entropy_reward:
             for factor in self.factors:
                 center = RunningLogProb().to(dtype=like.dtype, device=like.device)
-                self.entropy_centers[suffixed("log_prob", factor)] = center
+                self.entropy_centers[factor_key("log_prob", factor)] = center
         self._set_actor_keys()
         self._use_action_specs(action_spec, getattr(actor_network, "spec", None))
         self._set_target_entropies(target_entropy, min_prob, target_kld)
@@ -220,11 +220,11 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         scalars = {}
         for factor in self.factors:
             entropy = -sample.log_prob[factor].detach()
-            scalars[suffixed("alpha", factor)] = self.alpha(factor)
-            scalars[suffixed("entropy", factor)] = masked_mean(entropy, valid)
+            scalars[factor_key("alpha", factor)] = self.alpha(factor)
+            scalars[factor_key("entropy", factor)] = masked_mean(entropy, valid)
             if factor in sample.log_prior:
                 divergence = sample.log_ratio(factor).detach()
-                scalars[suffixed("kl", factor)] = masked_mean(divergence, valid)
+                scalars[factor_key("kl", factor)] = masked_mean(divergence, valid)
         if self.diagnostics:
             scalars |= critic_diagnostics(values, target, distances, td_error, valid)
             scalars |= self._further_diagnostics(sample, valid)
@@ -282,7 +282,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
             return bonus
         for factor in sample.log_prob:
             log_ratio = sample.log_ratio(factor)
-            name = suffixed("log_prob", factor)
+            name = factor_key("log_prob", factor)
             if name in self.entropy_centers:
                 log_ratio = self.entropy_centers[name](log_ratio)
             bonus = bonus - self.alpha(factor) * log_ratio
@@ -340,7 +340,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
                 f"qvalue_network wrote {q.shape[-1]} values for {len(weights)} reward_weights: a "
                 "critic needs one output for each reward dimension"
             )
-        return reduce_replicas(q, weights, reduction)
+        return reduce_critics(q, weights, reduction)
 
     @property
     def reward_weights(self) -> Tensor | None:
@@ -349,7 +349,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
 
     @reward_weights.setter
     def reward_weights(self, weights: Tensor | Sequence[float] | None) -> None:
-        like = getattr(self, suffixed("log_alpha", self.factors[0]))
+        like = getattr(self, factor_key("log_alpha", self.factors[0]))
         self._reward_weights.assign(weights, like=like)
 
     def set_scalar(self, option: str, value: float) -> None:
@@ -363,7 +363,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         Raises:
             ConfigError: for an option that this loss does not have.
         """
-        like = getattr(self, suffixed("log_alpha", self.factors[0]))
+        like = getattr(self, factor_key("log_alpha", self.factors[0]))
         if option == "alpha_init" and self.fixed_factors == {""}:
             like.fill_(self.temperatures[""].initial_parameter(value))
             return
@@ -468,7 +468,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         self, sample: SampleT, next_sample: SampleT | None, valid: Tensor | None
     ) -> None:
         for factor in self.factors:
-            name = suffixed("log_prob", factor)
+            name = factor_key("log_prob", factor)
             if name in self.entropy_centers:
                 assert next_sample is not None
                 both = 0.5 * (sample.log_ratio(factor) + next_sample.log_ratio(factor))
@@ -477,7 +477,9 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
     def _default_out_keys(self) -> list[str]:
         keys = [] if self.actor_network is None else ["loss_actor"]
         keys += ["loss_qvalue", "loss_alpha"]
-        keys += [suffixed(name, factor) for name in ("alpha", "entropy") for factor in self.factors]
+        keys += [
+            factor_key(name, factor) for name in ("alpha", "entropy") for factor in self.factors
+        ]
         with_prior = [factor for factor in self.factors if self.priors.get(factor) is not None]
-        keys += [suffixed("kl", factor) for factor in with_prior]
+        keys += [factor_key("kl", factor) for factor in with_prior]
         return keys + (diagnostic_keys(self.num_qvalue_nets) if self.diagnostics else [])

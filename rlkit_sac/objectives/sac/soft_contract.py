@@ -13,8 +13,8 @@ from torchrl.objectives import ValueEstimators
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.objectives.contract import LossContract
-from rlkit_sac.objectives.priors import Priors, tells_of_before
-from rlkit_sac.objectives.soft_value_estimator import SoftValueEstimator
+from rlkit_sac.objectives.sac.priors import Priors, is_previous_step_key
+from rlkit_sac.objectives.sac.soft_value_estimator import SoftValueEstimator
 
 _LAMBDAS = {ValueEstimators.TD0: 0.0, ValueEstimators.TD1: 1.0, ValueEstimators.TDLambda: 0.95}
 
@@ -98,7 +98,7 @@ class SoftLossContract(LossContract):
         """Those of them that the next state of a batch holds itself."""
         networks = self._network_keys()
         keys = self._state_keys()
-        return [key for key in keys if key in networks or not tells_of_before(key)]
+        return [key for key in keys if key in networks or not is_previous_step_key(key)]
 
     def _without_actions(self, keys: list[NestedKey]) -> list[NestedKey]:
         own = self._action_keys()

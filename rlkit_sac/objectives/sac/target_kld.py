@@ -8,7 +8,7 @@ from torch import nn
 from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.objectives.target_entropy import TargetEntropy
+from rlkit_sac.objectives.sac.target_entropy import TargetEntropy
 
 
 def resolve_continuous_target_kld(per_dim: float, spec: TensorSpec | None) -> float:

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from rlkit_sac.modules.temperature import AlphaParametrization, Temperature
-from rlkit_sac.objectives.factors import PerFactor, PolicySample, per_factor, suffixed
-from rlkit_sac.objectives.soft_contract import SoftLossContract
-from rlkit_sac.objectives.target_entropy import TargetEntropy
-from rlkit_sac.objectives.target_kld import refuse_target_entropy
+from rlkit_sac.objectives.sac.factors import PerFactor, PolicySample, factor_key, per_factor
+from rlkit_sac.objectives.sac.soft_contract import SoftLossContract
+from rlkit_sac.objectives.sac.target_entropy import TargetEntropy
+from rlkit_sac.objectives.sac.target_kld import refuse_target_entropy
 
 
 class TemperedLoss(SoftLossContract):
@@ -56,9 +56,9 @@ class TemperedLoss(SoftLossContract):
             )
             if fixed:
                 fixed_factors.append(factor)
-                self.register_buffer(suffixed("log_alpha", factor), value)
+                self.register_buffer(factor_key("log_alpha", factor), value)
             else:
-                self.register_parameter(suffixed("log_alpha", factor), nn.Parameter(value))
+                self.register_parameter(factor_key("log_alpha", factor), nn.Parameter(value))
             self.temperatures[factor] = temperature
         self.fixed_factors = frozenset(fixed_factors)
 
@@ -86,7 +86,7 @@ class TemperedLoss(SoftLossContract):
                     refuse_target_entropy(option)
                     distance = self._resolve_target_kld(factor, kld, prior.prior)
                     resolved = None if distance is None else -distance
-            setattr(self, suffixed("target_entropy", factor), resolved)
+            setattr(self, factor_key("target_entropy", factor), resolved)
 
     @abstractmethod
     def _resolve_target_entropy(self, factor: str, option: Any, min_prob: float) -> float | None:
@@ -98,16 +98,16 @@ class TemperedLoss(SoftLossContract):
 
     def _target_entropy(self, factor: str, sample: PolicySample) -> float | Tensor:
         """The target entropy of a factor, for all samples or for each, ``[*]``."""
-        return getattr(self, suffixed("target_entropy", factor))
+        return getattr(self, factor_key("target_entropy", factor))
 
     def alpha(self, factor: str = "") -> Tensor:
         """The temperature of a factor, a scalar within its bounds, without gradient."""
-        return self.temperatures[factor].alpha(getattr(self, suffixed("log_alpha", factor)))
+        return self.temperatures[factor].alpha(getattr(self, factor_key("log_alpha", factor)))
 
     def project_parameters(self) -> None:
         """Move the temperatures inside their bounds; call it after an optimizer step."""
         for factor, temperature in self.temperatures.items():
-            temperature.project_(getattr(self, suffixed("log_alpha", factor)))
+            temperature.project_(getattr(self, factor_key("log_alpha", factor)))
 
     def _alpha_loss(self, samples: Sequence[PolicySample]) -> Tensor:
         """Loss ``[*]`` of the temperatures, added over the samples; zero where they are fixed."""
@@ -115,7 +115,7 @@ class TemperedLoss(SoftLossContract):
         for factor in self.factors:
             if factor in self.fixed_factors:
                 continue
-            parameter = getattr(self, suffixed("log_alpha", factor))
+            parameter = getattr(self, factor_key("log_alpha", factor))
             target: float | Tensor = 0.0
             for sample in samples:
                 target = target + self._target_entropy(factor, sample)
@@ -125,7 +125,7 @@ class TemperedLoss(SoftLossContract):
 
     def _apply(self, fn: Callable[[Tensor], Tensor]) -> TemperedLoss:
         # A cast replaces buffers, where it keeps parameters: policies would lose a fixed one.
-        shared = {suffixed("log_alpha", factor) for factor in self.fixed_factors}
+        shared = {factor_key("log_alpha", factor) for factor in self.fixed_factors}
         before = {name: self._buffers[name] for name in shared}
         super()._apply(fn)
         for name, buffer in before.items():

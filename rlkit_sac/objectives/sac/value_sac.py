@@ -17,16 +17,16 @@ from torchrl.objectives.utils import distance_loss
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import weigh_rewards
-from rlkit_sac.functional.replicas import Reduction as CriticReduction
+from rlkit_sac.functional.critics import CriticReduction
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.temperature import AlphaParametrization
-from rlkit_sac.objectives.batch import check_values
-from rlkit_sac.objectives.continuous_sac import ContinuousSACLoss, ContinuousSample
+from rlkit_sac.objectives.checks.batch import check_values
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
-from rlkit_sac.objectives.critics import DEFAULT_COUNT, check_member
-from rlkit_sac.objectives.diagnostics import statistic_keys, value_statistics
-from rlkit_sac.objectives.soft_actor_critic import LossFunction, PolicyLossSteps
-from rlkit_sac.objectives.target_entropy import TargetEntropy
+from rlkit_sac.objectives.sac.continuous_sac import ContinuousSACLoss, ContinuousSample
+from rlkit_sac.objectives.sac.critics import DEFAULT_COUNT, check_member
+from rlkit_sac.objectives.sac.diagnostics import statistic_keys, value_statistics
+from rlkit_sac.objectives.sac.soft_actor_critic import LossFunction, PolicyLossSteps
+from rlkit_sac.objectives.sac.target_entropy import TargetEntropy
 
 
 @dataclass(frozen=True)

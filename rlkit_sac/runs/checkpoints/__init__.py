@@ -1,6 +1,6 @@
 """Checkpoints: all that a run is, on disk, without pickle."""
 
-from rlkit_sac.training.checkpoints.checkpoints import Checkpoints, describe_damage, read_state
-from rlkit_sac.training.checkpoints.folders import Manifest, step_folders, step_of
+from rlkit_sac.runs.checkpoints.checkpoints import Checkpoints, describe_damage, read_state
+from rlkit_sac.runs.checkpoints.folders import Manifest, step_folders, step_of
 
 __all__ = ["Checkpoints", "Manifest", "describe_damage", "read_state", "step_folders", "step_of"]

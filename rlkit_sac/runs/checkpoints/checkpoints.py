@@ -12,10 +12,9 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torchrl.data import TensorDictReplayBuffer
 
-from rlkit_sac.data.slices import SliceSampler
+from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.training.best import best_frames
-from rlkit_sac.training.checkpoints.folders import (
+from rlkit_sac.runs.checkpoints.folders import (
     FileRecord,
     Manifest,
     read_checked,
@@ -24,14 +23,15 @@ from rlkit_sac.training.checkpoints.folders import (
     step_of,
     write_folder,
 )
-from rlkit_sac.training.checkpoints.replay_segments import (
+from rlkit_sac.runs.checkpoints.replay_segments import (
     read_segments,
     segment_range,
     write_segments,
 )
-from rlkit_sac.training.checkpoints.state_tree import join_state, split_state
-from rlkit_sac.training.random_streams import random_state, set_random_state
-from rlkit_sac.training.schedule import Every
+from rlkit_sac.runs.checkpoints.state_tree import join_state, split_state
+from rlkit_sac.runs.random_streams import random_state, set_random_state
+from rlkit_sac.runs.tables.best import best_frames
+from rlkit_sac.updates.schedule import EveryFrames
 
 STATE = "state.safetensors"
 
@@ -39,7 +39,7 @@ STATE = "state.safetensors"
 class Stateful(Protocol):
     """A part of a run that can be saved and put back.
 
-    One that may not come back exactly has a list ``doubts`` that says why.
+    One that may not come back exactly has a list ``inexact_reasons`` that says why.
     """
 
     def state_dict(self) -> Mapping[str, Any]:
@@ -62,7 +62,7 @@ class Checkpoints:
         parts: by name.
         replay: the buffer, with a ring of ``capacity`` slots.
         policy: returns the files of the acting policy, as
-            :func:`~rlkit_sac.training.policy_files.policy_files` makes them.
+            :func:`~rlkit_sac.runs.policies.policy_files.policy_files` makes them.
         config: the options of the run by dotted key, JSON values.
         interval: frames between two checkpoints.
         keep: newest checkpoints kept, besides that of the best evaluation.
@@ -87,7 +87,7 @@ class Checkpoints:
         self._replay = replay
         self._policy = policy
         self._config = dict(config)
-        self._every = Every(interval)
+        self._every = EveryFrames(interval)
         self._keep = keep
         self._segments: dict[str, FileRecord] = {}
         self.saved_at = 0
@@ -182,12 +182,12 @@ class Checkpoints:
         except Exception as error:  # whatever a file with wrong content leads to
             raise ConfigError(describe_damage(folder, error)) from error
         self._segments, self.saved_at = manifest.segments, manifest.frames
-        doubts = [] if same_streams else ["the random streams are those of other devices"]
+        inexact_reasons = [] if same_streams else ["the random streams are those of other devices"]
         for part in self._parts.values():
-            doubts += getattr(part, "doubts", [])
-        if doubts and isinstance(self._replay.sampler, SliceSampler):
+            inexact_reasons += getattr(part, "inexact_reasons", [])
+        if inexact_reasons and isinstance(self._replay.sampler, SliceSampler):
             self._replay.sampler.cut()  # an episode may have been lost
-        return doubts
+        return inexact_reasons
 
     def discard_later(self) -> None:
         """Delete the checkpoints after the one restored, which the run will now write anew."""

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from rlkit_sac.errors import RunError
-from rlkit_sac.training.checkpoints.replay_segments import segment_range
-from rlkit_sac.training.files import sync_folder, write_atomically
+from rlkit_sac.runs.checkpoints.replay_segments import segment_range
+from rlkit_sac.runs.files import sync_folder, write_atomically
 
 FORMAT_VERSION = 1
 MANIFEST = "checkpoint.json"

@@ -17,7 +17,7 @@ import torch
 from tensordict import TensorDict, TensorDictBase
 from torchrl.data import TensorDictReplayBuffer
 
-from rlkit_sac.training.files import write_atomically
+from rlkit_sac.runs.files import write_atomically
 
 _SEGMENT_BYTES = 64 * 2**20
 _NAME = re.compile(r"segment_(\d+)-(\d+)\.safetensors")

@@ -6,18 +6,18 @@ import dataclasses
 from pathlib import Path
 from typing import Any, Protocol
 
+from rlkit_sac.config import EnvConfig, FramesConfig, LoggingConfig
+from rlkit_sac.config.flat import flat_config
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.training.checkpoints import (
+from rlkit_sac.runs.checkpoints import (
     Checkpoints,
     Manifest,
     describe_damage,
     step_folders,
     step_of,
 )
-from rlkit_sac.training.config import EnvConfig, FramesConfig, LoggingConfig
-from rlkit_sac.training.flat import flat_config
-from rlkit_sac.training.loggers import make_loggers
-from rlkit_sac.training.run_directory import RunDirectory
+from rlkit_sac.runs.tables.loggers import make_loggers
+from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 #: Options, and sections of options, that a resumed run may give other values.
 MAY_CHANGE = (
@@ -90,6 +90,18 @@ def read_checkpoint(folder: Path) -> Manifest:
         return Manifest.read(folder)
     except RunError as error:
         raise ConfigError(describe_damage(folder, error)) from error
+
+
+def stored_options(path: Path | str) -> dict[str, Any]:
+    """The options of a run to go on with, by dotted key.
+
+    Args:
+        path: as in :func:`find_checkpoint`.
+
+    Raises:
+        ConfigError: if there is no checkpoint, or it is damaged.
+    """
+    return read_checkpoint(find_checkpoint(path)[1]).config
 
 
 def check_resume(config: ResumableConfig) -> None:
@@ -181,14 +193,14 @@ def begin_run(
     else:
         check_resume(config)  # once more: the run is locked only now
         folder = find_checkpoint(config.resume)[1]
-        doubts = checkpoints.restore(folder)
+        inexact_reasons = checkpoints.restore(folder)
         frames = checkpoints.saved_at
         # Later checkpoints know rows that `begin` removes: killed in between, they must be gone.
         checkpoints.discard_later()
-        run.begin(resumed_at=frames, exact=not doubts, **facts)
+        run.begin(resumed_at=frames, exact=not inexact_reasons, **facts)
         run.write_config(dataclasses.replace(config, resume=None))  # type: ignore[type-var]
         print(f"going on with {run.path} at frame {frames:,}")
-        for doubt in doubts:
+        for doubt in inexact_reasons:
             print(f"not as if it had never stopped: {doubt}")
     run.loggers = make_loggers(
         config.logging,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from torchrl.objectives import LossModule
 
+from rlkit_sac.config import WarmStartConfig
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.training.checkpoints import Manifest, read_state
-from rlkit_sac.training.config import WarmStartConfig
-from rlkit_sac.training.make_update import PARAMETER_PREFIXES
-from rlkit_sac.training.resume import find_checkpoint
+from rlkit_sac.runs.checkpoints import Manifest, read_state
+from rlkit_sac.runs.checkpoints.resume import find_checkpoint
+from rlkit_sac.runs.make_update import PARAMETER_PREFIXES
 
 _PREFIXES = PARAMETER_PREFIXES | {"critic": "critic_network_params"}
 

@@ -24,9 +24,9 @@ from rlkit_sac.modules import (
 )
 from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
 from rlkit_sac.modules.priors.frozen import FrozenPrior
-from rlkit_sac.training.best import best_frames
-from rlkit_sac.training.checkpoints import step_of
-from rlkit_sac.training.files import write_atomically
+from rlkit_sac.runs.checkpoints import step_of
+from rlkit_sac.runs.files import write_atomically
+from rlkit_sac.runs.tables.best import best_frames
 
 FORMAT_VERSION = 1
 # Only these may be called: a file never names code by its import path.

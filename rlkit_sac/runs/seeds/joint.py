@@ -9,10 +9,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rlkit_sac.training.seeds.one_run import SeedRun, run_seed
-from rlkit_sac.training.seeds.options import SeedOptions
-from rlkit_sac.training.seeds.processes import run_in_processes
-from rlkit_sac.training.seeds.report import report_seeds
+from rlkit_sac.runs.seeds.one_run import SeedRun, run_seed
+from rlkit_sac.runs.seeds.options import SeedOptions
+from rlkit_sac.runs.seeds.processes import run_in_processes
+from rlkit_sac.runs.seeds.report import report_seeds
 
 
 def run_seeds(main: Callable[[Any], Path], config: Any, options: SeedOptions) -> int:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rlkit_sac.errors import ConfigError, RlkitSacError
-from rlkit_sac.training.failures import describe_failure, exit_code, run_path
-from rlkit_sac.training.interrupts import interrupt_behind
+from rlkit_sac.runs.failures import describe_failure, exit_code, run_path
+from rlkit_sac.runs.interrupts import interrupt_behind
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def run_seed(main: Callable[[Any], Path], config: Any) -> SeedRun:
         main: the recipe; it returns the run directory.
         config: its configuration, with a field ``seed``.
 
-    >>> from rlkit_sac.training.config import EnvConfig
+    >>> from rlkit_sac.config import EnvConfig
     >>> config = EnvConfig()
     >>> config.seed = 4
     >>> run_seed(lambda config: Path("runs") / config.id, config)

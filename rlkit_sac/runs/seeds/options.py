@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, get_type_hints
 
+from rlkit_sac.config.bounds import bounds_of
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.training.bounds import bounds_of
 
 HELP = """
 several seeds:
@@ -86,7 +86,7 @@ def seed_errors(config: Any, options: SeedOptions) -> list[str]:
         config: a configuration dataclass with a field ``seed``.
         options: the seeds.
 
-    >>> from rlkit_sac.training.bounds import Seed
+    >>> from rlkit_sac.config.bounds import Seed
     >>> config = dataclasses.make_dataclass("Config", [("seed", Seed)])(0)
     >>> seed_errors(config, SeedOptions((3, 2**32), ""))
     ['--seeds: must be >= 0 and < 4294967296, got 4294967296']

@@ -18,9 +18,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from rlkit_sac.training.config import LoggingConfig
-from rlkit_sac.training.interrupts import SIGNALS, handled_by, raised_signals
-from rlkit_sac.training.seeds.one_run import SeedRun, run_seed
+from rlkit_sac.config import LoggingConfig
+from rlkit_sac.runs.interrupts import SIGNALS, handled_by, raised_signals
+from rlkit_sac.runs.seeds.one_run import SeedRun, run_seed
 
 
 def run_in_processes(

@@ -13,8 +13,8 @@ from rlkit_sac.analysis import (
     write_table,
 )
 from rlkit_sac.errors import RlkitSacError
-from rlkit_sac.training.files import make_new_folder
-from rlkit_sac.training.progress import summary_table
+from rlkit_sac.runs.files import make_new_folder
+from rlkit_sac.runs.tables.progress import summary_table
 
 
 def report_seeds(runs: Sequence[Path], name: str) -> str:

@@ -10,12 +10,12 @@ from typing import Any
 from tensordict import TensorDictBase
 from torch import Tensor
 
-from rlkit_sac.training.best import evaluation_means
-from rlkit_sac.training.episodes import finished_episodes
-from rlkit_sac.training.evaluation import EvaluationResult
-from rlkit_sac.training.metrics import MetricsAverage
-from rlkit_sac.training.progress import ProgressBar
-from rlkit_sac.training.run_directory import RunDirectory
+from rlkit_sac.runs.episodes import finished_episodes
+from rlkit_sac.runs.evaluation import EvaluationResult
+from rlkit_sac.runs.tables.best import evaluation_means
+from rlkit_sac.runs.tables.metrics import MetricsAverage
+from rlkit_sac.runs.tables.progress import ProgressBar
+from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 
 class TrainingLog:

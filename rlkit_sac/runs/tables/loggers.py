@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from torchrl.record.loggers import Logger, TensorboardLogger, WandbLogger
 
+from rlkit_sac.config import LoggingConfig
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.training.config import LoggingConfig
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter

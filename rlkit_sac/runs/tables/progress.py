@@ -11,7 +11,7 @@ from types import TracebackType
 import torch
 from tqdm import tqdm
 
-from rlkit_sac.training.best import best_frames
+from rlkit_sac.runs.tables.best import best_frames
 
 
 class ProgressBar:

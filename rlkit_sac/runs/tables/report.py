@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rlkit_sac.analysis import load_runs, plot_learning_curves
 from rlkit_sac.errors import RlkitSacError
-from rlkit_sac.training.log import TrainingLog
-from rlkit_sac.training.progress import final_summary
-from rlkit_sac.training.run_directory import RunDirectory
+from rlkit_sac.runs.tables.log import TrainingLog
+from rlkit_sac.runs.tables.progress import final_summary
+from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 
 def report(run: RunDirectory, log: TrainingLog) -> str:

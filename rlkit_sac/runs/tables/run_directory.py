@@ -20,12 +20,12 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from rlkit_sac.config.yaml_file import to_yaml
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.training.csv_log import CSVLog
-from rlkit_sac.training.files import make_new_folder, write_atomically
-from rlkit_sac.training.interrupts import interrupt_behind
-from rlkit_sac.training.loggers import RunLoggers
-from rlkit_sac.training.yaml_file import to_yaml
+from rlkit_sac.runs.files import make_new_folder, write_atomically
+from rlkit_sac.runs.interrupts import interrupt_behind
+from rlkit_sac.runs.tables.csv_log import CSVLog
+from rlkit_sac.runs.tables.loggers import RunLoggers
 
 FORMAT_VERSION = 1
 # What describes one session of a run, from its start to its end.
@@ -54,7 +54,7 @@ class RunDirectory:
         RunError: if ``run.json`` is missing or not that of a run.
 
     >>> import tempfile
-    >>> from rlkit_sac.training.config import EnvConfig
+    >>> from rlkit_sac.config import EnvConfig
     >>> root = Path(tempfile.mkdtemp())
     >>> with RunDirectory.create(EnvConfig(), recipe="sac", task="Ant", seed=3, root=root) as run:
     ...     run.begin(target_entropy=-1.6)

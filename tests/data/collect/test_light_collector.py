@@ -13,7 +13,7 @@ from torch import nn
 from torchrl.modules import ProbabilisticActor
 
 from rlkit_sac.data import LightCollector, make_collector
-from rlkit_sac.data.collection import CollectorKind
+from rlkit_sac.data.collect.collector import CollectorKind
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (

@@ -9,7 +9,7 @@ from tensordict.nn import TensorDictModule
 from torch import nn
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.data.recorded_policy import RecordedPolicy
+from rlkit_sac.data.collect.recorded_policy import RecordedPolicy
 from rlkit_sac.modules import (
     action_value_critic,
     categorical_actor,

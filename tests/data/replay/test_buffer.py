@@ -8,8 +8,9 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from rlkit_sac.data import check_replay_fits, make_replay_buffer, memory, replay
-from rlkit_sac.data.memory import free_device_memory, free_disk_space
+from rlkit_sac.data import check_replay_fits, make_replay_buffer
+from rlkit_sac.data.replay import buffer, memory
+from rlkit_sac.data.replay.memory import free_device_memory, free_disk_space
 from rlkit_sac.errors import ConfigError
 
 
@@ -77,7 +78,7 @@ def test_memory_mapped_files_lie_in_the_directory(tmp_path: Path) -> None:
 
 
 def test_a_buffer_fits_up_to_the_last_byte(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "free_device_memory", lambda device: 1000 * BYTES + BYTES - 1)
+    monkeypatch.setattr(buffer, "free_device_memory", lambda device: 1000 * BYTES + BYTES - 1)
     check_replay_fits(EXAMPLE, capacity=1000)
     with pytest.raises(ConfigError) as error:
         check_replay_fits(EXAMPLE, capacity=1001)
@@ -88,8 +89,8 @@ def test_a_buffer_fits_up_to_the_last_byte(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_buffer_larger_than_the_disk_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(replay, "free_disk_space", lambda directory: 10 * FILE_BYTES)
-    monkeypatch.setattr(replay, "free_device_memory", lambda device: 0)
+    monkeypatch.setattr(buffer, "free_disk_space", lambda directory: 10 * FILE_BYTES)
+    monkeypatch.setattr(buffer, "free_device_memory", lambda device: 0)
     check_replay_fits(EXAMPLE, capacity=10, storage="memmap", directory=tmp_path)
     with pytest.raises(ConfigError, match=rf"disk of {tmp_path} .* that fits is 10"):
         check_replay_fits(EXAMPLE, capacity=11, storage="memmap", directory=tmp_path)

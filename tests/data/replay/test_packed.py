@@ -7,7 +7,7 @@ import torch
 from tensordict import TensorDict
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 
-from rlkit_sac.data.packed import PackedReplayBuffer, PackedStorage, row_bytes
+from rlkit_sac.data.replay.packed import PackedReplayBuffer, PackedStorage, row_bytes
 
 
 def transitions(first: int, number: int) -> TensorDict:

@@ -11,7 +11,7 @@ from tensordict import TensorDict
 from torchrl.data import LazyMemmapStorage, LazyTensorStorage, TensorDictReplayBuffer
 
 from rlkit_sac.data import PrioritizedSampler, make_replay_buffer
-from rlkit_sac.data.packed import PackedReplayBuffer
+from rlkit_sac.data.replay.packed import PackedReplayBuffer
 from rlkit_sac.errors import ConfigError, RunError
 
 

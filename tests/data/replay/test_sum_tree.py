@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from rlkit_sac.data.sum_tree import SumTree, _find
+from rlkit_sac.data.replay.sum_tree import SumTree, _find
 
 
 def filled(weights: torch.Tensor) -> SumTree:

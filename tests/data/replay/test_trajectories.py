@@ -10,7 +10,8 @@ import torch
 from tensordict import TensorDict
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 
-from rlkit_sac.data import TrajectorySampler, make_replay_buffer, trajectories
+from rlkit_sac.data import TrajectorySampler, make_replay_buffer
+from rlkit_sac.data.replay import trajectories
 from rlkit_sac.errors import ConfigError
 
 EXAMPLE = TensorDict(

@@ -9,7 +9,7 @@ import torch
 from tensordict import TensorDictBase
 from torchrl.envs import EnvBase
 
-from rlkit_sac.envs import can_save_episodes, closing, load_episodes, make_env, save_episodes
+from rlkit_sac.envs import can_save_episodes, closing_env, load_episodes, make_env, save_episodes
 from rlkit_sac.errors import ConfigError, RunError
 
 CLASSIC = ["Acrobot-v1", "CartPole-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1"]
@@ -70,8 +70,8 @@ def test_environments_side_by_side_go_on_each_from_its_own_step(parallel: bool) 
     torch.manual_seed(0)
     options: dict[str, Any] = {"num_envs": 2, "seed": 2}
     with (
-        closing(make_env("CartPole-v1", **options, parallel=parallel)) as env,
-        closing(make_env("CartPole-v1", **options)) as again,
+        closing_env(make_env("CartPole-v1", **options, parallel=parallel)) as env,
+        closing_env(make_env("CartPole-v1", **options)) as again,
     ):
         state = go(env, env.reset(), 45)
         saved = save_episodes(env)

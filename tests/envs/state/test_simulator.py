@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from rlkit_sac.envs.simulator import (
+from rlkit_sac.envs.state import (
     CannotSaveError,
     fixed_parts,
     read_simulator,

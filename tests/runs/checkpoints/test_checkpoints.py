@@ -8,8 +8,8 @@ from tensordict import TensorDict
 
 from rlkit_sac.data import make_replay_buffer
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.training import Checkpoints
-from rlkit_sac.training.checkpoints import Manifest, step_folders
+from rlkit_sac.runs import Checkpoints
+from rlkit_sac.runs.checkpoints import Manifest, step_folders
 
 
 class Counter:
@@ -177,7 +177,7 @@ def test_parts_say_what_they_could_not_bring_back(tmp_path):
     run = Run(tmp_path)
     run.save(10)
     again = Run(tmp_path)
-    again.counter.doubts = ["one of two"]
+    again.counter.inexact_reasons = ["one of two"]
     assert again.restore(10) == ["one of two"]
 
 

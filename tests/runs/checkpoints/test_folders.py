@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from rlkit_sac.errors import RunError
-from rlkit_sac.training import files as file_writing
-from rlkit_sac.training.checkpoints.folders import (
+from rlkit_sac.runs import files as file_writing
+from rlkit_sac.runs.checkpoints.folders import (
     FileRecord,
     Manifest,
     read_checked,

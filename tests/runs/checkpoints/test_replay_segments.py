@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tensordict import TensorDict
 
 from rlkit_sac.data import make_replay_buffer
-from rlkit_sac.training.checkpoints import replay_segments
-from rlkit_sac.training.checkpoints.replay_segments import (
+from rlkit_sac.runs.checkpoints import replay_segments
+from rlkit_sac.runs.checkpoints.replay_segments import (
     read_segments,
     segment_range,
     write_segments,

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from rlkit_sac.config import WarmStartConfig
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.training import WarmStartConfig, parse_config, warm_start
+from rlkit_sac.runs import read_config, warm_start
 from tests.recipes.loading import load_recipe
 
 SHORT = [
@@ -31,12 +32,12 @@ def run(tmp_path_factory):
     recipe = load_recipe("sac")
     folder = tmp_path_factory.mktemp("source")
     return recipe.main(
-        parse_config(recipe.SACConfig, [*SHORT, "--logging.dir", str(folder / "runs")])
+        read_config(recipe.SACConfig, [*SHORT, "--logging.dir", str(folder / "runs")])
     )
 
 
 def saved(run):
-    from rlkit_sac.training.checkpoints import Manifest, read_state
+    from rlkit_sac.runs.checkpoints import Manifest, read_state
 
     return read_state(Manifest.read(run / "checkpoints" / "step_60"))["loss"]
 
@@ -82,7 +83,7 @@ def test_the_recipe_starts_from_another_run(run, tmp_path):
     recipe = load_recipe("sac")
     options = [*SHORT, "--collector.learning_starts", "60", "--seed", "5"]
     options += ["--logging.dir", str(tmp_path), "--warm_start.run", str(run)]
-    second = recipe.main(parse_config(recipe.SACConfig, options))
+    second = recipe.main(read_config(recipe.SACConfig, options))
     for name, value in saved(second).items():  # no update was made
         assert torch.equal(value, saved(run)[name]), name
 
@@ -92,7 +93,7 @@ def normalized_run(tmp_path_factory):
     recipe, folder = load_recipe("sac"), tmp_path_factory.mktemp("normalized")
     options = [*SHORT, "--normalization.observations", "true"]
     return recipe.main(
-        parse_config(recipe.SACConfig, [*options, "--logging.dir", str(folder / "runs")])
+        read_config(recipe.SACConfig, [*options, "--logging.dir", str(folder / "runs")])
     )
 
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from rlkit_sac.training import EvaluationResult, ProgressBar, RunDirectory, TrainingLog
-from rlkit_sac.training.checkpoints.state_tree import join_state, split_state
+from rlkit_sac.runs import EvaluationResult, ProgressBar, RunDirectory, TrainingLog
+from rlkit_sac.runs.checkpoints.state_tree import join_state, split_state
 
 NAMES = ("loss_actor", "alpha", "q0_min", "grad_norm_actor")
 
@@ -34,7 +34,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(
-        "rlkit_sac.training.log.time", SimpleNamespace(perf_counter=clock.perf_counter)
+        "rlkit_sac.runs.tables.log.time", SimpleNamespace(perf_counter=clock.perf_counter)
     )
     return clock
 

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 import torch
 
+from rlkit_sac.config import LoggingConfig
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.training.config import LoggingConfig
-from rlkit_sac.training.loggers import RunLoggers, check_logger, make_loggers
+from rlkit_sac.runs.tables.loggers import RunLoggers, check_logger, make_loggers
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ def test_logging_leaves_the_random_streams_alone(tmp_path, offline, package):
 def test_a_missing_package_is_said_with_the_line_that_installs_it(tmp_path, monkeypatch, package):
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
-        "rlkit_sac.training.loggers.find_spec",
+        "rlkit_sac.runs.tables.loggers.find_spec",
         lambda name: None if name == package else find_spec(name),
     )
     config = LoggingConfig(**{package: True})
@@ -193,7 +193,7 @@ def test_a_folder_named_wandb_is_no_package(tmp_path, monkeypatch):
     (tmp_path / "a_folder").mkdir()
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(
-        "rlkit_sac.training.loggers.find_spec", lambda name: importlib.util.find_spec("a_folder")
+        "rlkit_sac.runs.tables.loggers.find_spec", lambda name: importlib.util.find_spec("a_folder")
     )
     with pytest.raises(ConfigError, match="wandb is missing"):
         check_logger("wandb", wanted=True)
@@ -210,8 +210,8 @@ LOSE_WANDB = """
 import os, signal, sys
 from pathlib import Path
 
-from rlkit_sac.training.config import LoggingConfig
-from rlkit_sac.training.loggers import make_loggers
+from rlkit_sac.config import LoggingConfig
+from rlkit_sac.runs.tables.loggers import make_loggers
 
 loggers = make_loggers(LoggingConfig(wandb=True), Path(sys.argv[1]), name="run", options={})
 loggers.write("metrics", {"frames": 1, "alpha": 0.5})

@@ -3,9 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rlkit_sac.training.csv_log import CSVLog
-from rlkit_sac.training.evaluation import EvaluationResult
-from rlkit_sac.training.progress import ProgressBar, final_summary, summary_table
+from rlkit_sac.runs.evaluation import EvaluationResult
+from rlkit_sac.runs.tables.csv_log import CSVLog
+from rlkit_sac.runs.tables.progress import ProgressBar, final_summary, summary_table
 
 
 def test_the_table_is_aligned() -> None:

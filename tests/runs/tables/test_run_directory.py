@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from rlkit_sac.config import EnvConfig
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.training.config import EnvConfig
-from rlkit_sac.training.run_directory import RunDirectory
+from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 HOLDER = """
 import sys
-from rlkit_sac.training.run_directory import RunDirectory
+from rlkit_sac.runs.tables.run_directory import RunDirectory
 with RunDirectory(sys.argv[1]) as run:
     run.begin()
     print("held", flush=True)

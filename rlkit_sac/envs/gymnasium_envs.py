@@ -10,7 +10,7 @@ from torchrl.envs import EnvBase, SerialEnv
 from torchrl.envs.transforms import InitTracker, RewardSum, StepCounter, TransformedEnv
 
 from rlkit_sac.envs.actions import AdaptedActions
-from rlkit_sac.envs.asking import base_env
+from rlkit_sac.envs.call_each import base_env
 from rlkit_sac.envs.faults import NamedFaults
 from rlkit_sac.envs.gym_wrapper import EpisodicGymWrapper
 from rlkit_sac.envs.observations import ArrayObservation
@@ -18,7 +18,7 @@ from rlkit_sac.envs.previous_action import PreviousAction
 from rlkit_sac.envs.rewards import ArrayReward
 
 
-class PlainEnvs:
+class GymnasiumEnvs:
     """Steps the environments of :func:`~rlkit_sac.envs.make_env` side by side, into given arrays.
 
     Args:
@@ -26,7 +26,7 @@ class PlainEnvs:
 
     >>> import numpy as np
     >>> from rlkit_sac.envs import make_env
-    >>> envs = PlainEnvs(make_env("Pendulum-v1"))
+    >>> envs = GymnasiumEnvs(make_env("Pendulum-v1"))
     >>> envs.reset(0).shape
     (3,)
     >>> arrays = {"observation": np.zeros((1, 3)), "reward": np.zeros((1, 1))}

@@ -5,11 +5,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-Reduction = Literal["min", "mean"]
+CriticReduction = Literal["min", "mean"]
 
 
-def reduce_replicas(
-    q: Tensor, reward_weights: Tensor | None = None, reduction: Reduction = "min"
+def reduce_critics(
+    q: Tensor, reward_weights: Tensor | None = None, reduction: CriticReduction = "min"
 ) -> Tensor:
     r"""Pessimistic or mean value of an ensemble, for each reward dimension on its own.
 
@@ -30,7 +30,7 @@ def reduce_replicas(
     in Chen et al. 2021 (arXiv:2101.05982), algorithm 1.
 
     >>> q = torch.tensor([[[1.0, 1.0]], [[2.0, 3.0]]])
-    >>> reduce_replicas(q, torch.tensor([0.5, -0.5]))
+    >>> reduce_critics(q, torch.tensor([0.5, -0.5]))
     tensor([[1., 3.]])
     """
     if reduction == "mean":

@@ -10,7 +10,7 @@ from torchrl.envs import EnvBase, SerialEnv, TransformedEnv
 from rlkit_sac.envs.workers import WatchedParallelEnv
 
 
-def ask_each(env: EnvBase, method: str, *arguments: Any) -> list[Any]:
+def call_each(env: EnvBase, method: str, *arguments: Any) -> list[Any]:
     """Calls a method of each environment and returns what each of them answers.
 
     Args:
@@ -23,7 +23,7 @@ def ask_each(env: EnvBase, method: str, *arguments: Any) -> list[Any]:
         EnvironmentFault: the process of an environment has failed.
 
     >>> from rlkit_sac.envs import make_env
-    >>> ask_each(make_env("Pendulum-v1", num_envs=2), "get_wrapper_attr", "max_torque")
+    >>> call_each(make_env("Pendulum-v1", num_envs=2), "get_wrapper_attr", "max_torque")
     [2.0, 2.0]
     """
     base = base_env(env)

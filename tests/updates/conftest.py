@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlkit_sac.training import compiled
+from rlkit_sac.updates import compiled
 
 
 @pytest.fixture

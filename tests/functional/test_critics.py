@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlkit_sac.functional import reduce_replicas, weigh_rewards
+from rlkit_sac.functional import reduce_critics, weigh_rewards
 
 # Two critics, two states, three reward dimensions.
 Q = torch.tensor(
@@ -14,7 +14,7 @@ Q = torch.tensor(
 
 def test_without_weights_every_dimension_takes_its_own_minimum() -> None:
     # In the first state the critics disagree on which of them is the smaller.
-    assert reduce_replicas(Q).tolist() == [[1.0, 4.0, -3.0], [-1.0, 3.0, 7.0]]
+    assert reduce_critics(Q).tolist() == [[1.0, 4.0, -3.0], [-1.0, 3.0, 7.0]]
 
 
 @pytest.mark.parametrize(
@@ -29,17 +29,17 @@ def test_without_weights_every_dimension_takes_its_own_minimum() -> None:
 def test_the_sign_of_a_weight_picks_minimum_or_maximum(
     weights: list[float], reduced: list[list[float]]
 ) -> None:
-    assert reduce_replicas(Q, torch.tensor(weights)).tolist() == reduced
+    assert reduce_critics(Q, torch.tensor(weights)).tolist() == reduced
 
 
 def test_a_zero_weight_keeps_the_gradient_of_the_minimum() -> None:
     q = Q.clone().requires_grad_()
-    reduce_replicas(q, torch.zeros(3)).sum().backward()
+    reduce_critics(q, torch.zeros(3)).sum().backward()
     assert torch.equal(q.grad, (Q.min(0).values == Q).double())
 
 
 def test_one_critic_is_left_as_it_is() -> None:
-    assert torch.equal(reduce_replicas(Q[:1], torch.tensor([1.0, -1.0, 0.0])), Q[0])
+    assert torch.equal(reduce_critics(Q[:1], torch.tensor([1.0, -1.0, 0.0])), Q[0])
 
 
 @given(
@@ -53,9 +53,9 @@ def test_the_reduced_value_is_the_worst_case_of_the_weighted_one(
     torch.manual_seed(seed)
     q = torch.randn(critics, 6, len(weights), dtype=torch.float64)
     w = torch.tensor(weights, dtype=torch.float64)
-    contribution = reduce_replicas(q, w) * w
+    contribution = reduce_critics(q, w) * w
     assert torch.equal(contribution, (q * w).min(0).values)
-    assert torch.equal(weigh_rewards(reduce_replicas(q, w), w), contribution.sum(-1))
+    assert torch.equal(weigh_rewards(reduce_critics(q, w), w), contribution.sum(-1))
 
 
 def test_weighed_rewards() -> None:

@@ -1,0 +1,1 @@
+"""What a loss says of bad batches and networks."""

@@ -1,0 +1,51 @@
+"""Choices that the options repeat, since they import no other part of the package."""
+
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from rlkit_sac import config
+from rlkit_sac.config import acer, collector, hybrid_loss, update
+from rlkit_sac.data import CollectorKind
+from rlkit_sac.data.replay.buffer import StorageKind
+from rlkit_sac.functional.categorical import CategoricalSpace
+from rlkit_sac.functional.critics import CriticReduction
+from rlkit_sac.functional.gaussian import GaussianSpace
+from rlkit_sac.graph import MatmulPrecision
+from rlkit_sac.modules import ActionKind
+from rlkit_sac.modules.activations import ACTIVATIONS
+from rlkit_sac.modules.actors import LogStdMode
+from rlkit_sac.modules.temperature import AlphaParametrization
+from rlkit_sac.objectives.sac.discrete_factor import DiscreteEntropy
+from rlkit_sac.objectives.sac.soft_actor_critic import LossFunction, PolicyLossSteps
+
+
+def choices(section: type, option: str) -> Any:
+    """The literals that an option's type lists."""
+    hint = get_type_hints(section)[option]
+    inner = [each for each in get_args(hint) if get_args(each)] or [hint]
+    return {value for each in inner for value in get_args(each)} - {type(None)}
+
+
+@pytest.mark.parametrize(
+    ("own", "owner"),
+    [
+        (get_args(acer.ActionKind), get_args(ActionKind)),
+        (get_args(collector.CollectorKind), get_args(CollectorKind)),
+        (get_args(update.MatmulPrecision), get_args(MatmulPrecision)),
+        (get_args(hybrid_loss.AlphaParametrization), get_args(AlphaParametrization)),
+        (choices(config.LayersConfig, "activation"), ACTIVATIONS),
+        (choices(config.GaussianNetworkConfig, "log_std_mode"), get_args(LogStdMode)),
+        (choices(config.ReplayConfig, "storage"), get_args(StorageKind)),
+        (choices(config.LossConfig, "loss_function"), get_args(LossFunction)),
+        (choices(config.LossConfig, "policy_loss_steps"), get_args(PolicyLossSteps)),
+        (choices(config.LossConfig, "policy_reduction"), get_args(CriticReduction)),
+        (choices(config.DiscreteLossConfig, "discrete_entropy"), get_args(DiscreteEntropy)),
+        (
+            choices(config.ACERLossConfig, "trust_region_space"),
+            (*get_args(CategoricalSpace), *get_args(GaussianSpace)),
+        ),
+    ],
+)
+def test_the_choices_are_those_of_their_owner(own: Any, owner: Any) -> None:
+    assert set(own) == set(owner)
