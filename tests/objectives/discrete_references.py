@@ -48,10 +48,13 @@ class DiscreteOptions:
 
 @dataclass
 class Draw:
-    """Noise of one draw: of the continuous action, and the discrete action it led to."""
+    """Noise of one draw: of the continuous action, and of the discrete one.
+
+    A discrete action is the first to happen of K events with the rates of its probabilities.
+    """
 
     noise: Tensor
-    index: Tensor
+    waiting_times: Tensor
 
 
 def action_values(weights: Weights, critic: int, obs, c, o: DiscreteOptions, prefix="q") -> Tensor:
@@ -109,7 +112,8 @@ def act(weights: Weights, obs: Tensor, draw: Draw, o: DiscreteOptions) -> Policy
 
     ratios = [log_p - prior for log_p, prior in zip(log_probs, log_priors, strict=True)]
     if o.discrete_entropy == "sampled":
-        chosen = torch.stack(ratios, -1).gather(-1, draw.index.unsqueeze(-1)).squeeze(-1)
+        index = (torch.stack(log_probs, -1) - draw.waiting_times.log()).argmax(-1, keepdim=True)
+        chosen = torch.stack(ratios, -1).gather(-1, index).squeeze(-1)
     else:
         chosen = sum(p * ratio for p, ratio in zip(probs, ratios, strict=True))
     log_pi, share = {o.discrete: chosen}, 1.0

@@ -1,11 +1,14 @@
 """Small explicit networks for the loss, and the same numbers as plain tensors."""
 
+from unittest import mock
+
 import torch
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModule
+from tensordict.nn import TensorDictModule, TensorDictParams
 from torch import Tensor, nn
 from torchrl.data import Bounded
 from torchrl.modules import ProbabilisticActor
+from torchrl.objectives import LossModule
 
 from rlkit_sac.modules import GaussianHead, TanhGaussian
 from rlkit_sac.objectives import ContinuousSACLoss, ValueSACLoss
@@ -14,19 +17,24 @@ OBSERVATION_DIM, ACTION_DIM, HIDDEN = 4, 2, 5
 
 Weights = dict[str, Tensor]
 
+#: The layers of :func:`mlp` by their names in the references.
+LAYERS = {
+    "w1": ("0", "weight"),
+    "b1": ("0", "bias"),
+    "w2": ("2", "weight"),
+    "b2": ("2", "bias"),
+}
+
 
 class NoisyTanhGaussian(TanhGaussian):
     """The policy's own distribution, whose noise a test puts in: one tensor for each draw."""
 
     queue: list[Tensor] = []  # noqa: RUF012
 
-    def rsample_and_log_prob(self, sample_shape=()):
+    def rsample_and_log_probs(self, sample_shape=()):
         noise = self.queue.pop(0)
-        original, torch.randn = torch.randn, lambda *args, **kwargs: noise
-        try:
-            return super().rsample_and_log_prob(sample_shape)
-        finally:
-            torch.randn = original
+        with mock.patch.object(torch, "randn", return_value=noise):
+            return super().rsample_and_log_probs(sample_shape)
 
 
 def mlp(inputs: int, outputs: int) -> nn.Sequential:
@@ -61,15 +69,20 @@ def make_critic(rewards: int = 1) -> TensorDictModule:
     )
 
 
+def move_targets(params: TensorDictParams) -> None:
+    """Make target networks differ from those they follow, as in the middle of a training."""
+    with torch.no_grad():
+        for target in params.values(True, True):
+            target.add_(0.1 * torch.randn_like(target))
+
+
 def make_loss(rewards: int = 1, critics: int = 2, **options) -> ContinuousSACLoss:
-    """A loss whose targets differ from its critics, as they do in the middle of a training."""
+    """A loss whose target critics differ from its critics."""
     bounds = {key: options.pop(key) for key in ("low", "high") if key in options}
     loss = ContinuousSACLoss(
         make_actor(**bounds), make_critic(rewards), num_qvalue_nets=critics, **options
     )
-    with torch.no_grad():
-        for target in loss.target_qvalue_network_params.values(True, True):
-            target.add_(0.1 * torch.randn_like(target))
+    move_targets(loss.target_qvalue_network_params)
     return loss
 
 
@@ -80,37 +93,43 @@ def make_value_loss(rewards: int = 1, critics: int = 2, **options) -> ValueSACLo
     loss = ValueSACLoss(
         make_actor(**bounds), make_critic(rewards), value, num_qvalue_nets=critics, **options
     )
-    with torch.no_grad():
-        for target in loss.target_value_network_params.values(True, True):
-            target.add_(0.1 * torch.randn_like(target))
+    move_targets(loss.target_value_network_params)
     return loss
 
 
-def plain_weights(loss: ContinuousSACLoss) -> Weights:
-    """Every weight of a loss as a leaf of its own, by its name in the reference."""
-    out = {}
-    layers = {
-        "w1": ("0", "weight"),
-        "b1": ("0", "bias"),
-        "w2": ("2", "weight"),
-        "b2": ("2", "bias"),
-    }
-    actor = loss.actor_network_params
-    for short, path in layers.items():
-        out[f"actor.{short}"] = actor[("module", "0", "module", "0", *path)]
-    for prefix, params in (
-        ("q", loss.qvalue_network_params),
-        ("target_q", loss.target_qvalue_network_params),
-    ):
-        for short, path in layers.items():
+def places(loss: LossModule) -> dict[str, tuple[Tensor, int | None]]:
+    """Where each weight of a reference is in a loss: its tensor, and of which critic in it."""
+    layer = ("module", "0", "module", "0")
+    out: dict[str, tuple[Tensor, int | None]] = {}
+    for short, path in LAYERS.items():
+        if loss.actor_network is not None:
+            out[f"actor.{short}"] = loss.actor_network_params[(*layer, *path)], None
+        for prefix, params in (
+            ("q", loss.qvalue_network_params),
+            ("target_q", loss.target_qvalue_network_params),
+        ):
             stacked = params[("module", "net", *path)]
-            for i in range(loss.num_qvalue_nets):
-                out[f"{prefix}{i}.{short}"] = stacked[i]
-    if isinstance(loss, ValueSACLoss):
-        for short, path in layers.items():
-            out[f"v.{short}"] = loss.value_network_params[("module", *path)]
-            out[f"target_v.{short}"] = loss.target_value_network_params[("module", *path)]
-    return {name: w.detach().clone().requires_grad_() for name, w in out.items()}
+            out |= {f"{prefix}{i}.{short}": (stacked, i) for i in range(loss.num_qvalue_nets)}
+        if isinstance(loss, ValueSACLoss):
+            out[f"v.{short}"] = loss.value_network_params[("module", *path)], None
+            out[f"target_v.{short}"] = loss.target_value_network_params[("module", *path)], None
+    return out
+
+
+def plain_weights(loss: LossModule) -> Weights:
+    """Every weight of a loss as a leaf of its own, by its name in the reference."""
+    return {
+        name: (tensor if i is None else tensor[i]).detach().clone().requires_grad_()
+        for name, (tensor, i) in places(loss).items()
+    }
+
+
+def live_gradients(loss: LossModule) -> dict[str, Tensor | None]:
+    """The gradient that each weight of a loss has, by the same names."""
+    return {
+        name: tensor.grad if i is None or tensor.grad is None else tensor.grad[i]
+        for name, (tensor, i) in places(loss).items()
+    }
 
 
 def make_data(*batch: int, rewards: int = 1, low=-1.0, high=1.0) -> TensorDict:
@@ -131,13 +150,15 @@ def make_data(*batch: int, rewards: int = 1, low=-1.0, high=1.0) -> TensorDict:
 
 
 def plain_data(data: TensorDict) -> dict[str, Tensor]:
+    """The entries of a batch by their names in the references."""
     out = {
         "obs": data["observation"],
-        "action": data["action"],
         "next_obs": data["next", "observation"],
         "reward": data["next", "reward"],
         "terminated": data["next", "terminated"],
         "done": data["next", "done"],
     }
-    mask = data.get(("collector", "mask"), None)
-    return out if mask is None else out | {"mask": mask}
+    action = data["action"]
+    if isinstance(action, TensorDict):
+        return out | {"continuous": action["continuous"], "index": action["discrete"]}
+    return out | {"action" if action.is_floating_point() else "index": action}

@@ -13,7 +13,6 @@ from torch.distributions import Normal
 from torchrl.data import Bounded, Categorical, Composite
 
 from rlkit_sac.modules import PolicyPrior, SameActionPrior, UniformPrior
-from tests.objectives import discrete_networks, networks
 from tests.objectives.discrete_networks import NUM_ACTIONS, make_discrete_loss
 from tests.objectives.discrete_references import (
     DiscreteOptions,
@@ -21,7 +20,7 @@ from tests.objectives.discrete_references import (
     pessimistic,
     scalarize,
 )
-from tests.objectives.networks import ACTION_DIM, Weights
+from tests.objectives.networks import ACTION_DIM, LAYERS, Weights, make_actor, plain_weights
 
 PROB, NOISE = 0.7, 0.15
 NAMES = ["uniform", "same action", "policy"]
@@ -100,10 +99,10 @@ def same_index(actions: int, before: Before) -> list[Tensor]:
 def policy_prior(kind: str, actions: int, low: Tensor, high: Tensor) -> PriorCase:
     """A policy of the other sort, where there is a choice, with weights of its own."""
     if kind == "continuous":
-        actor = networks.make_actor(low.tolist(), high.tolist())
+        actor = make_actor(low.tolist(), high.tolist())
         plain = {
             short: actor.state_dict()[f"module.0.module.0.{'.'.join(path)}"]
-            for short, path in discrete_networks.LAYERS.items()
+            for short, path in LAYERS.items()
         }
         return PriorCase(
             PolicyPrior(actor),
@@ -112,9 +111,7 @@ def policy_prior(kind: str, actions: int, low: Tensor, high: Tensor) -> PriorCas
         )
     other = {"boltzmann": "categorical", "categorical": "boltzmann", "hybrid": "hybrid"}[kind]
     source = make_discrete_loss(other, actions, alpha_init=0.6)
-    weights = {
-        name: w.detach().clone() for name, w in discrete_networks.plain_weights(source).items()
-    }
+    weights = {name: w.detach() for name, w in plain_weights(source).items()}
     plain = {name.removeprefix("actor."): w for name, w in weights.items() if "actor" in name}
     return PriorCase(
         PolicyPrior(source.policy()),

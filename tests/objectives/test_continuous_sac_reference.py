@@ -5,132 +5,16 @@ import math
 import pytest
 import torch
 from tensordict import TensorDict
-from torchrl.objectives import ValueEstimators
 
 from rlkit_sac.objectives import ContinuousSACLoss
-from tests.objectives.networks import (
-    ACTION_DIM,
-    NoisyTanhGaussian,
-    make_data,
-    make_loss,
-    plain_data,
-    plain_weights,
-)
-from tests.objectives.prior_references import NAMES, add_before, make_prior, steps_before
-from tests.objectives.references import Options, act, losses
-
-TOLERANCE = 1e-10  # relative and absolute; the bar for the package is 1e-8
+from tests.objectives.comparison import assert_close, compare_continuous, compare_running_mean
+from tests.objectives.networks import ACTION_DIM, NoisyTanhGaussian, make_data, make_loss
+from tests.objectives.prior_references import NAMES
+from tests.objectives.references import losses
 
 
-def compare(
-    *,
-    batch: tuple[int, ...] = (7,),
-    rewards: int = 1,
-    critics: int = 2,
-    lmbda: float = 0.0,
-    mask: bool = False,
-    weights: bool = False,
-    prior: str | None = None,
-    seed: int = 0,
-    **options,
-) -> None:
-    """The loss with ``options`` against the reference, for values and for every gradient."""
-    torch.manual_seed(seed)
-    bounds = {key: options[key] for key in ("low", "high") if key in options}
-    case = None if prior is None else make_prior(prior, "continuous", **bounds)
-    if case is not None:
-        options["prior_network"] = case.module
-    loss = make_loss(rewards, critics, **options)
-    if lmbda:
-        loss.make_value_estimator(ValueEstimators.TDLambda, lmbda=lmbda)
-    low, high = options.get("low", [-1.0] * ACTION_DIM), options.get("high", [1.0] * ACTION_DIM)
-    data = make_data(*batch, rewards=rewards, low=torch.tensor(low), high=torch.tensor(high))
-    if case is not None:
-        add_before(data)
-    if mask:
-        valid = torch.rand(*batch) < 0.7
-        valid[..., 0] = True
-        data["collector", "mask"] = valid
-        garbage = torch.full_like(data["observation"], torch.nan)
-        data["observation"] = torch.where(valid[..., None], data["observation"], garbage)
-        data["next", "reward"] = torch.where(
-            valid[..., None],
-            data["next", "reward"],
-            torch.full_like(data["next", "reward"], torch.nan),
-        )
-    if weights:
-        data["priority_weight"] = torch.rand(*batch).double() + 0.1
-    noise, next_noise = torch.randn(2, *batch, ACTION_DIM).double()
-    NoisyTanhGaussian.queue = [next_noise, noise]  # the draw at s' comes first
-
-    parameter = loss.log_alpha.detach().clone().requires_grad_()
-    alpha = float(loss.alpha())
-    reference_options = Options(
-        lmbda=lmbda,
-        alpha=alpha,
-        target_entropy=0.0 if options.get("fixed_alpha") else loss.target_entropy,
-        **{
-            name: options[name]
-            for name in Options.__dataclass_fields__
-            if name in options and name not in ("target_entropy",)
-        },
-    )
-    plain = plain_weights(loss)
-    inputs = plain_data(data)
-    if mask:
-        inputs = {
-            name: torch.nan_to_num(x) if x.is_floating_point() else x for name, x in inputs.items()
-        }
-    if case is not None:
-        before, before_next = steps_before(data)
-        befores = {id(inputs["obs"]): before, id(inputs["next_obs"]): before_next}
-        reference_options.log_prior = lambda obs, action: case.continuous(
-            obs, action, befores[id(obs)]
-        ).sum(-1)
-    wanted = losses(plain, parameter, inputs, noise, next_noise, critics, reference_options)
-    priority = wanted.pop("td_error")
-    share = torch.ones(*batch).double()
-    if weights:
-        share = share * data["priority_weight"]
-    if mask:
-        share = share * data["collector", "mask"]
-        priority = priority * data["collector", "mask"]
-    wanted = {name: (each * share).sum() / share.sum() for name, each in wanted.items()}
-
-    out = loss(data)
-    assert_close(data["td_error"], priority)
-    for name, each in wanted.items():
-        assert_close(out[name], each)
-    sum(out[name] for name in wanted).backward()
-    sum(wanted.values()).backward()
-    for name, grad in live_gradients(loss).items():
-        expected = plain[name].grad
-        assert expected is not None
-        assert_close(grad, expected)
-    assert all(w.grad is None for name, w in plain.items() if name.startswith("target"))
-    if not options.get("fixed_alpha"):
-        assert_close(loss.log_alpha.grad, parameter.grad)
-
-
-def assert_close(found: torch.Tensor, wanted: torch.Tensor) -> None:
-    torch.testing.assert_close(found, wanted, rtol=TOLERANCE, atol=TOLERANCE)
-
-
-def live_gradients(loss: ContinuousSACLoss) -> dict[str, torch.Tensor]:
-    layers = {
-        "w1": ("0", "weight"),
-        "b1": ("0", "bias"),
-        "w2": ("2", "weight"),
-        "b2": ("2", "bias"),
-    }
-    out = {}
-    for short, path in layers.items():
-        out[f"actor.{short}"] = loss.actor_network_params[
-            ("module", "0", "module", "0", *path)
-        ].grad
-        stacked = loss.qvalue_network_params[("module", "net", *path)].grad
-        out |= {f"q{i}.{short}": stacked[i] for i in range(loss.num_qvalue_nets)}
-    return out
+def compare(**options) -> None:
+    compare_continuous(make_loss, losses, **options)
 
 
 OPTIONS = {
@@ -266,40 +150,24 @@ def test_reductions_agree_with_the_mean(reduction):
 
 
 def test_normalized_entropy_reward_centers_by_the_running_mean_of_both_states():
-    torch.manual_seed(0)
-    loss = make_loss(normalize_entropy_reward=True, alpha_init=0.3)
-    plain = plain_weights(loss)
-    mean = 0.0
-    for call in range(1, 4):
-        data = make_data(6)
-        noise, next_noise = torch.randn(2, 6, ACTION_DIM).double()
-        o = Options(alpha=0.3, target_entropy=loss.target_entropy)
-        both = [
-            act(plain, data["observation"], noise, o)[1],
-            act(plain, data["next", "observation"], next_noise, o)[1],
-        ]
-        mean += 8 / (7 + call) * (torch.cat(both).mean().item() - mean)
-        o.log_prob_mean = mean
-        wanted = losses(plain, torch.tensor(0.3).log(), plain_data(data), noise, next_noise, 2, o)
-        NoisyTanhGaussian.queue = [next_noise, noise]
-        out = loss(data)
-        assert_close(out["loss_qvalue"], wanted["loss_qvalue"].mean())
-        assert_close(out["loss_actor"], wanted["loss_actor"].mean())
-        assert_close(data["td_error"], wanted["td_error"])
+    compare_running_mean(make_loss, losses)
 
 
 def test_the_running_mean_moves_in_training_with_gradients_only():
     torch.manual_seed(0)
     loss = make_loss(normalize_entropy_reward=True)
-    center = loss.entropy_centers["log_prob"]
+
+    def statistics():
+        state = loss.state_dict()
+        return tuple(state[f"entropy_centers.log_prob.{name}"].item() for name in ("mean", "count"))
 
     def run():
         NoisyTanhGaussian.queue = [*torch.randn(2, 6, ACTION_DIM).double()]
         loss(make_data(6))
-        return center.mean.item(), center.count.item()
+        return statistics()
 
     assert run()[1] == 1
-    before = center.mean.item(), 1
+    before = statistics()
     with torch.no_grad():
         assert run() == before
     loss.eval()

@@ -6,55 +6,41 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 from torchrl.objectives import ValueEstimators
 
-from rlkit_sac.objectives.sac import discrete_factor
-from rlkit_sac.objectives.sac.factors import factor_key
+from rlkit_sac.objectives import HybridSACLoss
+from tests.objectives.comparison import assert_close, compare, make_batch, picked
 from tests.objectives.discrete_networks import (
     NUM_ACTIONS,
-    live_gradients,
     make_discrete_data,
     make_discrete_loss,
-    plain_weights,
+    waiting_times,
 )
 from tests.objectives.discrete_references import DiscreteOptions, Draw, act, losses
-from tests.objectives.networks import ACTION_DIM, NoisyTanhGaussian
-from tests.objectives.prior_references import NAMES, add_before, make_prior, steps_before
+from tests.objectives.networks import ACTION_DIM, NoisyTanhGaussian, plain_data, plain_weights
+from tests.objectives.prior_references import NAMES, make_prior
 
-TOLERANCE = 1e-10  # relative and absolute; the bar for the package is 1e-8
 KINDS = ["boltzmann", "categorical", "hybrid"]
 
 
-def assert_close(found, wanted) -> None:
-    torch.testing.assert_close(found, wanted, rtol=TOLERANCE, atol=TOLERANCE)
+def factors_of(kind: str) -> list[str]:
+    return ["discrete", "continuous"] if kind == "hybrid" else [""]
 
 
-def plain_data(data) -> dict:
-    out = {
-        "obs": data["observation"],
-        "next_obs": data["next", "observation"],
-        "reward": data["next", "reward"],
-        "terminated": data["next", "terminated"],
-        "done": data["next", "done"],
-    }
-    if isinstance(data["action"], torch.Tensor):
-        out["index"] = data["action"]
-    else:
-        out |= {"index": data["action", "discrete"], "continuous": data["action", "continuous"]}
-    mask = data.get(("collector", "mask"), None)
-    return out if mask is None else out | {"mask": mask}
+def of_factor(name: str, factor: str) -> str:
+    return f"{name}_{factor}" if factor else name
 
 
 def reference_options(loss, kind, critics, actions, lmbda, options) -> DiscreteOptions:
-    named = {n: options[n] for n in DiscreteOptions.__dataclass_fields__ if n in options}
-    named.pop("target_entropy", None)
-    out = DiscreteOptions(kind, actions, critics, lmbda=lmbda, **named)
-    for factor in loss.factors:
+    out = DiscreteOptions(kind, actions, critics, lmbda=lmbda, **picked(DiscreteOptions, options))
+    modes = options.get("alpha_parametrization", "log")
+    for place, factor in enumerate(factors_of(kind)):
         out.alpha[factor] = float(loss.alpha(factor))
-        out.mode[factor] = loss.temperatures[factor].mode
+        out.mode[factor] = modes if isinstance(modes, str) else modes[place]
         out.target_entropy[factor] = None
-        if factor not in loss.fixed_factors:
-            target = getattr(loss, factor_key("target_entropy", factor))
+        if isinstance(getattr(loss, of_factor("log_alpha", factor)), nn.Parameter):
+            target = getattr(loss, of_factor("target_entropy", factor))
             if target is None:  # the number of actions was not declared
                 target = named_target(options, actions)
                 if "prior_network" in options:
@@ -71,7 +57,7 @@ def named_target(options: dict, actions: int) -> float:
     return rest - (1 - p) * math.log(1 - p) if actions > 1 else 0.0
 
 
-def compare(
+def check(
     kind: str,
     *,
     batch: tuple[int, ...] = (7,),
@@ -85,7 +71,7 @@ def compare(
     seed: int = 0,
     **options,
 ) -> None:
-    """The loss with ``options`` against the reference, for values and for every gradient."""
+    """The loss with ``options`` against the reference."""
     torch.manual_seed(seed)
     case = None if prior is None else make_prior(prior, kind, actions=actions)
     if case is not None:
@@ -93,73 +79,47 @@ def compare(
     loss = make_discrete_loss(kind, actions, rewards, critics, **options)
     if lmbda:
         loss.make_value_estimator(ValueEstimators.TDLambda, lmbda=lmbda)
-    data = make_discrete_data(kind, *batch, actions=actions, rewards=rewards)
-    if case is not None:
-        add_before(data)
-    if mask:
-        valid = torch.rand(*batch) < 0.7
-        valid[..., 0] = True
-        data["collector", "mask"] = valid
-        spoiled = torch.where(valid, 1.0, torch.nan).double().unsqueeze(-1)
-        data["observation"] = data["observation"] * spoiled
-        data["next", "reward"] = data["next", "reward"] * spoiled
-    if weights:
-        data["priority_weight"] = torch.rand(*batch).double() + 0.1
-    draws = [
-        Draw(torch.randn(*batch, ACTION_DIM).double(), torch.randint(actions, batch))
-        for _ in range(2)
-    ]
-    draw, next_draw = draws  # the draw at s' comes first
+    both = make_batch(
+        make_discrete_data(kind, *batch, actions=actions, rewards=rewards),
+        mask=mask,
+        weights=weights,
+        prior=case is not None,
+    )
+    draw, next_draw = make_draw(*batch, actions=actions), make_draw(*batch, actions=actions)
     parameters = {
-        factor: getattr(loss, factor_key("log_alpha", factor)).detach().clone().requires_grad_()
-        for factor in loss.factors
+        name: getattr(loss, name).detach().clone().requires_grad_()
+        for name in (of_factor("log_alpha", factor) for factor in factors_of(kind))
     }
     o = reference_options(loss, kind, critics, actions, lmbda, options)
-    plain, inputs = plain_weights(loss), plain_data(data)
-    if mask:
-        inputs = {
-            name: torch.nan_to_num(x) if x.is_floating_point() else x for name, x in inputs.items()
-        }
     if case is not None:
-        before, before_next = steps_before(data)
-        befores = {id(inputs["obs"]): before, id(inputs["next_obs"]): before_next}
-        o.log_prior_c = lambda obs, c: case.continuous(obs, c, befores[id(obs)])
-        o.log_prior_d = lambda obs, c: case.discrete(obs, c, befores[id(obs)])
-    wanted = losses(plain, parameters, inputs, draw, next_draw, o)
-    priority = wanted.pop("td_error")
-    share = torch.ones(*batch).double()
-    if weights:
-        share = share * data["priority_weight"]
-    if mask:
-        share = share * data["collector", "mask"]
-        priority = priority * data["collector", "mask"]
-    wanted = {name: (each * share).sum() / share.sum() for name, each in wanted.items()}
+        o.log_prior_c = lambda obs, c: case.continuous(obs, c, both.before(obs))
+        o.log_prior_d = lambda obs, c: case.discrete(obs, c, both.before(obs))
+    plain = plain_weights(loss)
+    by_factor = dict(zip(factors_of(kind), parameters.values(), strict=True))
+    wanted = losses(plain, by_factor, both.inputs, draw, next_draw, o)
 
-    out = call(loss, data, next_draw, draw)
-    assert_close(data["td_error"], priority)
-    assert {name for name in out.keys() if name.startswith("loss")} == set(wanted)  # noqa: SIM118
-    for name, each in wanted.items():
-        assert_close(out[name], each)
-    sum(out[name] for name in wanted).backward()
-    sum(wanted.values()).backward()
-    for name, grad in live_gradients(loss).items():
-        assert_close(grad, plain[name].grad)
-    assert all(w.grad is None for name, w in plain.items() if name.startswith("target"))
-    for factor, parameter in parameters.items():
-        if factor not in loss.fixed_factors:
-            assert_close(getattr(loss, factor_key("log_alpha", factor)).grad, parameter.grad)
+    def run():
+        return call(loss, both.data, next_draw, draw, options)
+
+    compare(loss, both, wanted, plain, parameters, run)
 
 
-def call(loss, data, *draws: Draw):
-    """The loss, with the noise of its draws put in."""
-    NoisyTanhGaussian.queue = [each.noise for each in draws]
-    indices = [each.index for each in draws]
-    original = discrete_factor.sample_categorical
-    discrete_factor.sample_categorical = lambda log_prob: indices.pop(0)
-    try:
-        return loss(data)
-    finally:
-        discrete_factor.sample_categorical = original
+def make_draw(*batch: int, actions: int = NUM_ACTIONS) -> Draw:
+    waiting = torch.empty(*batch, actions).double().exponential_()
+    return Draw(torch.randn(*batch, ACTION_DIM).double(), waiting)
+
+
+def call(loss, data, next_draw: Draw, draw: Draw, options: dict):
+    """The loss, with the noise of its draws put in: the draw at s' comes first."""
+    hybrid, sampled = isinstance(loss, HybridSACLoss), options.get("discrete_entropy") == "sampled"
+    draws = (next_draw, draw)
+    NoisyTanhGaussian.queue = [each.noise for each in draws if hybrid]
+    queue = [each.waiting_times for each in draws if sampled]
+    with waiting_times(queue):
+        out = loss(data)
+    assert not NoisyTanhGaussian.queue
+    assert not queue
+    return out
 
 
 COMMON = {
@@ -249,13 +209,13 @@ HYBRID = {
 @pytest.mark.parametrize("options", COMMON.values(), ids=COMMON.keys())
 def test_each_option_equals_the_formula(kind, options):
     for seed in range(2):
-        compare(kind, seed=seed, **options)
+        check(kind, seed=seed, **options)
 
 
 @pytest.mark.parametrize("options", HYBRID.values(), ids=HYBRID.keys())
 def test_options_of_the_hybrid_loss_equal_the_formula(options):
     for seed in range(2):
-        compare("hybrid", seed=seed, **options)
+        check("hybrid", seed=seed, **options)
 
 
 PRIORS = {
@@ -303,14 +263,14 @@ HYBRID_PRIORS = {
 @pytest.mark.parametrize("options", PRIORS.values(), ids=PRIORS.keys())
 def test_a_prior_enters_as_in_the_formula(kind, prior, options):
     for seed in range(2):
-        compare(kind, prior=prior, seed=seed, **options)
+        check(kind, prior=prior, seed=seed, **options)
 
 
 @pytest.mark.parametrize("prior", NAMES)
 @pytest.mark.parametrize("options", HYBRID_PRIORS.values(), ids=HYBRID_PRIORS.keys())
 def test_a_prior_over_both_parts_enters_as_in_the_formula(prior, options):
     for seed in range(2):
-        compare("hybrid", prior=prior, seed=seed, **options)
+        check("hybrid", prior=prior, seed=seed, **options)
 
 
 @settings(max_examples=40, deadline=None)
@@ -334,7 +294,7 @@ def test_combinations_equal_the_formula(kind, reward_weights, dqda_clipping, **o
         options |= {"reward_weights": reward_weights, "rewards": len(reward_weights)}
     if kind == "hybrid":
         options["dqda_clipping"] = dqda_clipping
-    compare(kind, batch=(3, 4), **options)
+    check(kind, batch=(3, 4), **options)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -344,24 +304,21 @@ def test_each_factor_is_centered_by_its_own_running_mean(kind, discrete_entropy)
     loss = make_discrete_loss(
         kind, normalize_entropy_reward=True, alpha_init=0.3, discrete_entropy=discrete_entropy
     )
-    plain = plain_weights(loss)
+    plain, factors = plain_weights(loss), factors_of(kind)
     options = {"discrete_entropy": discrete_entropy}
     o = reference_options(loss, kind, 2, NUM_ACTIONS, 0.0, options)
-    parameters = {factor: torch.tensor(0.3).log() for factor in loss.factors}
-    means = dict.fromkeys(loss.factors, 0.0)
+    parameters = {factor: torch.tensor(0.3).log() for factor in factors}
+    means = dict.fromkeys(factors, 0.0)
     for count in range(1, 4):
         data = make_discrete_data(kind, 6)
-        draw, next_draw = (
-            Draw(torch.randn(6, ACTION_DIM).double(), torch.randint(NUM_ACTIONS, (6,)))
-            for _ in range(2)
-        )
+        draw, next_draw = make_draw(6), make_draw(6)
         here = act(plain, data["observation"], draw, o)
         there = act(plain, data["next", "observation"], next_draw, o)
-        for factor in loss.factors:
+        for factor in factors:
             both = torch.cat([here.log_pi[factor], there.log_pi[factor]]).mean().item()
             means[factor] += 8 / (7 + count) * (both - means[factor])
         o.log_prob_mean = dict(means)
         wanted = losses(plain, parameters, plain_data(data), draw, next_draw, o)
-        out = call(loss, data, next_draw, draw)
+        out = call(loss, data, next_draw, draw, options)
         assert_close(out["loss_qvalue"], wanted["loss_qvalue"].mean())
         assert_close(data["td_error"], wanted["td_error"])
