@@ -25,6 +25,11 @@ from tests.objectives.networks import ACTION_DIM, LAYERS, Weights, make_actor, p
 PROB, NOISE = 0.7, 0.15
 NAMES = ["uniform", "same action", "policy"]
 
+# Specs of one action in single precision, and of each kind of loss.
+BOX, INDEX = Bounded(-1.0, 1.0, (ACTION_DIM,)), Categorical(NUM_ACTIONS)
+HYBRID = Composite(continuous=BOX, discrete=INDEX)
+SPECS = {"continuous": BOX, "boltzmann": INDEX, "hybrid": HYBRID}
+
 
 @dataclass
 class Before:
@@ -166,3 +171,17 @@ def _before(action, is_init: Tensor) -> Before:
         return Before(action["continuous"], action["discrete"], is_init)
     continuous = action if action.is_floating_point() else None
     return Before(continuous, None if continuous is not None else action, is_init)
+
+
+class Probabilities(nn.Module):
+    """A prior over discrete actions that is the same in every state."""
+
+    in_keys = ()
+
+    def __init__(self, probs) -> None:
+        super().__init__()
+        self.probs = torch.tensor(probs, dtype=torch.float64)
+
+    def get_dist(self, tensordict):
+        probs = self.probs.expand(*tensordict.batch_size, -1)
+        return torch.distributions.Categorical(logits=probs.log())

@@ -1,0 +1,269 @@
+"""Losses that equal others, where both define the same; extreme numbers."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModule
+from torch import nn
+from torchrl.data import Bounded, OneHot
+from torchrl.modules import (
+    MLP,
+    NormalParamExtractor,
+    OneHotCategorical,
+    ProbabilisticActor,
+    TanhNormal,
+    ValueOperator,
+)
+from torchrl.objectives import DiscreteSACLoss as TorchRLDiscreteSACLoss
+from torchrl.objectives import SACLoss, ValueEstimators
+
+from rlkit_sac.modules import action_value_critic, state_action_critic, tanh_gaussian_actor
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, ValueSACLoss
+from tests.objectives.comparison import losses_of
+from tests.objectives.discrete_networks import make_discrete_data, make_discrete_loss
+from tests.objectives.losses import foreign_actor, foreign_critic, make_batch, own_loss
+from tests.objectives.networks import ACTION_DIM, NoisyTanhGaussian, make_data, make_loss
+
+
+@pytest.mark.parametrize("bound", [1.0, 2.5])
+@pytest.mark.parametrize("loss_function", ["l2", "smooth_l1"])
+def test_the_continuous_loss_is_torchrls_where_both_define_the_same(bound, loss_function):
+    torch.manual_seed(0)
+    actor, critics = foreign_actor(-bound, bound), [foreign_critic(), foreign_critic()]
+    options = {"loss_function": loss_function, "alpha_init": 0.3}
+    theirs = SACLoss(actor, critics, **options)
+    ours = ContinuousSACLoss(actor, critics, target_entropy="neg_dim", **options)
+    theirs.make_value_estimator(gamma=0.9)
+    ours.make_value_estimator(gamma=0.9)
+    data = make_batch("continuous", 12)
+    outs, gradients = [], []
+    for loss in (theirs, ours):
+        loss.zero_grad()
+        torch.manual_seed(1)
+        out = loss(data.clone())
+        sum(losses_of(out).values()).backward()
+        outs.append(out)
+        gradients.append([p.grad.clone() for p in loss.parameters()])
+    assert set(outs[0].keys()) == set(outs[1].keys())
+    for name, value in outs[0].items():
+        torch.testing.assert_close(outs[1][name], value, rtol=1e-5, atol=1e-6)
+    for wanted, found in zip(*gradients, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_the_discrete_loss_is_torchrls_where_both_define_the_same():
+    """With an actor; theirs writes one-hot actions and the entropy of a batch."""
+    torch.manual_seed(0)
+    net = MLP(in_features=4, out_features=3, num_cells=[16])
+    critics = [action_value_critic(4, 3, num_cells=[16]) for _ in range(2)]
+
+    def actor(distribution, spec) -> ProbabilisticActor:
+        return ProbabilisticActor(
+            TensorDictModule(net, ["observation"], ["logits"]),
+            in_keys=["logits"],
+            spec=spec,
+            distribution_class=distribution,
+        )
+
+    options = {"alpha_init": 0.3, "target_entropy": 0.6}
+    theirs = TorchRLDiscreteSACLoss(
+        actor(OneHotCategorical, OneHot(3)),
+        critics,
+        action_space="one-hot",
+        num_actions=3,
+        loss_function="l2",
+        **options,
+    )
+    ours = DiscreteSACLoss(critics, actor(torch.distributions.Categorical, None), **options)
+    theirs.make_value_estimator(gamma=0.9)
+    ours.make_value_estimator(gamma=0.9)
+    data = make_batch("categorical", 12)
+    one_hot = data.clone().set("action", nn.functional.one_hot(data["action"], 3))
+    outs, gradients = [], []
+    for loss, each in ((theirs, one_hot), (ours, data)):
+        loss.zero_grad()
+        out = loss(each)
+        sum(losses_of(out).values()).backward()
+        outs.append(losses_of(out))
+        gradients.append([p.grad.clone() for p in loss.parameters()])
+    for name, value in outs[0].items():
+        torch.testing.assert_close(outs[1][name], value, rtol=1e-5, atol=1e-6)
+    for wanted, found in zip(*gradients, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_the_critic_loss_is_torchrls_with_one_critic():
+    """With two, theirs shows each critic one half of the batch."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 4), NormalParamExtractor())
+    actor = ProbabilisticActor(
+        TensorDictModule(net, in_keys=["observation"], out_keys=["loc", "scale"]),
+        in_keys=["loc", "scale"],
+        spec=Bounded(-1, 1, (2,)),
+        distribution_class=TanhNormal,
+    )
+    critic = state_action_critic(4, 2, num_cells=[16])
+    value = ValueOperator(nn.Linear(4, 1), in_keys=["observation"])
+    theirs = SACLoss(actor, [critic], value, num_qvalue_nets=1, loss_function="l2", alpha_init=0.3)
+    ours = ValueSACLoss(actor, [critic], value, alpha_init=0.3, target_entropy="neg_dim")
+    theirs.make_value_estimator(gamma=0.9)
+    ours.make_value_estimator(gamma=0.9)
+    data, outs = make_batch("value", 12), []
+    for loss in (theirs, ours):
+        torch.manual_seed(1)
+        outs.append(loss(data.clone()))
+    torch.testing.assert_close(outs[1]["loss_qvalue"], outs[0]["loss_qvalue"])
+
+
+def test_td_lambda_of_zero_is_td0():
+    torch.manual_seed(0)
+    loss, data = own_loss("continuous"), make_batch("continuous", 4, 6)
+    torch.manual_seed(1)
+    wanted = loss(data.clone())
+    loss.make_value_estimator(ValueEstimators.TDLambda, lmbda=0.0)
+    torch.manual_seed(1)
+    assert torch.equal(loss(data.clone())["loss_qvalue"], wanted["loss_qvalue"])
+
+
+@pytest.mark.parametrize("options", [{}, {"dqda_clipping": 0.05, "policy_loss_steps": "all"}])
+def test_a_hybrid_policy_with_one_discrete_action_is_a_continuous_one(options):
+    torch.manual_seed(0)
+    hybrid = make_discrete_loss("hybrid", actions=1, alpha_init=0.3, **options)
+    continuous = make_loss(alpha_init=0.3, **options)
+    for name in ("actor_network", "qvalue_network", "target_qvalue_network"):
+        for key, value in getattr(continuous, f"{name}_params").items(True, True):
+            value.data.copy_(getattr(hybrid, f"{name}_params")[key].data)
+    data = make_data(6)
+    both = TensorDict(
+        continuous=data["action"], discrete=torch.zeros(6, dtype=torch.int64), batch_size=[6]
+    )
+    noise = list(torch.randn(2, 6, ACTION_DIM).double())
+    outs = []
+    for loss, each in ((continuous, data), (hybrid, data.clone().set("action", both))):
+        NoisyTanhGaussian.queue = list(noise)
+        out = loss(each)
+        sum(losses_of(out).values()).backward()
+        networks = (loss.actor_network_params, loss.qvalue_network_params)
+        gradients = [p.grad for params in networks for p in params.parameters()]
+        outs.append([*losses_of(out).values(), each["td_error"], *gradients])
+    for found, wanted in zip(*outs, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
+    torch.testing.assert_close(hybrid.log_alpha_continuous.grad, continuous.log_alpha.grad)
+    assert hybrid.log_alpha_discrete.grad == 0  # no choice, no entropy, and a target of zero
+
+
+@pytest.mark.parametrize("entropy", ["expected", "sampled"])
+def test_a_hybrid_policy_whose_continuous_action_has_no_effect_is_a_discrete_one(entropy):
+    torch.manual_seed(0)
+    options = {"discrete_entropy": entropy}
+    hybrid = make_discrete_loss(
+        "hybrid", alpha_init=(0.3, 1e-30), fixed_alpha=(False, True), **options
+    )
+    discrete = make_discrete_loss("boltzmann", alpha_init=0.3, **options)
+    for name in ("qvalue_network_params", "target_qvalue_network_params"):
+        for key, value in getattr(discrete, name).items(True, True):
+            full = getattr(hybrid, name)[key].data
+            if full.shape != value.shape:  # the first layer, which reads c
+                full[..., value.shape[-1] :] = 0
+                full = full[..., : value.shape[-1]]
+            value.data.copy_(full)
+    data = make_discrete_data("hybrid", 6)
+    index = data["action", "discrete"]
+    noise = list(torch.randn(2, 6, ACTION_DIM).double())
+    outs = []
+    for loss, each in ((discrete, data.clone().set("action", index)), (hybrid, data)):
+        NoisyTanhGaussian.queue = list(noise)
+        torch.manual_seed(1)
+        outs.append((loss(each), each["td_error"]))
+    (wanted, priority), (found, same_priority) = outs
+    torch.testing.assert_close(same_priority, priority, rtol=0, atol=1e-12)
+    for name in ("loss_qvalue", "loss_alpha"):
+        torch.testing.assert_close(found[name], wanted[name], rtol=0, atol=1e-12)
+    torch.testing.assert_close(found["entropy_discrete"], wanted["entropy"], rtol=0, atol=1e-12)
+
+
+def test_a_mask_of_ones_changes_nothing():
+    torch.manual_seed(0)
+    plain = make_discrete_loss("hybrid", alpha_init=0.3)
+    masked = make_discrete_loss("hybrid", alpha_init=0.3, parameter_mask=torch.ones(3, 2))
+    masked.load_state_dict(plain.state_dict())
+    data = make_discrete_data("hybrid", 6)
+    noise = list(torch.randn(2, 6, ACTION_DIM).double())
+    outs = []
+    for loss in (plain, masked):
+        NoisyTanhGaussian.queue = list(noise)
+        outs.append(loss(data.clone()))
+    for name, value in outs[0].items():
+        torch.testing.assert_close(outs[1][name], value, rtol=0, atol=1e-12)
+
+
+def test_the_sampled_entropy_is_the_exact_one_on_average():
+    torch.manual_seed(0)
+    exact = make_discrete_loss("boltzmann", alpha_init=0.2)
+    sampled = make_discrete_loss("boltzmann", alpha_init=0.2, discrete_entropy="sampled")
+    sampled.load_state_dict(exact.state_dict())
+    data = make_discrete_data("boltzmann", 20_000)
+    wanted, found = exact(data.clone()), sampled(data.clone())
+    assert found["entropy"].item() == pytest.approx(wanted["entropy"].item(), abs=0.01)
+    assert found["entropy"].item() != wanted["entropy"].item()
+
+
+# ------------------------------------------------------------------ extreme numbers
+
+
+@pytest.mark.parametrize("actor", [foreign_actor, "own"])
+def test_saturated_actions_are_scored_exactly_in_float32(actor):
+    """log pi of a policy beyond tanh's resolution, against the pre-tanh value in float64."""
+    torch.manual_seed(0)
+    if actor == "own":
+        policy = tanh_gaussian_actor(4, [-1.0, -1.0], [1.0, 1.0], num_cells=[16])
+        with torch.no_grad():
+            list(policy.parameters())[-1][:2] += 18.0
+    else:
+        policy = actor(bias=18.0)
+    loss = ContinuousSACLoss(policy, foreign_critic())
+    data = make_batch("continuous", 64)
+    torch.manual_seed(1)
+    entropy = loss(data)["entropy"].item()
+
+    torch.manual_seed(1)
+    torch.randn(64, 2)  # the draw at s'
+    noise = torch.randn(64, 2).double()
+    out = policy.get_dist_params(data.select("observation"))
+    loc, scale = out["loc"].double(), out["scale"].double()
+    u = loc + scale * noise
+    assert (u.abs() > 10).all()  # where float32 rounds tanh to one
+    slope = 2 * (math.log(2) - u - nn.functional.softplus(-2 * u))
+    log_prob = -0.5 * noise**2 - scale.log() - 0.5 * math.log(2 * math.pi) - slope
+    assert entropy == pytest.approx(-log_prob.sum(-1).mean().item(), abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["boltzmann", "hybrid"])
+@pytest.mark.parametrize("alpha", [1e-30, 1e-6, 1e6, 1e12])
+def test_extreme_temperatures_give_finite_losses_and_gradients(kind, alpha):
+    torch.manual_seed(0)
+    loss = own_loss(kind, alpha_init=(alpha, 0.1) if kind == "hybrid" else alpha)
+    data = make_batch(kind, 16)
+    out = loss(data)
+    sum(losses_of(out).values()).backward()
+    assert all(value.isfinite() for value in out.values())
+    assert all(p.grad.isfinite().all() for p in loss.parameters())
+    with torch.no_grad():
+        getattr(loss, "log_alpha_discrete" if kind == "hybrid" else "log_alpha").fill_(-1e4)
+    assert all(value.isfinite() for value in loss(data).values())  # a temperature of zero
+
+
+def test_actions_an_actor_excludes_cost_nothing():
+    torch.manual_seed(0)
+    loss = own_loss("categorical", target_entropy=0.3)
+    with torch.no_grad():
+        [*loss.actor_network_params.parameters()][-1][0] = -torch.inf
+    out = loss(make_batch("categorical", 8))
+    sum(losses_of(out).values()).backward()
+    assert all(value.isfinite() for value in out.values())
+    gradients = [p.grad for p in loss.actor_network_params.parameters()]
+    assert all(g.isfinite().all() for g in gradients)

@@ -1,0 +1,107 @@
+"""What losses read, write and return, and how it is renamed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tensordict.nn import TensorDictModule
+from torch import nn
+
+from rlkit_sac.errors import BatchError
+from rlkit_sac.modules import hybrid_critic, state_action_critic, tanh_gaussian_actor
+from rlkit_sac.objectives import HybridSACLoss, ValueSACLoss
+from tests.objectives.comparison import assert_same, losses_of
+from tests.objectives.losses import CONTINUOUS, DISCRETE, KINDS, box_actor, make_batch, own_loss
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_batch_gains_its_priority_and_nothing_else(kind):
+    data = make_batch(kind, 5)
+    before = data.clone()
+    own_loss(kind)(data)
+    assert set(data.keys(True, True)) == {*before.keys(True, True), "td_error"}
+    assert (data.exclude("td_error") == before).all()
+
+
+LOSSES = {
+    "continuous": ["loss_actor", "loss_qvalue", "loss_alpha"],
+    "boltzmann": ["loss_qvalue", "loss_alpha"],
+    "categorical": ["loss_actor", "loss_qvalue", "loss_alpha"],
+    "hybrid": ["loss_actor", "loss_qvalue", "loss_alpha"],
+    "value": ["loss_actor", "loss_qvalue", "loss_alpha", "loss_value"],
+}
+HYBRID_SCALARS = ["alpha_discrete", "alpha_continuous", "entropy_discrete", "entropy_continuous"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_out_keys_and_in_keys(kind):
+    loss = own_loss(kind)
+    out = loss(make_batch(kind, 5))
+    assert set(out.keys()) == set(loss.out_keys)
+    scalars = HYBRID_SCALARS if kind == "hybrid" else ["alpha", "entropy"]
+    assert loss.out_keys == [*LOSSES[kind], *scalars]
+    actions = [CONTINUOUS, DISCRETE] if kind == "hybrid" else ["action"]
+    assert loss.in_keys[: len(actions)] == actions
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_diagnostics_are_declared_and_finite(kind):
+    loss = own_loss(kind, diagnostics=True, num_qvalue_nets=3)
+    out = loss(make_batch(kind, 8))
+    assert set(out.keys()) == set(loss.out_keys)
+    assert {"q2_loss", "q0_min", "explained_variance", "td_error_mean"} <= set(out.keys())
+    assert all(value.isfinite() for value in out.values())
+    assert not any(out[name].requires_grad for name in loss.out_keys if not name.startswith("loss"))
+    if kind == "value":
+        assert out["v_min"] <= out["v_mean"] <= out["v_max"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nested_keys_name_the_same_numbers(kind):
+    torch.manual_seed(0)
+    loss, data = own_loss(kind), make_batch(kind, 5)
+    torch.manual_seed(1)
+    wanted = losses_of(loss(data.clone()))
+    moved = data.clone()
+    moved["next"].rename_key_("reward", ("deep", "gain"))
+    moved["next"].rename_key_("terminated", ("deep", "over"))
+    loss.set_keys(reward=("deep", "gain"), terminated=("deep", "over"), priority=("p", "q"))
+    assert ("next", "deep", "gain") in loss.in_keys
+    torch.manual_seed(1)
+    assert_same(losses_of(loss(moved)), wanted, rtol=0, atol=0)
+    assert moved["p", "q"].shape == (5,)
+
+
+def test_the_parts_of_a_hybrid_action_are_renamed_together_or_apart():
+    torch.manual_seed(0)
+    actor = box_actor(action_key=("move", "continuous"))
+    critic = hybrid_critic(4, 2, 3, num_cells=[16])
+    critic.in_keys[1] = ("move", "continuous")
+    data = make_batch("hybrid", 5)
+    data["move"] = data.pop("action")
+    loss = HybridSACLoss(actor, critic)
+    loss.set_keys(action="move")
+    assert ("move", "discrete") in loss.in_keys
+    assert loss(data.clone())["loss_qvalue"].isfinite()
+    data["kind"] = data["move"].pop("discrete")
+    loss.set_keys(action_discrete="kind")
+    assert loss(data)["loss_qvalue"].isfinite()
+    states = data.select("observation")
+    assert {"kind", ("move", "continuous")} <= set(loss.policy()(states).keys(True, True))
+    loss.set_keys(action=None)
+    assert loss.tensor_keys.action_discrete == DISCRETE
+
+
+def test_another_value_key_and_inputs_of_its_own():
+    torch.manual_seed(0)
+    value = TensorDictModule(nn.Linear(7, 1), in_keys=["privileged"], out_keys=["v"])
+    loss = ValueSACLoss(
+        tanh_gaussian_actor(4, [-1.0, -1.0], [1.0, 1.0]), state_action_critic(4, 2), value
+    )
+    loss.set_keys(value="v")
+    assert {"privileged", ("next", "privileged")} <= set(loss.in_keys)
+    data = make_batch("value", 5)
+    data["privileged"], data["next", "privileged"] = torch.randn(2, 5, 7)
+    assert loss(data)["loss_value"].isfinite()
+    with pytest.raises(BatchError, match="privileged"):
+        loss(make_batch("value", 5))

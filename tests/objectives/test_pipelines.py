@@ -1,0 +1,111 @@
+"""Losses among TorchRL's collectors, environments and optimizers, and in one graph."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tensordict import TensorDict
+from torchrl.collectors import Collector
+from torchrl.envs import GymEnv, InitTracker, TransformedEnv
+from torchrl.objectives import SoftUpdate, group_optimizers
+
+from rlkit_sac.envs import make_env
+from rlkit_sac.modules import (
+    action_value_critic,
+    categorical_actor,
+    state_action_critic,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss
+from tests.objectives.comparison import losses_of
+from tests.objectives.losses import DISCRETE_KINDS, make_batch, own_loss
+
+
+def test_the_policy_shares_the_live_parameters_whatever_happens_to_the_loss():
+    torch.manual_seed(0)
+    data = make_batch("continuous", 3)
+    for change in (
+        lambda loss: None,
+        lambda loss: loss.double(),
+        lambda loss: loss.load_state_dict(own_loss("continuous").state_dict()),
+    ):
+        loss = own_loss("continuous")
+        policy = loss.policy()
+        change(loss)
+        with torch.no_grad():
+            for p in loss.actor_network_params.parameters():
+                p.mul_(1.5)
+        wanted = {p.data_ptr() for p in loss.actor_network_params.parameters()}
+        assert {p.data_ptr() for p in policy.parameters()} == wanted
+        observation = data["observation"].to(next(policy.parameters()).dtype)
+        action = policy(TensorDict(observation=observation, batch_size=[3]))["action"]
+        fresh = loss.policy()(TensorDict(observation=observation, batch_size=[3]))["action"]
+        assert torch.equal(action, fresh)
+
+
+@pytest.mark.parametrize("kind", ["boltzmann", "categorical"])
+def test_collects_in_an_environment(kind):
+    torch.manual_seed(0)
+    base = GymEnv("CartPole-v1", categorical_action_encoding=True)
+    env = TransformedEnv(base, InitTracker())
+    actor = categorical_actor(4, 2, num_cells=[16]) if kind == "categorical" else None
+    loss = DiscreteSACLoss(action_value_critic(4, 2, num_cells=[16]), actor)
+    frames = torch.cat(list(Collector(env, loss.policy(), frames_per_batch=25, total_frames=50)))
+    assert set(frames["action"].tolist()) == {0, 1}
+    assert loss(frames)["loss_qvalue"].isfinite()
+
+
+def test_a_plain_torchrl_pipeline_trains():
+    torch.manual_seed(0)
+    env = make_env("Pendulum-v1")
+    actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[32])
+    loss = ContinuousSACLoss(actor, state_action_critic(3, 1, num_cells=[32]))
+    target_updater = SoftUpdate(loss, tau=0.01)
+    optimizer = group_optimizers(
+        torch.optim.Adam(loss.actor_network_params.flatten_keys().values(), 1e-3),
+        torch.optim.Adam(loss.qvalue_network_params.flatten_keys().values(), 1e-3),
+        torch.optim.Adam([loss.log_alpha], 1e-3),
+    )
+    frames = torch.cat(list(Collector(env, loss.policy(), frames_per_batch=50, total_frames=200)))
+    frames["next", "terminated"][:] = True  # a fixed regression problem
+    history = []
+    for _ in range(200):
+        out = loss(frames)
+        sum(losses_of(out).values()).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        target_updater.step()
+        history.append(out["loss_qvalue"].item())
+    assert history[-1] < 0.2 * history[0]
+
+
+def test_a_fixed_regression_problem_is_learned():
+    torch.manual_seed(0)
+    loss, data, history = own_loss("value"), make_batch("value", 64), []
+    updater = SoftUpdate(loss, tau=0.01)
+    optimizer = torch.optim.Adam(loss.parameters(), 3e-3)
+    data["next", "terminated"][:] = True
+    for _ in range(300):
+        out = loss(data)
+        sum(losses_of(out).values()).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        updater.step()
+        history.append(out["loss_qvalue"].item())
+    assert history[-1] < 0.3 * history[0]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize("kind", DISCRETE_KINDS)
+@pytest.mark.parametrize("entropy", ["expected", "sampled"])
+def test_one_graph_without_breaks(kind, entropy):
+    torch.manual_seed(0)
+    loss = own_loss(kind, discrete_entropy=entropy, target_entropy="auto")
+    data = make_batch(kind, 8)
+    compiled = torch.compile(loss, fullgraph=True, backend="eager")
+    torch.manual_seed(1)
+    wanted = loss(data.clone())
+    torch.manual_seed(1)
+    found = compiled(data.clone())
+    for name, value in losses_of(wanted).items():
+        torch.testing.assert_close(found[name], value)

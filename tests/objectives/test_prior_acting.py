@@ -1,0 +1,130 @@
+"""Priors in acting, and the previous action on its way from the environment."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModule
+from torch import nn
+from torchrl.collectors import Collector
+from torchrl.envs.utils import ExplorationType, set_exploration_type
+
+from rlkit_sac.envs import make_env
+from rlkit_sac.modules import (
+    SameActionPrior,
+    action_value_critic,
+    hybrid_critic,
+    state_action_critic,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
+from tests.objectives.losses import CELLS, box_actor, make_batch, own_loss, single
+from tests.objectives.networks import make_data
+from tests.objectives.prior_references import BOX, SPECS, Probabilities, add_before
+
+
+@pytest.mark.parametrize("kind", ["boltzmann", "hybrid"])
+@pytest.mark.parametrize("explore", [ExplorationType.RANDOM, ExplorationType.DETERMINISTIC])
+def test_the_acting_policy_carries_the_prior(kind, explore):
+    """Sampled, the frequencies are those of Q / alpha + log prior; greedy, its mode."""
+    torch.manual_seed(0)
+    loss = own_loss(kind, prior_network=SameActionPrior(SPECS[kind], 0.8), alpha_init=0.4)
+    policy = loss.policy()
+    count = 20_000
+    states = TensorDict(
+        observation=torch.randn(1, 4).expand(count, -1),
+        is_init=torch.zeros(count, 1, dtype=torch.bool),
+        batch_size=[count],
+    )
+    before = torch.full((count,), 2)
+    if kind == "hybrid":
+        with torch.no_grad():
+            for name in ("weight", "bias"):  # nearly one continuous action for the same state
+                getattr(loss.get_stateful_net("actor_network")[0].module[0][-1], name).zero_()
+        zeros = torch.zeros(count, 2)
+        states["prev_action"] = TensorDict(continuous=zeros, discrete=before, batch_size=[count])
+    else:
+        states["prev_action"] = before
+    assert {"is_init"} < set(policy.in_keys)
+    with torch.no_grad(), set_exploration_type(explore):
+        out = policy(states.clone())
+    key = "action" if kind == "boltzmann" else ("action", "discrete")
+    boltzmann = policy if kind == "boltzmann" else policy.module[1]
+    with torch.no_grad():
+        log_prior = torch.tensor([0.1, 0.1, 0.8]).log()
+        probs = (boltzmann.action_value(out) / 0.4 + log_prior).softmax(-1)
+    if explore is ExplorationType.RANDOM:
+        frequencies = torch.bincount(out[key], minlength=3) / count
+        assert torch.allclose(frequencies, probs.mean(0), atol=0.02)
+    else:
+        assert torch.equal(out[key], probs.argmax(-1))
+
+
+def test_an_action_the_prior_rules_out_is_never_chosen():
+    loss = own_loss(
+        "boltzmann", prior_network=Probabilities([0.0, 0.5, 0.5]), alpha_init=1e-4, fixed_alpha=True
+    )
+    data = make_batch("boltzmann", 200)
+    policy = loss.policy()
+    values = policy.action_value(data)
+    assert (values.argmax(-1) == 0).any()  # by a gap that the temperature makes enormous
+    for explore in (ExplorationType.RANDOM, ExplorationType.DETERMINISTIC):
+        with set_exploration_type(explore):
+            assert (policy(data)["action"] != 0).all()
+    assert loss(data)["kl"].isfinite()
+
+
+@pytest.mark.parametrize("name", ["Pendulum-v1", "CartPole-v1", "rlkit_sac/Moving-v0"])
+def test_the_previous_action_travels_from_the_environment_to_the_loss(name):
+    env = make_env(name, seed=0)
+    spec = env.full_action_spec_unbatched
+    size = env.observation_spec["observation"].shape[-1]
+    prior = SameActionPrior(spec)
+    if name == "Pendulum-v1":
+        loss = ContinuousSACLoss(
+            tanh_gaussian_actor(size, [-1.0], [1.0], **CELLS),
+            state_action_critic(size, 1, **CELLS),
+            prior_network=prior,
+        )
+    elif name == "CartPole-v1":
+        loss = DiscreteSACLoss(action_value_critic(size, 2, **CELLS), prior_network=prior)
+    else:
+        move = tanh_gaussian_actor(
+            size, [-1.0] * 2, [1.0] * 2, **CELLS, action_key=("action", "continuous")
+        )
+        loss = HybridSACLoss(move, hybrid_critic(size, 2, 3, **CELLS), prior_network=prior)
+    collector = Collector(env, loss.policy(), frames_per_batch=50, total_frames=50)
+    (batch,) = collector
+    collector.shutdown()
+    read = batch.select(*loss.in_keys)
+    assert not any(key[0] == "next" and "prev" in str(key) for key in loss.in_keys)
+    assert read["is_init"].any()
+    out = loss(read)
+    assert all(value.isfinite().all() for value in out.values())
+
+
+def test_a_network_may_read_the_previous_action_as_well():
+    """Then the next state's comes from the batch, for the network and the prior alike."""
+    value = nn.Linear(8, 1)
+
+    class Reads(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.value = copy.deepcopy(value)
+
+        def forward(self, *inputs):
+            return self.value(torch.cat(inputs, -1))
+
+    critics = [
+        TensorDictModule(Reads(), ["observation", "action", "prev_action"], ["state_action_value"])
+        for _ in range(2)
+    ]
+    loss = ContinuousSACLoss(box_actor(), critics, prior_network=SameActionPrior(BOX))
+    assert ("next", "prev_action") in loss.in_keys
+    assert ("next", "is_init") not in loss.in_keys
+    data = single(add_before(make_data(6)))
+    data["next", "prev_action"] = data["action"]
+    assert loss(data)["kl"].isfinite()

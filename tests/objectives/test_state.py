@@ -1,0 +1,79 @@
+"""Copies, pickles, targets and temperatures of a loss."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+
+import pytest
+import torch
+from torchrl.objectives import HardUpdate, SoftUpdate
+
+from tests.objectives.comparison import losses_of
+from tests.objectives.losses import KINDS, make_batch, own_loss
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_copies_are_independent_and_pickles_complete(kind):
+    torch.manual_seed(0)
+    loss = own_loss(kind, normalize_entropy_reward=True)
+    data = make_batch(kind, 5)
+    fresh = own_loss(kind, normalize_entropy_reward=True)
+    assert set(loss.state_dict()) == set(fresh.state_dict())
+    fresh.load_state_dict(loss.state_dict())
+    for other in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss))):
+        state = copy.deepcopy(loss.state_dict())
+        torch.manual_seed(1)
+        out = other(data.clone())
+        with torch.no_grad():
+            for p in other.parameters():
+                p.zero_()
+        assert all(torch.equal(state[name], value) for name, value in loss.state_dict().items())
+        torch.manual_seed(1)
+        found = copy.deepcopy(loss)(data.clone())
+        assert all(torch.equal(found[name], value) for name, value in losses_of(out).items())
+
+
+def test_only_the_value_network_has_a_target():
+    torch.manual_seed(0)
+    loss = own_loss("value")
+    names = {name.split(".")[0] for name, _ in loss.named_buffers()}
+    assert names == {"target_value_network_params"}
+    updater = SoftUpdate(loss, tau=0.25)
+    before = loss.target_value_network_params.data.clone()
+    for p in loss.parameters():
+        p.data.add_(1.0)
+    updater.step()
+    moved = loss.target_value_network_params
+    assert all(torch.allclose(moved[key], before[key] + 0.25) for key in before.keys(True, True))
+    HardUpdate(loss, value_network_update_interval=1).step()
+
+
+@pytest.mark.parametrize("parametrization", ["log", "exp", "direct"])
+@pytest.mark.parametrize("steps", ["first", "all"])
+def test_outside_its_bounds_the_temperature_comes_back_in_a_plain_loop(parametrization, steps):
+    """Above the largest alpha, with a target that pulls outward, and with one that pulls back."""
+    torch.manual_seed(0)
+    for target, moves in ((-50.0, True), (50.0, False)):
+        loss = own_loss(
+            "continuous",
+            max_alpha=0.5,
+            alpha_parametrization=parametrization,
+            target_entropy=target,
+            policy_loss_steps=steps,
+        )
+        with torch.no_grad():
+            loss.log_alpha.add_(1.0)
+        start = loss.log_alpha.item()
+        data = make_batch("continuous", 6)
+        data["collector", "mask"] = torch.tensor([True] + [False] * 5)
+        data["priority_weight"] = torch.tensor([2.0] + [math.nan] * 5)
+        out = loss(data)
+        assert out["alpha"].item() == pytest.approx(0.5)
+        assert all(each.isfinite() for each in losses_of(out).values())
+        out["loss_alpha"].backward()
+        assert (loss.log_alpha.grad.item() > 0) == moves
+        assert moves or loss.log_alpha.grad.item() == 0
+        loss.project_parameters()
+        assert loss.log_alpha.item() < start
