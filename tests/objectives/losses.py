@@ -71,9 +71,9 @@ class Joined(nn.Module):
 
 
 def foreign_actor(
-    low: float = -1.0, high: float = 1.0, bias: float = 0.0, key="action"
+    low: float = -1.0, high: float = 1.0, bias: float = 0.0, key="action", spec="box"
 ) -> ProbabilisticActor:
-    """An actor of TorchRL's parts alone."""
+    """An actor of TorchRL's parts alone, with the spec of its box or another."""
     net = MLP(in_features=4, out_features=4, num_cells=[16])
     with torch.no_grad():
         net[-1].bias[:2] += bias
@@ -85,7 +85,7 @@ def foreign_actor(
         ),
         in_keys=["loc", "scale"],
         out_keys=[key],
-        spec=Bounded(low, high, (2,)),
+        spec=Bounded(low, high, (2,)) if spec == "box" else spec,
         distribution_class=TanhNormal,
         distribution_kwargs={"low": low, "high": high},
         return_log_prob=True,

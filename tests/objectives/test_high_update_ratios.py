@@ -20,11 +20,12 @@ from rlkit_sac.modules import (
     action_value_critic,
     hybrid_critic,
     state_action_critic,
-    tanh_gaussian_actor,
 )
 from rlkit_sac.modules.ensemble import perceptron_layers
 from rlkit_sac.modules.policies import boltzmann_policy
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
+from tests.objectives.discrete_networks import make_actor as make_discrete_actor
+from tests.objectives.discrete_networks import make_discrete_data
 from tests.objectives.networks import (
     ACTION_DIM,
     OBSERVATION_DIM,
@@ -254,16 +255,24 @@ def test_a_discrete_policy_goes_by_the_mean() -> None:
     torch.testing.assert_close(out["entropy"], entropy)
 
 
-def test_a_hybrid_actor_goes_by_the_mean() -> None:
+def test_a_hybrid_policy_goes_by_the_mean() -> None:
     torch.manual_seed(0)
-    actor = tanh_gaussian_actor(3, [-1.0], [1.0], action_key=("action", "continuous")).double()
-    critics = [hybrid_critic(3, 1, 3, num_cells=[6]).double() for _ in range(3)]
-    loss = HybridSACLoss(actor, critics, policy_reduction="mean")
-    states = TensorDict(observation=torch.randn(5, 3).double(), batch_size=[5])
-    sample = loss._sample_policy(states)
-    inputs = states.clone().set(("action", "continuous"), sample.action)
+    actor = make_discrete_actor("hybrid")
+    critics = [hybrid_critic(4, 2, 3, num_cells=[6]).double() for _ in range(3)]
+    loss = HybridSACLoss(actor, critics, policy_reduction="mean", alpha_init=(0.2, 0.3))
+    data = make_discrete_data("hybrid", 5)
+    NoisyTanhGaussian.queue = [torch.zeros(5, ACTION_DIM).double() for _ in range(2)]
+    out = loss(data.clone())
+    states = data.select("observation")
+    dist = actor.get_dist(states.clone())
+    inputs = states.set(("action", "continuous"), dist.mode)  # where there is no noise
     mean = sum(critic(inputs.clone())["action_value"] for critic in critics) / 3
-    torch.testing.assert_close(sample.value[..., 0], mean)
+    log_probs = (mean / 0.2).log_softmax(-1)
+    entropy = -(log_probs.exp() * log_probs).sum(-1).mean()
+    torch.testing.assert_close(out["entropy_discrete"], entropy)
+    expected = (log_probs.exp() * mean).sum(-1)
+    wanted = (0.3 * dist.log_prob(dist.mode) - expected).mean()
+    torch.testing.assert_close(out["loss_actor"], wanted)
 
 
 @pytest.mark.parametrize("make", [state_action_critic, action_value_critic])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import pytest
@@ -25,6 +26,7 @@ from rlkit_sac.modules import (
 )
 from rlkit_sac.modules.priors.distributions import FactoredDistribution
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss, ValueSACLoss
+from tests.objectives.comparison import assert_same, results
 
 CELLS = {"num_cells": [8, 8]}
 BOX = {"action_low": [-1.0, -2.0], "action_high": [1.0, 2.0]}
@@ -106,15 +108,13 @@ def test_losses_are_those_of_a_batch_normalized_by_hand(make) -> None:
         by_hand[key] = ((batch[key] - mean) / (variance + 1e-8).sqrt()).clamp(-1, 1)
     by_hand["next", "reward"] = (batch["next", "reward"] / deviation).clamp(-1.5, 1.5)
     before = batch.clone()
-    results = []
+    outs = []
     for loss, data in ((own, batch), (plain, by_hand)):
         torch.manual_seed(1)
-        out = loss(data)
-        total = sum(out[key] for key in loss.out_keys if key.startswith("loss"))
-        results.append(torch.autograd.grad(total, list(loss.parameters())))
-    for found, wanted in zip(*results, strict=True):
-        torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-11)
-    torch.testing.assert_close(batch["td_error"], by_hand["td_error"])
+        loss(data)
+        torch.manual_seed(1)
+        outs.append(results(loss, data))
+    assert_same(outs[0], outs[1], rtol=1e-9, atol=1e-11)
     assert torch.equal(batch["observation"], before["observation"])
     assert torch.equal(batch["next", "reward"], before["next", "reward"])
     count = own.observation_normalizer.statistics.count
@@ -163,22 +163,30 @@ def test_a_prior_reads_observations_as_they_are(make) -> None:
     outs, drawn = [], []
     for loss, data in ((own, batch), (plain, by_hand)):
         torch.manual_seed(1)
-        outs.append(loss(data))
-        names = [name for name in loss.out_keys if name.startswith("loss")]
-        total = sum(outs[-1][name] for name in names)
-        outs[-1]["slopes"] = torch.cat(
-            [each.flatten() for each in torch.autograd.grad(total, list(loss.parameters()))]
-        )
+        outs.append(results(loss, data))
         states = data.select("observation", "raw", strict=False).expand(200, 12)
         for policy in (loss.policy(), loss.policy(epsilon=0.5)):
             for mode in (ExplorationType.RANDOM, ExplorationType.DETERMINISTIC):
                 torch.manual_seed(2)
                 with torch.no_grad(), set_exploration_type(mode):
                     drawn.append(policy(states.clone()).select("action").to_dict()["action"])
-    for name, value in outs[0].items():
-        torch.testing.assert_close(value, outs[1][name], rtol=1e-9, atol=1e-11)
+    assert_same(outs[0], outs[1], rtol=1e-9, atol=1e-11)
     for found, wanted in zip(drawn[:4], drawn[4:], strict=True):
         torch.testing.assert_close(found, wanted)
+
+
+class OfRawStates(nn.Module):
+    """A policy without a normalizer as a prior of states that a normalizer is put before."""
+
+    in_keys = ("observation",)
+
+    def __init__(self, policy: nn.Module, normalizer: nn.Module) -> None:
+        super().__init__()
+        self.prior, self.normalizer = PolicyPrior(policy), copy.deepcopy(normalizer)
+
+    def get_dist(self, tensordict: TensorDict):
+        seen = self.normalizer(tensordict["observation"])
+        return self.prior.get_dist(tensordict.copy().set("observation", seen))
 
 
 @pytest.mark.parametrize("name", ["continuous", "discrete", "hybrid"])
@@ -186,25 +194,18 @@ def test_the_policy_of_a_loss_that_normalizes_is_a_prior_with_statistics_of_its_
     torch.manual_seed(0)
     expert = LOSSES[name](observation_normalizer=ObservationNormalizer(3, clip=1.0)).double()
     expert.observe(frames(expert, 60))
-    loss = LOSSES[name](prior_network=PolicyPrior(expert.policy())).double()
-    batch = frames(loss, 12)
-    by_hand = expert.observation_normalizer(batch["observation"])
-    states = TensorDict(observation=batch["observation"], action=batch["action"], batch_size=[12])
+    by_hand = OfRawStates(expert.policy().policy, expert.observation_normalizer)
+    losses = []
+    for prior in (PolicyPrior(expert.policy()), by_hand):
+        torch.manual_seed(1)
+        losses.append(LOSSES[name](prior_network=prior).double())
     expert.observe(frames(expert, 500))
-    inner = expert.policy().policy
-    wanted = TensorDict(observation=by_hand, action=batch["action"], batch_size=[12])
-    if name != "discrete":
-        key = "action" if name == "continuous" else ("action", "continuous")
-        factor = "" if name == "continuous" else "continuous"
-        actor = inner if name == "continuous" else inner.module[0]
-        found = loss.priors.get(factor).log_prob(states, batch[key], key)
-        torch.testing.assert_close(found, actor.get_dist(wanted.copy()).log_prob(batch[key]))
-    if name != "continuous":
-        key = "action" if name == "discrete" else ("action", "discrete")
-        factor = "" if name == "discrete" else "discrete"
-        boltzmann = inner if name == "discrete" else inner.module[1]
-        found = loss.priors.get(factor).log_prob_of_each_action(states, 4, key)
-        torch.testing.assert_close(found, boltzmann.get_dist(wanted).logits)
+    batch, found = frames(expert, 12), []
+    for loss in losses:
+        torch.manual_seed(2)
+        found.append(results(loss, batch))
+    assert any(key.startswith("kl") for key in found[0])
+    assert_same(found[0], found[1], rtol=1e-9, atol=1e-11)
 
 
 def test_the_state_holds_the_statistics() -> None:

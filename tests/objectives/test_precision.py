@@ -16,6 +16,7 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
+from tests.objectives.comparison import assert_same, results
 from tests.objectives.discrete_networks import make_discrete_data
 
 LOW, HIGH = [-0.3, 0.1], [0.7, 30.1]  # none of which float32 can hold
@@ -59,13 +60,8 @@ def build(kind: str, dtype: torch.dtype, options: dict):
 
 def values(loss, data: TensorDict) -> dict[str, torch.Tensor]:
     """Losses, scalars, priorities, gradients, greedy actions and projected temperatures."""
-    loss.zero_grad()
     torch.manual_seed(3)
-    data = data.clone()
-    out = dict(loss(data).items())
-    sum(out[name] for name in out if name.startswith("loss")).backward()
-    out |= {f"grad {n}": p.grad.clone() for n, p in loss.named_parameters() if p.grad is not None}
-    out["td_error"] = data["td_error"]
+    out = results(loss, data)
     with set_exploration_type(ExplorationType.DETERMINISTIC), torch.no_grad():
         acted = loss.policy()(data.select("observation"))
     out |= {str(key): acted[key] for key in acted.keys(True, True) if "action" in key}
@@ -89,9 +85,7 @@ def test_a_cast_loss_equals_one_built_in_float64(kind, options, cast):
     if kind == "hybrid":
         data["action", "continuous"] = torch.tensor(LOW) + torch.rand(6, 2).double()
     wanted, found = values(built, data), values(loss, data)
-    assert set(found) == set(wanted)
-    for name, value in wanted.items():
-        torch.testing.assert_close(found[name], value, rtol=1e-10, atol=1e-10, msg=name)
+    assert_same(found, wanted)
 
 
 def test_reward_weights_survive_a_cast_and_its_return():

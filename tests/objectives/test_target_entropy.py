@@ -1,3 +1,5 @@
+"""From an action spec and an option to the target entropy, in nats."""
+
 import math
 
 import pytest
@@ -5,15 +7,20 @@ import torch
 from torchrl.data import Bounded, Categorical, Composite, Unbounded
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.objectives.sac.target_entropy import action_leaf, resolve_continuous_target_entropy
+from rlkit_sac.objectives import ContinuousSACLoss
+from tests.objectives.losses import foreign_actor, foreign_critic
 
 BOX = Bounded(torch.tensor([-2.0, 0.1]), torch.tensor([0.5, 0.3]), (2,))
 AUTO = math.log(0.25) + math.log(0.02)
 
 
 def resolve(option, spec, key, **options) -> float:
-    """As the loss does it: the spec of one action first, then the option."""
-    return resolve_continuous_target_entropy(option, action_leaf(spec, key), **options)
+    """The target of a loss whose actor has no spec of its own."""
+    actor = foreign_actor(key=key, spec=None)
+    loss = ContinuousSACLoss(
+        actor, foreign_critic(), action_spec=spec, target_entropy=option, **options
+    )
+    return loss.target_entropy
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def plain_networks(loss: ContinuousSACLoss) -> dict[str, published.Net]:
     out = {"actor": layers(loss.actor_network_params)}
     for i in range(2):
         out[f"q{i}"] = layers(loss.qvalue_network_params, i)
-        if loss.target_critics:
+        if not isinstance(loss, ValueSACLoss):
             out[f"q{i}_target"] = layers(loss.target_qvalue_network_params, i)
     if isinstance(loss, ValueSACLoss):
         out["v"] = layers(loss.value_network_params)
