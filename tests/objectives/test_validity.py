@@ -3,10 +3,12 @@ from typing import Any
 import pytest
 import torch
 from tensordict import NestedKey, TensorDict
-from torch import Tensor
+from tensordict.nn import TensorDictModule
+from torch import Tensor, nn
+from torchrl.objectives import LossModule
 
-from rlkit_sac.objectives.checks.validity import cut_steps, fill_invalid, valid_steps
-from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
+from rlkit_sac.objectives import DiscreteSACLoss
+from tests.objectives.comparison import assert_same
 from tests.objectives.discrete_networks import make_discrete_data, make_discrete_loss
 from tests.objectives.networks import ACTION_DIM, NoisyTanhGaussian, make_data, make_loss
 
@@ -14,73 +16,7 @@ MASK = ("collector", "mask")
 VALID = torch.tensor([[True, True, False], [True, False, True]])
 
 
-def batch(**masks: Tensor) -> TensorDict:
-    data = TensorDict(
-        observation=torch.arange(12.0).reshape(2, 3, 2) + 1,
-        index=torch.arange(6).reshape(2, 3) + 1,
-        done=torch.ones(2, 3, 1, dtype=torch.bool),
-        batch_size=[2, 3],
-    )
-    for name, mask in masks.items():
-        data["collector", name] = mask
-    return data
-
-
-@pytest.mark.parametrize("mask", [VALID, VALID.unsqueeze(-1)])
-def test_a_mask_may_have_a_trailing_dimension(mask: Tensor) -> None:
-    found = valid_steps(batch(mask=mask), [MASK])
-    assert found is not None
-    assert torch.equal(found, VALID)
-
-
-def test_a_step_is_valid_where_every_mask_says_so() -> None:
-    other = torch.tensor([[True, False, True], [True, True, True]]).unsqueeze(-1)
-    data = batch(mask=VALID, other=other)
-    found = valid_steps(data, [MASK, ("collector", "other"), ("collector", "absent")])
-    assert found is not None
-    assert found.tolist() == [[True, False, False], [True, False, True]]
-
-
-def test_without_masks_there_is_nothing_to_select() -> None:
-    data = batch()
-    assert valid_steps(data, [MASK]) is None
-    assert valid_steps(batch(mask=VALID), []) is None
-    assert fill_invalid(data, None) is data
-
-
-def test_invalid_steps_are_filled_with_zeros_of_every_type() -> None:
-    data = batch()
-    data["observation"][~VALID] = torch.nan
-    filled = fill_invalid(data, VALID)
-    assert (filled["observation"][~VALID] == 0).all()
-    assert filled["index"].tolist() == [[1, 2, 0], [4, 0, 6]]
-    assert torch.equal(filled["done"].squeeze(-1), VALID)
-    for name in ("observation", "index", "done"):
-        assert torch.equal(filled[name][VALID], data[name][VALID])
-        assert filled[name].dtype == data[name].dtype
-    assert data["observation"][~VALID].isnan().all()  # the batch itself is left alone
-
-
-def test_a_row_is_cut_where_it_ends_and_before_an_invalid_step() -> None:
-    done = torch.tensor([[False, True, False, False, False]]).unsqueeze(-1)
-    valid = torch.tensor([[True, True, True, False, True]])
-    assert cut_steps(done, None).flatten().tolist() == [False, True, False, False, False]
-    assert cut_steps(done, valid).flatten().tolist() == [False, True, True, False, False]
-
-
-def test_rows_are_cut_on_their_own() -> None:
-    done = torch.zeros(2, 3, 1, dtype=torch.bool)
-    done[1, 0] = True
-    assert cut_steps(done, VALID).squeeze(-1).tolist() == [
-        [False, True, False],
-        [True, False, False],
-    ]
-
-
-# ------------------------------------------------------------------ in the losses
-
-
-def every_loss(kind: str, **options: Any) -> SoftActorCriticLoss[Any]:
+def every_loss(kind: str, **options: Any) -> LossModule:
     torch.manual_seed(0)
     if kind == "continuous":
         return make_loss(**options)
@@ -92,7 +28,7 @@ def every_batch(kind: str, *shape: int) -> TensorDict:
     return make_data(*shape) if kind == "continuous" else make_discrete_data(kind, *shape)
 
 
-def outputs(loss: SoftActorCriticLoss[Any], data: TensorDict) -> dict[str, Tensor]:
+def outputs(loss: LossModule, data: TensorDict) -> dict[str, Tensor]:
     """Scalars and priorities, the policy's noise the same at every call."""
     torch.manual_seed(2)
     NoisyTanhGaussian.queue = list(torch.randn(2, *data.batch_size, ACTION_DIM).double())
@@ -100,10 +36,107 @@ def outputs(loss: SoftActorCriticLoss[Any], data: TensorDict) -> dict[str, Tenso
     return dict(loss(data).items()) | {"td_error": data["td_error"]}
 
 
-def assert_same(found: dict[str, Tensor], wanted: dict[str, Tensor]) -> None:
-    assert set(found) == set(wanted)
-    for name, value in wanted.items():
-        torch.testing.assert_close(found[name], value, rtol=0, atol=0)
+@pytest.mark.parametrize("mask", [VALID, VALID.unsqueeze(-1)])
+def test_a_mask_may_have_a_trailing_dimension(mask: Tensor) -> None:
+    loss, data = every_loss("continuous"), every_batch("continuous", 2, 3)
+    data[MASK] = VALID
+    wanted = outputs(loss, data)
+    data[MASK] = mask
+    found = outputs(loss, data)
+    assert_same(found, wanted, rtol=0, atol=0)
+    assert torch.equal(found["td_error"] != 0, VALID)
+
+
+def test_a_step_is_valid_where_every_mask_says_so() -> None:
+    """TorchRL's losses read two masks by themselves."""
+    loss, data = every_loss("continuous"), every_batch("continuous", 2, 3)
+    data[MASK] = VALID
+    data["shifted_valid"] = torch.tensor([[True, False, True], [True, True, True]]).unsqueeze(-1)
+    found = outputs(loss, data)
+    assert (found["td_error"] != 0).tolist() == [[True, False, False], [True, False, True]]
+    del data["shifted_valid"]
+    data[MASK] = torch.tensor([[True, False, False], [True, False, True]])
+    assert_same(found, outputs(loss, data), rtol=0, atol=0)
+
+
+def shown(data: TensorDict) -> tuple[Tensor, ...]:
+    """What the critics see of the states of a batch: numbers, indices and flags."""
+    seen = []
+
+    class Watched(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = nn.Linear(4, 2).double()
+
+        def forward(self, *inputs: Tensor) -> Tensor:
+            seen.append(inputs)
+            return self.net(inputs[0])
+
+    critic = TensorDictModule(Watched(), ["observation", "index", "flag"], ["action_value"])
+    data["index"] = torch.arange(1, 7).reshape(2, 3)
+    data["flag"] = torch.ones(2, 3, 1, dtype=torch.bool)
+    data["action"] = torch.zeros(2, 3, dtype=torch.int64)
+    for name in ("index", "flag"):
+        data["next", name] = data[name] + (100 if name == "index" else 0)
+    loss = DiscreteSACLoss(critic, num_qvalue_nets=1, deactivate_vmap=True)
+    loss(data)
+    return next(inputs for inputs in seen if 0 < inputs[1].max() < 100)
+
+
+def test_without_masks_every_step_is_shown_as_it_is() -> None:
+    data = every_batch("continuous", 2, 3)
+    for found, name in zip(shown(data), ("observation", "index", "flag"), strict=True):
+        assert torch.equal(found, data[name])
+
+
+def test_invalid_steps_are_filled_with_zeros_of_every_type() -> None:
+    data = every_batch("continuous", 2, 3)
+    data[MASK] = VALID
+    data["observation"][~VALID] = torch.nan
+    observation, index, flag = shown(data)
+    assert (observation[~VALID] == 0).all()
+    assert index.tolist() == [[1, 2, 0], [4, 0, 6]]
+    assert torch.equal(flag.squeeze(-1), VALID)
+    for found, name in ((observation, "observation"), (index, "index"), (flag, "flag")):
+        assert torch.equal(found[VALID], data[name][VALID])
+        assert found.dtype == data[name].dtype
+    assert data["observation"][~VALID].isnan().all()  # the batch itself is left alone
+
+
+def returns(done: Tensor, valid: Tensor | None) -> list[list[float]]:
+    """Targets without discount: rewards of 1 until a row is cut, then a value of 10."""
+    loss = every_loss("continuous", gamma=1.0, use_entropy_reward=False)
+    loss.make_value_estimator("TD1")
+    with torch.no_grad():
+        for params, answer in (
+            (loss.qvalue_network_params, 0.0),
+            (loss.target_qvalue_network_params, 10.0),
+        ):
+            for value in params.values(True, True):
+                value.zero_()
+            params["module", "net", "2", "bias"].fill_(answer)
+    data = every_batch("continuous", *done.shape)
+    data["next", "reward"].fill_(1.0)
+    data["next", "done"] = done.unsqueeze(-1)
+    data["next", "terminated"].fill_(False)
+    if valid is not None:
+        data[MASK] = valid
+    found = outputs(loss, data)["td_error"] / 2**0.5  # both critics answer 0
+    return found.round(decimals=9).tolist()
+
+
+def test_a_row_is_cut_where_it_ends_and_before_an_invalid_step() -> None:
+    done = torch.tensor([[False, True, False, False, False]])
+    valid = torch.tensor([[True, True, True, False, True]])
+    assert returns(done, None) == [[12.0, 11.0, 13.0, 12.0, 11.0]]
+    assert returns(done, valid) == [[12.0, 11.0, 11.0, 0.0, 11.0]]
+
+
+def test_rows_are_cut_on_their_own() -> None:
+    done = torch.zeros(2, 3, dtype=torch.bool)
+    done[1, 0] = True
+    assert returns(done, VALID) == [[12.0, 11.0, 0.0], [11.0, 0.0, 11.0]]
+    assert returns(done, None) == [[13.0, 12.0, 11.0], [11.0, 12.0, 11.0]]
 
 
 KINDS = ["continuous", "boltzmann", "categorical", "hybrid"]
@@ -130,7 +163,7 @@ def test_no_other_flag_takes_a_step_out_of_the_losses(kind: str, lmbda: float) -
     wanted = outputs(loss, data)
     for key in OTHER_FLAGS:
         data[key] = torch.zeros(3, 4, 1, dtype=torch.bool)
-    assert_same(outputs(loss, data), wanted)
+    assert_same(outputs(loss, data), wanted, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -144,12 +177,12 @@ def test_the_mask_has_the_name_the_loss_gives_it(kind: str) -> None:
     assert masked["loss_qvalue"] != unmasked["loss_qvalue"]
     assert (masked["td_error"][~VALID] == 0).all()
     loss.loss_mask_key = None
-    assert_same(outputs(loss, data), unmasked)
+    assert_same(outputs(loss, data), unmasked, rtol=0, atol=0)
     loss.loss_mask_key = ("mine", "valid")
-    assert_same(outputs(loss, data), unmasked)
+    assert_same(outputs(loss, data), unmasked, rtol=0, atol=0)
     data["mine", "valid"] = VALID
     data[MASK] = ~VALID
-    assert_same(outputs(loss, data), masked)
+    assert_same(outputs(loss, data), masked, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -192,8 +225,10 @@ def test_a_row_without_a_valid_step_is_as_if_it_were_not_there(kind: str) -> Non
     found = loss(data.clone())
     for name, value in wanted.items():
         torch.testing.assert_close(found[name], value, rtol=1e-12, atol=1e-12)
-    for name, center in twin.entropy_centers.named_buffers():
-        torch.testing.assert_close(loss.entropy_centers.get_buffer(name), center)
+    centers = {name for name in twin.state_dict() if name.startswith("entropy_centers")}
+    assert centers
+    for name in centers:
+        torch.testing.assert_close(loss.state_dict()[name], twin.state_dict()[name])
 
 
 def test_weights_that_are_all_zero_ask_for_nothing() -> None:
