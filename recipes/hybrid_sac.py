@@ -99,7 +99,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         **loss_options,
         **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
     )
-    temperature = loss_module.temperatures["discrete"]
+    temperature = loss_module.factors["discrete"].temperature
     policy_arguments = sizes | box | asdict(config.network)
     policy_arguments |= {
         "num_actions": num_actions,

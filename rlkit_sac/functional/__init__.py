@@ -32,7 +32,19 @@ from rlkit_sac.functional.importance import (
     truncate_ratio,
 )
 from rlkit_sac.functional.retrace import opc_return, retrace_return
-from rlkit_sac.functional.returns import soft_lambda_return, soft_td_target
+from rlkit_sac.functional.returns import soft_lambda_return
+from rlkit_sac.functional.sac import (
+    actor_loss,
+    categorical_actor_loss,
+    critic_loss,
+    entropy_bonus,
+    soft_td_target,
+    soft_value,
+    td_error,
+    temperature_loss,
+    value_loss,
+)
+from rlkit_sac.functional.statistics import explained_variance, masked_mean
 from rlkit_sac.functional.surrogate import with_gradient
 from rlkit_sac.functional.target_entropy import (
     continuous_target_entropy,
@@ -43,16 +55,21 @@ from rlkit_sac.functional.target_entropy import (
 from rlkit_sac.functional.trust_region import project_gradient
 
 __all__ = [
+    "actor_loss",
     "boltzmann_log_prob",
+    "categorical_actor_loss",
     "categorical_entropy",
     "categorical_kl",
     "categorical_parameters",
     "clip_action_gradient",
     "continuous_target_entropy",
     "correction_weight",
+    "critic_loss",
     "discrete_target_entropy",
+    "entropy_bonus",
     "expected_correction",
     "expected_value",
+    "explained_variance",
     "gaussian_entropy",
     "gaussian_kl",
     "gaussian_kl_gradient",
@@ -62,6 +79,7 @@ __all__ = [
     "importance_ratio",
     "in_categorical_space",
     "log_importance_ratio",
+    "masked_mean",
     "negative_dimension_target_entropy",
     "normalized_log_prob",
     "opc_return",
@@ -73,8 +91,12 @@ __all__ = [
     "scaled_log_target_entropy",
     "soft_lambda_return",
     "soft_td_target",
+    "soft_value",
     "taken_value",
+    "td_error",
+    "temperature_loss",
     "truncate_ratio",
+    "value_loss",
     "weigh_rewards",
     "with_gradient",
 ]

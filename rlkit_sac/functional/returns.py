@@ -1,35 +1,9 @@
-"""Bootstrapped targets of soft state-action values."""
+"""Returns of several steps, bootstrapped from soft values."""
 
 import torch
 from torch import Tensor
 
-
-def soft_td_target(
-    reward: Tensor, terminated: Tensor, next_value: Tensor, *, gamma: float
-) -> Tensor:
-    r"""One-step target :math:`y_t = r_t + \gamma (1 - \text{terminated}_t) V(s_{t+1})`.
-
-    Only ``terminated`` stops the bootstrap: an episode cut by a time limit goes on in value. The
-    next value is selected, not multiplied, so that whatever a network says of a terminal
-    observation cannot leak, not even as NaN.
-
-    Args:
-        reward: ``[*, M]``.
-        terminated: bool ``[*, 1]``.
-        next_value: soft values ``[*, M]`` of the next states.
-        gamma: discount in [0, 1].
-
-    Returns:
-        ``[*, M]``.
-
-    Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 2-3.
-
-    >>> reward, terminated = torch.ones(2, 1), torch.tensor([[False], [True]])
-    >>> soft_td_target(reward, terminated, torch.full((2, 1), 10.0), gamma=0.5)
-    tensor([[6.],
-            [1.]])
-    """
-    return reward + gamma * torch.where(terminated, torch.zeros_like(next_value), next_value)
+from rlkit_sac.functional.sac import soft_td_target
 
 
 def soft_lambda_return(

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.functional import temperature_loss
 
 AlphaParametrization = Literal["log", "exp", "direct"]
 
@@ -85,7 +86,7 @@ class Temperature:
         """The loss of each sample; ``neg_log_prob`` ``[*]`` and the target are in nats."""
         inside = _ClampLeadingBack.apply(parameter, *self._parameter_bounds())
         factor = inside.exp() if self.mode == "exp" else inside
-        return factor * (neg_log_prob.detach() - target_entropy)
+        return temperature_loss(factor, neg_log_prob, target_entropy)
 
     def project_(self, parameter: Tensor) -> None:
         """Move the parameter inside its bounds in place; call it after an optimizer step."""

@@ -126,6 +126,10 @@ class LossContract(LossModule):
         weighted = self._reduce_loss(loss, batch, reduction="sum", weights=weights)
         return weighted / total.masked_fill(total == 0, 1.0)
 
+    def _reduce_alone(self, loss: Tensor, batch: TensorDictBase) -> Tensor:
+        """The reduction of a loss ``[*]`` that is computed by itself."""
+        return self._reduce(loss, batch, self._importance_weights(batch))
+
     def _output(
         self, losses: dict[str, Tensor], scalars: dict[str, Tensor], batch: TensorDictBase
     ) -> TensorDictBase:

@@ -11,13 +11,13 @@ from rlkit_sac.data.replay.buffer import StorageKind
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.critics import CriticReduction
 from rlkit_sac.functional.gaussian import GaussianSpace
+from rlkit_sac.functional.sac import LossFunction
 from rlkit_sac.graph import MatmulPrecision
 from rlkit_sac.modules import ActionKind
 from rlkit_sac.modules.activations import ACTIVATIONS
 from rlkit_sac.modules.actors import LogStdMode
 from rlkit_sac.modules.temperature import AlphaParametrization
-from rlkit_sac.objectives.sac.discrete_factor import DiscreteEntropy
-from rlkit_sac.objectives.sac.soft_actor_critic import LossFunction, PolicyLossSteps
+from rlkit_sac.objectives.sac.options import DiscreteEntropy, PolicyLossSteps
 
 
 def choices(section: type, option: str) -> Any:

@@ -19,7 +19,7 @@ from torchrl.modules import ActorValueOperator
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.functional import opc_return, retrace_return
+from rlkit_sac.functional import explained_variance, masked_mean, opc_return, retrace_return
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
 from rlkit_sac.modules.behavior import ActionKind, gaussian_of, logits_of
@@ -33,7 +33,6 @@ from rlkit_sac.objectives.acer.terms import (
 from rlkit_sac.objectives.checks.batch import check_action, check_index
 from rlkit_sac.objectives.checks.validity import cut_steps
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode, check_choice
-from rlkit_sac.objectives.sac.diagnostics import explained_variance, masked_mean
 
 _SPACES = {"discrete": get_args(CategoricalSpace), "continuous": get_args(GaussianSpace)}
 #: Numbers that may change during a training.

@@ -23,10 +23,10 @@ from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules import BehaviorPolicy, EpsilonGreedy, StochasticDuelingNetwork
 from rlkit_sac.modules.behavior import ActionKind, action_kind, check_feedforward
 from rlkit_sac.objectives.checks.batch import can_read, check_entries, check_flag, check_reward
+from rlkit_sac.objectives.checks.networks import check_member
+from rlkit_sac.objectives.checks.specs import discrete_leaf
 from rlkit_sac.objectives.checks.validity import fill_invalid, valid_steps
 from rlkit_sac.objectives.contract import LossContract, Reduction, ScalarOutputMode
-from rlkit_sac.objectives.sac.critics import check_member
-from rlkit_sac.objectives.sac.target_entropy import discrete_leaf
 
 
 class SegmentLoss(LossContract):

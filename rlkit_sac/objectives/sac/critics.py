@@ -1,151 +1,242 @@
-"""The list of critics an ensemble is built from."""
+"""What the losses ask of an ensemble of critics."""
 
-import re
-from collections.abc import Sequence
-from copy import deepcopy
+from __future__ import annotations
 
-from torch import nn
-from torch.nn.parameter import is_lazy
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from rlkit_sac.errors import ConfigError
+import torch
+from tensordict import NestedKey, TensorDictBase
+from tensordict.nn import TensorDictModule, TensorDictParams
+from tensordict.utils import unravel_key
+from torch import Tensor
+from torchrl.data import TensorSpec
+from torchrl.objectives.utils import _vmap_func
+
+from rlkit_sac.errors import BatchError
+from rlkit_sac.functional import expected_value, taken_value
+from rlkit_sac.functional.critics import CriticReduction, reduce_critics
+from rlkit_sac.modules.ensemble import evaluate_perceptrons, perceptron_layers
+from rlkit_sac.modules.normalization import ObservationNormalizer
+from rlkit_sac.objectives.checks.batch import check_action, check_index, check_values
 
 
-def critic_list(network: nn.Module | Sequence[nn.Module], count: int) -> list[nn.Module]:
-    """The members of a critic ensemble, each with parameters and an initialization of its own.
+class CriticOwner(Protocol):
+    """The parts of a loss that its critics use."""
 
-    A single module is the first member; the others are copies of it whose layers are initialized
-    afresh by their ``reset_parameters``. A list is kept as it is.
+    qvalue_network: TensorDictModule
+    qvalue_network_params: TensorDictParams
+    target_qvalue_network_params: TensorDictParams
+    num_qvalue_nets: int
+    target_subset: int | None
+    deactivate_vmap: bool
+    observation_normalizer: ObservationNormalizer | None
+    tensor_keys: Any
+    specs: dict[str, TensorSpec | None]
 
-    Args:
-        network: one critic, or a list with one critic for each member.
-        count: number of members to make of a single critic; a list brings its own.
+    @property
+    def compute_dtype(self) -> torch.dtype:
+        """The dtype that losses are computed in."""
 
-    Raises:
-        ConfigError: where the members would not be independent networks of one structure.
+    @property
+    def vmap_randomness(self) -> str:
+        """What vmap does with random numbers."""
 
-    >>> first, second = critic_list(nn.Linear(2, 1), 2)
-    >>> bool((first.weight != second.weight).all())
-    True
+    @property
+    def reward_weights(self) -> Tensor | None:
+        """Weights ``[M]`` of a vector reward, ``None`` for ones."""
+
+
+@dataclass(frozen=True)
+class Critics:
+    """An ensemble ``Q_i(s, a)`` with one value for each reward dimension.
+
+    Attributes:
+        role: the accepted key under which the critics write.
+        action_roles: the accepted keys of the actions that the critics read.
     """
-    if isinstance(network, nn.Module) and not isinstance(network, nn.ModuleList):
-        if count < 1:
-            raise ConfigError(f"num_qvalue_nets must be at least 1, not {count}")
-        check_member(network, "qvalue_network")
-        return [network, *(_fresh_copy(network) for _ in range(count - 1))]
-    critics = list(network)
-    if not critics:
-        raise ConfigError("qvalue_network is an empty list: pass one critic, or one per member")
-    if count not in (len(critics), DEFAULT_COUNT):
-        raise ConfigError(
-            f"num_qvalue_nets is {count}, but qvalue_network is a list of {len(critics)}: "
-            "leave num_qvalue_nets out, a list brings its own number"
-        )
-    seen: dict[int, int] = {}
-    for index, critic in enumerate(critics):
-        check_member(critic, f"qvalue_network[{index}]")
-        _check_same_structure(critics[0], critic, index)
-        for parameter in critic.parameters():
-            if seen.setdefault(id(parameter), index) != index:
-                raise ConfigError(
-                    f"qvalue_network[{index}] shares parameters with "
-                    f"qvalue_network[{seen[id(parameter)]}]: the minimum over critics needs "
-                    "independent ones; build each, or pass a single module and num_qvalue_nets"
+
+    role: str = "state_action_value"
+    action_roles: tuple[str, ...] = ("action",)
+
+    def check_keys(self, owner: CriticOwner) -> None:
+        """Refuse critics that read another action than the actor writes.
+
+        Raises:
+            BatchError: naming the keys.
+        """
+        read = owner.qvalue_network.in_keys
+        for role in self.action_roles:
+            key = getattr(owner.tensor_keys, role)
+            if unravel_key(key) not in map(unravel_key, read):
+                name = role.replace("_", " ").replace("action continuous", "continuous action")
+                raise BatchError(
+                    f"qvalue_network reads {read}, not the {name} {key!r}, which is the key the "
+                    f"actor writes unless set_keys({role}=...) named another: let actor, critics "
+                    "and batch use one key"
                 )
-    return critics
 
+    def values(
+        self, owner: CriticOwner, inputs: TensorDictBase, params: TensorDictParams
+    ) -> Tensor:
+        """Values ``[R, *, (K,) M]`` of all critics with the given parameters.
 
-#: Members made of a single critic, unless told otherwise.
-DEFAULT_COUNT = 2
+        Args:
+            owner: the loss.
+            inputs: ``[*]``, what the critics read.
+            params: of the live critics or of target critics.
 
-
-def refuse_batch_norm(network: nn.Module, name: str) -> None:
-    """Refuse a network whose layers keep running statistics of their inputs.
-
-    Target updaters track parameters, not buffers: a target critic's statistics would never move,
-    and the forward passes at next states would move those of the others.
-
-    Args:
-        network: an actor or a critic.
-        name: what to call it.
-
-    Raises:
-        ConfigError: naming the layer.
-    """
-    for path, module in network.named_modules():
-        if getattr(module, "track_running_stats", False):
-            raise ConfigError(
-                f"{name} has a {type(module).__name__} at {path!r}, whose running statistics no "
-                "target network follows: use LayerNorm, or track_running_stats=False"
+        Raises:
+            BatchError: for an output under another key, or of another shape.
+        """
+        network, key = owner.qvalue_network, unravel_key(getattr(owner.tensor_keys, self.role))
+        if key not in map(unravel_key, network.out_keys):
+            raise BatchError(
+                f"qvalue_network writes {network.out_keys}, not {key!r}: name its output so, or "
+                f"name the right one with set_keys({self.role}=...)"
             )
+        if owner.observation_normalizer is not None:
+            inputs = owner.observation_normalizer.normalized(inputs)
+        layers = None if owner.deactivate_vmap else perceptron_layers(network)
+        if layers is not None:
+            weights = params.flatten_keys(".")
+            read = torch.cat([inputs.get(name) for name in network.in_keys], -1)
+            q = evaluate_perceptrons(layers, weights, read)
+        else:
+            critics = _vmap_func(
+                network,
+                (None, 0),
+                randomness=owner.vmap_randomness,
+                pseudo_vmap=owner.deactivate_vmap,
+            )
+            q = critics(inputs.copy(), params).get(key)
+        return q.to(owner.compute_dtype)  # which autocast may have lowered
 
+    def values_of_taken(
+        self, owner: CriticOwner, states: TensorDictBase, batch: TensorDictBase, like: Tensor | None
+    ) -> Tensor:
+        """Values ``[R, *, (K,) M]`` of the live critics for the continuous action of the batch.
 
-def check_member(critic: nn.Module, name: str) -> None:
-    """Refuse a critic that no target network could follow, or whose parameters are not there yet.
+        Args:
+            owner: the loss.
+            states: of the batch.
+            batch: with its actions.
+            like: an action of the policy at the states; ``None`` where no action is continuous.
+        """
+        if like is not None:
+            key: NestedKey = getattr(owner.tensor_keys, self.action_roles[0])
+            action = batch.get(key)
+            check_action(action, like, key)
+            states = states.copy().set(key, action)
+        return self.values(owner, states, owner.qvalue_network_params)
 
-    Args:
-        critic: one network.
-        name: what to call it.
+    def of_taken_index(self, owner: CriticOwner, q: Tensor, batch: TensorDictBase) -> Tensor:
+        """Values ``[R, *, M]`` for the discrete action of the batch."""
+        return q
 
-    Raises:
-        ConfigError: naming the layer or what to do.
-    """
-    refuse_batch_norm(critic, name)
-    if any(is_lazy(parameter) for parameter in critic.parameters()):
-        raise ConfigError(
-            f"{name} has lazy layers without parameters yet: call it once on a batch before "
-            "building the loss, so that members can be copied and compared"
+    def expected(self, value: Tensor, log_probs: Tensor | None) -> Tensor:
+        """The expectation ``[*, M]`` of reduced values ``[*, (K,) M]`` under the policy.
+
+        Args:
+            value: reduced over the critics.
+            log_probs: of the discrete actions, ``[*, K]``.
+        """
+        return value
+
+    def reduced(self, owner: CriticOwner, q: Tensor, reduction: CriticReduction) -> Tensor:
+        """The minimum or mean ``[*, (K,) M]`` over the critics, in each reward dimension.
+
+        Raises:
+            BatchError: for critics without one value for each reward weight.
+        """
+        weights = owner.reward_weights
+        if weights is not None and q.shape[-1] != len(weights):
+            raise BatchError(
+                f"qvalue_network wrote {q.shape[-1]} values for {len(weights)} reward_weights: a "
+                "critic needs one output for each reward dimension"
+            )
+        return reduce_critics(q, weights, reduction)
+
+    def target(
+        self, owner: CriticOwner, inputs: TensorDictBase, log_probs: Tensor | None, reward_dim: int
+    ) -> Tensor:
+        r"""The expected value ``[*, M]`` under the policy of the target critics' minimum.
+
+        Args:
+            owner: the loss.
+            inputs: next states and the continuous action drawn there.
+            log_probs: of the discrete actions, ``[*, K]``.
+            reward_dim: M.
+        """
+        q = self.values(owner, inputs, self._target_params(owner))
+        choices = () if log_probs is None else log_probs.shape[-1:]
+        check_values(q, (*inputs.batch_size, *choices, reward_dim), reward_dim)
+        return self.expected(self.reduced(owner, q, "min"), log_probs)
+
+    def _target_params(self, owner: CriticOwner) -> TensorDictParams:
+        """Of all target critics, or of some drawn anew without replacement."""
+        params = owner.target_qvalue_network_params
+        if owner.target_subset in (None, owner.num_qvalue_nets):
+            return params
+        device = next(params.buffers()).device
+        members = torch.randperm(owner.num_qvalue_nets, device=device)[: owner.target_subset]
+        return params.data.apply(
+            lambda stacked: stacked.index_select(0, members), batch_size=members.shape
         )
 
 
-def _check_same_structure(first: nn.Module, critic: nn.Module, index: int) -> None:
-    wanted = {name: tuple(value.shape) for name, value in first.state_dict().items()}
-    found = {name: tuple(value.shape) for name, value in critic.state_dict().items()}
-    # One module's code runs with every member's parameters, so the code must be the same too.
-    if wanted != found or _code(first) != _code(critic):
-        raise ConfigError(
-            f"qvalue_network[{index}] is built differently from qvalue_network[0]: "
-            f"{_first_difference(wanted, found, first, critic)}; "
-            "members are evaluated in one batched call, so they need the same layers"
-        )
+@dataclass(frozen=True)
+class ActionValueCritics(Critics):
+    """An ensemble ``Q_i(s)_k`` or ``Q_i(s, c)_k`` with values for each of K discrete actions.
 
+    Attributes:
+        index_role: the accepted key of the discrete action, which the critics do not read.
+    """
 
-def _first_difference(
-    wanted: dict[str, tuple[int, ...]],
-    found: dict[str, tuple[int, ...]],
-    first: nn.Module,
-    critic: nn.Module,
-) -> str:
-    for name in [*wanted, *found]:
-        if wanted.get(name) != found.get(name):
-            return f"{name} has shape {found.get(name)}, wanted {wanted.get(name)}"
-    lines = zip(_code(first), _code(critic), strict=False)
-    came, want = next((b.strip(), a.strip()) for a, b in lines if a != b)
-    return f"found {came!r}, wanted {want!r}"
+    role: str = "action_value"
+    action_roles: tuple[str, ...] = ()
+    index_role: str = "action"
 
-
-def _code(critic: nn.Module) -> list[str]:
-    """What a module computes, as far as it shows: its layers and their plain attributes."""
-    lines = re.sub(r" at 0x[0-9a-f]+", "", repr(critic)).splitlines()
-    for name, module in critic.named_modules():
-        lines += [
-            f"{name}.{attribute} = {value!r}"
-            for attribute, value in sorted(vars(module).items())
-            if isinstance(value, bool | int | float | str | tuple) and attribute != "training"
-        ]
-    return lines
-
-
-def _fresh_copy(critic: nn.Module) -> nn.Module:
-    copy = deepcopy(critic)
-    for name, module in copy.named_modules():
-        if next(module.parameters(recurse=False), None) is None:
-            continue
-        reset = getattr(module, "reset_parameters", None)
-        if reset is None:
-            raise ConfigError(
-                f"{type(module).__name__} at {name or 'the root'!r} of qvalue_network has "
-                "parameters but no reset_parameters(), so a copy cannot be initialized afresh: "
-                "pass a list with one critic for each member instead"
+    def check_keys(self, owner: CriticOwner) -> None:
+        """Refuse critics that read the discrete action, or another continuous one."""
+        super().check_keys(owner)
+        key = getattr(owner.tensor_keys, self.index_role)
+        if unravel_key(key) in map(unravel_key, owner.qvalue_network.in_keys):
+            read = "the state and the continuous action" if self.action_roles else "the state alone"
+            raise BatchError(
+                f"qvalue_network reads the discrete action {key!r}: a critic reads {read} and "
+                "writes one value for each discrete action"
             )
-        reset()
-    return copy
+
+    def values(
+        self, owner: CriticOwner, inputs: TensorDictBase, params: TensorDictParams
+    ) -> Tensor:
+        """Values ``[R, *, K, M]`` of all critics with the given parameters."""
+        q = super().values(owner, inputs, params)
+        if q.ndim == inputs.ndim + 2:
+            q = q.unsqueeze(-1)
+        if q.ndim != inputs.ndim + 3:
+            raise BatchError(
+                f"qvalue_network wrote values of the shape {list(q.shape[1:])} for a batch "
+                f"{list(inputs.batch_size)}: wanted {[*inputs.batch_size]} and K values, one for "
+                "each discrete action; for vector rewards K x M"
+            )
+        spec = owner.specs[self.index_role]
+        if spec is not None and spec.space.n != q.shape[-2]:
+            raise BatchError(
+                f"qvalue_network wrote values of {q.shape[-2]} discrete actions, but the action "
+                f"spec has {spec.space.n}"
+            )
+        return q
+
+    def of_taken_index(self, owner: CriticOwner, q: Tensor, batch: TensorDictBase) -> Tensor:
+        """Values ``[R, *, M]`` for the discrete action of the batch."""
+        key: NestedKey = getattr(owner.tensor_keys, self.index_role)
+        action = batch.get(key)
+        check_index(action, q.shape[-2], q.shape[1:-2], key)
+        return taken_value(q, action.long())
+
+    def expected(self, value: Tensor, log_probs: Tensor | None) -> Tensor:
+        """The expectation ``[*, M]`` of reduced values ``[*, K, M]`` under the policy."""
+        assert log_probs is not None
+        return expected_value(value, log_probs.detach().exp())

@@ -3,20 +3,7 @@
 import torch
 from torch import Tensor
 
-
-def masked_mean(x: Tensor, valid: Tensor | None) -> Tensor:
-    """Mean over the valid steps.
-
-    Args:
-        x: ``[*]``.
-        valid: bool ``[*]``, or ``None`` where every step counts.
-
-    >>> masked_mean(torch.tensor([1.0, 9.0]), torch.tensor([True, False]))
-    tensor(1.)
-    """
-    if valid is None:
-        return x.mean()
-    return torch.where(valid, x, torch.zeros_like(x)).sum() / valid.sum().clamp_min(1)
+from rlkit_sac.functional import explained_variance, masked_mean
 
 
 def diagnostic_keys(num_critics: int) -> list[str]:
@@ -81,27 +68,3 @@ def critic_diagnostics(
     out["td_error_mean"] = masked_mean(td_error, valid)
     out["explained_variance"] = explained_variance(values.mean(0), target, valid)
     return out
-
-
-def explained_variance(values: Tensor, target: Tensor, valid: Tensor | None) -> Tensor:
-    r"""Share of the targets' variance that values explain, over the valid steps.
-
-    .. math:: 1 - \operatorname{Var}(y - Q) / \operatorname{Var}(y)
-
-    Args:
-        values: Q, ``[*, M]``.
-        target: y, ``[*, M]``.
-        valid: bool ``[*]`` or ``None``.
-
-    Returns:
-        1 where values are perfect, 0 where they are no better than a constant, NaN where all
-        targets are equal.
-
-    >>> explained_variance(torch.tensor([[1.0], [2.0]]), torch.tensor([[1.0], [3.0]]), None)
-    tensor(0.7500)
-    """
-    residual = target - values
-    center, bias = (masked_mean(each.mean(-1), valid) for each in (target, residual))
-    spread = masked_mean((target - center).square().mean(-1), valid)
-    unexplained = masked_mean((residual - bias).square().mean(-1), valid)
-    return 1 - unexplained / torch.where(spread > 0, spread, torch.nan)

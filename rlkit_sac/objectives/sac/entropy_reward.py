@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from rlkit_sac.objectives.sac.diagnostics import masked_mean
+from rlkit_sac.functional import masked_mean
 
 
 class RunningLogProb(nn.Module):

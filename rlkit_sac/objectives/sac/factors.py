@@ -1,67 +1,383 @@
-"""The factors of a policy: a draw from them, and options that each may have for itself."""
+"""The factors of a policy: how each is drawn, and which target entropy it has."""
 
-from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from __future__ import annotations
 
-from torch import Tensor
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
-from rlkit_sac.errors import ConfigError
+import torch
+from tensordict import NestedKey, TensorDictBase
+from torch import Tensor, nn
+from torch.distributions import Categorical, Distribution
+from torchrl.data import TensorSpec
+from torchrl.modules.distributions.utils import rsample_and_log_prob
 
-T = TypeVar("T")
-
-#: An option for all factors, or a (discrete, continuous) pair.
-PerFactor: TypeAlias = T | tuple[T, T] | list[T]
+from rlkit_sac.errors import BatchError
+from rlkit_sac.functional import normalized_log_prob, sample_categorical
+from rlkit_sac.modules import TanhGaussian
+from rlkit_sac.modules.behavior import ONE_HOT
+from rlkit_sac.modules.priors.frozen import FrozenPrior
+from rlkit_sac.modules.priors.parts import PartwisePrior
+from rlkit_sac.modules.temperature import Temperature
+from rlkit_sac.objectives.checks.specs import continuous_spec, discrete_spec
+from rlkit_sac.objectives.sac.options import DiscreteEntropy, SACOptions
+from rlkit_sac.objectives.sac.target_entropy import (
+    TargetEntropy,
+    continuous_target_kld,
+    default_discrete_kld,
+    discrete_target_kld,
+    named_discrete_target_entropy,
+    refuse_target_entropy,
+    resolve_continuous_target_entropy,
+    resolve_discrete_target_entropy,
+)
 
 
 @dataclass(frozen=True)
-class PolicySample:
-    r"""What one draw from the policy at a batch of states gives to every loss.
+class Draw:
+    r"""What one draw from a factor of the policy, at the states ``[*]``, gives to the losses.
 
     Attributes:
-        log_prob: for each factor of the policy its log-probability ``[*]`` in nats; where the
-            factor's entropy is known exactly, minus that entropy stands in for it.
-        log_prior: for each factor with a prior, the log-probability ``[*]`` of the same action, or
-            the same expectation, under the prior.
+        neg_entropy: :math:`\log\pi(a|s)` of the drawn action, ``[*]``, an estimate of minus the
+            entropy, or minus the exact entropy, nats.
+        log_prior: the same under the prior, ``[*]``; ``None`` without one.
+        action: the drawn action ``[*, D]`` of a continuous factor, reparameterized.
+        log_probs: of each action of a discrete factor, ``[*, K]``.
+        log_prior_of_each: the same under the prior, ``[*, K]``; ``None`` without one.
+        used_share: the expected share ``[*]`` of the dimensions of ``action`` that the discrete
+            action uses; ``None`` where it uses them all.
     """
 
-    log_prob: dict[str, Tensor]
-    log_prior: dict[str, Tensor]
+    neg_entropy: Tensor
+    log_prior: Tensor | None = None
+    action: Tensor | None = None
+    log_probs: Tensor | None = None
+    log_prior_of_each: Tensor | None = None
+    used_share: Tensor | None = None
 
-    def log_ratio(self, factor: str) -> Tensor:
-        r"""What the temperature weighs, :math:`\log\pi - \log\pi^0`, or :math:`\log\pi` alone."""
-        log_prob = self.log_prob[factor]
-        return log_prob - self.log_prior[factor] if factor in self.log_prior else log_prob
+    @property
+    def log_ratio(self) -> Tensor:
+        r""":math:`\log\pi - \log\pi^0`, or :math:`\log\pi` without a prior."""
+        return self.neg_entropy if self.log_prior is None else self.neg_entropy - self.log_prior
 
 
-def per_factor(name: str, option: object, factors: tuple[str, ...]) -> tuple[object, ...]:
-    """An option's value for each factor.
+@dataclass(frozen=True)
+class PolicyDraw:
+    """One draw from the whole policy at some states.
 
-    Args:
-        name: of the option.
-        option: one value for all, or a sequence with one for each.
-        factors: of the policy, ``("",)`` where it has no others.
-
-    Raises:
-        ConfigError: for a sequence of another length.
-
-    >>> per_factor("alpha_init", [0.5, 1.0], ("discrete", "continuous"))
-    (0.5, 1.0)
+    Attributes:
+        factors: the draw from each factor, by name.
+        inputs: the states with the drawn continuous action, as critics read them.
+        log_probs: of the discrete actions, ``[*, K]``; ``None`` without any.
+        q: values ``[R, *, K, M]`` of the live critics where no action is continuous, with a
+            gradient to their parameters; otherwise ``None``.
+        value: ``[*, (K,) M]``, those of ``q`` or of the inputs reduced over the critics, with a
+            gradient to the drawn action; ``None`` where it was not needed yet.
+        state_value: ``[*, M]``, of a value network, where there is one.
     """
-    if not isinstance(option, tuple | list):
-        return (option,) * len(factors)
-    if len(factors) == 1:
-        raise ConfigError(f"{name} takes one value here, not {option!r}")
-    if len(option) != len(factors):
-        raise ConfigError(
-            f"{name} takes one value or one for each of ({', '.join(factors)}), not {option!r}"
+
+    factors: dict[str, Draw]
+    inputs: TensorDictBase
+    log_probs: Tensor | None = None
+    q: Tensor | None = None
+    value: Tensor | None = None
+    state_value: Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Factor(ABC):
+    """One factor of a policy. It holds no tensors: parameters belong to the loss.
+
+    Attributes:
+        name: ``"discrete"`` or ``"continuous"``; ``""`` of a policy's only factor.
+        temperature: how its parameter stands for the temperature.
+        fixed: whether the temperature is.
+        target: the option ``target_entropy``.
+        min_prob: the option of that name.
+    """
+
+    name: str
+    temperature: Temperature
+    fixed: bool
+    target: TargetEntropy
+    min_prob: float
+
+    def key(self, entry: str) -> str:
+        """The name of this factor's parameter, attribute or output."""
+        return factor_key(entry, self.name)
+
+    @property
+    def role(self) -> str:
+        """The accepted key under which the batch holds this factor's action."""
+        return self.key("action")
+
+    @classmethod
+    @abstractmethod
+    def of(cls, options: SACOptions, **common: Any) -> Factor:
+        """Make a factor from the options of a loss, and from what all factors have."""
+
+    @abstractmethod
+    def spec(
+        self, given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
+    ) -> TensorSpec | None:
+        """The spec of this factor's action: the one that was passed, or else the actor's."""
+
+    @abstractmethod
+    def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
+        """The target entropy in nats, or with a prior minus the target divergence.
+
+        ``None`` where the number of actions is not known yet.
+        """
+
+    @abstractmethod
+    def target_at(self, resolved: float | None, draw: Draw) -> float | Tensor:
+        """The target entropy at the states of a draw, a number or ``[*]``."""
+
+
+@dataclass(frozen=True, eq=False)
+class ContinuousFactor(Factor):
+    """A factor over vectors, drawn by reparameterization.
+
+    Attributes:
+        target_kld: the option ``target_kld_per_dim``.
+        masked: whether the densities of its dimensions are weighed by a parameter mask.
+    """
+
+    target_kld: float
+    masked: bool
+
+    @classmethod
+    def of(cls, options: SACOptions, **common: Any) -> ContinuousFactor:
+        """Make a factor over vectors."""
+        masked = options.parameter_mask is not None
+        return cls(**common, target_kld=options.target_kld_per_dim, masked=masked)
+
+    def spec(
+        self, given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
+    ) -> TensorSpec | None:
+        """The spec of the vector."""
+        return continuous_spec(given, of_actor, key)
+
+    def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
+        """The target entropy, which needs the spec unless it is a number."""
+        if prior is None:
+            return resolve_continuous_target_entropy(self.target, spec, min_prob=self.min_prob)
+        refuse_target_entropy(self.target)
+        return -continuous_target_kld(self.target_kld, spec)
+
+    def target_at(self, resolved: float | None, draw: Draw) -> float | Tensor:
+        """The target entropy; with a mask the share of it that is used, ``[*]``."""
+        assert resolved is not None
+        return resolved if draw.used_share is None else resolved * draw.used_share
+
+    def draw(self, dist: Distribution, batch_size: torch.Size) -> Draw:
+        """Draw an action; with a mask ``neg_entropy`` has a last dimension D.
+
+        Raises:
+            BatchError: for a distribution without the densities that are needed.
+        """
+        if self.masked:
+            if not isinstance(dist, TanhGaussian):
+                raise BatchError(
+                    f"the actor's distribution is {type(dist).__name__}: parameter_mask needs the "
+                    "density of each dimension, which rlkit_sac.modules.TanhGaussian gives"
+                )
+            action, log_prob = dist.rsample_and_log_probs()
+            return Draw(log_prob, action=action)
+        action, log_prob = rsample_and_log_prob(dist)
+        if log_prob.shape != batch_size:
+            raise BatchError(
+                f"the actor's {type(dist).__name__} gives log-probabilities of the shape "
+                f"{list(log_prob.shape)} for a batch {list(batch_size)}: they must be "
+                "summed over the action's dimensions (event dimension 1, Independent)"
+            )
+        return Draw(log_prob, action=action)
+
+    def with_prior(
+        self, draw: Draw, prior: FrozenPrior | None, states: TensorDictBase, key: NestedKey
+    ) -> Draw:
+        """The draw with its log-density under the prior."""
+        if prior is None:
+            return draw
+        assert draw.action is not None
+        score = prior.log_prob_of_each_dimension if self.masked else prior.log_prob
+        return replace(draw, log_prior=score(states, draw.action, key))
+
+    def weighed(self, draw: Draw, log_probs: Tensor, mask: Tensor) -> Draw:
+        """The draw with its densities weighed by how far the discrete action uses each dimension.
+
+        Args:
+            draw: with the densities of each dimension.
+            log_probs: of the discrete actions, ``[*, K]``.
+            mask: ``[K, D]``.
+
+        Raises:
+            BatchError: for a mask of another shape.
+        """
+        assert draw.action is not None
+        wanted = (log_probs.shape[-1], draw.action.shape[-1])
+        if mask.shape != wanted:
+            raise BatchError(
+                f"parameter_mask has the shape {list(mask.shape)}, wanted {list(wanted)}: one row "
+                "for each discrete action, one column for each continuous dimension"
+            )
+        with torch.autocast(mask.device.type, enabled=False):
+            used = log_probs.exp() @ mask
+        log_prior = None if draw.log_prior is None else (used * draw.log_prior).sum(-1)
+        return replace(
+            draw,
+            neg_entropy=(used * draw.neg_entropy).sum(-1),
+            log_prior=log_prior,
+            used_share=used.mean(-1),
         )
-    return tuple(option)
 
 
-def factor_key(name: str, factor: str) -> str:
-    """The name of a factor's own entry; the sole factor of a policy is left unnamed.
+@dataclass(frozen=True, eq=False)
+class DiscreteFactor(Factor):
+    """A factor over indices, whose expectations are taken exactly.
+
+    Attributes:
+        target_kld: the option ``target_kld_discrete``.
+        entropy: the option ``discrete_entropy``.
+    """
+
+    target_kld: float | None
+    entropy: DiscreteEntropy
+
+    @classmethod
+    def of(cls, options: SACOptions, **common: Any) -> DiscreteFactor:
+        """Make a factor over indices."""
+        entropy = options.discrete_entropy
+        return cls(**common, target_kld=options.target_kld_discrete, entropy=entropy)
+
+    def spec(
+        self, given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
+    ) -> TensorSpec | None:
+        """The spec of the index."""
+        return discrete_spec(given, of_actor, key)
+
+    def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
+        """The target entropy, or ``None`` where the critics will show the number of actions."""
+        if prior is None:
+            return resolve_discrete_target_entropy(self.target, spec, min_prob=self.min_prob)
+        refuse_target_entropy(self.target)
+        num_actions = None if spec is None else spec.space.n
+        if num_actions is None and isinstance(prior, PartwisePrior):
+            num_actions = prior.num_actions()
+        divergence = discrete_target_kld(self.target_kld, num_actions, prior)
+        return None if divergence is None else -divergence
+
+    def target_at(self, resolved: float | None, draw: Draw) -> float | Tensor:
+        """The target entropy, from the number of actions where no spec told it."""
+        if resolved is not None:
+            return resolved
+        assert draw.log_probs is not None
+        num_actions = draw.log_probs.shape[-1]
+        if draw.log_prior is not None:
+            return -default_discrete_kld(num_actions)
+        assert isinstance(self.target, str)
+        return named_discrete_target_entropy(self.target, num_actions, self.min_prob)
+
+    def log_prior(
+        self,
+        prior: FrozenPrior | None,
+        states: TensorDictBase,
+        num_actions: int,
+        key: NestedKey,
+        target: float | None,
+    ) -> Tensor | None:
+        """Log-probabilities ``[*, K]`` of all actions under the prior, if there is one.
+
+        Raises:
+            ConfigError: for a target divergence that no policy over K actions reaches.
+        """
+        if prior is None:
+            return None
+        if target is not None:  # without an action spec only the critics tell K
+            discrete_target_kld(-target, num_actions, prior.prior)
+        return prior.log_prob_of_each_action(states, num_actions, key)
+
+    def actor_log_probs(self, dist: Distribution, num_actions: int) -> Tensor:
+        """Log-probabilities ``[*, K]`` of an actor's policy.
+
+        Raises:
+            BatchError: for another distribution, or another number of actions.
+        """
+        if not isinstance(dist, Categorical) or isinstance(dist, ONE_HOT):
+            raise BatchError(
+                f"the actor's distribution is {type(dist).__name__}, wanted a "
+                "torch.distributions.Categorical: actions are indices, not one-hot vectors"
+            )
+        if dist.logits.shape[-1] != num_actions:
+            raise BatchError(
+                f"the actor has {dist.logits.shape[-1]} actions, but qvalue_network writes "
+                f"{num_actions} values"
+            )
+        return normalized_log_prob(dist.logits)
+
+    def draw(self, log_probs: Tensor, log_prior: Tensor | None) -> Draw:
+        """The exact entropy of a policy, or one sample of it; no gradient.
+
+        Args:
+            log_probs: ``[*, K]``.
+            log_prior: ``[*, K]`` or ``None``.
+        """
+        score = _expectation if self.entropy == "expected" else _of_one_sample
+        of = score(log_probs.detach())
+        return Draw(
+            of(log_probs.detach()),
+            None if log_prior is None else of(log_prior.detach()),
+            log_probs=log_probs,
+            log_prior_of_each=log_prior,
+        )
+
+
+def _expectation(log_probs: Tensor) -> Callable[[Tensor], Tensor]:
+    probs = log_probs.exp()
+    return lambda each: (probs * each).sum(-1)
+
+
+def _of_one_sample(log_probs: Tensor) -> Callable[[Tensor], Tensor]:
+    index = sample_categorical(log_probs).unsqueeze(-1)
+    return lambda each: each.gather(-1, index).squeeze(-1)
+
+
+def factor_key(entry: str, factor: str) -> str:
+    """The name of a factor's parameter, attribute or output; that of an only factor has no suffix.
 
     >>> factor_key("alpha", "discrete"), factor_key("alpha", "")
     ('alpha_discrete', 'alpha')
     """
-    return f"{name}_{factor}" if factor else name
+    return f"{entry}_{factor}" if factor else entry
+
+
+def make_factors(
+    kinds: Sequence[tuple[str, type[Factor]]], options: SACOptions
+) -> dict[str, Factor]:
+    """The factors of a policy.
+
+    Args:
+        kinds: the kind of each factor, by name.
+        options: of the loss.
+
+    Raises:
+        ConfigError: for options of temperatures that are out of range.
+    """
+    names = [name for name, _ in kinds]
+    of = partial(options.of_each, factors=names)
+    modes, low, high = of("alpha_parametrization"), of("min_alpha"), of("max_alpha")
+    fixed, targets = of("fixed_alpha"), of("target_entropy")
+    return {
+        name: kind.of(
+            options,
+            name=name,
+            temperature=Temperature(modes[name], low[name], high[name]),
+            fixed=fixed[name],
+            target=targets[name],
+            min_prob=options.min_prob,
+        )
+        for name, kind in kinds
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from tensordict import NestedKey, TensorDict, TensorDictBase
@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from rlkit_sac.errors import BatchError
 from rlkit_sac.modules.priors.frozen import FrozenPrior
-from rlkit_sac.objectives.sac.factors import factor_key, per_factor
+from rlkit_sac.objectives.sac.factors import factor_key
+from rlkit_sac.objectives.sac.options import SACOptions
 
-#: What a state tells of the step before. At the next state that is the step of the batch itself.
+#: Entries of a state about the step before it; for the next state that is the batch's own step.
 PREVIOUS_ACTION, IS_INIT = "prev_action", "is_init"
 
 
@@ -21,22 +22,21 @@ class Priors(nn.Module):
     """A prior for each factor of a policy that has one; copies that nothing trains.
 
     Args:
-        networks: one prior for all factors, ``None``, or a sequence with one or ``None`` for each.
-        factors: of the policy.
+        options: with ``prior_network``: one prior for all factors, ``None``, or a sequence with one
+            or ``None`` for each.
+        factors: names of the policy's factors.
         like: whose dtype and device they take.
 
     Raises:
         ConfigError: for a module that is no prior.
     """
 
-    def __init__(self, networks: Any, factors: tuple[str, ...], like: Tensor) -> None:
+    def __init__(self, options: SACOptions, factors: Sequence[str], like: Tensor) -> None:
         super().__init__()
         # One prior over all factors is held once.
-        shared = not isinstance(networks, tuple | list)
+        shared = not isinstance(options.prior_network, tuple | list)
         self._names: dict[str, str] = {}
-        for factor, network in zip(
-            factors, per_factor("prior_network", networks, factors), strict=True
-        ):
+        for factor, network in options.of_each("prior_network", factors).items():
             if network is None:
                 continue
             name = "prior" if shared else factor_key("prior", factor)

@@ -1,14 +1,13 @@
-"""The half that every loss of the soft actor-critic family shares."""
+"""The losses of soft actor-critic, for a policy of one or two factors."""
 
 from __future__ import annotations
 
-import math
-from abc import abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar, Generic, Literal, TypeVar, cast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
-from tensordict import TensorDictBase
+from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import (
     TensorDictModule,
     TensorDictModuleBase,
@@ -18,329 +17,512 @@ from tensordict.nn import (
 )
 from tensordict.utils import unravel_key
 from torch import Tensor, nn
+from torch.distributions import Distribution
 from torchrl.data import TensorSpec
-from torchrl.objectives.utils import _vmap_func, distance_loss
+from torchrl.envs.utils import ExplorationType, set_exploration_type
+from torchrl.objectives import ValueEstimators
 
-from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.functional import reduce_critics
-from rlkit_sac.functional.critics import CriticReduction
-from rlkit_sac.modules import EpsilonGreedy
-from rlkit_sac.modules.ensemble import evaluate_perceptrons, perceptron_layers
-from rlkit_sac.modules.normalization import (
-    NormalizedPolicy,
-    ObservationNormalizer,
-    RewardNormalizer,
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.functional import (
+    actor_loss,
+    boltzmann_log_prob,
+    categorical_actor_loss,
+    clip_action_gradient,
+    critic_loss,
+    entropy_bonus,
+    masked_mean,
+    soft_value,
+    td_error,
+    weigh_rewards,
 )
+from rlkit_sac.modules import BoltzmannPolicy, EpsilonGreedy
+from rlkit_sac.modules.normalization import NormalizedPolicy
 from rlkit_sac.modules.reward_weights import RewardWeights
-from rlkit_sac.modules.temperature import AlphaParametrization
-from rlkit_sac.objectives.checks.batch import check_entries, check_flag, check_reward, check_values
-from rlkit_sac.objectives.checks.validity import cut_steps, fill_invalid, valid_steps
-from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode, check_choice
-from rlkit_sac.objectives.sac.critics import critic_list, refuse_batch_norm
-from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys, masked_mean
+from rlkit_sac.objectives.checks.networks import actor_keys, refuse_batch_norm
+from rlkit_sac.objectives.checks.specs import hybrid_leaf
+from rlkit_sac.objectives.checks.validity import cut_steps
+from rlkit_sac.objectives.contract import LossContract
+from rlkit_sac.objectives.sac.critics import Critics
+from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
+from rlkit_sac.objectives.sac.ensemble import critic_list, register_critics
 from rlkit_sac.objectives.sac.entropy_reward import RunningLogProb
-from rlkit_sac.objectives.sac.factors import PerFactor, PolicySample, factor_key
-from rlkit_sac.objectives.sac.priors import Priors, one_step_later
-from rlkit_sac.objectives.sac.target_entropy import TargetEntropy
-from rlkit_sac.objectives.sac.tempered import TemperedLoss
+from rlkit_sac.objectives.sac.factors import (
+    ContinuousFactor,
+    DiscreteFactor,
+    Draw,
+    Factor,
+    PolicyDraw,
+    factor_key,
+    make_factors,
+)
+from rlkit_sac.objectives.sac.options import SACOptions
+from rlkit_sac.objectives.sac.priors import Priors, is_previous_step_key
+from rlkit_sac.objectives.sac.transitions import (
+    Transitions,
+    check_transitions,
+    read_transitions,
+    unraveled,
+)
+from rlkit_sac.objectives.sac.value_estimator import SoftValueEstimator, parse_estimator
 
-SampleT = TypeVar("SampleT", bound=PolicySample)
-
-LossFunction = Literal["l2", "l1", "smooth_l1"]
 #: Numbers of the losses that may change during a training, beside a fixed temperature.
 SCALARS = ("gamma", "qvalue_coef", "reward_scale", "dqda_clipping", "target_entropy")
 
-PolicyLossSteps = Literal["first", "next", "all"]
 
+class CriticTerms(NamedTuple):
+    """What the critics' loss is made of.
 
-class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
-    """Critic, actor and temperature losses over a policy made of factors.
-
-    A subclass names its policy's factors, draws from them, and says what the critics' values come
-    to under them. The rest is here once: reduction over critics and reward dimensions, targets of
-    transitions and sequences, temperatures, priorities. Options are documented with the subclasses.
+    Attributes:
+        q: values ``[R, *, M]`` of the live critics for the actions of the batch.
+        target: ``[*, M]``.
+        losses: of each critic, ``[R, *]``.
+        td_error: the priority ``[*]``, 0 in invalid steps.
     """
 
-    #: The accepted key under which the critics write.
-    value_role: ClassVar[str]
-    #: Dimensions of the critics' values behind those of the batch.
-    value_dims: ClassVar[int]
+    q: Tensor
+    target: Tensor
+    losses: Tensor
+    td_error: Tensor
+
+
+class SoftActorCriticLoss(LossContract):
+    """Critic, actor and temperature losses over a policy made of factors.
+
+    A subclass names the kinds of its policy's factors and of its critics.
+    """
+
+    @dataclass
+    class _AcceptedKeys(LossContract._AcceptedKeys):
+        value: NestedKey = "state_value"
+        log_prob: NestedKey = "action_log_prob"
+        priority: NestedKey = "td_error"
+
+    default_keys = _AcceptedKeys
+    tensor_keys: _AcceptedKeys
+    default_value_estimator = ValueEstimators.TD0
+
+    #: The kind of each factor by name, in the order of pairs of options.
+    factor_kinds: ClassVar[tuple[tuple[str, type[Factor]], ...]]
+    critics: ClassVar[Critics]
+    #: Whether the critics have target networks.
+    target_critics: ClassVar[bool] = True
+
+    actor_network: TensorDictModule | None
+    actor_network_params: TensorDictParams
+    target_actor_network_params: TensorDictParams
+    qvalue_network: TensorDictModule
+    qvalue_network_params: TensorDictParams
+    target_qvalue_network_params: TensorDictParams
+    _value_estimator: SoftValueEstimator | None
+    _parameter_mask: Tensor | None
+    qvalue_coef: float | Tensor
+    reward_scale: float | Tensor
+    dqda_clipping: float | Tensor | None
 
     def __init__(
         self,
         actor_network: TensorDictModule | None,
         qvalue_network: TensorDictModule | Sequence[TensorDictModule],
-        *,
-        num_qvalue_nets: int,
-        gamma: float,
-        loss_function: LossFunction,
-        qvalue_coef: float,
-        reward_scale: float,
-        reward_weights: Tensor | Sequence[float] | None,
-        alpha_init: PerFactor[float],
-        min_alpha: PerFactor[float | None],
-        max_alpha: PerFactor[float | None],
-        fixed_alpha: PerFactor[bool],
-        alpha_parametrization: PerFactor[AlphaParametrization],
-        target_entropy: PerFactor[TargetEntropy],
-        min_prob: float,
-        prior_network: PerFactor[nn.Module | None],
-        target_kld: PerFactor[float | None],
-        action_spec: TensorSpec | None,
-        use_entropy_reward: bool,
-        normalize_entropy_reward: bool,
-        policy_loss_steps: PolicyLossSteps,
-        reduction: Reduction,
-        scalar_output_mode: ScalarOutputMode | None,
-        use_prioritized_weights: bool | Literal["auto"],
-        deactivate_vmap: bool,
-        diagnostics: bool,
-        target_subset: int | None = None,
-        policy_reduction: CriticReduction = "min",
-        observation_normalizer: ObservationNormalizer | None = None,
-        reward_normalizer: RewardNormalizer | None = None,
+        options: SACOptions,
     ) -> None:
-        super().__init__(reduction, scalar_output_mode, use_prioritized_weights)
-        check_choice("loss_function", loss_function, ("l2", "l1", "smooth_l1"))
-        check_choice("policy_reduction", policy_reduction, ("min", "mean"))
-        check_choice("policy_loss_steps", policy_loss_steps, ("first", "next", "all"))
-        if not 0 <= qvalue_coef < math.inf:
-            raise ConfigError(f"qvalue_coef must be a finite number >= 0, not {qvalue_coef}")
-        if not math.isfinite(reward_scale):
-            raise ConfigError(f"reward_scale must be a finite number, not {reward_scale}")
-        self.loss_function = loss_function
-        self.qvalue_coef = qvalue_coef
-        self.reward_scale = reward_scale
-        self.use_entropy_reward = use_entropy_reward
-        self.policy_loss_steps = policy_loss_steps
-        self.deactivate_vmap = deactivate_vmap
-        self.diagnostics = diagnostics
+        super().__init__(
+            options.reduction, options.scalar_output_mode, options.use_prioritized_weights
+        )
+        self.loss_function = options.loss_function
+        self.qvalue_coef = options.qvalue_coef
+        self.reward_scale = options.reward_scale
+        self.dqda_clipping = options.dqda_clipping
+        self.use_entropy_reward = options.use_entropy_reward
+        self.policy_loss_steps = options.policy_loss_steps
+        self.policy_reduction = options.policy_reduction
+        self.deactivate_vmap = options.deactivate_vmap
+        self.diagnostics = options.diagnostics
+        self.observation_normalizer = options.observation_normalizer
+        self.reward_normalizer = options.reward_normalizer
 
         if actor_network is None:
             self.actor_network = None
         else:
             refuse_batch_norm(actor_network, "actor_network")
             self.convert_to_functional(actor_network, "actor_network")
-        self._stack_critics(critic_list(qvalue_network, num_qvalue_nets))
-        if target_subset is not None and not 1 <= target_subset <= self.num_qvalue_nets:
+        members = critic_list(qvalue_network, options.num_qvalue_nets)
+        self.num_qvalue_nets, self.target_subset = len(members), options.target_subset
+        if self.target_subset is not None and not 1 <= self.target_subset <= len(members):
             raise ConfigError(
-                f"target_subset is {target_subset}; it must be from 1 to the number of critics "
-                f"({self.num_qvalue_nets}), or None for all"
+                f"target_subset is {self.target_subset}; it must be from 1 to the number of "
+                f"critics ({len(members)}), or None for all"
             )
-        self.target_subset = target_subset
-        self.policy_reduction = policy_reduction
-        self.observation_normalizer = observation_normalizer
-        self.reward_normalizer = reward_normalizer
+        register_critics(self, members, with_targets=self.target_critics)
+
         like = next(self.qvalue_network_params.parameters())
-        self._make_temperatures(
-            alpha_init, min_alpha, max_alpha, fixed_alpha, alpha_parametrization, like=like
-        )
-        self.priors = Priors(prior_network, self.factors, like)
+        self.factors = make_factors(self.factor_kinds, options)
+        alpha_init = options.of_each("alpha_init", list(self.factors))
+        for name, factor in self.factors.items():
+            start = factor.temperature.initial_parameter(alpha_init[name])
+            value = torch.tensor(start, dtype=like.dtype, device=like.device)
+            if factor.fixed:
+                self.register_buffer(factor.key("log_alpha"), value)
+            else:
+                self.register_parameter(factor.key("log_alpha"), nn.Parameter(value))
+        self.priors = Priors(options, list(self.factors), like)
         self._reward_weights = RewardWeights()
-        self.reward_weights = reward_weights
+        self.reward_weights = options.reward_weights
         self.entropy_centers = nn.ModuleDict()
-        if normalize_entropy_reward:
-            for factor in self.factors:
+        if options.normalize_entropy_reward:
+            for factor in self.factors.values():
                 center = RunningLogProb().to(dtype=like.dtype, device=like.device)
-                self.entropy_centers[factor_key("log_prob", factor)] = center
+                self.entropy_centers[factor.key("log_prob")] = center
         self._set_actor_keys()
-        self._use_action_specs(action_spec, getattr(actor_network, "spec", None))
-        self._set_target_entropies(target_entropy, min_prob, target_kld)
-        self.make_value_estimator(gamma=gamma)
+        self._set_targets(options.action_spec)
+        self.make_value_estimator(gamma=options.gamma)
 
-    # ------------------------------------------------------------------ what a subclass decides
-
-    @abstractmethod
     def _set_actor_keys(self) -> None:
-        """Take over the keys the actor writes."""
+        """Take over the keys the actor writes: of the continuous action, if there is one."""
+        if self.actor_network is not None:
+            action, log_prob = actor_keys(self.actor_network)
+            role = (self._continuous or self._discrete).role  # type: ignore[union-attr]
+            self.set_keys(**{role: action, "log_prob": log_prob})
 
-    @abstractmethod
-    def _use_action_specs(self, given: TensorSpec | None, of_actor: TensorSpec | None) -> None:
-        """Check the spec that was passed and the actor's, and keep the one that counts."""
+    def _set_targets(self, given: TensorSpec | None) -> None:
+        """Find the spec and the target entropy of every factor."""
+        of_actor = getattr(self.actor_network, "spec", None)
+        several = len(self.factors) > 1
+        self.specs: dict[str, TensorSpec | None] = {}
+        for name, factor in self.factors.items():
+            key = self._action_key(factor)
+            passed = hybrid_leaf(given, key) if several else given
+            own = None if several and isinstance(factor, DiscreteFactor) else of_actor
+            self.specs[factor.role] = spec = factor.spec(passed, own, key)
+            prior = self.priors.get(name)
+            target = None
+            if not factor.fixed:
+                target = factor.resolve_target(spec, None if prior is None else prior.prior)
+            setattr(self, factor.key("target_entropy"), target)
 
-    @abstractmethod
-    def _check_critic_keys(self) -> None:
-        """Refuse critics that read the wrong parts of the action."""
+    @property
+    def _continuous(self) -> ContinuousFactor | None:
+        found = (each for each in self.factors.values() if isinstance(each, ContinuousFactor))
+        return next(found, None)
 
-    @abstractmethod
-    def _sample_policy(self, states: TensorDictBase) -> SampleT:
-        """Draw from the live policy at ``states``."""
-
-    @abstractmethod
-    def _sampled_values(
-        self, states: TensorDictBase, sample: SampleT, params: TensorDictParams
-    ) -> Tensor:
-        """Values ``[R, *, (K,) M]`` of all critics for a draw from the policy."""
-
-    @abstractmethod
-    def _taken_values(
-        self, states: TensorDictBase, batch: TensorDictBase, sample: SampleT
-    ) -> Tensor:
-        """Values ``[R, *, M]`` of the live critics for the action of the batch."""
-
-    @abstractmethod
-    def _expected_value(self, value: Tensor, sample: SampleT) -> Tensor:
-        """What reduced values ``[*, (K,) M]`` come to under the policy, ``[*, M]``."""
-
-    @abstractmethod
-    def _actor_loss(self, states: TensorDictBase, sample: SampleT) -> Tensor:
-        """Loss ``[*]`` of the actor, where there is one; critics get no gradient from it."""
+    @property
+    def _discrete(self) -> DiscreteFactor | None:
+        found = (each for each in self.factors.values() if isinstance(each, DiscreteFactor))
+        return next(found, None)
 
     # ------------------------------------------------------------------ the losses
 
     @dispatch
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Losses and scalars of a batch ``[*]``; the batch gains its priority and nothing else."""
-        batch, valid = self._read(tensordict)
-        states, next_states = self._states(batch), self._next_states(batch)
-        next_sample = self._next_sample(next_states)
-        sample = self._sample_policy(states)
-        self._move_entropy_centers(sample, next_sample, valid)
-
-        target = self._target(batch, next_states, next_sample, valid)
-        values = self._taken_values(states, batch, sample)
-        distances = distance_loss(values, target.expand_as(values), self.loss_function).mean(-1)
-        td_error = (values.detach() - target).square().mean(-1).sum(0).sqrt()
-        if valid is not None:
-            td_error = torch.where(valid, td_error, torch.zeros_like(td_error))
-        tensordict.set(self.tensor_keys.priority, td_error)
-
-        draws: list[tuple[TensorDictBase, SampleT | None]]
-        draws = [(states, sample), (next_states, next_sample)]
-        span = {"first": slice(1), "next": slice(1, 2), "all": slice(2)}[self.policy_loss_steps]
-        drawn = [(at, each) for at, each in draws[span] if each is not None]
+        read = self._read(tensordict)
+        next_draw = self._next_draw(read)
+        draw = self._draw(read.states)
+        self._move_entropy_centers(draw, next_draw, read.valid)
+        critics = self._critic_terms(read, draw, next_draw)
+        tensordict.set(self.tensor_keys.priority, critics.td_error)
+        draws = {"first": (draw,), "next": (next_draw,), "all": (draw, next_draw)}
+        drawn = [each for each in draws[self.policy_loss_steps] if each is not None]
         losses = {
-            "loss_qvalue": self.qvalue_coef * distances.sum(0),
-            "loss_alpha": self._alpha_loss([each for _, each in drawn]),
+            "loss_qvalue": self.qvalue_coef * critics.losses.sum(0),
+            "loss_alpha": self._alpha_loss(drawn),
         }
         if self.actor_network is not None:
-            first, *others = [self._actor_loss(*each) for each in drawn]
-            losses["loss_actor"] = sum(others, first)
-        losses |= self._further_losses(states, sample)
-        scalars = {}
-        for factor in self.factors:
-            entropy = -sample.log_prob[factor].detach()
-            scalars[factor_key("alpha", factor)] = self.alpha(factor)
-            scalars[factor_key("entropy", factor)] = masked_mean(entropy, valid)
-            if factor in sample.log_prior:
-                divergence = sample.log_ratio(factor).detach()
-                scalars[factor_key("kl", factor)] = masked_mean(divergence, valid)
+            losses["loss_actor"] = self._actor_loss(drawn)
+        losses |= self._further_losses(draw)
+        scalars = self._scalars(draw, read.valid)
         if self.diagnostics:
-            scalars |= critic_diagnostics(values, target, distances, td_error, valid)
-            scalars |= self._further_diagnostics(sample, valid)
+            scalars |= self._statistics(critics, draw, read.valid)
         return self._output(losses, scalars, tensordict)
 
-    def _next_sample(self, next_states: TensorDictBase) -> SampleT | None:
-        """A draw from the live policy at the next states, ``None`` where nothing asks for one."""
-        with torch.set_grad_enabled(self.policy_loss_steps != "first" and torch.is_grad_enabled()):
-            return self._sample_policy(next_states)
+    def qvalue_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of the critics alone, ``loss_qvalue`` of :meth:`forward`.
 
-    def _target(
-        self,
-        batch: TensorDictBase,
-        next_states: TensorDictBase,
-        next_sample: SampleT | None,
-        valid: Tensor | None,
-    ) -> Tensor:
+        Args:
+            tensordict: ``[*]``; it gains its priority.
+
+        Returns:
+            The loss, and ``td_error`` ``[*]``.
+        """
+        read = self._read(tensordict)
+        next_draw = self._next_draw(read)
+        draw = self._draw(read.states)
+        self._move_entropy_centers(draw, next_draw, read.valid)
+        critics = self._critic_terms(read, draw, next_draw)
+        tensordict.set(self.tensor_keys.priority, critics.td_error)
+        loss = self.qvalue_coef * critics.losses.sum(0)
+        return self._reduce_alone(loss, tensordict), {"td_error": critics.td_error}
+
+    def actor_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of the actor alone, ``loss_actor`` of :meth:`forward`.
+
+        Args:
+            tensordict: ``[*]``, left as it is.
+
+        Returns:
+            The loss, and the temperatures, entropies and divergences of the draw.
+
+        Raises:
+            ConfigError: for a loss without an actor.
+        """
+        if self.actor_network is None:
+            raise ConfigError(
+                f"this {type(self).__name__} has no actor: its policy is that of the critics"
+            )
+        read, drawn = self._read_and_draw(tensordict)
+        loss = self._reduce_alone(self._actor_loss(drawn), tensordict)
+        return loss, self._scalars(drawn[0], read.valid)
+
+    def alpha_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of the temperatures alone, ``loss_alpha`` of :meth:`forward`.
+
+        Args:
+            tensordict: ``[*]``, left as it is.
+
+        Returns:
+            The loss, and the temperatures, entropies and divergences of the draw.
+        """
+        read, drawn = self._read_and_draw(tensordict)
+        loss = self._reduce_alone(self._alpha_loss(drawn), tensordict)
+        return loss, self._scalars(drawn[0], read.valid)
+
+    def _critic_terms(
+        self, read: Transitions, draw: PolicyDraw, next_draw: PolicyDraw | None
+    ) -> CriticTerms:
+        target = self._target(read, next_draw)
+        q = draw.q
+        if q is None:
+            name = self._continuous.name  # type: ignore[union-attr]
+            like = draw.factors[name].action
+            q = self.critics.values_of_taken(self, read.states, read.batch, like)
+        q = self.critics.of_taken_index(self, q, read.batch)
+        error = td_error(q, target)
+        if read.valid is not None:
+            error = torch.where(read.valid, error, torch.zeros_like(error))
+        return CriticTerms(q, target, critic_loss(q, target, self.loss_function), error)
+
+    def _target(self, read: Transitions, next_draw: PolicyDraw | None) -> Tensor:
         """Targets ``[*, M]`` of the critics."""
-        keys, estimator = self.tensor_keys, self.value_estimator
+        keys, estimator, batch = self.tensor_keys, self.value_estimator, read.batch
         reward = batch.get(("next", keys.reward))
         if self.reward_normalizer is not None:
             reward = self.reward_normalizer(reward)
         reward = self.reward_scale * reward
         terminated = batch.get(("next", keys.terminated)).bool()
         with torch.no_grad():
-            value, bonus = self._next_value(next_states, next_sample, reward.shape[-1])
+            value, bonus = self._next_value(read.next_states, next_draw, reward.shape[-1])
             cut = None
             if estimator.lmbda:
-                cut = cut_steps(batch.get(("next", keys.done)).bool(), valid)
+                cut = cut_steps(batch.get(("next", keys.done)).bool(), read.valid)
             return estimator(reward, terminated, cut, value, bonus)
 
     def _next_value(
-        self, next_states: TensorDictBase, next_sample: SampleT | None, reward_dim: int
+        self, next_states: TensorDictBase, next_draw: PolicyDraw | None, reward_dim: int
     ) -> tuple[Tensor, Tensor]:
-        r"""The value :math:`V = E[Q_{min}(s', a')] + b(s')`, ``[*, M]``, and b, ``[*, 1]``."""
-        assert next_sample is not None
-        q = self._sampled_values(next_states, next_sample, self._target_params())
-        choices = q.shape[q.ndim - self.value_dims : -1]
-        check_values(q, (*next_states.batch_size, *choices, reward_dim), reward_dim)
-        bonus = self._entropy_bonus(next_sample).unsqueeze(-1)
-        return self._expected_value(self._pessimistic(q), next_sample) + bonus, bonus
+        """The soft value ``[*, M]`` of the next states, and the entropy's share, ``[*, 1]``."""
+        assert next_draw is not None
+        value = self.critics.target(self, next_draw.inputs, next_draw.log_probs, reward_dim)
+        bonus = self._entropy_bonus(next_draw).unsqueeze(-1)
+        return soft_value(value, bonus), bonus
 
-    def _further_losses(self, states: TensorDictBase, sample: SampleT) -> dict[str, Tensor]:
+    def _entropy_bonus(self, draw: PolicyDraw) -> Tensor:
+        """What the entropy adds to the value of a state, ``[*]``; 0 without the entropy reward."""
+        log_ratios = [each.log_ratio for each in draw.factors.values()]
+        if not self.use_entropy_reward:
+            return torch.zeros_like(log_ratios[0])
+        for place, name in enumerate(draw.factors):
+            center = factor_key("log_prob", name)
+            if center in self.entropy_centers:
+                log_ratios[place] = self.entropy_centers[center](log_ratios[place])
+        return entropy_bonus(log_ratios, map(self.alpha, draw.factors))
+
+    def _actor_loss(self, drawn: Sequence[PolicyDraw]) -> Tensor:
+        """Loss ``[*]`` of the actor, added over the draws; critics get no gradient from it."""
+        first, *others = map(self._actor_loss_at, drawn)
+        return sum(others, first)
+
+    def _actor_loss_at(self, draw: PolicyDraw) -> Tensor:
+        continuous, discrete, weights = self._continuous, self._discrete, self.reward_weights
+        value = self._policy_value(draw)
+        if continuous is None:
+            assert discrete is not None
+            drawn = draw.factors[discrete.name]
+            assert drawn.log_probs is not None
+            q, alpha = weigh_rewards(value, weights), self.alpha(discrete.name)
+            return categorical_actor_loss(q, drawn.log_probs, alpha, drawn.log_prior_of_each)
+        drawn = draw.factors[continuous.name]
+        assert drawn.action is not None
+        value = weigh_rewards(self.critics.expected(value, draw.log_probs), weights)
+        value = clip_action_gradient(value, drawn.action, self.dqda_clipping)
+        loss = actor_loss(value, drawn.log_ratio, self.alpha(continuous.name))
+        if discrete is None:
+            return loss
+        log_prior = draw.factors[discrete.name].log_prior_of_each
+        if log_prior is not None and log_prior.requires_grad:
+            # The soft maximum of a discrete prior that depends on c has this share in its gradient.
+            assert draw.log_probs is not None
+            change = log_prior - log_prior.detach()
+            favored = (draw.log_probs.exp() * change).sum(-1)
+            loss = loss - self.alpha(discrete.name) * favored
+        return loss
+
+    def _policy_value(self, draw: PolicyDraw) -> Tensor:
+        """The reduced value ``[*, (K,) M]`` of the live critics, a function of the drawn action."""
+        if draw.value is not None:
+            return draw.value
+        q = self.critics.values(self, draw.inputs, self.qvalue_network_params.data)
+        return self.critics.reduced(self, q, self.policy_reduction)
+
+    def _alpha_loss(self, drawn: Sequence[PolicyDraw]) -> Tensor:
+        """Loss ``[*]`` of the temperatures, added over the draws; 0 where they are fixed."""
+        some = next(iter(drawn[0].factors.values())).neg_entropy
+        loss = torch.zeros_like(some).detach()
+        for name, factor in self.factors.items():
+            if factor.fixed:
+                continue
+            resolved = getattr(self, factor.key("target_entropy"))
+            target: float | Tensor = 0.0
+            for draw in drawn:
+                target = target + factor.target_at(resolved, draw.factors[name])
+            log_ratios = torch.stack([draw.factors[name].log_ratio for draw in drawn])
+            parameter = getattr(self, factor.key("log_alpha"))
+            loss = loss + factor.temperature.loss(parameter, -log_ratios.sum(0), target)
+        return loss
+
+    def _further_losses(self, draw: PolicyDraw) -> dict[str, Tensor]:
         """Losses ``[*]`` that only a subclass has."""
         return {}
 
-    def _further_diagnostics(self, sample: SampleT, valid: Tensor | None) -> dict[str, Tensor]:
-        """Statistics that only a subclass has."""
-        return {}
+    def _scalars(self, draw: PolicyDraw, valid: Tensor | None) -> dict[str, Tensor]:
+        """Temperatures, entropies and divergences from priors, means over the valid steps."""
+        found = {}
+        for name, factor in self.factors.items():
+            drawn = draw.factors[name]
+            found[factor.key("alpha")] = self.alpha(name)
+            found[factor.key("entropy")] = masked_mean(-drawn.neg_entropy.detach(), valid)
+            if drawn.log_prior is not None:
+                found[factor.key("kl")] = masked_mean(drawn.log_ratio.detach(), valid)
+        return found
 
-    def _entropy_bonus(self, sample: SampleT) -> Tensor:
-        r"""The entropy's share ``[*]`` in a state's value, :math:`-\sum_f\alpha_f\log\pi_f`."""
-        bonus = torch.zeros_like(next(iter(sample.log_prob.values())))
-        if not self.use_entropy_reward:
-            return bonus
-        for factor in sample.log_prob:
-            log_ratio = sample.log_ratio(factor)
-            name = factor_key("log_prob", factor)
-            if name in self.entropy_centers:
-                log_ratio = self.entropy_centers[name](log_ratio)
-            bonus = bonus - self.alpha(factor) * log_ratio
-        return bonus
+    def _statistics(
+        self, critics: CriticTerms, draw: PolicyDraw, valid: Tensor | None
+    ) -> dict[str, Tensor]:
+        """Statistics of the critics, for logs."""
+        return critic_diagnostics(*critics, valid)
 
-    # ------------------------------------------------------------------ values
+    # ------------------------------------------------------------------ the policy
 
-    def _target_params(self) -> TensorDictParams:
-        """Of all target critics, or of some drawn anew without replacement."""
-        params = self.target_qvalue_network_params
-        if self.target_subset in (None, self.num_qvalue_nets):
-            return params
-        device = next(params.buffers()).device
-        members = torch.randperm(self.num_qvalue_nets, device=device)[: self.target_subset]
-        return params.data.apply(
-            lambda stacked: stacked.index_select(0, members), batch_size=members.shape
+    def _draw(self, states: TensorDictBase) -> PolicyDraw:
+        """Draw from the live policy: the continuous action first, the discrete one given it."""
+        continuous, discrete = self._continuous, self._discrete
+        draws: dict[str, Draw] = {}
+        inputs = states
+        if continuous is not None:
+            drawn = continuous.draw(self._distribution(states), states.batch_size)
+            key = self._action_key(continuous)
+            inputs = states.copy().set(key, drawn.action)
+            prior = self.priors.get(continuous.name)
+            draws[continuous.name] = continuous.with_prior(drawn, prior, inputs, key)
+        if discrete is None:
+            return PolicyDraw(draws, inputs)
+        live = self.qvalue_network_params
+        if continuous is None:
+            q: Tensor | None = self.critics.values(self, inputs, live)
+            reducible = cast(Tensor, q).detach()
+        else:
+            q, reducible = None, self.critics.values(self, inputs, live.data)
+        value = self.critics.reduced(self, reducible, self.policy_reduction)
+        log_prior = discrete.log_prior(
+            self.priors.get(discrete.name),
+            inputs,
+            value.shape[-2],
+            self._action_key(discrete),
+            getattr(self, discrete.key("target_entropy")),
+        )
+        if continuous is None and self.actor_network is not None:
+            log_probs = discrete.actor_log_probs(self._distribution(states), value.shape[-2])
+        else:
+            weighed = weigh_rewards(value.detach(), self.reward_weights)
+            prior_of_each = None if log_prior is None else log_prior.detach()
+            log_probs = boltzmann_log_prob(weighed, self.alpha(discrete.name), prior_of_each)
+        draws = {discrete.name: discrete.draw(log_probs, log_prior)} | draws
+        if continuous is not None and self._parameter_mask is not None:
+            drawn = draws[continuous.name]
+            draws[continuous.name] = continuous.weighed(drawn, log_probs, self._parameter_mask)
+        return PolicyDraw(draws, inputs, log_probs, q, value)
+
+    def _next_draw(self, read: Transitions) -> PolicyDraw | None:
+        """A draw at the next states, ``None`` where nothing asks for one."""
+        with torch.set_grad_enabled(self.policy_loss_steps != "first" and torch.is_grad_enabled()):
+            return self._draw(read.next_states)
+
+    def _read_and_draw(self, tensordict: TensorDictBase) -> tuple[Transitions, list[PolicyDraw]]:
+        """A batch, and draws at the states of the actor and temperature losses."""
+        read, steps = self._read(tensordict), self.policy_loss_steps
+        following = [self._draw(read.next_states)] if steps != "first" else []
+        first = [self._draw(read.states)] if steps != "next" else []
+        return read, [*first, *following]
+
+    def _distribution(self, states: TensorDictBase) -> Distribution:
+        """The actor's distribution at some states."""
+        actor, dtype = self.actor_network, self.compute_dtype
+        assert actor is not None
+        states = self._normalized(states).copy()
+        # TorchRL calls losses in the deterministic mode; a draw needs the random one.
+        with (
+            set_exploration_type(ExplorationType.RANDOM),
+            self.actor_network_params.to_module(actor, preserve_module_state=False),
+        ):
+            if not torch.is_autocast_enabled(self._like.device.type):
+                return actor.get_dist(states)
+            params = actor.get_dist_params(states)
+            raised = params.apply(lambda each: each.to(dtype) if each.is_floating_point() else each)
+            return actor.build_dist_from_params(raised)
+
+    def alpha(self, factor: str = "") -> Tensor:
+        """The temperature of a factor, a scalar within its bounds, without gradient."""
+        return self.factors[factor].temperature.alpha(
+            getattr(self, factor_key("log_alpha", factor))
         )
 
-    def _critic_values(self, inputs: TensorDictBase, params: TensorDictParams) -> Tensor:
-        """What all critics write for their inputs, with the given parameters, ``[R, *, ...]``."""
-        network = self.qvalue_network
-        key = unravel_key(getattr(self.tensor_keys, self.value_role))
-        if key not in map(unravel_key, network.out_keys):
-            raise BatchError(
-                f"qvalue_network writes {network.out_keys}, not {key!r}: name its output so, or "
-                f"name the right one with set_keys({self.value_role}=...)"
-            )
-        inputs = self._normalized(inputs)
-        layers = None if self.deactivate_vmap else perceptron_layers(network)
-        if layers is not None:
-            weights = params.flatten_keys(".")
-            return evaluate_perceptrons(
-                layers, weights, torch.cat([inputs.get(name) for name in network.in_keys], -1)
-            )
-        critics = _vmap_func(
-            network,
-            (None, 0),
-            randomness=self.vmap_randomness,
-            pseudo_vmap=self.deactivate_vmap,
-        )
-        return critics(inputs.copy(), params).get(key)
+    def project_parameters(self) -> None:
+        """Move the temperatures inside their bounds; call it after an optimizer step."""
+        for factor in self.factors.values():
+            factor.temperature.project_(getattr(self, factor.key("log_alpha")))
 
-    def _reduced_for_policy(self, q: Tensor) -> Tensor:
-        """What the policy goes by, of R critics ``[R, *, M]`` in each reward dimension."""
-        return self._reduced(q, self.policy_reduction)
+    def policy(self, *, epsilon: float | None = None) -> TensorDictModuleBase:
+        """The acting policy, a module that shares this loss's live parameters.
 
-    def _pessimistic(self, q: Tensor) -> Tensor:
-        """The worst of R critics ``[R, *, M]`` in each reward dimension."""
-        return self._reduced(q, "min")
+        It obeys TorchRL's exploration types and goes into a collector or an evaluation as it is.
 
-    def _reduced(self, q: Tensor, reduction: CriticReduction) -> Tensor:
-        weights = self.reward_weights
-        if weights is not None and q.shape[-1] != len(weights):
-            raise BatchError(
-                f"qvalue_network wrote {q.shape[-1]} values for {len(weights)} reward_weights: a "
-                "critic needs one output for each reward dimension"
+        Args:
+            epsilon: makes the deterministic mode epsilon-greedy, see
+                :class:`~rlkit_sac.modules.EpsilonGreedy`; each factor of the policy draws for
+                itself.
+        """
+        modules: list[TensorDictModuleBase] = []
+        if self.actor_network is not None:
+            modules.append(self.get_stateful_net("actor_network"))
+        discrete = self._discrete
+        if discrete is not None and (self._continuous is not None or not modules):
+            modules.append(
+                BoltzmannPolicy(
+                    self.get_stateful_net("qvalue_network"),
+                    getattr(self, discrete.key("log_alpha")),
+                    discrete.temperature,
+                    reward_weights=self._reward_weights,
+                    reduction=self.policy_reduction,
+                    prior=self.priors.get(discrete.name),
+                    action_key=self._action_key(discrete),
+                    action_value_key=getattr(self.tensor_keys, self.critics.role),
+                )
             )
-        return reduce_critics(q, weights, reduction)
+        if epsilon is not None:
+            modules = [EpsilonGreedy(module, epsilon) for module in modules]
+        policy = modules[0] if len(modules) == 1 else TensorDictSequential(*modules)
+        normalizer = self.observation_normalizer
+        return policy if normalizer is None else NormalizedPolicy(policy, normalizer)
+
+    # ------------------------------------------------------------------ what changes in a training
 
     @property
     def reward_weights(self) -> Tensor | None:
@@ -349,8 +531,7 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
 
     @reward_weights.setter
     def reward_weights(self, weights: Tensor | Sequence[float] | None) -> None:
-        like = getattr(self, factor_key("log_alpha", self.factors[0]))
-        self._reward_weights.assign(weights, like=like)
+        self._reward_weights.assign(weights, like=self._like)
 
     def set_scalar(self, option: str, value: float) -> None:
         """Change a number during a training; a compiled update follows it without a new graph.
@@ -363,47 +544,15 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         Raises:
             ConfigError: for an option that this loss does not have.
         """
-        like = getattr(self, factor_key("log_alpha", self.factors[0]))
-        if option == "alpha_init" and self.fixed_factors == {""}:
-            like.fill_(self.temperatures[""].initial_parameter(value))
+        only = self.factors.get("")
+        if option == "alpha_init" and only is not None and only.fixed:
+            self._like.fill_(only.temperature.initial_parameter(value))
             return
         holder = self.value_estimator if option == "gamma" else self
-        if option not in SCALARS or not hasattr(holder, option):
+        has_it = option != "dqda_clipping" or self._continuous is not None
+        if option not in SCALARS or not has_it or not hasattr(holder, option):
             raise ConfigError(f"{type(self).__name__} has no number {option!r} that may change")
-        self._change_number(holder, option, value, like)
-
-    def train(self, mode: bool = True) -> SoftActorCriticLoss[SampleT]:
-        """Set training mode here and in the networks (dropout, running statistics)."""
-        super().train(mode)
-        for network in (self.actor_network, self.qvalue_network):
-            if network is not None:
-                network.train(mode)
-        return self
-
-    # ------------------------------------------------------------------ acting
-
-    def policy(self, *, epsilon: float | None = None) -> TensorDictModuleBase:
-        """The acting policy, a module that shares this loss's live parameters.
-
-        It obeys TorchRL's exploration types and goes into a collector or an evaluation as it is.
-
-        Args:
-            epsilon: makes the deterministic mode epsilon-greedy, see
-                :class:`~rlkit_sac.modules.EpsilonGreedy`; each factor of the policy draws for
-                itself.
-        """
-        modules = self._acting_modules()
-        if epsilon is not None:
-            modules = [EpsilonGreedy(module, epsilon) for module in modules]
-        policy = modules[0] if len(modules) == 1 else TensorDictSequential(*modules)
-        normalizer = self.observation_normalizer
-        return policy if normalizer is None else NormalizedPolicy(policy, normalizer)
-
-    def _acting_modules(self) -> list[TensorDictModuleBase]:
-        """One module for each factor, in the order of acting."""
-        return [self.get_stateful_net("actor_network")]
-
-    # ------------------------------------------------------------------ statistics
+        self._change_number(holder, option, value, self._like)
 
     def observe(self, batch: TensorDictBase) -> None:
         """Take newly collected frames into the running statistics of the normalizers, if any.
@@ -417,69 +566,155 @@ class SoftActorCriticLoss(TemperedLoss, Generic[SampleT]):
         if self.reward_normalizer is not None:
             self.reward_normalizer.observe(following.get(keys.reward), following.get(keys.done))
 
+    def _move_entropy_centers(
+        self, draw: PolicyDraw, next_draw: PolicyDraw | None, valid: Tensor | None
+    ) -> None:
+        for name, drawn in draw.factors.items():
+            center = factor_key("log_prob", name)
+            if center in self.entropy_centers:
+                assert next_draw is not None
+                both = 0.5 * (drawn.log_ratio + next_draw.factors[name].log_ratio)
+                cast(RunningLogProb, self.entropy_centers[center]).move(both.detach(), valid)
+
+    def make_value_estimator(
+        self, value_type: ValueEstimators | str | None = None, **hyperparams: Any
+    ) -> SoftActorCriticLoss:
+        """Choose the targets of the critics.
+
+        Args:
+            value_type: ``TD0`` (default), ``TD1`` or ``TDLambda``. The last two read ``[*, T]``
+                sequences, time in the last batch dimension; n-step targets are ``TD1`` on slices
+                of n steps.
+            **hyperparams: ``gamma`` (kept from before by default) and, for ``TDLambda``, ``lmbda``
+                (0.95).
+
+        Returns:
+            The loss itself.
+
+        Raises:
+            NotImplementedError: for an estimator that is not defined for soft values.
+            ConfigError: for an unknown hyperparameter or one outside [0, 1].
+        """
+        current = self._value_estimator
+        self.value_type, self._value_estimator = parse_estimator(
+            self.default_value_estimator if value_type is None else value_type,
+            0.99 if current is None else current.gamma,
+            hyperparams,
+        )
+        return self
+
+    def train(self, mode: bool = True) -> SoftActorCriticLoss:
+        """Set training mode here and in the networks (dropout, running statistics)."""
+        super().train(mode)
+        for network in (self.actor_network, self.qvalue_network):
+            if network is not None:
+                network.train(mode)
+        return self
+
+    @property
+    def _like(self) -> Tensor:
+        """A parameter or buffer with the dtype and the device of this loss."""
+        return getattr(self, factor_key("log_alpha", next(iter(self.factors))))
+
+    @property
+    def compute_dtype(self) -> torch.dtype:
+        """The dtype that losses are computed in, also under autocast."""
+        return self._like.dtype
+
+    def _apply(self, fn: Callable[[Tensor], Tensor]) -> SoftActorCriticLoss:
+        # A cast replaces buffers, where it keeps parameters: policies would lose a fixed one.
+        shared = [each.key("log_alpha") for each in self.factors.values() if each.fixed]
+        before = {name: self._buffers[name] for name in shared}
+        super()._apply(fn)
+        for name, buffer in before.items():
+            assert buffer is not None
+            buffer.data = self._buffers[name]
+            self._buffers[name] = buffer
+        return self
+
     # ------------------------------------------------------------------ reading the batch
 
-    def _read(self, tensordict: TensorDictBase) -> tuple[TensorDictBase, Tensor | None]:
-        """The entries the losses need, checked, with zeros in invalid steps; and the mask."""
+    def _read(self, tensordict: TensorDictBase) -> Transitions:
         keys = self.tensor_keys
-        self._check_critic_keys()
-        done = unravel_key(("next", keys.done))
+        self._check_network_keys()
         sequential = self.value_estimator.lmbda > 0
+        done = unravel_key(("next", keys.done))
         # A one-step target has no use for `done`: only `terminated` stops the bootstrap.
         required = [key for key in self.in_keys if sequential or key != done]
-        roles = {
-            unravel_key(("next", getattr(keys, role))): role
-            for role in ("reward", "done", "terminated")
-        } | {unravel_key(getattr(keys, role)): role for role in self.action_roles}
-        check_entries(tensordict, required, roles)
-        if sequential and not tensordict.ndim:
-            raise BatchError(
-                "TD(lambda) needs sequences [*, T], but the batch has no dimension for time"
-            )
-        if sequential and tensordict.ndim == 1 and tensordict.get("index", None) is not None:
-            raise BatchError(
-                "TD(lambda) needs sequences [*, T], but the batch is a flat sample "
-                f"[{len(tensordict)}] from replay, whose transitions do not follow each other: "
-                "draw slices (slice_length) or reshape them to [B, T]"
-            )
-        for role in ("terminated", "done")[: 1 + sequential]:
-            check_flag(tensordict, ("next", getattr(keys, role)), role)
-        check_reward(tensordict.get(("next", keys.reward)), self.reward_weights, tensordict)
-        valid = valid_steps(tensordict, self._loss_mask_keys())
-        return fill_invalid(tensordict.select(*required), valid), valid
+        ends = {("next", getattr(keys, role)): role for role in ("reward", "done", "terminated")}
+        roles = {unravel_key(key): role for key, role in ends.items()}
+        roles |= {self._action_key(each): each.role for each in self.factors.values()}
+        check_transitions(
+            tensordict,
+            required,
+            roles,
+            keys,
+            reward_weights=self.reward_weights,
+            sequential=sequential,
+        )
+        return read_transitions(
+            tensordict,
+            required,
+            self._loss_mask_keys(),
+            state_keys=self._state_keys(),
+            next_state_keys=self._next_state_keys(),
+            action_keys=self._action_keys(),
+        )
+
+    def _check_network_keys(self) -> None:
+        """Refuse networks that read or write other entries than they should."""
+        self.critics.check_keys(self)
 
     def _normalized(self, states: TensorDictBase) -> TensorDictBase:
         """States as the networks see them."""
         normalizer = self.observation_normalizer
         return states if normalizer is None else normalizer.normalized(states)
 
-    def _states(self, batch: TensorDictBase) -> TensorDictBase:
-        return batch.select(*self._state_keys())
+    def _action_key(self, factor: Factor) -> NestedKey:
+        return unravel_key(getattr(self.tensor_keys, factor.role))
 
-    def _next_states(self, batch: TensorDictBase) -> TensorDictBase:
-        held = self._next_state_keys()
-        states = batch.get("next").select(*held)
-        for key in self._state_keys():
-            if key not in held:
-                states.set(key, one_step_later(key, batch, self._action_keys()))
-        return states
+    def _action_keys(self) -> list[NestedKey]:
+        """The parts of the action, the continuous one first."""
+        both = (self._continuous, self._discrete)
+        return [self._action_key(each) for each in both if each is not None]
 
-    def _move_entropy_centers(
-        self, sample: SampleT, next_sample: SampleT | None, valid: Tensor | None
-    ) -> None:
-        for factor in self.factors:
-            name = factor_key("log_prob", factor)
-            if name in self.entropy_centers:
-                assert next_sample is not None
-                both = 0.5 * (sample.log_ratio(factor) + next_sample.log_ratio(factor))
-                cast(RunningLogProb, self.entropy_centers[name]).move(both.detach(), valid)
+    def _network_keys(self) -> list[NestedKey]:
+        """Entries the networks read at a state."""
+        of_actor = [] if self.actor_network is None else self.actor_network.in_keys
+        return self._without_actions([*of_actor, *self.qvalue_network.in_keys])
+
+    def _state_keys(self) -> list[NestedKey]:
+        """Entries the networks and the priors read at a state."""
+        return self._without_actions([*self._network_keys(), *self.priors.in_keys])
+
+    def _next_state_keys(self) -> list[NestedKey]:
+        """Those of them that the next state of a batch holds itself."""
+        networks = self._network_keys()
+        keys = self._state_keys()
+        return [key for key in keys if key in networks or not is_previous_step_key(key)]
+
+    def _without_actions(self, keys: list[NestedKey]) -> list[NestedKey]:
+        own = self._action_keys()
+        return [key for key in unraveled(*keys) if key not in own]
+
+    def _set_in_keys(self) -> list[NestedKey]:
+        keys, states = self.tensor_keys, self._state_keys()
+        following = [keys.reward, keys.done, keys.terminated]
+        self._in_keys = unraveled(
+            *self._action_keys(),
+            *(("next", key) for key in following),
+            *states,
+            *(("next", key) for key in self._next_state_keys()),
+        )
+        return self._in_keys
+
+    def _loss_keys(self) -> list[str]:
+        actor = [] if self.actor_network is None else ["loss_actor"]
+        return [*actor, "loss_qvalue", "loss_alpha"]
 
     def _default_out_keys(self) -> list[str]:
-        keys = [] if self.actor_network is None else ["loss_actor"]
-        keys += ["loss_qvalue", "loss_alpha"]
-        keys += [
-            factor_key(name, factor) for name in ("alpha", "entropy") for factor in self.factors
-        ]
-        with_prior = [factor for factor in self.factors if self.priors.get(factor) is not None]
-        keys += [factor_key("kl", factor) for factor in with_prior]
-        return keys + (diagnostic_keys(self.num_qvalue_nets) if self.diagnostics else [])
+        factors = self.factors.values()
+        keys = [each.key(name) for name in ("alpha", "entropy") for each in factors]
+        keys += [each.key("kl") for each in factors if self.priors.get(each.name) is not None]
+        statistics = diagnostic_keys(self.num_qvalue_nets) if self.diagnostics else []
+        return [*self._loss_keys(), *keys, *statistics]

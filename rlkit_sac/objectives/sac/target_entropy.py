@@ -1,13 +1,12 @@
-"""From an action spec and an option to the target entropy in nats."""
+"""From the options to what a temperature aims at: an entropy or a divergence, in nats."""
 
 import math
 import warnings
 from collections.abc import Callable
 from numbers import Real
 
-from tensordict import NestedKey
-from torch import Tensor
-from torchrl.data import Bounded, Categorical, Composite, MultiCategorical, OneHot, TensorSpec
+from torch import Tensor, nn
+from torchrl.data import Bounded, TensorSpec
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import (
@@ -16,7 +15,6 @@ from rlkit_sac.functional import (
     negative_dimension_target_entropy,
     scaled_log_target_entropy,
 )
-from rlkit_sac.modules.box import check_box
 
 TargetEntropy = str | float | Tensor | Callable[[TensorSpec], float]
 
@@ -89,6 +87,7 @@ def resolve_discrete_target_entropy(
     Raises:
         ConfigError: for an unknown option, or a function without a spec.
 
+    >>> from torchrl.data import Categorical
     >>> round(resolve_discrete_target_entropy("scaled_log_k", Categorical(2)), 6)
     0.679284
     """
@@ -133,64 +132,89 @@ def named_discrete_target_entropy(option: str, num_actions: int, min_prob: float
     return scaled_log_target_entropy(num_actions)
 
 
-def action_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
-    """The spec of one action, out of the composite spec that may hold it.
+def continuous_target_kld(per_dim: float, spec: TensorSpec | None) -> float:
+    """The divergence of a continuous policy from its prior.
 
     Args:
-        spec: spec of the action (returned as it is), a composite one, or ``None``.
-        key: where a composite spec holds the action; its batch dimensions are taken off.
+        per_dim: nats for each dimension of the action.
+        spec: of one action.
 
     Raises:
-        ConfigError: for bounds that are not finite or leave no width.
+        ConfigError: for a number that is no divergence, or a missing spec.
+
+    >>> from torchrl.data import Bounded
+    >>> continuous_target_kld(3.0, Bounded(-1.0, 1.0, (2,)))
+    6.0
     """
-    if isinstance(spec, Composite):
-        path = key if isinstance(key, tuple) else (key,)
-        batch_dims = 0
-        for name in path:
-            if not isinstance(spec, Composite) or name not in spec.keys():  # noqa: SIM118
-                return None
-            batch_dims = spec.ndim
-            spec = spec[name]
-        if spec is not None and batch_dims:
-            spec = spec[(0,) * batch_dims]
-    if isinstance(spec, Bounded):
-        check_box(spec.space.low, spec.space.high)
-    return spec
-
-
-def discrete_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
-    """The categorical spec of one discrete action, out of the composite spec that may hold it.
-
-    Raises:
-        ConfigError: for another kind of spec.
-    """
-    leaf = action_leaf(spec, key)
-    if leaf is None or (isinstance(leaf, Categorical) and not isinstance(leaf, MultiCategorical)):
-        return leaf
-    advice = "one of a Discrete space, whose actions are indices"
-    if isinstance(leaf, OneHot):
-        advice = "indices: GymEnv(..., categorical_action_encoding=True)"
-    raise ConfigError(
-        f"the spec of the discrete action {key!r} is {type(leaf).__name__}, wanted Categorical, "
-        f"{advice}"
-    )
-
-
-def hybrid_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
-    """The spec of one part of a hybrid action.
-
-    Args:
-        spec: of everything (``env.full_action_spec``), or of the action alone, with the last names
-            of the keys.
-        key: of the part.
-
-    Raises:
-        ConfigError: for a spec that is not composite.
-    """
-    if spec is not None and not isinstance(spec, Composite):
+    if not 0 <= per_dim < math.inf:
+        raise ConfigError(f"target_kld_per_dim must be a finite number >= 0, not {per_dim}")
+    if spec is None:
         raise ConfigError(
-            f"action_spec is {type(spec).__name__}: a hybrid action needs a Composite with a "
-            "continuous and a discrete entry"
+            "target_kld_per_dim needs the action spec: pass action_spec= (for a batched "
+            "environment env.action_spec_unbatched), an actor with a spec, or fixed_alpha=True"
         )
-    leaf = action_leaf(spec, key)
-    return leaf if leaf is not None or isinstance(key, str) else action_leaf(spec, key[-1])
+    return per_dim * spec.shape.numel()
+
+
+def discrete_target_kld(
+    target: float | None, num_actions: int | None, prior: nn.Module
+) -> float | None:
+    """The divergence of a policy over discrete actions from its prior.
+
+    Args:
+        target: nats, or ``None`` for :func:`default_discrete_kld`.
+        num_actions: K, or ``None`` where the critics will show it.
+        prior: tells by a method ``largest_kld(num_actions)``, if it has one, what no policy
+            exceeds.
+
+    Returns:
+        nats; ``None`` where the critics will tell.
+
+    Raises:
+        ConfigError: for a target out of reach: the temperature would fall to 0.
+    """
+    if target is not None and not 0 <= target < math.inf:
+        raise ConfigError(f"target_kld_discrete must be a finite number >= 0, not {target}")
+    if num_actions is None:
+        return target
+    if target is None:
+        return default_discrete_kld(num_actions)
+    largest = getattr(prior, "largest_kld", None)
+    limit = math.inf if largest is None else largest(num_actions)
+    if target > limit:
+        raise ConfigError(
+            f"target_kld_discrete is {target}, but no policy over {num_actions} actions is "
+            f"further than {limit:.6g} nats from this {type(prior).__name__}: its temperature "
+            "would fall to 0. Choose a smaller one"
+        )
+    return target
+
+
+def default_discrete_kld(num_actions: int) -> float:
+    r"""Half the largest divergence from the uniform prior, :math:`\tfrac12\log K`.
+
+    >>> round(default_discrete_kld(4), 6)
+    0.693147
+    """
+    return 0.5 * math.log(num_actions)
+
+
+def refuse_target_entropy(option: TargetEntropy) -> None:
+    """Refuse a target entropy where the temperature aims at a divergence.
+
+    Args:
+        option: the target entropy that was passed.
+
+    Raises:
+        ConfigError: naming the options that count.
+
+    >>> refuse_target_entropy(-1.0)
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: target_entropy is -1.0, but with a prior the temperature aims ...
+    """
+    if not (isinstance(option, str) and option == "auto"):
+        raise ConfigError(
+            f"target_entropy is {option!r}, but with a prior the temperature aims at a divergence "
+            "from it: leave it out and set target_kld_per_dim, or target_kld_discrete of discrete "
+            "actions"
+        )

@@ -1,10 +1,10 @@
-"""Soft actor-critic with a state-value network, its first form."""
+"""Soft actor-critic with a value network."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -13,36 +13,26 @@ from tensordict.nn import TensorDictModule, TensorDictParams
 from tensordict.utils import unravel_key
 from torch import Tensor, nn
 from torchrl.data import TensorSpec
-from torchrl.objectives.utils import distance_loss
 
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.functional import weigh_rewards
+from rlkit_sac.functional import soft_value, value_loss, weigh_rewards
 from rlkit_sac.functional.critics import CriticReduction
+from rlkit_sac.functional.sac import LossFunction
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.checks.batch import check_values
+from rlkit_sac.objectives.checks.networks import check_member
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
-from rlkit_sac.objectives.sac.continuous_sac import ContinuousSACLoss, ContinuousSample
-from rlkit_sac.objectives.sac.critics import DEFAULT_COUNT, check_member
+from rlkit_sac.objectives.sac.critics import Critics
 from rlkit_sac.objectives.sac.diagnostics import statistic_keys, value_statistics
-from rlkit_sac.objectives.sac.soft_actor_critic import LossFunction, PolicyLossSteps
+from rlkit_sac.objectives.sac.factors import ContinuousFactor, PolicyDraw
+from rlkit_sac.objectives.sac.options import NUM_CRITICS, PolicyLossSteps, SACOptions
+from rlkit_sac.objectives.sac.soft_actor_critic import CriticTerms, SoftActorCriticLoss
 from rlkit_sac.objectives.sac.target_entropy import TargetEntropy
+from rlkit_sac.objectives.sac.transitions import Transitions, unraveled
 
 
-@dataclass(frozen=True)
-class ValueSample(ContinuousSample):
-    """A draw from a continuous policy, and what critics and value network say of it.
-
-    Attributes:
-        value: ``[*, M]``, the pessimistic value of the live critics, a function of ``action``.
-        state_value: ``[*, M]``, of the live value network.
-    """
-
-    value: Tensor
-    state_value: Tensor
-
-
-class ValueSACLoss(ContinuousSACLoss):
+class ValueSACLoss(SoftActorCriticLoss):
     r"""Losses of soft actor-critic with a value network V(s), for continuous actions.
 
     The critics regress on the target value network; the value network regresses on the critics.
@@ -85,57 +75,8 @@ class ValueSACLoss(ContinuousSACLoss):
             shared with the actor becomes its own copy.
 
     Keyword Args:
-        num_qvalue_nets: number of critics made of a single module. Default 2.
-        policy_reduction: what policy and value network go by, the ``"min"`` (default) or the
-            ``"mean"`` of the critics.
-        gamma: discount in [0, 1]. Default 0.99.
-        loss_function: ``"l2"`` (default), ``"l1"`` or ``"smooth_l1"`` distance to the target, in
-            ``loss_qvalue``, summed over critics, and ``loss_value``; averaged over reward
-            dimensions.
-        qvalue_coef: factor on ``loss_qvalue``. Default 1.
-        reward_scale: factor on the reward in the targets. Default 1.
-        reward_weights: ``[M]`` weights of a vector reward (default ones), an attribute one may
-            assign during a run; not part of the state dict. The minimum over critics is taken for
-            each dimension before weighting, a maximum where the weight is negative; targets stay
-            one for each dimension.
-        alpha_init: temperature to start from. Default 1.
-        min_alpha: lower bound of the temperature, ``alpha_init`` included. Default none. The losses
-            read it within its bounds; :meth:`project_parameters` moves the parameter there.
-        max_alpha: upper bound of the temperature. Default none.
-        fixed_alpha: keep the temperature at ``alpha_init``; ``loss_alpha`` is zero then.
-        alpha_parametrization: what the parameter ``log_alpha`` holds and its loss multiplies:
-            ``"log"`` (default) :math:`\log\alpha` and :math:`\log\alpha`, ``"exp"``
-            :math:`\log\alpha` and :math:`\alpha`, ``"direct"`` :math:`\alpha` and :math:`\alpha`
-            (the parameter keeps its name; :meth:`alpha` reads the temperature in every mode).
-        target_entropy: ``"auto"`` (default; :math:`\sum_d\log(p(\text{high}_d-\text{low}_d))`),
-            ``"neg_dim"`` (:math:`-\dim`), a number of nats, or a function of the action spec.
-        min_prob: p of ``"auto"``. Default 0.1.
-        prior_network: a prior :math:`\pi^0` such as
-            :class:`~rlkit_sac.modules.UniformPrior`, or any module with ``in_keys`` and
-            ``get_dist(tensordict)``: everywhere :math:`\log\pi` becomes
-            :math:`\log\pi - \log\pi^0`. The loss keeps a copy that nothing trains. Default none.
-        target_kld_per_dim: the divergence that the temperature aims at with a prior, nats for each
-            action dimension; it takes the place of ``target_entropy``. Default 3.
-        action_spec: spec of one action; default the actor's.
-        dqda_clipping: bound x on every element of each sample's
-            :math:`\partial Q/\partial a` in the actor loss. Default off.
-        use_entropy_reward: whether the targets of the value network hold the entropy. Default
-            ``True``.
-        normalize_entropy_reward: subtract a running mean of :math:`\log\pi` from it there.
-        policy_loss_steps: states of the actor and temperature losses: ``"first"`` (default), the
-            batch's; ``"next"``, the next ones (ALF's ``reproduce_locomotion``); ``"all"``, both,
-            added. The critic loss stays. (ALF averages over its two steps, with no critic loss at
-            the second: the same relative weights.)
-        reduction: ``"mean"`` (default), ``"sum"`` or ``"none"``, over the valid steps.
-        scalar_output_mode: with ``reduction="none"``, ``"exclude"`` or ``"non_tensor"`` scalars.
-        use_prioritized_weights: whether losses are weighted by ``priority_weight``
-            (:math:`\sum wl/\sum w`). Default ``"auto"``: where it is present.
-        observation_normalizer: what networks and policy see observations through; :meth:`observe`
-            moves its statistics. Default none.
-        reward_normalizer: what the targets see rewards through, before ``reward_scale``; moved in
-            the same way. Default none.
-        deactivate_vmap: call the critics one after another.
-        diagnostics: add statistics of the critics to the output.
+        options: those of the signature, which
+            :class:`~rlkit_sac.objectives.sac.options.SACOptions` explains.
 
     Raises:
         ConfigError: for an impossible option or network.
@@ -164,11 +105,20 @@ class ValueSACLoss(ContinuousSACLoss):
     ['alpha', 'entropy', 'loss_actor', 'loss_alpha', 'loss_qvalue', 'loss_value']
     """
 
+    @dataclass
+    class _AcceptedKeys(SoftActorCriticLoss._AcceptedKeys):
+        state_action_value: NestedKey = "state_action_value"
+
+    default_keys = _AcceptedKeys
+    tensor_keys: _AcceptedKeys
+    factor_kinds = (("", ContinuousFactor),)
+    critics = Critics()
     target_critics = False
 
     value_network: TensorDictModule
     value_network_params: TensorDictParams
     target_value_network_params: TensorDictParams
+    target_entropy: float | None
 
     def __init__(
         self,
@@ -176,7 +126,7 @@ class ValueSACLoss(ContinuousSACLoss):
         qvalue_network: TensorDictModule | Sequence[TensorDictModule],
         value_network: TensorDictModule,
         *,
-        num_qvalue_nets: int = DEFAULT_COUNT,
+        num_qvalue_nets: int = NUM_CRITICS,
         policy_reduction: CriticReduction = "min",
         gamma: float = 0.99,
         loss_function: LossFunction = "l2",
@@ -205,38 +155,8 @@ class ValueSACLoss(ContinuousSACLoss):
         deactivate_vmap: bool = False,
         diagnostics: bool = False,
     ) -> None:
-        super().__init__(
-            actor_network,
-            qvalue_network,
-            num_qvalue_nets=num_qvalue_nets,
-            policy_reduction=policy_reduction,
-            gamma=gamma,
-            loss_function=loss_function,
-            qvalue_coef=qvalue_coef,
-            reward_scale=reward_scale,
-            reward_weights=reward_weights,
-            alpha_init=alpha_init,
-            min_alpha=min_alpha,
-            max_alpha=max_alpha,
-            fixed_alpha=fixed_alpha,
-            alpha_parametrization=alpha_parametrization,
-            target_entropy=target_entropy,
-            min_prob=min_prob,
-            prior_network=prior_network,
-            target_kld_per_dim=target_kld_per_dim,
-            action_spec=action_spec,
-            dqda_clipping=dqda_clipping,
-            use_entropy_reward=use_entropy_reward,
-            normalize_entropy_reward=normalize_entropy_reward,
-            policy_loss_steps=policy_loss_steps,
-            reduction=reduction,
-            scalar_output_mode=scalar_output_mode,
-            use_prioritized_weights=use_prioritized_weights,
-            observation_normalizer=observation_normalizer,
-            reward_normalizer=reward_normalizer,
-            deactivate_vmap=deactivate_vmap,
-            diagnostics=diagnostics,
-        )
+        options = SACOptions.of_call(locals())
+        super().__init__(actor_network, qvalue_network, options)
         if not hasattr(value_network, "in_keys"):
             raise ConfigError(
                 f"value_network is a {type(value_network).__name__} without in_keys: wrap it in a "
@@ -254,14 +174,27 @@ class ValueSACLoss(ContinuousSACLoss):
         self.value_network.train(mode)
         return self
 
+    def value_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of the value network alone, ``loss_value`` of :meth:`forward`.
+
+        Args:
+            tensordict: ``[*]``, left as it is.
+
+        Returns:
+            The loss, and the temperature, entropy and divergence of the draw.
+        """
+        read = self._read(tensordict)
+        draw = self._draw(read.states)
+        loss = self._reduce_alone(self._further_losses(draw)["loss_value"], tensordict)
+        return loss, self._scalars(draw, read.valid)
+
     # ------------------------------------------------------------------ keys
 
     def _network_keys(self) -> list[NestedKey]:
-        read = [*super()._network_keys(), *map(unravel_key, self.value_network.in_keys)]
-        return list(dict.fromkeys(read))
+        return unraveled(*super()._network_keys(), *self.value_network.in_keys)
 
-    def _check_critic_keys(self) -> None:
-        super()._check_critic_keys()
+    def _check_network_keys(self) -> None:
+        super()._check_network_keys()
         read, written = self.value_network.in_keys, self.value_network.out_keys
         if unravel_key(self.tensor_keys.action) in map(unravel_key, read):
             raise BatchError(
@@ -274,25 +207,27 @@ class ValueSACLoss(ContinuousSACLoss):
                 "so, or name the right one with set_keys(value=...)"
             )
 
+    def _loss_keys(self) -> list[str]:
+        return [*super()._loss_keys(), "loss_value"]
+
     def _default_out_keys(self) -> list[str]:
-        losses, scalars = super()._default_out_keys()[:3], super()._default_out_keys()[3:]
-        return [*losses, "loss_value", *scalars, *(statistic_keys("v") if self.diagnostics else [])]
+        return [*super()._default_out_keys(), *(statistic_keys("v") if self.diagnostics else [])]
 
-    # ------------------------------------------------------------------ values
+    # ------------------------------------------------------------------ values and losses
 
-    def _sample_policy(self, states: TensorDictBase) -> ValueSample:
-        drawn = super()._sample_policy(states)
-        value = self._policy_value(states, drawn)
+    def _draw(self, states: TensorDictBase) -> PolicyDraw:
+        draw = super()._draw(states)
+        value = self._policy_value(draw)
         state_value = self._state_value(states, self.value_network_params, value.shape[-1])
-        return ValueSample(**vars(drawn), value=value, state_value=state_value)
+        return replace(draw, value=value, state_value=state_value)
 
-    def _next_sample(self, next_states: TensorDictBase) -> ContinuousSample | None:
+    def _next_draw(self, read: Transitions) -> PolicyDraw | None:
         if self.policy_loss_steps != "first":
-            return self._sample_policy(next_states)
+            return self._draw(read.next_states)
         if not (self.value_estimator.lmbda or self.entropy_centers):
             return None
         with torch.no_grad():  # the log-probability is all that is asked for
-            return super()._sample_policy(next_states)
+            return super()._draw(read.next_states)
 
     def _state_value(
         self, states: TensorDictBase, params: TensorDictParams, reward_dim: int
@@ -303,43 +238,32 @@ class ValueSACLoss(ContinuousSACLoss):
         check_values(
             value.unsqueeze(0), (*states.batch_size, reward_dim), reward_dim, "value_network"
         )
-        return value
+        return value.to(self.compute_dtype)
 
     def _next_value(
-        self,
-        next_states: TensorDictBase,
-        next_sample: ContinuousSample | None,
-        reward_dim: int,
+        self, next_states: TensorDictBase, next_draw: PolicyDraw | None, reward_dim: int
     ) -> tuple[Tensor, Tensor]:
         value = self._state_value(next_states, self.target_value_network_params, reward_dim)
-        if next_sample is None:
+        if next_draw is None:
             return value, torch.zeros_like(value)
-        return value, self._entropy_bonus(next_sample).unsqueeze(-1)
+        return value, self._entropy_bonus(next_draw).unsqueeze(-1)
 
-    # ------------------------------------------------------------------ losses
+    def _actor_loss_at(self, draw: PolicyDraw) -> Tensor:
+        """The baseline V(s) changes the value of the loss, not its gradient."""
+        assert draw.state_value is not None
+        baseline = weigh_rewards(draw.state_value.detach(), self.reward_weights)
+        return super()._actor_loss_at(draw) + baseline
 
-    def _actor_loss(self, states: TensorDictBase, sample: ContinuousSample) -> Tensor:
-        r"""Loss ``[*]``: :math:`\alpha \log\pi(a|s) - (Q_{min}(s, a) - V(s))`."""
-        assert isinstance(sample, ValueSample)
-        baseline = weigh_rewards(sample.state_value.detach(), self.reward_weights)
-        return super()._actor_loss(states, sample) + baseline
-
-    def _policy_value(self, states: TensorDictBase, sample: ContinuousSample) -> Tensor:
-        if isinstance(sample, ValueSample):
-            return sample.value
-        return super()._policy_value(states, sample)
-
-    def _further_losses(
-        self, states: TensorDictBase, sample: ContinuousSample
-    ) -> dict[str, Tensor]:
-        assert isinstance(sample, ValueSample)
+    def _further_losses(self, draw: PolicyDraw) -> dict[str, Tensor]:
+        assert draw.value is not None
+        assert draw.state_value is not None
         with torch.no_grad():
-            target = sample.value + self._entropy_bonus(sample).unsqueeze(-1)
-        distance = distance_loss(sample.state_value, target, self.loss_function)
-        return {"loss_value": distance.mean(-1)}
+            target = soft_value(draw.value, self._entropy_bonus(draw).unsqueeze(-1))
+        return {"loss_value": value_loss(draw.state_value, target, self.loss_function)}
 
-    def _further_diagnostics(
-        self, sample: ContinuousSample, valid: Tensor | None
+    def _statistics(
+        self, critics: CriticTerms, draw: PolicyDraw, valid: Tensor | None
     ) -> dict[str, Tensor]:
-        assert isinstance(sample, ValueSample)
-        return value_statistics("v", sample.state_value, valid)
+        assert draw.state_value is not None
+        of_critics = super()._statistics(critics, draw, valid)
+        return of_critics | value_statistics("v", draw.state_value, valid)

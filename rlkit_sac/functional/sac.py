@@ -1,0 +1,235 @@
+r"""The equations of soft actor-critic, in the order in which an update needs them.
+
+====================================  ==========================================================
+:func:`entropy_bonus`                 :math:`b(s)`, what the entropy adds to the value of a state
+:func:`soft_value`                    :math:`V(s)`, the soft value of a state
+:func:`soft_td_target`                :math:`y`, the target of the critics
+:func:`critic_loss`                   :math:`L_Q`, and :func:`td_error`, the priority
+:func:`actor_loss`                    :math:`L_\pi` of a reparameterized policy
+:func:`categorical_actor_loss`        :math:`L_\pi` of a policy over discrete actions
+:func:`value_loss`                    :math:`L_V` of a network for state values
+:func:`temperature_loss`              :math:`L_\alpha`
+====================================  ==========================================================
+
+The targets of several steps are in :mod:`~rlkit_sac.functional.returns`, the soft-optimal policy
+over discrete actions in :mod:`~rlkit_sac.functional.discrete`, the minimum over critics in
+:mod:`~rlkit_sac.functional.critics`, target entropies in
+:mod:`~rlkit_sac.functional.target_entropy`. With a prior :math:`\pi^0`,
+:math:`\log\pi - \log\pi^0` takes the place of :math:`\log\pi` everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+LossFunction = Literal["l2", "l1", "smooth_l1"]
+
+_DISTANCES = {"l2": F.mse_loss, "l1": F.l1_loss, "smooth_l1": F.smooth_l1_loss}
+
+
+def entropy_bonus(log_ratios: Iterable[Tensor], alphas: Iterable[Tensor]) -> Tensor:
+    r"""What the entropy adds to the value of a state, summed over the policy's factors.
+
+    .. math:: b(s) = -\textstyle\sum_f \alpha_f \log\pi_f
+
+    Args:
+        log_ratios: of each factor :math:`\log\pi_f`, or minus its entropy, ``[*]``; at least one.
+        alphas: of each factor the temperature, a scalar.
+
+    Returns:
+        ``[*]``.
+
+    Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 3; several factors as in Delalleau et al.
+    2019 (arXiv:1912.11077).
+
+    >>> entropy_bonus([torch.tensor([-1.0, 2.0])], [torch.tensor(0.5)])
+    tensor([ 0.5000, -1.0000])
+    """
+    first, *others = (-alpha * each for each, alpha in zip(log_ratios, alphas, strict=True))
+    return sum(others, first)
+
+
+def soft_value(value: Tensor, bonus: Tensor) -> Tensor:
+    r"""Soft value of a state.
+
+    .. math:: V(s) = E_{a\sim\pi}[Q_{min}(s, a)] + b(s)
+
+    Args:
+        value: the expected value under the policy, ``[*, M]``; of continuous actions one sample.
+        bonus: of :func:`entropy_bonus`, ``[*, 1]``, added to every reward dimension.
+
+    Returns:
+        ``[*, M]``.
+
+    Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 3.
+
+    >>> soft_value(torch.tensor([[1.0, 2.0]]), torch.tensor([[0.5]]))
+    tensor([[1.5000, 2.5000]])
+    """
+    return value + bonus
+
+
+def soft_td_target(
+    reward: Tensor, terminated: Tensor, next_value: Tensor, *, gamma: float | Tensor
+) -> Tensor:
+    r"""One-step target :math:`y_t = r_t + \gamma (1 - \text{terminated}_t) V(s_{t+1})`.
+
+    Only ``terminated`` stops the bootstrap: an episode cut by a time limit goes on in value. The
+    next value is selected, not multiplied, so that whatever a network says of a terminal
+    observation cannot leak, not even as NaN.
+
+    Args:
+        reward: ``[*, M]``.
+        terminated: bool ``[*, 1]``.
+        next_value: soft values ``[*, M]`` of the next states.
+        gamma: discount in [0, 1].
+
+    Returns:
+        ``[*, M]``.
+
+    Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 2-3.
+
+    >>> reward, terminated = torch.ones(2, 1), torch.tensor([[False], [True]])
+    >>> soft_td_target(reward, terminated, torch.full((2, 1), 10.0), gamma=0.5)
+    tensor([[6.],
+            [1.]])
+    """
+    return reward + gamma * torch.where(terminated, torch.zeros_like(next_value), next_value)
+
+
+def critic_loss(q: Tensor, target: Tensor, loss_function: LossFunction = "l2") -> Tensor:
+    r"""Loss of each critic at each step, averaged over reward dimensions.
+
+    .. math:: L_{Q,i} = \tfrac1M \textstyle\sum_m (Q_{i,m}(s, a) - y_m)^2
+
+    The loss of an ensemble is the sum over its R critics.
+
+    Args:
+        q: ``[R, *, M]``.
+        target: y, ``[*, M]``, without gradient.
+        loss_function: ``"l2"`` (the square, without 1/2), ``"l1"`` or ``"smooth_l1"``.
+
+    Returns:
+        ``[R, *]``.
+
+    Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 5, without the factor 1/2.
+
+    >>> critic_loss(torch.tensor([[[1.0]], [[4.0]]]), torch.tensor([[2.0]]))
+    tensor([[1.],
+            [4.]])
+    """
+    return _DISTANCES[loss_function](q, target.expand_as(q), reduction="none").mean(-1)
+
+
+def td_error(q: Tensor, target: Tensor) -> Tensor:
+    r"""Priority of a transition, :math:`\sqrt{\sum_i \tfrac1M \sum_m (Q_{i,m} - y_m)^2}`.
+
+    Args:
+        q: ``[R, *, M]``.
+        target: y, ``[*, M]``.
+
+    Returns:
+        ``[*]``, without gradient.
+
+    >>> td_error(torch.tensor([[[1.0]], [[4.0]]]), torch.tensor([[0.0]]))
+    tensor([4.1231])
+    """
+    return (q.detach() - target).square().mean(-1).sum(0).sqrt()
+
+
+def actor_loss(value: Tensor, log_ratio: Tensor, alpha: Tensor) -> Tensor:
+    r"""Loss of a reparameterized policy at each step.
+
+    .. math:: L_\pi = \alpha \log\pi(a|s) - Q_{min}(s, a)
+
+    Args:
+        value: :math:`Q_{min}(s, a)`, ``[*]``, a function of the drawn action; for a hybrid policy
+            :math:`\sum_k \operatorname{sg}(\pi_d(k|s, c))\,Q_{min}(s, c)_k`.
+        log_ratio: :math:`\log\pi(a|s)`, ``[*]``.
+        alpha: the temperature, a scalar.
+
+    Returns:
+        ``[*]``.
+
+    Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 7 and 9.
+
+    >>> actor_loss(torch.tensor([3.0]), torch.tensor([-1.0]), torch.tensor(0.5))
+    tensor([-3.5000])
+    """
+    return -value + alpha * log_ratio
+
+
+def categorical_actor_loss(
+    q: Tensor, log_prob: Tensor, alpha: Tensor, log_prior: Tensor | None = None
+) -> Tensor:
+    r"""Loss of a policy over discrete actions at each step, its expectation taken exactly.
+
+    .. math:: L_\pi = \textstyle\sum_k \pi_k \left[\alpha\log\pi_k - Q_{min,k}\right]
+
+    Args:
+        q: ``[*, K]``, without gradient.
+        log_prob: log-probabilities :math:`\log\pi_k`, ``[*, K]``.
+        alpha: the temperature, a scalar.
+        log_prior: of the same actions under a prior, ``[*, K]``; default none.
+
+    Returns:
+        ``[*]``.
+
+    Source: Christodoulou 2019 (arXiv:1910.07207), eq. 12.
+
+    >>> q, log_prob = torch.tensor([1.0, 3.0]), torch.tensor([0.5, 0.5]).log()
+    >>> categorical_actor_loss(q, log_prob, torch.tensor(0.0))
+    tensor(-2.)
+    """
+    log_ratio = log_prob if log_prior is None else log_prob - log_prior
+    return (log_prob.exp() * (alpha * log_ratio - q)).sum(-1)
+
+
+def value_loss(value: Tensor, target: Tensor, loss_function: LossFunction = "l2") -> Tensor:
+    r"""Loss of a network for state values at each step, averaged over reward dimensions.
+
+    .. math:: L_V = \tfrac1M \textstyle\sum_m
+        \left(V_m(s) - \operatorname{sg}(Q_{min,m}(s, a) + b(s))\right)^2
+
+    Args:
+        value: V(s), ``[*, M]``.
+        target: :func:`soft_value` by the live critics, ``[*, M]``, without gradient.
+        loss_function: ``"l2"`` (the square, without 1/2), ``"l1"`` or ``"smooth_l1"``.
+
+    Returns:
+        ``[*]``.
+
+    Source: Haarnoja et al. 2018 (arXiv:1801.01290), eq. 5, without the factor 1/2.
+
+    >>> value_loss(torch.tensor([[1.0, 2.0]]), torch.tensor([[0.0, 4.0]]))
+    tensor([2.5000])
+    """
+    return _DISTANCES[loss_function](value, target, reduction="none").mean(-1)
+
+
+def temperature_loss(factor: Tensor, entropy: Tensor, target_entropy: float | Tensor) -> Tensor:
+    r"""Loss of a temperature at each step.
+
+    .. math:: L_\alpha = \log\alpha \cdot
+        \operatorname{sg}\left(\mathcal H(\pi(\cdot|s)) - \bar{\mathcal H}\right)
+
+    Args:
+        factor: :math:`\log\alpha`, or :math:`\alpha`: what is learned, a scalar with gradient.
+        entropy: :math:`-\log\pi(a|s)` of a sample, or the exact entropy, ``[*]``, nats.
+        target_entropy: nats.
+
+    Returns:
+        ``[*]``.
+
+    Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 18; :math:`\log\alpha` in the place of
+    :math:`\alpha` as in the code of that paper.
+
+    >>> temperature_loss(torch.tensor(0.5), torch.tensor([1.0]), -3.0)
+    tensor([2.])
+    """
+    return factor * (entropy.detach() - target_entropy)

@@ -1,0 +1,81 @@
+"""What is asked of the networks of a loss."""
+
+from __future__ import annotations
+
+from tensordict import NestedKey
+from tensordict.nn import CompositeDistribution, TensorDictModuleBase
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from rlkit_sac.errors import ConfigError
+
+
+def actor_keys(actor: TensorDictModuleBase) -> tuple[NestedKey, NestedKey]:
+    """Where an actor writes its action and its log-probability.
+
+    Raises:
+        ConfigError: for a module that is no probabilistic actor, or one of several actions.
+    """
+    if not hasattr(actor, "get_dist"):
+        raise ConfigError(
+            f"actor_network is a {type(actor).__name__} without get_dist(): pass a TorchRL "
+            "ProbabilisticActor"
+        )
+    refuse_composite(actor)
+    (action,) = actor.dist_sample_keys
+    return action, actor.log_prob_keys[0]
+
+
+def refuse_composite(actor: nn.Module) -> None:
+    """Refuse an actor whose distribution is composed of several.
+
+    Raises:
+        ConfigError: saying which loss such actions need.
+    """
+    for module in actor.modules():
+        if getattr(module, "distribution_class", None) is CompositeDistribution:
+            raise ConfigError(
+                "actor_network has a CompositeDistribution, of several actions at once: the losses "
+                "take an actor of one action; for a continuous and a discrete one pass "
+                "HybridSACLoss an actor of the continuous one, for several continuous ones "
+                "concatenate them"
+            )
+
+
+def refuse_batch_norm(network: nn.Module, name: str) -> None:
+    """Refuse a network whose layers keep running statistics of their inputs.
+
+    Target updaters track parameters, not buffers: a target critic's statistics would never move,
+    and the forward passes at next states would move those of the others.
+
+    Args:
+        network: an actor or a critic.
+        name: what to call it.
+
+    Raises:
+        ConfigError: naming the layer.
+    """
+    for path, module in network.named_modules():
+        if getattr(module, "track_running_stats", False):
+            raise ConfigError(
+                f"{name} has a {type(module).__name__} at {path!r}, whose running statistics no "
+                "target network follows: use LayerNorm, or track_running_stats=False"
+            )
+
+
+def check_member(critic: nn.Module, name: str) -> None:
+    """Refuse a critic that no target network could follow, or whose parameters are not there yet.
+
+    Args:
+        critic: one network.
+        name: what to call it.
+
+    Raises:
+        ConfigError: naming the layer or what to do.
+    """
+    refuse_batch_norm(critic, name)
+    if any(is_lazy(parameter) for parameter in critic.parameters()):
+        raise ConfigError(
+            f"{name} has lazy layers without parameters yet: call it once on a batch before "
+            "building the loss, so that members can be copied and compared"
+        )

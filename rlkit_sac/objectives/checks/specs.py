@@ -1,0 +1,104 @@
+"""The spec of one action, out of the specs that a loss is given."""
+
+from tensordict import NestedKey
+from torchrl.data import Bounded, Categorical, Composite, MultiCategorical, OneHot, TensorSpec
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules.box import check_box
+
+
+def continuous_spec(
+    given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
+) -> TensorSpec | None:
+    """The spec of one continuous action: the one passed, or else the actor's.
+
+    Raises:
+        ConfigError: where the two have different shapes, or for bounds without a width.
+    """
+    passed, own = action_leaf(given, key), action_leaf(of_actor, key)
+    if passed is not None and own is not None and passed.shape != own.shape:
+        raise ConfigError(
+            f"action_spec has the shape {list(passed.shape)}, but the actor's actions have "
+            f"{list(own.shape)}: pass the spec of one action (for a batched environment "
+            "env.action_spec_unbatched)"
+        )
+    return own if passed is None else passed
+
+
+def discrete_spec(
+    given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
+) -> TensorSpec | None:
+    """The spec of one discrete action: the one passed, or else the actor's.
+
+    Raises:
+        ConfigError: where the two have different numbers of actions.
+    """
+    passed, own = discrete_leaf(given, key), discrete_leaf(of_actor, key)
+    if passed is not None and own is not None and passed.space.n != own.space.n:
+        raise ConfigError(
+            f"action_spec has {passed.space.n} actions, but the actor's spec {own.space.n}"
+        )
+    return own if passed is None else passed
+
+
+def action_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
+    """The spec of one action, out of the composite spec that may hold it.
+
+    Args:
+        spec: spec of the action (returned as it is), a composite one, or ``None``.
+        key: where a composite spec holds the action; its batch dimensions are taken off.
+
+    Raises:
+        ConfigError: for bounds that are not finite or leave no width.
+    """
+    if isinstance(spec, Composite):
+        path = key if isinstance(key, tuple) else (key,)
+        batch_dims = 0
+        for name in path:
+            if not isinstance(spec, Composite) or name not in spec.keys():  # noqa: SIM118
+                return None
+            batch_dims = spec.ndim
+            spec = spec[name]
+        if spec is not None and batch_dims:
+            spec = spec[(0,) * batch_dims]
+    if isinstance(spec, Bounded):
+        check_box(spec.space.low, spec.space.high)
+    return spec
+
+
+def discrete_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
+    """The categorical spec of one discrete action, out of the composite spec that may hold it.
+
+    Raises:
+        ConfigError: for another kind of spec.
+    """
+    leaf = action_leaf(spec, key)
+    if leaf is None or (isinstance(leaf, Categorical) and not isinstance(leaf, MultiCategorical)):
+        return leaf
+    advice = "one of a Discrete space, whose actions are indices"
+    if isinstance(leaf, OneHot):
+        advice = "indices: GymEnv(..., categorical_action_encoding=True)"
+    raise ConfigError(
+        f"the spec of the discrete action {key!r} is {type(leaf).__name__}, wanted Categorical, "
+        f"{advice}"
+    )
+
+
+def hybrid_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
+    """The spec of one part of a hybrid action.
+
+    Args:
+        spec: of everything (``env.full_action_spec``), or of the action alone, with the last names
+            of the keys.
+        key: of the part.
+
+    Raises:
+        ConfigError: for a spec that is not composite.
+    """
+    if spec is not None and not isinstance(spec, Composite):
+        raise ConfigError(
+            f"action_spec is {type(spec).__name__}: a hybrid action needs a Composite with a "
+            "continuous and a discrete entry"
+        )
+    leaf = action_leaf(spec, key)
+    return leaf if leaf is not None or isinstance(key, str) else action_leaf(spec, key[-1])

@@ -1,0 +1,145 @@
+"""The members of a critic ensemble."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from types import FunctionType
+from typing import Any
+
+from tensordict import TensorDict
+from torch import nn
+from torchrl.objectives import LossModule
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.objectives.checks.networks import check_member
+from rlkit_sac.objectives.sac.options import NUM_CRITICS
+
+
+def critic_list(network: nn.Module | Sequence[nn.Module], count: int) -> list[nn.Module]:
+    """The members of a critic ensemble, each with parameters and an initialization of its own.
+
+    A single module is the first member; the others are copies of it whose layers are initialized
+    afresh by their ``reset_parameters``. A list is kept as it is.
+
+    Args:
+        network: one critic, or a list with one critic for each member.
+        count: number of members to make of a single critic; a list brings its own.
+
+    Raises:
+        ConfigError: where the members would not be independent networks of one structure.
+
+    >>> first, second = critic_list(nn.Linear(2, 1), 2)
+    >>> bool((first.weight != second.weight).all())
+    True
+    """
+    if isinstance(network, nn.Module) and not isinstance(network, nn.ModuleList):
+        if count < 1:
+            raise ConfigError(f"num_qvalue_nets must be at least 1, not {count}")
+        check_member(network, "qvalue_network")
+        return [network, *(_fresh_copy(network) for _ in range(count - 1))]
+    critics = list(network)
+    if not critics:
+        raise ConfigError("qvalue_network is an empty list: pass one critic, or one per member")
+    if count not in (len(critics), NUM_CRITICS):
+        raise ConfigError(
+            f"num_qvalue_nets is {count}, but qvalue_network is a list of {len(critics)}: "
+            "leave num_qvalue_nets out, a list brings its own number"
+        )
+    seen: dict[int, int] = {}
+    for index, critic in enumerate(critics):
+        check_member(critic, f"qvalue_network[{index}]")
+        _check_same_structure(critics[0], critic, index)
+        for parameter in critic.parameters():
+            if seen.setdefault(id(parameter), index) != index:
+                raise ConfigError(
+                    f"qvalue_network[{index}] shares parameters with "
+                    f"qvalue_network[{seen[id(parameter)]}]: the minimum over critics needs "
+                    "independent ones; build each, or pass a single module and num_qvalue_nets"
+                )
+    return critics
+
+
+def register_critics(loss: LossModule, critics: list[nn.Module], *, with_targets: bool) -> None:
+    """Give a loss the stacked parameters of its critics, as ``qvalue_network_params``.
+
+    Args:
+        loss: which gets them.
+        critics: the members.
+        with_targets: whether it gets target parameters too.
+
+    Raises:
+        ConfigError: for a module that is no TensorDictModule.
+    """
+    for critic in critics:
+        if not hasattr(critic, "in_keys"):
+            raise ConfigError(
+                f"qvalue_network is a {type(critic).__name__} without in_keys: wrap it in a "
+                "TensorDictModule that reads the observation and the action"
+            )
+    alone = len(critics) == 1
+    # TorchRL makes a list of one a view of the network's own parameters, which no optimizer of
+    # this loss would see; given the network itself it makes parameters, but redraws them.
+    loss.convert_to_functional(
+        critics[0] if alone else critics,
+        "qvalue_network",
+        len(critics),
+        create_target_params=with_targets,
+    )
+    if not alone:
+        return
+    initial = TensorDict.from_module(critics[0]).data.unsqueeze(0)
+    loss.qvalue_network_params.data.copy_(initial)
+    if with_targets:
+        loss._modules["target_qvalue_network_params"].data.copy_(initial)
+    for name, parameter in critics[0].named_parameters():
+        key = tuple(name.split("."))
+        loss.qvalue_network_params.get(key).requires_grad_(parameter.requires_grad)
+
+
+def _check_same_structure(first: nn.Module, critic: nn.Module, index: int) -> None:
+    """One module's code runs with every member's parameters, so the code must be the same too."""
+    wanted, found = _structure(first), _structure(critic)
+    for name in {**wanted, **found}:
+        if wanted.get(name) != found.get(name):
+            raise ConfigError(
+                f"qvalue_network[{index}] is built differently from qvalue_network[0]: {name} is "
+                f"{found.get(name)}, wanted {wanted.get(name)}; members are evaluated in one "
+                "batched call, so they need the same layers"
+            )
+
+
+def _structure(critic: nn.Module) -> dict[str, Any]:
+    """The shapes of a critic's tensors, the types of its layers and their plain attributes."""
+    tensors = (*critic.named_parameters(), *critic.named_buffers())
+    found: dict[str, Any] = {name: f"of shape {tuple(value.shape)}" for name, value in tensors}
+    for name, layer in critic.named_modules():
+        found[f"the layer {name!r}"] = type(layer).__name__
+        for attribute, value in vars(layer).items():
+            if isinstance(value, FunctionType):
+                found[f"{attribute} of {name!r}"] = value.__qualname__
+            elif _is_plain(value) and attribute != "training":
+                found[f"{attribute} of {name!r}"] = value
+    return found
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return isinstance(value, bool | int | float | str)
+
+
+def _fresh_copy(critic: nn.Module) -> nn.Module:
+    copy = deepcopy(critic)
+    for name, module in copy.named_modules():
+        if next(module.parameters(recurse=False), None) is None:
+            continue
+        reset = getattr(module, "reset_parameters", None)
+        if reset is None:
+            raise ConfigError(
+                f"{type(module).__name__} at {name or 'the root'!r} of qvalue_network has "
+                "parameters but no reset_parameters(), so a copy cannot be initialized afresh: "
+                "pass a list with one critic for each member instead"
+            )
+        reset()
+    return copy
