@@ -1,0 +1,385 @@
+"""The parts of a loss as methods, each callable alone; what the public losses share."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import defaultdict
+from itertools import pairwise
+from typing import Generic, get_type_hints
+from unittest import mock
+
+import pytest
+import torch
+from tensordict import TensorDict
+from tensordict.nn import CompositeDistribution, InteractionType, TensorDictModule
+from torch import Tensor, nn
+from torch.distributions import Categorical
+from torchrl.envs.utils import ExplorationType, set_exploration_type
+from torchrl.modules import MLP, ProbabilisticActor, TanhNormal
+from torchrl.objectives import LossModule, ValueEstimators
+
+from rlkit_sac import objectives
+from rlkit_sac.errors import BatchError, ConfigError
+from rlkit_sac.modules import (
+    TanhGaussian,
+    action_value_critic,
+    categorical_actor,
+    hybrid_critic,
+    state_action_critic,
+    state_critic,
+)
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss, ValueSACLoss
+from tests.objectives import comparison
+from tests.objectives.discrete_networks import make_discrete_data, make_discrete_loss
+from tests.objectives.losses import (
+    CELLS,
+    CONTINUOUS,
+    DISCRETE,
+    DISCRETE_KINDS,
+    KINDS,
+    make_batch,
+    own_loss,
+)
+from tests.objectives.networks import NoisyTanhGaussian, make_data, make_loss, make_value_loss
+from tests.objectives.prior_references import make_prior
+
+PARTS = {kind: ["qvalue", "actor", "alpha"] for kind in KINDS}
+PARTS["boltzmann"].remove("actor")
+PARTS["value"].append("value")
+
+#: The parameters that each part trains.
+TRAINED = {
+    "qvalue": {"qvalue_network_params"},
+    "actor": {"actor_network_params"},
+    "value": {"value_network_params"},
+}
+
+
+@pytest.fixture
+def fixed_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every draw at the same state is the same, however many there are and in whatever order."""
+
+    def rsample_and_log_probs(self, sample_shape=()):
+        noise = (50 * self.loc.detach()).sin()
+        with mock.patch.object(torch, "randn", return_value=noise):
+            return TanhGaussian.rsample_and_log_probs(self, sample_shape)
+
+    def exponential_(self):
+        return self.copy_(torch.linspace(0.1, 2.0, self.numel()).reshape(self.shape))
+
+    monkeypatch.setattr(NoisyTanhGaussian, "rsample_and_log_probs", rsample_and_log_probs)
+    monkeypatch.setattr(Tensor, "exponential_", exponential_)
+
+
+def problem(
+    kind: str,
+    *,
+    batch: tuple[int, ...] = (7,),
+    rewards: int = 1,
+    lmbda: float = 0.0,
+    mask: bool = False,
+    weights: bool = False,
+    prior: bool = False,
+    **options,
+) -> tuple[LossModule, TensorDict]:
+    """A loss in float64 with ``options``, and a batch for it."""
+    torch.manual_seed(0)
+    space = kind if kind in DISCRETE_KINDS else "continuous"
+    if prior:
+        options["prior_network"] = make_prior("same action", space).module
+    if options.get("reduction") == "none":
+        options["scalar_output_mode"] = "exclude"
+    if space == "continuous":
+        loss = {"continuous": make_loss, "value": make_value_loss}[kind](rewards, **options)
+        data = make_data(*batch, rewards=rewards)
+    else:
+        loss = make_discrete_loss(kind, rewards=rewards, **options)
+        data = make_discrete_data(kind, *batch, rewards=rewards)
+    if lmbda:
+        loss.make_value_estimator(ValueEstimators.TDLambda, lmbda=lmbda)
+    return loss, comparison.make_batch(data, mask=mask, weights=weights, prior=prior).data
+
+
+def gradients(loss: LossModule, total: Tensor) -> dict[str, Tensor]:
+    """The gradient of every parameter that gets one."""
+    names, parameters = zip(*loss.named_parameters(), strict=True)
+    found = torch.autograd.grad(total.sum(), parameters, retain_graph=True, allow_unused=True)
+    pairs = zip(names, found, strict=True)
+    return {name: grad for name, grad in pairs if grad is not None and grad.any()}
+
+
+OPTIONS = {
+    "defaults": {},
+    "sum": {"reduction": "sum", "weights": True},
+    "mask and importance weights": {"mask": True, "weights": True},
+    "each step": {"reduction": "none"},
+    "each step, mask and importance weights": {"reduction": "none", "mask": True, "weights": True},
+    "policy losses on s'": {"policy_loss_steps": "next", "mask": True},
+    "policy losses on s and s'": {"policy_loss_steps": "all", "weights": True},
+    "prior": {"prior": True, "policy_loss_steps": "all"},
+    "half the error": {"qvalue_coef": 0.5, "alpha_init": 0.3},
+    "sequences": {
+        "batch": (3, 5),
+        "lmbda": 0.7,
+        "mask": True,
+        "rewards": 2,
+        "reward_weights": [1.0, -0.3],
+        "policy_loss_steps": "all",
+    },
+}
+
+CASES = [(kind, options) for kind in KINDS for options in OPTIONS.values()]
+CASES += [(kind, {"discrete_entropy": "sampled"}) for kind in DISCRETE_KINDS]
+CASES += [(kind, {"dqda_clipping": 0.02}) for kind in ("continuous", "hybrid", "value")]
+IDS = [f"{kind}-{name}" for kind in KINDS for name in OPTIONS]
+IDS += [f"{kind}-sampled" for kind in DISCRETE_KINDS]
+IDS += [f"{kind}-clipped" for kind in ("continuous", "hybrid", "value")]
+
+
+@pytest.mark.usefixtures("fixed_draws")
+@pytest.mark.parametrize(("kind", "options"), CASES, ids=IDS)
+def test_a_part_alone_is_its_entry_of_forward(kind, options) -> None:
+    loss, data = problem(kind, **options)
+    out = loss(data.clone())
+    assert {f"loss_{part}" for part in PARTS[kind]} == comparison.losses_of(out).keys()
+    for part in PARTS[kind]:
+        alone, metadata = getattr(loss, f"{part}_loss")(data.clone())
+        wanted = out[f"loss_{part}"]
+        assert alone.shape == (data.batch_size if options.get("reduction") == "none" else ())
+        torch.testing.assert_close(alone, wanted, rtol=1e-12, atol=1e-12)
+        found = gradients(loss, alone)
+        comparison.assert_same(found, gradients(loss, wanted), rtol=1e-12, atol=1e-12)
+        own = {name for name, _ in loss.named_parameters() if name.startswith("log_alpha")}
+        assert {name.split(".")[0] for name in found} == TRAINED.get(part, own)
+        assert isinstance(metadata, dict)
+        assert not any(value.requires_grad for value in metadata.values())
+
+
+@pytest.mark.usefixtures("fixed_draws")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mask", [False, True])
+def test_the_critic_loss_alone_writes_the_priority(kind, mask) -> None:
+    loss, data = problem(kind, mask=mask)
+    wanted = data.clone()
+    loss(wanted)
+    for part in PARTS[kind]:
+        after = data.clone()
+        _, metadata = getattr(loss, f"{part}_loss")(after)
+        written = {"td_error"} if part == "qvalue" else set()
+        assert set(after.keys(True, True)) == set(data.keys(True, True)) | written
+        for key, value in data.items(True, True):
+            torch.testing.assert_close(after[key], value, rtol=0, atol=0, equal_nan=True)
+        if part == "qvalue":
+            for found in (after["td_error"], metadata["td_error"]):
+                assert found.shape == data.batch_size
+                torch.testing.assert_close(found, wanted["td_error"], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.usefixtures("fixed_draws")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("prior", [False, True])
+@pytest.mark.parametrize("mask", [False, True])
+def test_what_a_policy_loss_tells_beside_itself(kind, prior, mask) -> None:
+    loss, data = problem(kind, prior=prior, mask=mask, alpha_init=0.3)
+    out = loss(data.clone())
+    scalars = {name for name in out.keys() if not name.startswith("loss")}  # noqa: SIM118
+    assert any(name.startswith("kl") for name in scalars) == prior
+    for part in {"actor", "alpha"}.intersection(PARTS[kind]):
+        _, metadata = getattr(loss, f"{part}_loss")(data.clone())
+        assert metadata.keys() == scalars
+        for name, value in metadata.items():
+            assert value.shape == ()
+            torch.testing.assert_close(value, out[name], rtol=1e-12, atol=1e-12)
+
+
+#: All but the critic loss beside a value network, which draws nothing.
+SAMPLING = [
+    (kind, part)
+    for kind in ("continuous", "hybrid", "value")
+    for part in PARTS[kind]
+    if (kind, part) != ("value", "qvalue")
+]
+
+
+@pytest.mark.parametrize(("kind", "part"), SAMPLING)
+def test_a_part_samples_whatever_the_exploration_type(kind, part) -> None:
+    torch.manual_seed(0)
+    loss, data = own_loss(kind, alpha_init=0.3), make_batch(kind, 6)
+    with set_exploration_type(ExplorationType.DETERMINISTIC):
+        first, second = (getattr(loss, f"{part}_loss")(data.clone())[0] for _ in range(2))
+    assert first != second
+
+
+def test_without_an_actor_there_is_no_actor_loss() -> None:
+    with pytest.raises(ConfigError, match="no actor"):
+        own_loss("boltzmann").actor_loss(make_batch("boltzmann", 5))
+
+
+# ------------------------------------------------------------------ the order of two networks
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_torchrls_order_of_actor_and_critic_is_understood(several) -> None:
+    actor = categorical_actor(4, 3, **CELLS)
+    critic = action_value_critic(4, 3, **CELLS)
+    critics = [critic, action_value_critic(4, 3, **CELLS)] if several else critic
+    made = []
+    for networks in ((critics, actor), (actor, critics)):
+        torch.manual_seed(0)  # of the second critic
+        made.append(DiscreteSACLoss(*networks))
+    states = [loss.state_dict() for loss in made]
+    comparison.assert_same(states[1], states[0], rtol=0, atol=0)
+    data = make_batch("categorical", 6)
+    outs = [dict(loss(data.clone()).items()) for loss in made]
+    comparison.assert_same(outs[1], outs[0], rtol=0, atol=0)
+    policies = [loss.policy()(data.select("observation")) for loss in made]
+    torch.testing.assert_close(policies[1]["logits"], policies[0]["logits"])
+
+
+@pytest.mark.parametrize("what", ["actor", "critic"])
+def test_two_networks_of_one_kind_are_refused(what) -> None:
+    make = {"actor": categorical_actor, "critic": action_value_critic}[what]
+    with pytest.raises(ConfigError, match="actor") as error:
+        DiscreteSACLoss(make(4, 3, **CELLS), make(4, 3, **CELLS))
+    assert "\n" not in str(error.value)
+
+
+# ------------------------------------------------------------------ actors that are refused
+
+
+def composite_actor(parts: dict, heads: dict) -> ProbabilisticActor:
+    """An actor whose distribution is a CompositeDistribution: action keys by distribution."""
+
+    class Parameters(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = MLP(in_features=4, out_features=4, num_cells=[8])
+
+        def forward(self, observation: Tensor) -> tuple[Tensor, ...]:
+            loc, scale = self.net(observation).chunk(2, -1)
+            numbers = {"loc": loc, "scale": scale.exp(), "logits": self.net(observation)[..., :3]}
+            return tuple(numbers[name] for names in heads.values() for name in names)
+
+    keys = [("params", part, name) for part, names in heads.items() for name in names]
+    distributions = {
+        part: {"loc": TanhNormal, "logits": Categorical}[heads[part][0]] for part in heads
+    }
+    return ProbabilisticActor(
+        TensorDictModule(Parameters(), ["observation"], keys),
+        in_keys=["params"],
+        out_keys=list(parts.values()),
+        distribution_class=CompositeDistribution,
+        distribution_kwargs={"distribution_map": distributions, "name_map": parts},
+        default_interaction_type=InteractionType.RANDOM,
+    )
+
+
+BOX, INDEX = ["loc", "scale"], ["logits"]
+COMPOSITE = {
+    "continuous": ("continuous", {"box": "action"}, {"box": BOX}),
+    "value": ("value", {"box": "action"}, {"box": BOX}),
+    "categorical": ("categorical", {"index": "action"}, {"index": INDEX}),
+    "hybrid": ("hybrid", {"box": CONTINUOUS}, {"box": BOX}),
+    "both parts of hybrid": (
+        "hybrid",
+        {"box": CONTINUOUS, "index": DISCRETE},
+        {"box": BOX, "index": INDEX},
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "parts", "heads"), COMPOSITE.values(), ids=COMPOSITE)
+def test_a_composite_distribution_is_refused_by_name(kind, parts, heads) -> None:
+    actor = composite_actor(parts, heads)
+    data = make_batch(kind, 5)
+    drawn = actor(data.select("observation"))
+    assert all(drawn[key].shape[0] == 5 for key in parts.values())  # the actor itself is sound
+    make = {
+        "continuous": lambda: ContinuousSACLoss(
+            actor, state_action_critic(4, 2), target_entropy=-2
+        ),
+        "value": lambda: ValueSACLoss(
+            actor, state_action_critic(4, 2), state_critic(4), target_entropy=-2
+        ),
+        "categorical": lambda: DiscreteSACLoss(action_value_critic(4, 3), actor),
+        "hybrid": lambda: HybridSACLoss(actor, hybrid_critic(4, 2, 3), target_entropy=(0.3, -2)),
+    }[kind]
+    with pytest.raises((ConfigError, BatchError), match="CompositeDistribution"):
+        make()(data)
+
+
+# ------------------------------------------------------------------ half precision
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_losses_are_in_single_precision_under_autocast(kind) -> None:
+    """Close to those without, by the size of what is averaged; draws differ, so many are needed."""
+    torch.manual_seed(0)
+    loss, data = own_loss(kind, alpha_init=0.3), make_batch(kind, 20_000)
+    each = own_loss(kind, alpha_init=0.3, reduction="none", scalar_output_mode="exclude")
+    each.load_state_dict(loss.state_dict())
+    steps, wanted = each(data.clone()), loss(data.clone())
+    with torch.autocast("cpu", torch.bfloat16):
+        found = loss(data)
+    sum(comparison.losses_of(found).values()).backward()
+    assert comparison.losses_of(found).keys() == comparison.losses_of(wanted).keys()
+    for name, value in comparison.losses_of(found).items():
+        assert value.dtype == torch.float32
+        assert value.isfinite()
+        assert abs(value - wanted[name]) < 0.05 * steps[name].abs().mean(), name
+    assert data["td_error"].isfinite().all()
+    assert all(p.grad.isfinite().all() for p in loss.parameters())
+
+
+# ------------------------------------------------------------------ what the losses share
+
+LOSSES = [ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss, ValueSACLoss]
+
+
+def keywords(loss: type[LossModule]) -> dict[str, inspect.Parameter]:
+    parameters = inspect.signature(loss.__init__).parameters
+    return {name: each for name, each in parameters.items() if each.kind is each.KEYWORD_ONLY}
+
+
+def test_shared_options_have_one_default_and_one_type() -> None:
+    owners = defaultdict(list)
+    for loss in LOSSES:
+        for name in keywords(loss):
+            owners[name].append(loss)
+    shared = {name: losses for name, losses in owners.items() if len(losses) > 1}
+    assert len(shared) > 25
+    for name, losses in shared.items():
+        for first, second in pairwise(losses):
+            assert keywords(first)[name].default == keywords(second)[name].default, name
+        types = {loss: get_type_hints(loss.__init__)[name] for loss in losses}
+        of_hybrid = types.pop(HybridSACLoss, None)
+        (one, *others) = types.values()
+        assert all(other == one for other in others), name
+        if of_hybrid is not None:
+            assert of_hybrid in (one, one | tuple[one, one] | list[one]), name
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_argument_is_documented(loss) -> None:
+    sections = re.split(r"^(\w[\w ]*):$", inspect.cleandoc(loss.__doc__), flags=re.MULTILINE)
+    bodies = dict(zip(sections[1::2], sections[2::2], strict=True))
+    listed = {
+        title: re.findall(r"^    (\w+): \S", bodies[title], flags=re.MULTILINE)
+        for title in ("Args", "Keyword Args")
+    }
+    parameters = inspect.signature(loss.__init__).parameters
+    assert listed["Keyword Args"] == list(keywords(loss))
+    assert listed["Args"] == [
+        name for name in parameters if name != "self" and name not in keywords(loss)
+    ]
+
+
+PUBLIC = [each for each in map(vars(objectives).get, objectives.__all__) if inspect.isclass(each)]
+
+
+@pytest.mark.parametrize("loss", PUBLIC)
+def test_a_loss_is_at_most_three_classes_away_from_torchrls(loss) -> None:
+    chain = loss.__mro__[: loss.__mro__.index(LossModule)]
+    between = [each for each in chain[1:] if each is not Generic]
+    assert len(between) <= 2, between
