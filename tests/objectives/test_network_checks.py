@@ -44,7 +44,7 @@ BAD_NETWORKS = {
     "critic reads the action": (
         "boltzmann",
         lambda: DiscreteSACLoss(state_action_critic(4, 2, num_cells=[16])),
-        "reads the action 'action': with discrete actions a critic reads the state alone",
+        "reads the discrete action 'action': a critic reads the state alone",
     ),
     "another key": (
         "boltzmann",

@@ -3,6 +3,7 @@
 from rlkit_sac.objectives.sac.continuous_sac import ContinuousSACLoss
 from rlkit_sac.objectives.sac.discrete_sac import DiscreteSACLoss
 from rlkit_sac.objectives.sac.hybrid_sac import HybridSACLoss
+from rlkit_sac.objectives.sac.options import SACOptions
 from rlkit_sac.objectives.sac.value_sac import ValueSACLoss
 
-__all__ = ["ContinuousSACLoss", "DiscreteSACLoss", "HybridSACLoss", "ValueSACLoss"]
+__all__ = ["ContinuousSACLoss", "DiscreteSACLoss", "HybridSACLoss", "SACOptions", "ValueSACLoss"]

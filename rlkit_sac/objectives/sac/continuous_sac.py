@@ -60,8 +60,7 @@ class ContinuousSACLoss(SoftActorCriticLoss):
             they are. A trunk shared with the actor becomes the critics' own copy.
 
     Keyword Args:
-        options: those of the signature, which
-            :class:`~rlkit_sac.objectives.sac.options.SACOptions` explains.
+        options: see :class:`SACOptions`, which documents every keyword of the signature.
 
     Raises:
         ConfigError: for an impossible option or network.

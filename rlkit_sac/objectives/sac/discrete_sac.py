@@ -74,8 +74,7 @@ class DiscreteSACLoss(SoftActorCriticLoss):
             indices, or ``None``.
 
     Keyword Args:
-        options: those of the signature, which
-            :class:`~rlkit_sac.objectives.sac.options.SACOptions` explains.
+        options: see :class:`SACOptions`, which documents every keyword of the signature.
 
     Raises:
         ConfigError: for an impossible option or network.

@@ -89,8 +89,7 @@ class HybridSACLoss(SoftActorCriticLoss):
             becomes the critics' own copy.
 
     Keyword Args:
-        options: those of the signature, which
-            :class:`~rlkit_sac.objectives.sac.options.SACOptions` explains.
+        options: see :class:`SACOptions`, which documents every keyword of the signature.
 
     Raises:
         ConfigError: for an impossible option or network.

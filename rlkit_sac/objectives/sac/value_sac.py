@@ -75,8 +75,7 @@ class ValueSACLoss(SoftActorCriticLoss):
             shared with the actor becomes its own copy.
 
     Keyword Args:
-        options: those of the signature, which
-            :class:`~rlkit_sac.objectives.sac.options.SACOptions` explains.
+        options: see :class:`SACOptions`, which documents every keyword of the signature.
 
     Raises:
         ConfigError: for an impossible option or network.
