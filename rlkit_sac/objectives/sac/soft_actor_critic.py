@@ -56,13 +56,8 @@ from rlkit_sac.objectives.sac.factors import (
     make_factors,
 )
 from rlkit_sac.objectives.sac.options import SACOptions
-from rlkit_sac.objectives.sac.priors import Priors, is_previous_step_key
-from rlkit_sac.objectives.sac.transitions import (
-    Transitions,
-    check_transitions,
-    read_transitions,
-    unraveled,
-)
+from rlkit_sac.objectives.sac.priors import Priors
+from rlkit_sac.objectives.sac.transitions import TransitionKeys, Transitions
 from rlkit_sac.objectives.sac.value_estimator import SoftValueEstimator, parse_estimator
 
 #: Numbers of the losses that may change during a training, beside a fixed temperature.
@@ -635,35 +630,32 @@ class SoftActorCriticLoss(LossContract):
     # ------------------------------------------------------------------ reading the batch
 
     def _read(self, tensordict: TensorDictBase) -> Transitions:
-        keys = self.tensor_keys
         self._check_network_keys()
-        sequential = self.value_estimator.lmbda > 0
-        done = unravel_key(("next", keys.done))
-        # A one-step target has no use for `done`: only `terminated` stops the bootstrap.
-        required = [key for key in self.in_keys if sequential or key != done]
-        ends = {("next", getattr(keys, role)): role for role in ("reward", "done", "terminated")}
-        roles = {unravel_key(key): role for key, role in ends.items()}
-        roles |= {self._action_key(each): each.role for each in self.factors.values()}
-        check_transitions(
+        return self._transition_keys().read(
             tensordict,
-            required,
-            roles,
-            keys,
-            reward_weights=self.reward_weights,
-            sequential=sequential,
-        )
-        return read_transitions(
-            tensordict,
-            required,
+            self.in_keys,
             self._loss_mask_keys(),
-            state_keys=self._state_keys(),
-            next_state_keys=self._next_state_keys(),
-            action_keys=self._action_keys(),
+            reward_weights=self.reward_weights,
+            sequential=self.value_estimator.lmbda > 0,
         )
+
+    def _transition_keys(self) -> TransitionKeys:
+        factors = [each for each in (self._continuous, self._discrete) if each is not None]
+        actions = {self._action_key(each): each.role for each in factors}
+        return TransitionKeys(self.tensor_keys, actions, self._network_keys(), self.priors.in_keys)
+
+    def _set_in_keys(self) -> list[NestedKey]:
+        self._in_keys = self._transition_keys().in_keys()
+        return self._in_keys
 
     def _check_network_keys(self) -> None:
         """Refuse networks that read or write other entries than they should."""
         self.critics.check_keys(self)
+
+    def _network_keys(self) -> list[NestedKey]:
+        """Entries the networks read."""
+        of_actor = [] if self.actor_network is None else self.actor_network.in_keys
+        return [*of_actor, *self.qvalue_network.in_keys]
 
     def _normalized(self, states: TensorDictBase) -> TensorDictBase:
         """States as the networks see them."""
@@ -672,41 +664,6 @@ class SoftActorCriticLoss(LossContract):
 
     def _action_key(self, factor: Factor) -> NestedKey:
         return unravel_key(getattr(self.tensor_keys, factor.role))
-
-    def _action_keys(self) -> list[NestedKey]:
-        """The parts of the action, the continuous one first."""
-        both = (self._continuous, self._discrete)
-        return [self._action_key(each) for each in both if each is not None]
-
-    def _network_keys(self) -> list[NestedKey]:
-        """Entries the networks read at a state."""
-        of_actor = [] if self.actor_network is None else self.actor_network.in_keys
-        return self._without_actions([*of_actor, *self.qvalue_network.in_keys])
-
-    def _state_keys(self) -> list[NestedKey]:
-        """Entries the networks and the priors read at a state."""
-        return self._without_actions([*self._network_keys(), *self.priors.in_keys])
-
-    def _next_state_keys(self) -> list[NestedKey]:
-        """Those of them that the next state of a batch holds itself."""
-        networks = self._network_keys()
-        keys = self._state_keys()
-        return [key for key in keys if key in networks or not is_previous_step_key(key)]
-
-    def _without_actions(self, keys: list[NestedKey]) -> list[NestedKey]:
-        own = self._action_keys()
-        return [key for key in unraveled(*keys) if key not in own]
-
-    def _set_in_keys(self) -> list[NestedKey]:
-        keys, states = self.tensor_keys, self._state_keys()
-        following = [keys.reward, keys.done, keys.terminated]
-        self._in_keys = unraveled(
-            *self._action_keys(),
-            *(("next", key) for key in following),
-            *states,
-            *(("next", key) for key in self._next_state_keys()),
-        )
-        return self._in_keys
 
     def _loss_keys(self) -> list[str]:
         actor = [] if self.actor_network is None else ["loss_actor"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch import Tensor
 from rlkit_sac.errors import BatchError
 from rlkit_sac.objectives.checks.batch import check_entries, check_flag, check_reward
 from rlkit_sac.objectives.checks.validity import fill_invalid, valid_steps
-from rlkit_sac.objectives.sac.priors import one_step_later
+from rlkit_sac.objectives.sac.priors import is_previous_step_key, one_step_later
 
 
 @dataclass(frozen=True)
@@ -33,73 +33,99 @@ class Transitions:
     valid: Tensor | None
 
 
-def check_transitions(
-    tensordict: TensorDictBase,
-    required: Sequence[NestedKey],
-    roles: Mapping[NestedKey, str],
-    keys: Any,
-    *,
-    reward_weights: Tensor | None,
-    sequential: bool,
-) -> None:
-    """Refuse a batch that lacks an entry, or has one of another shape.
+class TransitionKeys:
+    """Where a loss finds what it reads of a transition.
 
     Args:
-        tensordict: ``[*]``.
-        required: entries that must be there.
-        roles: the name under which ``set_keys`` knows a key.
-        keys: the tensor keys of the loss.
-        reward_weights: of the loss.
-        sequential: whether the targets need sequences ``[*, T]``.
+        tensor_keys: of the loss.
+        actions: the accepted key of each part of the action, by the entry that holds it.
+        networks: entries that the networks read.
+        priors: entries that the priors read.
 
-    Raises:
-        BatchError: naming what came and what was wanted.
+    Attributes:
+        states: entries that are read at a state.
+        next_states: those of them that are there under ``next``. An entry about the step before a
+            state is known from the transition itself, see
+            :func:`~rlkit_sac.objectives.sac.priors.one_step_later`.
     """
-    check_entries(tensordict, required, roles)
-    if sequential and not tensordict.ndim:
-        raise BatchError(
-            "TD(lambda) needs sequences [*, T], but the batch has no dimension for time"
-        )
-    if sequential and tensordict.ndim == 1 and tensordict.get("index", None) is not None:
-        raise BatchError(
-            "TD(lambda) needs sequences [*, T], but the batch is a flat sample "
-            f"[{len(tensordict)}] from replay, whose transitions do not follow each other: "
-            "draw slices (slice_length) or reshape them to [B, T]"
-        )
-    for role in ("terminated", "done")[: 1 + sequential]:
-        check_flag(tensordict, ("next", getattr(keys, role)), role)
-    check_reward(tensordict.get(("next", keys.reward)), reward_weights, tensordict)
 
+    def __init__(
+        self,
+        tensor_keys: Any,
+        actions: Mapping[NestedKey, str],
+        networks: Iterable[NestedKey],
+        priors: Iterable[NestedKey],
+    ) -> None:
+        self._actions, self._tensor_keys = actions, tensor_keys
+        of_networks = [key for key in unraveled(*networks) if key not in actions]
+        of_priors = [key for key in unraveled(*priors) if key not in actions]
+        self.states = unraveled(*of_networks, *of_priors)
+        self.next_states = [
+            key for key in self.states if key in of_networks or not is_previous_step_key(key)
+        ]
 
-def read_transitions(
-    tensordict: TensorDictBase,
-    required: Sequence[NestedKey],
-    mask_keys: Sequence[NestedKey],
-    *,
-    state_keys: Sequence[NestedKey],
-    next_state_keys: Sequence[NestedKey],
-    action_keys: list[NestedKey],
-) -> Transitions:
-    """Select what a loss reads of a checked batch.
+    def in_keys(self) -> list[NestedKey]:
+        """Every entry that the loss reads."""
+        following = (("next", key) for key in self.next_states)
+        return unraveled(*self._actions, *self._ends(), *self.states, *following)
 
-    Args:
-        tensordict: ``[*]``.
-        required: entries that the loss reads.
-        mask_keys: of masks of valid steps.
-        state_keys: what networks and priors read at a state.
-        next_state_keys: those of them that are there under ``next``; the others are known from
-            the transition itself, see :func:`~rlkit_sac.objectives.sac.priors.one_step_later`.
-        action_keys: of the parts of the action.
-    """
-    valid = valid_steps(tensordict, mask_keys)
-    batch = fill_invalid(tensordict.select(*required), valid)
-    next_states = batch.get("next").select(*next_state_keys)
-    for key in state_keys:
-        if key not in next_state_keys:
-            next_states.set(key, one_step_later(key, batch, action_keys))
-    return Transitions(batch, batch.select(*state_keys), next_states, valid)
+    def read(
+        self,
+        tensordict: TensorDictBase,
+        in_keys: Sequence[NestedKey],
+        mask_keys: Iterable[NestedKey],
+        *,
+        reward_weights: Tensor | None,
+        sequential: bool,
+    ) -> Transitions:
+        """Check a batch and select what the loss needs of it.
+
+        Args:
+            tensordict: ``[*]``.
+            in_keys: entries that the loss reads.
+            mask_keys: of masks of valid steps.
+            reward_weights: of the loss.
+            sequential: whether the targets need sequences ``[*, T]``.
+
+        Raises:
+            BatchError: naming what came and what was wanted.
+        """
+        done = unravel_key(("next", self._tensor_keys.done))
+        # A one-step target has no use for `done`: only `terminated` stops the bootstrap.
+        required = [key for key in in_keys if sequential or key != done]
+        check_entries(tensordict, required, {**self._ends(), **self._actions})
+        if sequential and not tensordict.ndim:
+            raise BatchError(
+                "TD(lambda) needs sequences [*, T], but the batch has no dimension for time"
+            )
+        if sequential and tensordict.ndim == 1 and tensordict.get("index", None) is not None:
+            raise BatchError(
+                "TD(lambda) needs sequences [*, T], but the batch is a flat sample "
+                f"[{len(tensordict)}] from replay, whose transitions do not follow each other: "
+                "draw slices (slice_length) or reshape them to [B, T]"
+            )
+        for key, role in self._ends().items():
+            if role == "terminated" or (sequential and role == "done"):
+                check_flag(tensordict, key, role)
+        reward = tensordict.get(("next", self._tensor_keys.reward))
+        check_reward(reward, reward_weights, tensordict)
+        valid = valid_steps(tensordict, mask_keys)
+        batch = fill_invalid(tensordict.select(*required), valid)
+        next_states = batch.get("next").select(*self.next_states)
+        for key in self.states:
+            if key not in self.next_states:
+                next_states.set(key, one_step_later(key, batch, list(self._actions)))
+        return Transitions(batch, batch.select(*self.states), next_states, valid)
+
+    def _ends(self) -> dict[NestedKey, str]:
+        roles = ("reward", "done", "terminated")
+        return {unravel_key(("next", getattr(self._tensor_keys, role))): role for role in roles}
 
 
 def unraveled(*keys: NestedKey) -> list[NestedKey]:
-    """The keys in one form, each once."""
+    """The keys in one form, each once.
+
+    >>> unraveled("observation", ("observation",), ("next", ("reward",)))
+    ['observation', ('next', 'reward')]
+    """
     return list(dict.fromkeys(map(unravel_key, keys)))

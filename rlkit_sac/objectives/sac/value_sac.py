@@ -29,7 +29,7 @@ from rlkit_sac.objectives.sac.factors import ContinuousFactor, PolicyDraw
 from rlkit_sac.objectives.sac.options import NUM_CRITICS, PolicyLossSteps, SACOptions
 from rlkit_sac.objectives.sac.soft_actor_critic import CriticTerms, SoftActorCriticLoss
 from rlkit_sac.objectives.sac.target_entropy import TargetEntropy
-from rlkit_sac.objectives.sac.transitions import Transitions, unraveled
+from rlkit_sac.objectives.sac.transitions import Transitions
 
 
 class ValueSACLoss(SoftActorCriticLoss):
@@ -190,7 +190,7 @@ class ValueSACLoss(SoftActorCriticLoss):
     # ------------------------------------------------------------------ keys
 
     def _network_keys(self) -> list[NestedKey]:
-        return unraveled(*super()._network_keys(), *self.value_network.in_keys)
+        return [*super()._network_keys(), *self.value_network.in_keys]
 
     def _check_network_keys(self) -> None:
         super()._check_network_keys()
