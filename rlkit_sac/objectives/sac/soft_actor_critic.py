@@ -209,12 +209,7 @@ class SoftActorCriticLoss(LossContract):
     @dispatch
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Losses and scalars of a batch ``[*]``; the batch gains its priority and nothing else."""
-        read = self._read(tensordict)
-        next_draw = self._next_draw(read)
-        draw = self._draw(read.states)
-        self._move_entropy_centers(draw, next_draw, read.valid)
-        critics = self._critic_terms(read, draw, next_draw)
-        tensordict.set(self.tensor_keys.priority, critics.td_error)
+        read, draw, next_draw, critics = self._critic_pass(tensordict)
         draws = {"first": (draw,), "next": (next_draw,), "all": (draw, next_draw)}
         drawn = [each for each in draws[self.policy_loss_steps] if each is not None]
         losses = {
@@ -238,12 +233,7 @@ class SoftActorCriticLoss(LossContract):
         Returns:
             The loss, and ``td_error`` ``[*]``.
         """
-        read = self._read(tensordict)
-        next_draw = self._next_draw(read)
-        draw = self._draw(read.states)
-        self._move_entropy_centers(draw, next_draw, read.valid)
-        critics = self._critic_terms(read, draw, next_draw)
-        tensordict.set(self.tensor_keys.priority, critics.td_error)
+        *_, critics = self._critic_pass(tensordict)
         loss = self.qvalue_coef * critics.losses.sum(0)
         return self._reduce_alone(loss, tensordict), {"td_error": critics.td_error}
 
@@ -280,10 +270,19 @@ class SoftActorCriticLoss(LossContract):
         loss = self._reduce_alone(self._alpha_loss(drawn), tensordict)
         return loss, self._scalars(drawn[0], read.valid)
 
-    def _critic_terms(
-        self, read: Transitions, draw: PolicyDraw, next_draw: PolicyDraw | None
-    ) -> CriticTerms:
-        target = self._target(read, next_draw)
+    def _critic_pass(
+        self, tensordict: TensorDictBase
+    ) -> tuple[Transitions, PolicyDraw, PolicyDraw | None, CriticTerms]:
+        """Read a batch, draw at its next states and its states, and judge the critics by it."""
+        read = self._read(tensordict)
+        next_draw = self._next_draw(read)
+        draw = self._draw(read.states)
+        self._move_entropy_centers(draw, next_draw, read.valid)
+        critics = self._critic_terms(read, draw, self._target(read, next_draw))
+        tensordict.set(self.tensor_keys.priority, critics.td_error)
+        return read, draw, next_draw, critics
+
+    def _critic_terms(self, read: Transitions, draw: PolicyDraw, target: Tensor) -> CriticTerms:
         q = draw.q
         if q is None:
             name = self._continuous.name  # type: ignore[union-attr]
