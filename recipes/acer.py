@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tensordict import TensorDictBase
+from torch.optim import RMSprop
 from torchrl.envs import EnvBase
+from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.config import (
     ACERCollectorConfig,
@@ -62,13 +64,12 @@ from rlkit_sac.objectives import ACERLoss, check_trust_region_space
 from rlkit_sac.runs import (
     BaseRunConfig,
     first_compiled_update,
-    make_acer_update,
     make_envs,
     run_recipe,
     training_run,
     warm_start,
 )
-from rlkit_sac.updates import ReplaySchedule
+from rlkit_sac.updates import LossStep, ReplaySchedule, TargetStep, Update
 
 #: After which uncompiled updates have taken about as long as compiling them: they are small.
 UNCOMPILED_UPDATES = 5_000
@@ -183,8 +184,23 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         diagnostics=True,
         **config.loss.arguments(),
     )
-    compile_from = first_compiled_update(config.compile, device, uncompiled=UNCOMPILED_UPDATES)
-    update = make_acer_update(loss_module, config.update, compile_from=compile_from)
+
+    # One optimizer of all networks; the target network is the average policy.
+    optimizer = RMSprop(
+        loss_module.parameters(),
+        lr=config.update.lr,
+        alpha=config.update.rmsprop_alpha,
+        eps=config.update.rmsprop_eps,
+    )
+    update = Update(
+        loss_module,
+        {"all": optimizer},
+        [LossStep(("loss_actor", "loss_critic", "loss_entropy"), ("all",)), TargetStep()],
+        target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
+        max_grad_norm=config.update.max_grad_norm,
+        compile_from=first_compiled_update(config.compile, device, uncompiled=UNCOMPILED_UPDATES),
+        matmul_precision=config.update.matmul_precision,
+    )
     if config.resume is None:
         warm_start(loss_module, config.warm_start)
 

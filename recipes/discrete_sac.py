@@ -16,7 +16,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from torch.optim import Adam
 from torchrl.envs import EnvBase
+from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.config import (
     DiscreteLossConfig,
@@ -34,12 +36,13 @@ from rlkit_sac.runs import (
     first_compiled_update,
     make_envs,
     make_normalizers,
-    make_update,
+    parameter_groups,
     run_recipe,
     training_run,
+    update_steps,
     warm_start,
 )
-from rlkit_sac.updates import UpdateSchedule
+from rlkit_sac.updates import Update, UpdateSchedule
 
 
 @dataclass
@@ -65,10 +68,10 @@ class DiscreteSACConfig(RunConfig):
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
-        order = self.update.order
-        if self.actor and not {"joint", "actor"} & set(order):
+        names = {name for entry in self.update.entries() for name in entry}
+        if self.actor and not {"joint", "actor"} & names:
             return [("update.order", "must also name 'actor', or set actor to false")]
-        if "actor" in order and not self.actor:
+        if "actor" in names and not self.actor:
             return [("update.order", "names 'actor', but there is none: set actor to true")]
         return []
 
@@ -111,8 +114,28 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         policy_arguments |= {name: getattr(config.loss, name) for name in options}
         policy_arguments["reward_dim"] = reward_dim(env)
     loss_module.make_value_estimator("td_lambda", lmbda=config.loss.lmbda)
-    update = make_update(
-        loss_module, config.update, compile_from=first_compiled_update(config.compile, device)
+
+    # Optimizers, and the order of their steps.
+    groups = parameter_groups(loss_module)
+    learning_rates = {
+        "actor": config.update.lr_actor,
+        "qvalue": config.update.lr_qvalue,
+        "alpha": config.update.lr_alpha,
+    }
+    fused = device.type in ("cpu", "cuda")
+    optimizers = {
+        name: Adam(group, lr=learning_rates[name], eps=config.update.adam_eps, fused=fused)
+        for name, group in groups.items()
+    }
+    update = Update(
+        loss_module,
+        optimizers,
+        update_steps(config.update, groups),
+        target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
+        max_grad_norm=config.update.max_grad_norm,
+        recompute=config.update.recompute is True,
+        compile_from=first_compiled_update(config.compile, device),
+        matmul_precision=config.update.matmul_precision,
     )
     if config.resume is None:
         warm_start(loss_module, config.warm_start)

@@ -18,7 +18,9 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
+from torch.optim import Adam
 from torchrl.envs import EnvBase
+from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.config import Check, GaussianNetworkConfig, KLPriorLossConfig, PriorConfig
 from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
@@ -33,12 +35,13 @@ from rlkit_sac.runs import (
     make_envs,
     make_normalizers,
     make_prior,
-    make_update,
+    parameter_groups,
     run_recipe,
     training_run,
+    update_steps,
     warm_start,
 )
-from rlkit_sac.updates import UpdateSchedule
+from rlkit_sac.updates import Update, UpdateSchedule
 
 
 @dataclass
@@ -89,8 +92,28 @@ def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
     )
     loss_module.make_value_estimator("td_lambda", lmbda=config.loss.lmbda)
-    update = make_update(
-        loss_module, config.update, compile_from=first_compiled_update(config.compile, device)
+
+    # Optimizers, and the order of their steps.
+    groups = parameter_groups(loss_module)
+    learning_rates = {
+        "actor": config.update.lr_actor,
+        "qvalue": config.update.lr_qvalue,
+        "alpha": config.update.lr_alpha,
+    }
+    fused = device.type in ("cpu", "cuda")
+    optimizers = {
+        name: Adam(group, lr=learning_rates[name], eps=config.update.adam_eps, fused=fused)
+        for name, group in groups.items()
+    }
+    update = Update(
+        loss_module,
+        optimizers,
+        update_steps(config.update, groups),
+        target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
+        max_grad_norm=config.update.max_grad_norm,
+        recompute=config.update.recompute is True,
+        compile_from=first_compiled_update(config.compile, device),
+        matmul_precision=config.update.matmul_precision,
     )
     if config.resume is None:
         warm_start(loss_module, config.warm_start)

@@ -21,7 +21,8 @@ import torch
 from tensordict import TensorDict, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from timing import describe_machine, load_averages, median, refuse_fallback, take_turns
-from torchrl.objectives import LossModule
+from torch.optim import RMSprop
+from torchrl.objectives import LossModule, SoftUpdate
 
 from rlkit_sac.config import ACERUpdateConfig, PositiveInt
 from rlkit_sac.modules import (
@@ -33,9 +34,10 @@ from rlkit_sac.modules import (
     state_critic,
 )
 from rlkit_sac.objectives import ACERLoss
-from rlkit_sac.runs import make_acer_update, run_recipe
-from rlkit_sac.runs.make_acer_update import LOSSES
+from rlkit_sac.runs import run_recipe
+from rlkit_sac.updates import LossStep, TargetStep, Update
 
+LOSSES = ("loss_actor", "loss_critic", "loss_entropy")
 OBSERVATION_DIM = {"discrete": 4, "continuous": 3}
 
 
@@ -79,8 +81,7 @@ def main(config: ACERTimingConfig) -> None:
 def measure(kind: str, segments: int, config: ACERTimingConfig) -> pd.DataFrame:
     """Time one kind of actions at one size; one row for each round, in milliseconds a call."""
     eager, compiled = (
-        make_acer_update(make_loss(kind, config), ACERUpdateConfig(), compile_from=first)
-        for first in (None, 1)
+        make_update(make_loss(kind, config), compile_from=first) for first in (None, 1)
     )
     loss = eager.loss_module
     batch = random_segments(loss.policy(), kind, segments, config.t_max)
@@ -110,6 +111,19 @@ def make_loss(kind: str, config: ACERTimingConfig) -> ACERLoss:
         state_critic(inputs, **layers), state_action_critic(inputs, 1, **layers)
     )
     return ACERLoss(gaussian_actor(inputs, 1, **layers), critic)
+
+
+def make_update(loss: ACERLoss, *, compile_from: int | None) -> Update:
+    """The update of the recipe, by its default options."""
+    options = ACERUpdateConfig()
+    return Update(
+        loss,
+        {"all": RMSprop(loss.parameters(), options.lr, options.rmsprop_alpha, options.rmsprop_eps)},
+        [LossStep(LOSSES, ("all",)), TargetStep()],
+        target_updater=SoftUpdate(loss, tau=options.target_update_tau),
+        max_grad_norm=options.max_grad_norm,
+        compile_from=compile_from,
+    )
 
 
 def random_segments(

@@ -16,11 +16,19 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import torch
-from losses import HALF_CHEETAH, PLATFORM, Task, UpdateTimingConfig, make_loss, random_batch
+from losses import (
+    HALF_CHEETAH,
+    PLATFORM,
+    Task,
+    UpdateTimingConfig,
+    make_loss,
+    make_update,
+    random_batch,
+)
 from timing import describe_machine, load_averages, take_turns
 
 from rlkit_sac.config import UpdateConfig
-from rlkit_sac.runs import make_update, run_recipe
+from rlkit_sac.runs import run_recipe
 
 
 def main(config: UpdateTimingConfig) -> None:

@@ -1,4 +1,4 @@
-"""The losses whose updates are timed, and batches for them."""
+"""The losses and updates that are timed, and batches for them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import torch
 from tensordict import TensorDict
 from tensordict.nn import NormalParamExtractor, TensorDictModule
 from torch import nn
+from torch.optim import Adam
 from torchrl.modules import MLP, ProbabilisticActor, TanhNormal, ValueOperator
-from torchrl.objectives import LossModule, SACLoss
+from torchrl.objectives import LossModule, SACLoss, SoftUpdate
 
-from rlkit_sac.config import PositiveInt
+from rlkit_sac.config import PositiveInt, UpdateConfig
 from rlkit_sac.modules import (
     action_value_critic,
     hybrid_critic,
@@ -20,6 +21,8 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
+from rlkit_sac.runs import parameter_groups, update_steps
+from rlkit_sac.updates import Update
 
 LossName = Literal["continuous", "discrete", "hybrid", "torchrl"]
 LOSS_NAMES: tuple[LossName, ...] = get_args(LossName)
@@ -145,4 +148,31 @@ def _torchrl_loss(task: Task, config: UpdateTimingConfig) -> SACLoss:
         num_qvalue_nets=config.num_qvalue_nets,
         loss_function="l2",
         target_entropy=-float(task.action_dim),
+    )
+
+
+def make_update(
+    loss_module: LossModule, config: UpdateConfig, *, compile_from: int | None = None
+) -> Update:
+    """The update of the recipes of soft actor-critic.
+
+    Args:
+        loss_module: a loss of :func:`make_loss`.
+        config: learning rates, order, periods.
+        compile_from: count of the first update that is compiled; None for no update.
+    """
+    groups = parameter_groups(loss_module)
+    optimizers = {
+        name: Adam(
+            group, lr=getattr(config, f"lr_{name}"), fused=group[0].device.type in ("cpu", "cuda")
+        )
+        for name, group in groups.items()
+    }
+    return Update(
+        loss_module,
+        optimizers,
+        update_steps(config, groups),
+        target_updater=SoftUpdate(loss_module, tau=config.target_update_tau),
+        compile_from=compile_from,
+        matmul_precision=config.matmul_precision,
     )

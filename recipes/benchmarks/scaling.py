@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, replace
 
 import pandas as pd
 import torch
+from losses import make_update
 from tensordict import TensorDictBase
 from timing import describe_machine, load_averages, refuse_fallback
 
@@ -27,7 +28,7 @@ from rlkit_sac.data import example_transition, make_collector, make_replay_buffe
 from rlkit_sac.envs import closing_env, continuous_action_bounds, make_env, observation_dim
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.runs import first_compiled_update, make_update, run_recipe
+from rlkit_sac.runs import first_compiled_update, run_recipe
 from rlkit_sac.updates import UpdateSchedule
 
 

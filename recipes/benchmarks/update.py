@@ -20,7 +20,15 @@ from functools import partial
 
 import pandas as pd
 import torch
-from losses import HALF_CHEETAH, LOSS_NAMES, LossName, UpdateTimingConfig, make_loss, random_batch
+from losses import (
+    HALF_CHEETAH,
+    LOSS_NAMES,
+    LossName,
+    UpdateTimingConfig,
+    make_loss,
+    make_update,
+    random_batch,
+)
 from tensordict import TensorDict
 from timing import describe_machine, load_averages, median, refuse_fallback, take_turns
 from torch import Tensor
@@ -28,7 +36,7 @@ from torch.fx import Node
 
 from rlkit_sac.config import UpdateConfig
 from rlkit_sac.graph import MatmulPrecision, Recording, record, round_matmuls, set_matmul_precision
-from rlkit_sac.runs import make_update, run_recipe
+from rlkit_sac.runs import run_recipe
 from rlkit_sac.updates import LossStep, Update
 from rlkit_sac.updates.gradients import LossGradients
 

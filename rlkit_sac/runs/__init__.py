@@ -8,8 +8,6 @@ from rlkit_sac.runs.devices import resolve_device
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate
 from rlkit_sac.runs.interrupts import deferred_signals
 from rlkit_sac.runs.launch import read_config, run_recipe
-from rlkit_sac.runs.make_acer_update import make_acer_update
-from rlkit_sac.runs.make_update import make_update
 from rlkit_sac.runs.normalizers import make_normalizers
 from rlkit_sac.runs.policies import load_policy, policy_files, save_policy
 from rlkit_sac.runs.preflight import standard_checks
@@ -18,6 +16,7 @@ from rlkit_sac.runs.random_streams import evaluation_seed, seed_everything
 from rlkit_sac.runs.run_config import BaseRunConfig, RunConfig, make_envs
 from rlkit_sac.runs.tables import ProgressBar, RunDirectory, TrainingLog, report
 from rlkit_sac.runs.training_run import TrainingRun, training_run
+from rlkit_sac.runs.update_steps import parameter_groups, update_steps
 
 __all__ = [
     "BaseRunConfig",
@@ -38,12 +37,11 @@ __all__ = [
     "evaluation_seed",
     "first_compiled_update",
     "load_policy",
-    "make_acer_update",
     "make_envs",
     "make_normalizers",
     "make_prior",
-    "make_update",
     "open_run",
+    "parameter_groups",
     "policy_files",
     "read_config",
     "report",
@@ -53,5 +51,6 @@ __all__ = [
     "seed_everything",
     "standard_checks",
     "training_run",
+    "update_steps",
     "warm_start",
 ]

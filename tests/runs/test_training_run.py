@@ -31,8 +31,9 @@ from rlkit_sac.data import example_transition, make_collector, make_replay_buffe
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.runs import RunConfig, TrainingRun, load_policy, make_envs, make_update, training_run
+from rlkit_sac.runs import RunConfig, TrainingRun, load_policy, make_envs, training_run
 from rlkit_sac.runs.interrupts import Interrupted
+from tests.runs.recipe_updates import make_update
 
 STEPS = 5
 

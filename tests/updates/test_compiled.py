@@ -40,8 +40,8 @@ from rlkit_sac.modules import (
 )
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 from rlkit_sac.runs import compiled as module
-from rlkit_sac.runs import make_update
 from rlkit_sac.updates import LossStep, TargetStep, Update
+from tests.runs.recipe_updates import make_update
 
 CELLS = {"num_cells": [8, 8]}
 BOX = {"action_low": [-1.0, -2.0], "action_high": [1.0, 2.0]}

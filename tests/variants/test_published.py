@@ -12,11 +12,11 @@ from torch import Tensor
 
 from rlkit_sac.modules import state_action_critic, state_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss, ValueSACLoss
-from rlkit_sac.runs import make_update
 from rlkit_sac.updates import Update
 from tests.objectives.networks import NoisyTanhGaussian
 from tests.recipes.loading import RECIPES
 from tests.recipes.running import Recipe
+from tests.runs.recipe_updates import make_update
 from tests.variants import published
 
 OBSERVATIONS, ACTIONS, BATCH = 4, 2, 9

@@ -8,7 +8,7 @@ from rlkit_sac.config import WarmStartConfig
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints import Manifest, read_state
 from rlkit_sac.runs.checkpoints.resume import find_checkpoint
-from rlkit_sac.runs.make_update import PARAMETER_PREFIXES
+from rlkit_sac.runs.update_steps import PARAMETER_PREFIXES
 
 _PREFIXES = PARAMETER_PREFIXES | {"critic": "critic_network_params"}
 

@@ -15,9 +15,9 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss, ValueSACLoss
-from rlkit_sac.runs import make_update
-from rlkit_sac.runs.make_update import parameter_groups
+from rlkit_sac.runs import parameter_groups
 from rlkit_sac.updates import LossStep, TargetStep, Update
+from tests.runs.recipe_updates import make_update
 
 ALL = ("actor", "qvalue", "alpha")
 

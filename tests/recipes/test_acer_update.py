@@ -1,4 +1,4 @@
-"""The update that a configuration of ACER asks for, against steps written out."""
+"""The update of the ACER recipe, against steps written out."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import copy
 import pytest
 import torch
 
-from rlkit_sac.config import ACERUpdateConfig
-from rlkit_sac.runs import make_acer_update
 from rlkit_sac.updates import LossStep, TargetStep
 from tests.objectives.acer_networks import make_acer, make_segments
+from tests.recipes.running import Recipe
+from tests.recipes.updates import update_of
 
 LOSSES = ("loss_actor", "loss_critic", "loss_entropy")
+ACER = Recipe("acer", "ACERConfig")
 
 
 @pytest.mark.parametrize("bound", [0.01, None])
@@ -21,10 +22,10 @@ def test_an_update_is_a_bounded_step_of_rmsprop_and_a_move_of_the_average(
 ) -> None:
     torch.manual_seed(0)
     loss, _ = make_acer("discrete")
-    config = ACERUpdateConfig(
-        lr=0.01, rmsprop_alpha=0.9, rmsprop_eps=0.1, max_grad_norm=bound, target_update_tau=0.25
-    )
-    update = make_acer_update(loss, config)
+    config = ACER.config("--update.lr", "0.01", "--update.rmsprop_alpha", "0.9")
+    config.update.rmsprop_eps, config.update.target_update_tau = 0.1, 0.25
+    config.update.max_grad_norm = bound
+    update = update_of("acer", config, loss_module=loss)
     plain = copy.deepcopy(loss)
     squares = [torch.zeros_like(parameter) for parameter in plain.parameters()]
     for _ in range(3):
@@ -48,7 +49,9 @@ def test_an_update_is_a_bounded_step_of_rmsprop_and_a_move_of_the_average(
 
 def test_all_losses_are_minimized_at_once_before_the_average_moves() -> None:
     loss, _ = make_acer("continuous")
-    update = make_acer_update(loss, ACERUpdateConfig())
+    options = ("--update.matmul_precision", "exact", "--compile", "true", "--device", "cpu")
+    update = update_of("acer", ACER.config(*options), loss_module=loss)
     assert update.steps == (LossStep(LOSSES, ("all",)), TargetStep())
+    assert (update.matmul_precision, update.compile_from) == ("exact", 1)
     trained = {id(p) for group in update.optimizers["all"].param_groups for p in group["params"]}
     assert trained == {id(parameter) for parameter in loss.parameters()}

@@ -1,0 +1,53 @@
+"""The updates that the recipes make, for tests of losses, steps and options."""
+
+from __future__ import annotations
+
+from torch.optim import Adam, RMSprop
+from torchrl.objectives import LossModule, SoftUpdate
+
+from rlkit_sac.config import ACERUpdateConfig, UpdateConfig
+from rlkit_sac.runs import parameter_groups, update_steps
+from rlkit_sac.updates import LossStep, TargetStep, Update
+
+
+def make_update(
+    loss_module: LossModule, config: UpdateConfig, *, compile_from: int | None = None
+) -> Update:
+    groups = parameter_groups(loss_module)
+    steps = update_steps(config, groups)
+    optimizers = {
+        name: Adam(
+            group,
+            lr=getattr(config, f"lr_{name}"),
+            eps=config.adam_eps,
+            fused=group[0].device.type in ("cpu", "cuda"),
+        )
+        for name, group in groups.items()
+    }
+    return Update(
+        loss_module,
+        optimizers,
+        steps,
+        target_updater=SoftUpdate(loss_module, tau=config.target_update_tau),
+        max_grad_norm=config.max_grad_norm,
+        recompute=config.recompute is True,
+        compile_from=compile_from,
+        matmul_precision=config.matmul_precision,
+    )
+
+
+def make_acer_update(
+    loss_module: LossModule, config: ACERUpdateConfig, *, compile_from: int | None = None
+) -> Update:
+    optimizer = RMSprop(
+        loss_module.parameters(), config.lr, alpha=config.rmsprop_alpha, eps=config.rmsprop_eps
+    )
+    return Update(
+        loss_module,
+        {"all": optimizer},
+        [LossStep(("loss_actor", "loss_critic", "loss_entropy"), ("all",)), TargetStep()],
+        target_updater=SoftUpdate(loss_module, tau=config.target_update_tau),
+        max_grad_norm=config.max_grad_norm,
+        compile_from=compile_from,
+        matmul_precision=config.matmul_precision,
+    )
