@@ -63,6 +63,7 @@ from rlkit_sac.modules import (
 from rlkit_sac.objectives import ACERLoss, check_trust_region_space
 from rlkit_sac.runs import (
     BaseRunConfig,
+    TaskFacts,
     first_compiled_update,
     make_envs,
     run_recipe,
@@ -95,7 +96,7 @@ class ACERConfig(BaseRunConfig):
 
     def task_checks(self) -> list[Callable[[EnvBase], object]]:
         """What the recipe asks of its task."""
-        return [check_scalar_reward, *super().task_checks()]
+        return [kind_of_actions, check_scalar_reward, observation_dim]
 
     def transition(self, env: EnvBase) -> TensorDictBase:
         """One transition of the task as replay stores it, for its size."""
@@ -104,15 +105,14 @@ class ACERConfig(BaseRunConfig):
         stored = ["observation", *random_policy.out_keys, *(("next", key) for key in frame)]
         return example_transition(env, [*stored, "is_init"], random_policy=random_policy)
 
-    def checks(self) -> list[Check]:
-        """What the machine, the task and the run to go on with must fulfill."""
-        kinds: list[ActionKind] = []
+    def further_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
+        """Whether the trust region is one of the task's kind of actions."""
+        space = self.loss.trust_region_space
         return [
-            *self._checks([lambda env: kinds.append(kind_of_actions(env)), *self.task_checks()]),
             Check(
                 ("loss.trust_region_space", "env"),
-                lambda: check_trust_region_space(self.loss.trust_region_space, kinds[0]),
-            ),
+                lambda: check_trust_region_space(space, facts().action_kind),
+            )
         ]
 
     def errors(self) -> list[tuple[str, str]]:

@@ -29,6 +29,7 @@ from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
     RunConfig,
+    TaskFacts,
     check_prior,
     check_prior_source,
     first_compiled_update,
@@ -56,9 +57,9 @@ class KLPriorSACConfig(RunConfig):
         """What the recipe asks of its task."""
         return [continuous_action_bounds, partial(check_prior, self.prior), *super().task_checks()]
 
-    def checks(self) -> list[Check]:
-        """What the machine, the task and the prior's source must fulfill."""
-        return [*super().checks(), *check_prior_source(self.prior)]
+    def further_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
+        """Whether the run or the function that the prior comes from is there, besides."""
+        return [*super().further_checks(facts), *check_prior_source(self.prior)]
 
 
 def main(config: KLPriorSACConfig) -> Path:

@@ -69,7 +69,7 @@ def bounds_of(hint: Any) -> list[Bound]:
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """A condition that takes more than the values themselves: a device, a task, a folder.
+    """A condition that takes more than the options themselves: a device, a task, a folder.
 
     Args:
         reads: the fields and sections it depends on, as dotted keys; errors name the first. It
@@ -93,8 +93,8 @@ def config_errors(config: Any, wrong: Collection[str] = ()) -> list[tuple[str, s
 
     Args:
         config: an instance of a (nested) configuration dataclass.
-        wrong: keys whose values could not be read and are those of the defaults; what depends on
-            them is not judged.
+        wrong: keys whose values could not be read and are those of the defaults; conditions that
+            depend on them are skipped.
 
     >>> from rlkit_sac.config import LossConfig
     >>> config_errors(LossConfig(gamma=1.5))
@@ -116,12 +116,16 @@ def config_errors(config: Any, wrong: Collection[str] = ()) -> list[tuple[str, s
                 found.append((field.name, f"must be {limits}, got {number}"))
             elif not math.isfinite(number) and hints[field.name] != dict[str, Any]:
                 found.append((field.name, f"must be a finite number, got {number}"))
+
+    def is_wrong(name: str) -> bool:
+        """Whether a field, or one inside of a section or mapping, has an error already."""
+        keys = [*wrong, *(key for key, _ in found)]
+        return any(key == name or key.startswith(f"{name}.") for key in keys)
+
     if hasattr(config, "errors"):
-        judged = {key for key, _ in found} | set(wrong)
-        found += [(key, text) for key, text in config.errors() if key not in judged]
+        found += [(key, text) for key, text in config.errors() if not is_wrong(key)]
     for check in config.checks() if hasattr(config, "checks") else ():
-        judged = {key for key, _ in found} | set(wrong)
-        if any(_concerns(key, name) for name in check.reads for key in judged):
+        if any(is_wrong(name) for name in check.reads):
             continue
         try:
             check.run()
@@ -148,11 +152,6 @@ def check_config(config: Any) -> None:
     problems = [f"{key}: {text}" for key, text in config_errors(config)]
     if problems:
         raise ConfigError("\n".join(problems))
-
-
-def _concerns(key: str, name: str) -> bool:
-    """Whether ``key`` is the field ``name``, or lies in the section or mapping ``name``."""
-    return key == name or key.startswith(f"{name}.")
 
 
 def _numbers(value: Any) -> list[float]:

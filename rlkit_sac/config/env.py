@@ -33,3 +33,11 @@ class EnvConfig:
 
     kwargs: dict[str, Any] = field(default_factory=dict)
     """Keyword arguments of gymnasium.make, for example {goal_velocity: 0.1}."""
+
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments of ``make_env`` for one environment."""
+        return {
+            "rescale_actions": self.rescale_actions,
+            "max_episode_steps": self.max_episode_steps,
+            "kwargs": self.kwargs,
+        }

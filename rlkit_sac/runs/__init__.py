@@ -10,11 +10,11 @@ from rlkit_sac.runs.interrupts import deferred_signals
 from rlkit_sac.runs.launch import read_config, run_recipe
 from rlkit_sac.runs.normalizers import make_normalizers
 from rlkit_sac.runs.policies import load_policy, policy_files, save_policy
-from rlkit_sac.runs.preflight import standard_checks
 from rlkit_sac.runs.prior import check_prior, check_prior_source, make_prior
 from rlkit_sac.runs.random_streams import evaluation_seed, seed_everything
 from rlkit_sac.runs.run_config import BaseRunConfig, RunConfig, make_envs
 from rlkit_sac.runs.tables import ProgressBar, RunDirectory, TrainingLog, report
+from rlkit_sac.runs.task_facts import TaskFacts
 from rlkit_sac.runs.training_run import TrainingRun, training_run
 from rlkit_sac.runs.update_steps import parameter_groups, update_steps
 
@@ -25,6 +25,7 @@ __all__ = [
     "ProgressBar",
     "RunConfig",
     "RunDirectory",
+    "TaskFacts",
     "TrainingLog",
     "TrainingRun",
     "begin_run",
@@ -49,7 +50,6 @@ __all__ = [
     "run_recipe",
     "save_policy",
     "seed_everything",
-    "standard_checks",
     "training_run",
     "update_steps",
     "warm_start",

@@ -1,11 +1,12 @@
-"""The configuration that every recipe's begins with, and what it opens."""
+"""The configuration that all recipes share, its checks, and the environments it opens."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Literal
 
 import torch
@@ -31,22 +32,26 @@ from rlkit_sac.config import (
     WarmStartConfig,
 )
 from rlkit_sac.config.bounds import Check, PositiveInt, Seed, check_config
+from rlkit_sac.data.batch_steps import steps_per_batch
+from rlkit_sac.data.replay.buffer import check_replay_fits
 from rlkit_sac.envs import closing_env, make_env, observation_dim, reward_dim
 from rlkit_sac.runs.checkpoints.resume import check_resume
 from rlkit_sac.runs.checkpoints.warm_start import check_warm_start
 from rlkit_sac.runs.devices import resolve_device
-from rlkit_sac.runs.preflight import check_slices, standard_checks, stored_transition
+from rlkit_sac.runs.preflight import check_collector_kind, check_slices, check_writable
 from rlkit_sac.runs.random_streams import seed_everything
 from rlkit_sac.runs.reward_weights import check_reward_weights, check_reward_weights_at
 from rlkit_sac.runs.scalar_schedules import check_schedules
+from rlkit_sac.runs.tables.loggers import check_logger
+from rlkit_sac.runs.task_facts import TaskFacts, check_task, stored_transition
 
 
 @dataclass
 class BaseRunConfig:
     """A run of a recipe, whatever its algorithm.
 
-    A recipe's own configuration inherits these sections, puts its options in place of ``network``,
-    ``loss`` and others, and says in :meth:`task_checks` what it asks of a task.
+    A recipe's own configuration inherits these sections, replaces ``network``, ``loss`` and others
+    by its own, and lists in :meth:`task_checks` what it requires of a task.
 
     >>> BaseRunConfig(seed=3).env.num_envs
     1
@@ -65,7 +70,7 @@ class BaseRunConfig:
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     warm_start: WarmStartConfig = field(default_factory=WarmStartConfig)
     resume: str | None = None
-    """Run directory to go on with, or one of its checkpoints; it brings its own options along."""
+    """Run directory to resume, or one of its checkpoints; its options are those of the run."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:<index> or mps."""
     compile: Literal["auto"] | bool = "auto"
@@ -74,29 +79,65 @@ class BaseRunConfig:
     """PyTorch's CPU threads: two are faster on an idle machine, far slower on a busy one."""
 
     def task_checks(self) -> list[Callable[[EnvBase], object]]:
-        """What the recipe asks of its task; each raises `ConfigError` where it is not so."""
-        return [observation_dim]
+        """What the recipe requires of its task; each raises `ConfigError` where it is not met."""
+        return [observation_dim, reward_dim]
 
     def transition(self, env: EnvBase) -> TensorDictBase:
         """One transition of the task as replay stores it, for its size."""
         return stored_transition(env)
 
     def checks(self) -> list[Check]:
-        """What the machine, the task and the run to go on with must fulfill."""
-        return self._checks(self.task_checks())
-
-    def _checks(self, task: list[Callable[[EnvBase], object]]) -> list[Check]:
-        schedules = [
+        """What the machine, the task and the run to resume must fulfill."""
+        facts = cache(self._check_task)  # the task is built by the first check that needs it
+        frames_per_batch = self.collector.batch_frames(self.env.num_envs)
+        if self.resume is None:
+            folder = [Check(("logging.dir",), lambda: check_writable(Path(self.logging.dir)))]
+            start = Check(("warm_start.run",), lambda: check_warm_start(self.warm_start))
+        else:
+            folder, start = [], Check(("resume",), lambda: check_resume(self))
+        return [
+            Check(("device",), lambda: resolve_device(self.device)),
+            Check(
+                ("collector.frames_per_batch", "env.num_envs"),
+                lambda: steps_per_batch(frames_per_batch, self.env.num_envs),
+            ),
+            Check(
+                ("collector.kind", "env.parallel", "env.num_envs"),
+                lambda: check_collector_kind(self.collector, self.env),
+            ),
+            *folder,
+            Check(
+                ("logging.tensorboard",),
+                lambda: check_logger("tensorboard", self.logging.tensorboard),
+            ),
+            Check(("logging.wandb",), lambda: check_logger("wandb", self.logging.wandb)),
+            Check(("env.id", "env"), facts),
+            Check(
+                ("replay.capacity", "replay.storage", "device", "env"),
+                lambda: check_replay_fits(
+                    facts().transition,
+                    capacity=self.replay.capacity,
+                    storage=self.replay.storage,
+                    device=resolve_device(self.device),
+                ),
+            ),
             Check(("loss.schedules", "loss"), lambda: check_schedules(self.loss)),
             Check(("update.schedules", "update"), lambda: check_schedules(self.update)),
+            start,
+            *self.further_checks(facts),
         ]
-        source = (
-            Check(("warm_start.run",), lambda: check_warm_start(self.warm_start))
-            if self.resume is None
-            else Check(("resume",), lambda: check_resume(self))
-        )
-        standard = standard_checks(self, task=task, transition=self.transition)
-        return [*standard, *schedules, source]
+
+    def further_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
+        """What the recipe checks besides.
+
+        Args:
+            facts: what is known of the task; only for checks that read the section ``env``.
+        """
+        return []
+
+    def _check_task(self) -> TaskFacts:
+        with closing_env(make_env(self.env.id, **self.env.arguments())) as env:
+            return check_task(env, self.task_checks(), transition=self.transition)
 
 
 @dataclass
@@ -114,35 +155,39 @@ class RunConfig(BaseRunConfig):
     update: UpdateConfig = field(default_factory=UpdateConfig)
     normalization: NormalizationConfig = field(default_factory=NormalizationConfig)
 
-    def checks(self) -> list[Check]:
-        """What the machine, the task and the run to go on with must fulfill."""
-        loss, dims = self.loss, list[int]()
-        task = [*self.task_checks(), lambda env: dims.append(reward_dim(env))]
-        weights = [
+    def further_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
+        """Whether the weights of vector rewards fit the task, and slices fit into replay."""
+        loss = self.loss
+        return [
             Check(
                 ("loss.reward_weights", "env"),
-                lambda: check_reward_weights(loss.reward_weights, dims[0]),
+                lambda: check_reward_weights(loss.reward_weights, facts().reward_dim),
             ),
             Check(
                 ("loss.reward_weights_at", "env"),
-                lambda: check_reward_weights_at(loss.reward_weights_at, dims[0]),
+                lambda: check_reward_weights_at(loss.reward_weights_at, facts().reward_dim),
+            ),
+            Check(
+                (
+                    "replay.slice_length",
+                    "replay.capacity",
+                    "loss.lmbda",
+                    "collector",
+                    "env.num_envs",
+                ),
+                lambda: check_slices(
+                    self.replay, self.collector, lmbda=loss.lmbda, num_envs=self.env.num_envs
+                ),
             ),
         ]
-        slices = Check(
-            ("replay.slice_length", "replay.capacity", "loss.lmbda", "collector", "env.num_envs"),
-            lambda: check_slices(
-                self.replay, self.collector, lmbda=loss.lmbda, num_envs=self.env.num_envs
-            ),
-        )
-        return [*self._checks(task), *weights, slices]
 
 
 @contextmanager
 def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
-    """Seed everything, and open the environments to train in and to be judged in.
+    """Seed everything, and open the environments for training and for evaluation.
 
     Args:
-        config: of the run; it is checked first.
+        config: of the run; it is checked first, and nothing is opened if it has errors.
 
     Raises:
         ConfigError: with all that is wrong in ``config``.
@@ -154,14 +199,8 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
     check_config(config)
     torch.set_num_threads(config.num_threads)
     seed_everything(config.seed)
-    make = partial(
-        make_env,
-        config.env.id,
-        rescale_actions=config.env.rescale_actions,
-        max_episode_steps=config.env.max_episode_steps,
-        kwargs=config.env.kwargs,
-        device=resolve_device(config.device),
-    )
+    device = resolve_device(config.device)
+    make = partial(make_env, config.env.id, **config.env.arguments(), device=device)
     copies = make(num_envs=config.env.num_envs, parallel=config.env.parallel, seed=config.seed)
     with closing_env(copies) as env, closing_env(make()) as eval_env:
         yield env, eval_env

@@ -3,44 +3,38 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
+from torchrl.envs import EnvBase
 
 from rlkit_sac.config import CollectorConfig, EnvConfig, LoggingConfig, ReplayConfig
-from rlkit_sac.config.bounds import Check, config_errors
+from rlkit_sac.config.bounds import config_errors
 from rlkit_sac.data import check_replay_fits, example_transition
+from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.envs import (
     continuous_action_bounds,
     make_env,
-    observation_dim,
-    reward_dim,
 )
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.runs.preflight import check_batches, check_writable, standard_checks
+from rlkit_sac.runs import RunConfig
+from rlkit_sac.runs.preflight import check_writable
 
 
 @dataclass
-class Config:
-    """What a recipe's configuration has at least."""
+class Config(RunConfig):
+    """A recipe for continuous actions."""
 
-    env: EnvConfig = field(default_factory=EnvConfig)
-    collector: CollectorConfig = field(default_factory=CollectorConfig)
-    replay: ReplayConfig = field(default_factory=ReplayConfig)
-    logging: LoggingConfig = field(default_factory=LoggingConfig)
     device: str = "cpu"
     """Where to compute."""
-    resume: str | None = None
-    """Run to go on with."""
 
-    def checks(self) -> list[Check]:
-        """Those of the SAC recipe."""
-        task_checks = [continuous_action_bounds, observation_dim, reward_dim]
-        return standard_checks(self, task=task_checks)
+    def task_checks(self) -> list[Callable[[EnvBase], object]]:
+        return [continuous_action_bounds, *super().task_checks()]
 
 
 OPEN: list[gym.Env] = []
@@ -149,7 +143,7 @@ def test_each_missing_logger_is_one_line(monkeypatch):
     ]
 
 
-def test_an_environment_that_could_not_be_read_is_not_judged():
+def test_an_environment_that_could_not_be_read_is_skipped():
     """The task of the defaults would be refused for the arguments of the task that was meant."""
     config = Config(env=EnvConfig(kwargs={"g": 9.81, "wind": 1}))
     assert config_errors(config, ["env.id"]) == []
@@ -157,10 +151,10 @@ def test_an_environment_that_could_not_be_read_is_not_judged():
     assert len(config_errors(config, ["seed"])) == 1
 
 
-def test_replay_is_judged_by_the_transitions_it_will_hold(monkeypatch):
+def test_replay_is_checked_with_the_transitions_it_will_hold(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "rlkit_sac.runs.preflight.check_replay_fits",
+        "rlkit_sac.runs.run_config.check_replay_fits",
         lambda example, **options: seen.append((example, options)),
     )
     assert config_errors(Config(replay=ReplayConfig(capacity=7000, storage="memmap"))) == []
@@ -174,10 +168,10 @@ def test_replay_is_judged_by_the_transitions_it_will_hold(monkeypatch):
 def test_one_frame_of_each_environment_by_default():
     assert CollectorConfig().batch_frames(4) == 4
     assert CollectorConfig(frames_per_batch=8).batch_frames(4) == 8
-    check_batches(CollectorConfig(), 4)
-    check_batches(CollectorConfig(frames_per_batch=8), 4)
+    assert steps_per_batch(4, 4) == 1
+    assert steps_per_batch(8, 4) == 2
     with pytest.raises(ConfigError, match=r"got 3: choose 4$"):
-        check_batches(CollectorConfig(frames_per_batch=3), 4)
+        steps_per_batch(3, 4)
 
 
 def test_nothing_is_made_by_the_check_of_a_folder(tmp_path: Path):
@@ -209,3 +203,12 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path: Path):
 def test_a_name_too_long_for_the_system_is_refused(tmp_path: Path):
     with pytest.raises(ConfigError, match="File name too long"):
         check_writable(tmp_path / ("x" * 300))
+
+
+def test_the_task_is_built_once_for_all_checks(monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        Odd, "__init__", lambda self, __init__=Odd.__init__: made.append(self) or __init__(self)
+    )
+    assert config_errors(odd()) == []
+    assert len(made) == 1

@@ -11,9 +11,10 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.collectors import Collector
 from torchrl.envs import EnvBase
 
+from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.collect.acting_loop import ActingLoop
 from rlkit_sac.data.collect.faults import inexact_reasons, with_frame
-from rlkit_sac.data.collect.light_collector import LightCollector, check_shares
+from rlkit_sac.data.collect.light_collector import LightCollector
 from rlkit_sac.envs import can_save_episodes, load_episodes, save_episodes
 from rlkit_sac.errors import ConfigError, EnvironmentFault
 
@@ -162,7 +163,7 @@ def make_collector(
     >>> [list(batch.shape) for batch in collector]
     [[2], [2], [2]]
     """
-    check_shares(frames_per_batch, env.batch_size.numel())
+    steps_per_batch(frames_per_batch, env.batch_size.numel())
     options: dict[str, Any] = {
         "total_frames": _round_up(total_frames, frames_per_batch),
         "frames_per_batch": frames_per_batch,

@@ -10,29 +10,11 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType
 
+from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.collect.acting_loop import ActingLoop
 from rlkit_sac.data.collect.faults import inexact_reasons, with_frame
 from rlkit_sac.envs import can_save_episodes, load_episodes, save_episodes
-from rlkit_sac.errors import ConfigError, EnvironmentFault
-
-
-def check_shares(frames_per_batch: int, num_envs: int) -> None:
-    """Refuse batches of frames that the environments cannot share evenly.
-
-    Args:
-        frames_per_batch: frames of all environments together.
-        num_envs: environments that step together.
-
-    Raises:
-        ConfigError: naming both numbers.
-
-    >>> check_shares(4, num_envs=2)
-    """
-    if frames_per_batch < 1 or frames_per_batch % num_envs:
-        raise ConfigError(
-            f"frames_per_batch is {frames_per_batch}, but {num_envs} environments step together: "
-            f"choose a multiple of {num_envs}"
-        )
+from rlkit_sac.errors import EnvironmentFault
 
 
 class LightCollector:
@@ -80,7 +62,7 @@ class LightCollector:
         init_random_frames: int = 0,
         random_policy: TensorDictModuleBase | None = None,
     ) -> None:
-        check_shares(frames_per_batch, env.batch_size.numel())
+        self._steps = steps_per_batch(frames_per_batch, env.batch_size.numel())
         self.env = env
         self.total_frames, self.frames_per_batch = total_frames, frames_per_batch
         self.init_random_frames = init_random_frames
@@ -89,7 +71,6 @@ class LightCollector:
             env, policy, exploration_type=ExplorationType.RANDOM, random_policy=random_policy
         )
         self._loop.reset()
-        self._steps = frames_per_batch // len(self._loop)
 
     def __iter__(self) -> Iterator[TensorDictBase]:
         while self._frames < self.total_frames:

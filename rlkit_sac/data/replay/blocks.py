@@ -11,6 +11,7 @@ from torch import Tensor
 from torchrl.data.replay_buffers.samplers import Sampler
 from torchrl.data.replay_buffers.storages import Storage
 
+from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.errors import ConfigError
 
 _FILE = "sampler.pt"
@@ -46,13 +47,8 @@ class BlockSampler(Sampler):
         block = num_envs if frames_per_batch is None else frames_per_batch
         if length < 1:
             raise ConfigError(f"samples are {length} frames long; they must have at least 1")
-        if num_envs < 1 or block < 1 or block % num_envs:
-            raise ConfigError(
-                f"batches have {block} frames of {num_envs} environments; each environment must "
-                "give the same number of frames"
-            )
         self.length, self._capacity, self._num_envs = length, capacity, num_envs
-        self._block, self._steps = block, block // num_envs
+        self._block, self._steps = block, steps_per_batch(block, num_envs)
         self._empty()
 
     def add(self, index: int) -> None:

@@ -125,7 +125,7 @@ def test_the_first_actions_are_drawn_from_the_action_space(num_envs: int) -> Non
 @pytest.mark.parametrize("frames_per_batch", [1, 3, 5])
 def test_environments_share_a_batch_evenly(frames_per_batch: int) -> None:
     env = make_env("Pendulum-v1", num_envs=2)
-    message = f"frames_per_batch is {frames_per_batch}, but 2 environments .* a multiple of 2"
+    message = rf"frames_per_batch must be a multiple of .* \(2\), got {frames_per_batch}: choose "
     with pytest.raises(ConfigError, match=message):
         make_collector(env, constant(), total_frames=30, frames_per_batch=frames_per_batch)
 

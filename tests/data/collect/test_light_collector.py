@@ -196,7 +196,8 @@ def test_random_policies_act_alike_in_both_collectors(num_envs: int) -> None:
 @pytest.mark.parametrize("frames_per_batch", [0, 1, 3])
 def test_environments_share_a_batch_evenly(frames_per_batch: int) -> None:
     env = make_env("Pendulum-v1", num_envs=2)
-    with pytest.raises(ConfigError, match=f"frames_per_batch is {frames_per_batch}, but 2"):
+    message = rf"frames_per_batch must be a multiple of .* \(2\), got {frames_per_batch}: choose 2"
+    with pytest.raises(ConfigError, match=message):
         LightCollector(env, gaussian(3, 1), total_frames=8, frames_per_batch=frames_per_batch)
 
 
