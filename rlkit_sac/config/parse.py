@@ -16,6 +16,7 @@ import docstring_parser
 from jsonargparse import ArgumentParser
 
 from rlkit_sac.config.bounds import bounds_of, config_errors
+from rlkit_sac.config.renamed import RENAMED
 from rlkit_sac.config.yaml_file import read_yaml
 from rlkit_sac.errors import ConfigError
 
@@ -218,21 +219,25 @@ def _unknown(setting: _Setting, fields: dict[str, _Field], sections: set[str]) -
     if setting.key in sections:
         members = ", ".join(f"--{key}" for key in fields if key.startswith(f"{setting.key}."))
         return f"--{setting.key} is a section; set one of its options: {members}"
+    advice = _advice(setting, fields)
+    if setting.on_command_line:
+        return f"unknown option {setting.where}; {advice}"
+    return f"{setting.where}: unknown key; {advice}"
+
+
+def _advice(setting: _Setting, fields: dict[str, _Field]) -> str:
+    if RENAMED.get(setting.key) in fields:
+        return f"{setting.key} is now {RENAMED[setting.key]}"
     leaves: dict[str, list[str]] = {}
     for key in fields:
         leaves.setdefault(key.rpartition(".")[2], []).append(key)
     leaf = setting.key.rpartition(".")[2].replace("-", "_")
-    near = difflib.get_close_matches(setting.key, fields, n=1, cutoff=0.75)
-    if leaf in leaves:
-        near = near or leaves[leaf]
+    near = difflib.get_close_matches(setting.key, fields, n=1, cutoff=0.75) or leaves.get(leaf, [])
     for match in difflib.get_close_matches(leaf, leaves, n=1):
         near = near or leaves[match]
     dashes = "--" if setting.on_command_line else ""
-    hint = " or ".join(dashes + key for key in near)
-    advice = f"did you mean {hint}?" if near else "see --help for all options"
-    if setting.on_command_line:
-        return f"unknown option {setting.where}; {advice}"
-    return f"{setting.where}: unknown key; {advice}"
+    names = " or ".join(dashes + key for key in near)
+    return f"did you mean {names}?" if near else "see --help for all options"
 
 
 def _adapt(parser: ArgumentParser, key: str, hint: Any, setting: _Setting) -> Any:

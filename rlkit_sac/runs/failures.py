@@ -1,9 +1,8 @@
-"""What the console says of a run that did not finish, and the exit code that goes with it."""
+"""What the console shows of a run that did not finish, and the exit code that goes with it."""
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError
@@ -25,29 +24,30 @@ def exit_code(error: BaseException) -> int:
     return 2 if isinstance(error, ConfigError) else 1
 
 
-def is_bug(error: BaseException) -> bool:
-    """Whether the package did not raise this on purpose, so that the traceback is needed.
+def needs_traceback(error: BaseException) -> bool:
+    """Whether an exception is neither an interrupt nor one that the package raises on purpose.
 
-    >>> is_bug(ConfigError()), is_bug(KeyboardInterrupt()), is_bug(ZeroDivisionError())
-    (False, False, True)
+    >>> needs_traceback(ConfigError()), needs_traceback(ZeroDivisionError())
+    (False, True)
     """
     return interrupt_behind(error) is None and not isinstance(error, RlkitSacError)
 
 
-def describe_failure(error: BaseException) -> str:
-    r"""The lines that the console shows: what happened, where the results lie, how to go on.
+def describe_failure(error: BaseException, run_path: Path | None) -> str:
+    r"""The lines that the console shows: what happened, where the results lie, how to resume.
 
     A known error is one line per problem. A bug, and the exception behind an `EnvironmentFault`,
     comes with its traceback.
 
     Args:
-        error: the exception; its attribute ``run_path``, if it has one, is the run directory.
+        error: the exception.
+        run_path: the run directory, if one was begun.
 
-    >>> print(describe_failure(ConfigError("--seed: must be >= 0\nunknown option --sed")))
+    >>> print(describe_failure(ConfigError("--seed: must be >= 0\nunknown option --sed"), None))
     error: --seed: must be >= 0
     error: unknown option --sed
     """
-    if is_bug(error):
+    if needs_traceback(error):
         lines = [_traceback(error)]
     elif interrupt_behind(error) is not None:
         lines = ["interrupted"]
@@ -55,41 +55,24 @@ def describe_failure(error: BaseException) -> str:
         lines = [f"error: {line}" for line in str(error).splitlines()]
         if isinstance(error, EnvironmentFault) and error.__cause__ is not None:
             lines.insert(0, _traceback(error.__cause__))
-    return "\n".join([*lines, *results_so_far(error)])
+    return "\n".join([*lines, *results_so_far(run_path)])
 
 
-def results_so_far(error: BaseException) -> list[str]:
-    """Lines that say where a failed run lies and, if it has a checkpoint, how to continue it.
+def results_so_far(run_path: Path | None) -> list[str]:
+    """Lines that say where an unfinished run lies and, if it has a checkpoint, how to resume it.
 
     Args:
-        error: see `describe_failure`.
+        run_path: the run directory, if one was begun.
 
-    >>> results_so_far(ConfigError())
-    []
+    >>> results_so_far(Path("runs/sac/Ant-v5/first"))
+    ['results so far: runs/sac/Ant-v5/first']
     """
-    path = run_path(error)
-    if path is None:
+    if run_path is None:
         return []
-    lines = [f"results so far: {path}"]
-    if any(path.glob("checkpoints/step_*")):
-        lines.append(f"continue with: --resume {path}")
+    lines = [f"results so far: {run_path}"]
+    if any(run_path.glob("checkpoints/step_*")):
+        lines.append(f"continue with: --resume {run_path}")
     return lines
-
-
-def run_path(error: BaseException) -> Path | None:
-    """The run directory noted on an exception, or on one it was raised from.
-
-    >>> run_path(ConfigError()) is None
-    True
-    """
-    paths = (getattr(link, "run_path", None) for link in _chain(error))
-    return next((Path(path) for path in paths if path is not None), None)
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _traceback(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""The outermost frame of a recipe: parse, run, and turn known errors into exit codes."""
+"""The entry point of a recipe: parse, run, and turn known errors into exit codes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from typing import TypeVar
 from rlkit_sac.config.parse import parse_config
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import stored_options
-from rlkit_sac.runs.failures import describe_failure, exit_code, is_bug, results_so_far
+from rlkit_sac.runs.failures import (
+    describe_failure,
+    exit_code,
+    needs_traceback,
+    results_so_far,
+)
 from rlkit_sac.runs.interrupts import interrupt_behind, raised_signals
 from rlkit_sac.runs.seeds import (
     HELP,
@@ -21,6 +26,7 @@ from rlkit_sac.runs.seeds import (
     seed_errors,
     split_seed_options,
 )
+from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 Config = TypeVar("Config")
 
@@ -38,8 +44,7 @@ def run_recipe(
 
     Exit codes: 2 for `ConfigError`, 1 for any other `RlkitSacError`, 130 for Ctrl-C and 143 for
     SIGTERM, both of which close everything that is open. Any other exception is a bug and keeps
-    its traceback. Where the exception has the attribute ``run_path``, the last lines say where the
-    results so far lie and how to continue.
+    its traceback. If a run had begun, the last lines say where it lies and how to resume it.
 
     Args:
         main: the recipe; it returns the run directory.
@@ -58,6 +63,7 @@ def run_recipe(
     """
     # TorchRL reports each storage it makes; a recipe's own lines are what its user looks for.
     logging.getLogger("torchrl").setLevel(logging.WARNING)
+    RunDirectory.last_begun = None
     with raised_signals():
         try:
             config, seeds = _parse(config_class, sys.argv[1:] if argv is None else argv)
@@ -68,16 +74,20 @@ def run_recipe(
         except BaseException as error:
             if isinstance(error, SystemExit) and interrupt_behind(error) is None:
                 raise
-            if is_bug(error):
-                _add_notes(error, results_so_far(error))
+            if needs_traceback(error):
+                for line in results_so_far(RunDirectory.last_begun):
+                    if sys.version_info >= (3, 11):
+                        error.add_note(line)  # shown below the traceback
+                    else:
+                        print(line, file=sys.stderr)
                 raise
-            print(describe_failure(error), file=sys.stderr)
+            print(describe_failure(error, RunDirectory.last_begun), file=sys.stderr)
             raise SystemExit(exit_code(error)) from None
     raise SystemExit(code)
 
 
 def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -> Config:
-    """The configuration of a run, from its defaults, the run it goes on with, files and options.
+    """The configuration of a run: defaults, then a run to resume, ``--config`` files and options.
 
     Args:
         config_class: a recipe's configuration dataclass.
@@ -110,12 +120,3 @@ def _parse(config_class: type[Config], argv: Sequence[str]) -> tuple[Config, See
     if problems:
         raise ConfigError("\n".join(problems))
     return config, seeds
-
-
-def _add_notes(error: BaseException, lines: list[str]) -> None:
-    """Have the interpreter print lines below the traceback; above it before Python 3.11."""
-    for line in lines:
-        if sys.version_info >= (3, 11):
-            error.add_note(line)
-        else:
-            print(line, file=sys.stderr)

@@ -22,11 +22,14 @@ from rlkit_sac.config import (
     ReplayConfig,
     UpdateConfig,
     WarmStartConfig,
+    flat_config,
+    renamed,
 )
 from rlkit_sac.config.bounds import Check, PositiveInt, Seed
 from rlkit_sac.config.parse import parse_config
 from rlkit_sac.config.yaml_file import read_yaml, to_yaml
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.runs import RunConfig
 
 SECTIONS = [
     EnvConfig,
@@ -351,8 +354,28 @@ class Checked:
         (["--env.idd", "A-v0"], ["unknown option --env.idd; did you mean --env.id?"]),
     ],
 )
-def test_checks_judge_only_what_could_be_read(argv: list[str], lines: list[str]) -> None:
+def test_checks_run_only_on_what_could_be_read(argv: list[str], lines: list[str]) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_config(Checked, argv)
     assert str(caught.value).splitlines()[: len(lines)] == lines
     assert ("no such" in str(caught.value)) == any("no such" in line for line in lines)
+
+
+RENAMED = "update.products is now update.matmul_precision"
+
+
+def test_an_option_by_its_old_name_brings_the_new_one(tmp_path: Path) -> None:
+    file = tmp_path / "old.yaml"
+    file.write_text("seed: 1\nupdate:\n  products: exact\n")
+    with pytest.raises(ConfigError) as caught:
+        parse_config(Config, ["--config", str(file), "--update.products", "auto"])
+    assert str(caught.value).splitlines() == [
+        f"{file}:3: update.products: unknown key; {RENAMED}",
+        f"unknown option --update.products; {RENAMED}",
+    ]
+
+
+def test_old_names_are_those_of_options_that_there_are() -> None:
+    options = flat_config(RunConfig())
+    assert set(renamed.RENAMED.values()) <= set(options)
+    assert not set(renamed.RENAMED) & set(options)

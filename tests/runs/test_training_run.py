@@ -26,12 +26,22 @@ from rlkit_sac.config import (
     EvaluationConfig,
     LoggingConfig,
     ReplayConfig,
+    UpdateConfig,
 )
 from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.runs import RunConfig, TrainingRun, load_policy, make_envs, training_run
+from rlkit_sac.runs import (
+    RunConfig,
+    RunDirectory,
+    TrainingRun,
+    load_policy,
+    make_envs,
+    read_config,
+    training_run,
+)
+from rlkit_sac.runs.checkpoints.folders import checksum
 from rlkit_sac.runs.interrupts import Interrupted
 from tests.runs.recipe_updates import make_update
 
@@ -211,10 +221,10 @@ def test_an_error_in_the_loop_saves_and_reports_nothing(capsys: pytest.CaptureFi
             raise RunError("loss_actor is nan")
 
     runs: list[TrainingRun] = []
-    with pytest.raises(RunError) as raised:
+    with pytest.raises(RunError):
         fail()
     (run,) = runs
-    assert raised.value.run_path == run.path
+    assert RunDirectory.last_begun == run.path
     said = info(run)
     assert (said["status"], said["error"]) == ("failed", "RunError: loss_actor is nan")
     assert saved_at(run) == []
@@ -378,7 +388,7 @@ def test_a_signal_lets_the_step_end_saves_and_stops(number: int) -> None:
     finally:
         signal.signal(number, outside)
     assert stopped.value.exit_code == 128 + number
-    assert stopped.value.run_path == runs[0].path
+    assert RunDirectory.last_begun == runs[0].path
     assert steps == ["after the signal", "end of the step"]
     assert saved_at(runs[0]) == [4]
     assert info(runs[0])["status"] == "interrupted"
@@ -440,3 +450,20 @@ def test_a_damaged_checkpoint_is_refused_and_the_run_left_as_it_was() -> None:
     with pytest.raises(ConfigError, match=r"state\.safetensors"):
         begun(config(frames=60, resume=str(loop.run.path))).__enter__()
     assert info(loop.run) == before
+
+
+def test_a_run_stored_with_the_old_name_of_an_option_resumes() -> None:
+    with begun(config(frames=2, update=UpdateConfig(matmul_precision="exact"))) as loop:
+        loop.collect()
+    file = loop.run.path / "checkpoints" / "step_2" / "checkpoint.json"
+    manifest = json.loads(file.read_text())
+    manifest["config"]["update.products"] = manifest["config"].pop("update.matmul_precision")
+    del manifest["sha256"]
+    manifest["sha256"] = checksum(manifest)
+    file.write_text(json.dumps(manifest))
+    arguments = ["--resume", str(loop.run.path), "--collector.total_frames", "60"]
+    with begun(read_config(RunConfig, arguments)) as second:
+        assert second.update.matmul_precision == "exact"
+        assert second.run.frames == 2
+    with pytest.raises(ConfigError, match="matmul_precision was 'exact' in this run"):
+        read_config(RunConfig, [*arguments, "--update.matmul_precision", "auto"])

@@ -119,7 +119,7 @@ def write_folder(
         "config": dict(config),
         "state": state,
     }
-    manifest["sha256"] = _checksum(manifest)
+    manifest["sha256"] = checksum(manifest)
     try:
         checkpoints.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(partial, ignore_errors=True)
@@ -192,7 +192,7 @@ class Manifest:
                 f"{file} has format version {version!r}, this version reads {FORMAT_VERSION}"
             )
         claimed = content.pop("sha256", None)
-        if claimed != _checksum(content):
+        if claimed != checksum(content):
             raise RunError(f"{file} is damaged: its checksum does not match its content")
         try:
             manifest = cls(
@@ -222,5 +222,6 @@ class Manifest:
         return read_checked(self.folder / name, self.files[name])
 
 
-def _checksum(manifest: Mapping[str, Any]) -> str:
+def checksum(manifest: Mapping[str, Any]) -> str:
+    """The SHA-256 of a manifest without its entry ``sha256``."""
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()

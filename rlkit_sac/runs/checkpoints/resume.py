@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from rlkit_sac.config import EnvConfig, FramesConfig, LoggingConfig
 from rlkit_sac.config.flat import flat_config
+from rlkit_sac.config.renamed import with_current_names
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.checkpoints import (
     Checkpoints,
@@ -81,15 +82,16 @@ def find_checkpoint(path: Path | str) -> tuple[Path, Path]:
 
 
 def read_checkpoint(folder: Path) -> Manifest:
-    """The manifest of a checkpoint to go on from.
+    """The manifest of a checkpoint to resume from, its options under their names of today.
 
     Raises:
         ConfigError: naming the file that is damaged, and an older checkpoint that is not.
     """
     try:
-        return Manifest.read(folder)
+        manifest = Manifest.read(folder)
     except RunError as error:
         raise ConfigError(describe_damage(folder, error)) from error
+    return dataclasses.replace(manifest, config=with_current_names(manifest.config))
 
 
 def stored_options(path: Path | str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""One configuration run with several seeds, and what is said of them together at the end."""
+"""One configuration run with several seeds, with one report of all of them at the end."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rlkit_sac.runs.seeds.report import report_seeds
 def run_seeds(main: Callable[[Any], Path], config: Any, options: SeedOptions) -> int:
     """Call ``main`` once for each seed, then compare the runs that finished.
 
-    A seed that fails does not stop the others; only after a `ConfigError` none is started any
-    more, as it would be refused too. Ctrl-C and SIGTERM end all of them, and the report is made
-    of those that had finished, if any. With one job the runs share this process, with several each
+    A seed that fails does not stop the others; only after a `ConfigError` no further seed is
+    started, as it would be refused too. Ctrl-C and SIGTERM end all of them, and the report covers
+    those that had finished, if any. With one job the runs share this process, with several each
     has its own; the results are the same.
 
     Args:
@@ -29,8 +29,8 @@ def run_seeds(main: Callable[[Any], Path], config: Any, options: SeedOptions) ->
         options: the seeds, and how many run at a time.
 
     Returns:
-        The exit code: 0 if all finished, 128 plus the signal after one, 2 if nothing but
-        `ConfigError` came of it, else 1.
+        The exit code: 0 if all finished, 128 plus the signal that ended them, 2 if all failed by
+        a `ConfigError`, else 1.
 
     >>> from rlkit_sac.errors import RunError
     >>> Config = dataclasses.make_dataclass("Config", [("seed", int)])
@@ -49,11 +49,11 @@ def run_seeds(main: Callable[[Any], Path], config: Any, options: SeedOptions) ->
     else:
         runs, interrupt = run_in_processes(main, configs, options.jobs)
     runs.sort(key=lambda run: options.seeds.index(run.seed))
-    finished = [Path(run.path) for run in runs if run.exit_code == 0 and run.path is not None]
+    finished = [Path(run.path) for run in runs if run.exit_code == 0 and run.path]
     if finished:
         name = f"{started:%Y-%m-%d_%H-%M-%S}-seeds{options.text[:100]}"
         print(f"\n{report_seeds(finished, name)}", flush=True)
-    for line in _complaints(runs, options.seeds):
+    for line in _errors(runs, options.seeds):
         print(line, file=sys.stderr)
     codes = {run.exit_code for run in runs}
     return interrupt or (2 if codes == {2} else int(codes != {0}))
@@ -74,17 +74,16 @@ def _one_after_another(
     return runs, 0
 
 
-def _complaints(runs: Sequence[SeedRun], seeds: Sequence[int]) -> list[str]:
+def _errors(runs: Sequence[SeedRun], seeds: Sequence[int]) -> list[str]:
+    """The lines about seeds that did not finish."""
     if {run.exit_code for run in runs} == {2}:  # the configuration's fault, the same for all
         once = dict.fromkeys(line for run in runs for line in run.error.splitlines())
         return [f"error: {line}" for line in once]
-    lines = [
-        f"seed {run.seed}: interrupted"
-        if run.exit_code > 128
-        else f"error: seed {run.seed}: {'; '.join(run.error.splitlines())}"
-        for run in runs
-        if run.exit_code != 0
-    ]
-    started = {run.seed for run in runs}
-    left = [str(seed) for seed in seeds if seed not in started]
-    return lines + ([f"not started: {', '.join(left)}"] if left else [])
+    lines = []
+    for run in runs:
+        if run.ending == "interrupted":
+            lines.append(f"seed {run.seed}: interrupted")
+        elif run.ending == "failed":
+            lines.append(f"error: seed {run.seed}: {'; '.join(run.error.splitlines())}")
+    not_started = [str(seed) for seed in seeds if seed not in {run.seed for run in runs}]
+    return lines + ([f"not started: {', '.join(not_started)}"] if not_started else [])

@@ -14,11 +14,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import connection, resource_tracker
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from rlkit_sac.config import LoggingConfig
 from rlkit_sac.runs.interrupts import SIGNALS, handled_by, raised_signals
 from rlkit_sac.runs.seeds.one_run import SeedRun, run_seed
 
@@ -56,69 +56,75 @@ def run_in_processes(
         try:
             while running or (waiting and not received):
                 while waiting and len(running) < jobs and not received:
-                    with _signals_held():  # so that the new process cannot be missed
-                        running.append(_SeedProcess(main, waiting.pop(0), Path(folder)))
-                    print(running[-1].started, flush=True)
+                    process = _SeedProcess(main, waiting.pop(0), Path(folder))
+                    with _signals_held():  # so that pass_on cannot miss the new process
+                        process.start()
+                        running.append(process)
+                    print(f"seed {process.seed}: started (process {process.pid})", flush=True)
                 # A killed run's own workers may hold its sentinel open: look once in a while.
                 connection.wait([process.sentinel for process in running], timeout=1)
-                for process in [process for process in running if process.ended]:
-                    runs.append(process.result())
+                for process in [each for each in running if each.exitcode is not None]:
                     running.remove(process)
-                    print(_account(process, runs[-1], f"{len(runs)} of {len(configs)}"), flush=True)
+                    runs.append(process.result())
+                    print(
+                        f"\nseed {process.seed}: {runs[-1].ending} ({len(runs)} of {len(configs)})"
+                    )
+                    print(process.output(), flush=True)
                     if runs[-1].exit_code == 2:
                         waiting.clear()
         finally:
-            for process in running:  # none, unless this process failed
+            for process in running:  # none, unless this function failed
                 process.terminate()
                 process.join()
     return runs, 128 + received[0] if received else 0
 
 
-class _SeedProcess:
-    def __init__(self, main: Callable[[Any], Path], config: Any, folder: Path) -> None:
-        self.seed: int = config.seed
-        self._log = folder / f"seed{self.seed}.log"
-        self._result = folder / f"seed{self.seed}.json"
-        # Not a daemon: those may not have processes of their own, which parallel environments are.
-        self._process = multiprocessing.get_context("spawn").Process(
-            target=_run_apart, args=(main, _without_progress(config), self._log, self._result)
-        )
-        self._process.start()
-        self.started = f"seed {self.seed}: started (process {self._process.pid})"
-        self.sentinel = self._process.sentinel
-        self.terminate = self._process.terminate
-        self.join = self._process.join
+class _SeedProcess(SpawnProcess):
+    """Runs one seed; it leaves its output in one file, and how it ended in another."""
 
-    @property
-    def ended(self) -> bool:
-        return self._process.exitcode is not None
+    # Not a daemon: those may not have processes of their own, which parallel environments are.
+
+    def __init__(self, main: Callable[[Any], Path], config: Any, folder: Path) -> None:
+        super().__init__()
+        self.seed: int = config.seed
+        self._main, self._config = main, config
+        self._log = folder / f"seed{config.seed}.log"
+        self._result = folder / f"seed{config.seed}.json"
+
+    def run(self) -> None:
+        descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+            os.dup2(descriptor, number)
+            stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+        logging.getLogger("torchrl").setLevel(logging.WARNING)
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+        if hasattr(self._config, "logging"):
+            self._config.logging.progress = False
+
+        def main(config: Any) -> Path:
+            _leave_terminal()
+            return self._main(config)
+
+        with raised_signals():
+            seed_run = run_seed(main, self._config)
+        self._result.write_text(json.dumps(dataclasses.asdict(seed_run)), encoding="utf-8")
+        raise SystemExit(seed_run.exit_code)
 
     def result(self) -> SeedRun:
-        code = self._process.exitcode or 0
+        """How the run ended, once the process has."""
         if self._result.exists():
             return SeedRun(**json.loads(self._result.read_text(encoding="utf-8")))
+        code = self.exitcode or 0
+        error = f"its process ended early, with exit code {code}"
         if code < 0:
             error = f"killed by {signal.Signals(-code).name}; --resume continues what it saved"
-        else:
-            error = f"its process ended early, with exit code {code}"
         return SeedRun(self.seed, 1, error=error)
 
     def output(self) -> str:
+        """What the run printed."""
         if not self._log.exists():
             return ""
         return self._log.read_text(encoding="utf-8", errors="replace").rstrip()
-
-
-def _account(process: _SeedProcess, run: SeedRun, number: str) -> str:
-    ending = "interrupted" if run.exit_code > 128 else "failed" if run.exit_code else "finished"
-    return "\n".join(filter(None, [f"\nseed {run.seed}: {ending} ({number})", process.output()]))
-
-
-def _without_progress(config: Any) -> Any:
-    logging_config = getattr(config, "logging", None)
-    if not isinstance(logging_config, LoggingConfig):
-        return config
-    return dataclasses.replace(config, logging=dataclasses.replace(logging_config, progress=False))
 
 
 @contextmanager
@@ -133,26 +139,6 @@ def _signals_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-
-
-def _run_apart(main: Callable[[Any], Path], config: Any, log: Path, result: Path) -> None:
-    """What a process does: one run, its output in one file and how it ended in another."""
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(descriptor, 1)
-    os.dup2(descriptor, 2)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    logging.getLogger("torchrl").setLevel(logging.WARNING)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-    def run(config: Any) -> Path:
-        _leave_terminal()
-        return main(config)
-
-    with raised_signals():
-        seed_run = run_seed(run, config)
-    result.write_text(json.dumps(dataclasses.asdict(seed_run)), encoding="utf-8")
-    raise SystemExit(seed_run.exit_code)
 
 
 def _leave_terminal() -> None:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 from filelock import FileLock, Timeout
 
@@ -47,6 +47,8 @@ class RunDirectory:
         path: a directory made by `RunDirectory.create`, by this process or an earlier one.
 
     Attributes:
+        last_begun: directory of the run that this process began last, which is what a launcher
+            knows of a run that failed.
         info: the content of ``run.json``.
         loggers: what else receives the rows of the tables; closed along with the run.
 
@@ -64,6 +66,8 @@ class RunDirectory:
     >>> run.info["status"], run.info["target_entropy"]
     ('finished', -1.6)
     """
+
+    last_begun: ClassVar[Path | None] = None
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -161,6 +165,7 @@ class RunDirectory:
             self.info["sessions"] = [*self.info.get("sessions", []), last]
             self.info |= _surroundings()
         self._begun = True
+        RunDirectory.last_begun = self.path
         self.update_info(
             status="running",
             error=None,
@@ -224,8 +229,7 @@ class RunDirectory:
         traceback: TracebackType | None,
     ) -> None:
         facts: dict[str, Any] = {"status": "finished", "finished": _now()}
-        interrupt = interrupt_behind(error)
-        if interrupt is not None:
+        if interrupt_behind(error) is not None:
             facts["status"] = "interrupted"
         elif error is not None:
             message = (str(error).splitlines() or [""])[0]
@@ -235,9 +239,6 @@ class RunDirectory:
                 log.close()
             self.loggers.close(failed=error is not None)
             if self._begun:
-                for raised in (error, interrupt):
-                    if raised is not None:
-                        raised.run_path = self.path  # type: ignore[attr-defined]
                 self.update_info(**facts)
         except RunError:
             if error is None:

@@ -109,9 +109,9 @@ def test_status_follows_the_run(tmp_path: Path) -> None:
 def test_an_error_is_written_and_goes_on(
     tmp_path: Path, error: BaseException, status: str, line: str | None
 ) -> None:
-    with pytest.raises(type(error)) as raised:
+    with pytest.raises(type(error)):
         begin_and_raise(run := create(tmp_path), error)
-    assert raised.value.run_path == run.path
+    assert RunDirectory.last_begun == run.path
     assert (info(run.path)["status"], info(run.path)["error"]) == (status, line)
 
 
