@@ -1,4 +1,4 @@
-"""Configuration dataclasses that recipes compose; the text under a field is its ``--help``."""
+"""Dataclasses of options that recipes compose; the text under a field is its ``--help``."""
 
 from rlkit_sac.config.acer import (
     ACERCollectorConfig,

@@ -24,7 +24,7 @@ ActionKind = Literal["discrete", "continuous"]
 
 @dataclass
 class ACERCollectorConfig(FramesConfig):
-    """How segments are gathered.
+    """How segments are collected.
 
     >>> ACERCollectorConfig(t_max=20).batch_frames(num_envs=8)
     160
@@ -58,10 +58,6 @@ class ACERReplayConfig(StorageConfig):
 
     batch_size: PositiveInt = 8
     """Segments sampled for one update."""
-
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold: there are none."""
-        return []
 
 
 @dataclass
@@ -118,7 +114,7 @@ class ACERLossConfig(ReturnConfig):
     """
 
     beta: NonNegativeFloat = 0.01
-    """Weight of the entropy."""
+    """Coefficient of the entropy."""
 
     policy_coef: NonNegativeFloat = 1.0
     """Factor on the policy loss and the entropy."""
@@ -145,10 +141,10 @@ class ACERLossConfig(ReturnConfig):
     """Take the policy's advantage from the return without truncated traces."""
 
     normalize_loss_by_steps: bool = True
-    """Divide the losses by the number of steps, instead of adding them up."""
+    """Average the losses over the steps, instead of summing them."""
 
     def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of the loss, which knows no frames."""
+        """The keyword arguments of the loss, without those that depend on frames."""
         arguments = asdict(self)
         del arguments["schedules"]
         return arguments
@@ -156,7 +152,7 @@ class ACERLossConfig(ReturnConfig):
 
 @dataclass
 class ACERUpdateConfig(StepConfig):
-    """The gradient steps: how many, on what, how fast.
+    """The updates: their number, data and learning rate.
 
     >>> ACERUpdateConfig(n_times_replay=1.5, poisson=False).errors()
     [('n_times_replay', 'must be a whole number unless poisson is true, got 1.5')]
@@ -178,11 +174,11 @@ class ACERUpdateConfig(StepConfig):
     """Polyak rate tau of the average policy, after every update; 1 - tau is its decay."""
 
     schedules: dict[str, dict[int, float]] = field(default_factory=dict)
-    """Numbers that change with the frames, linearly between those named, in place of the option
-    itself: {lr: {0: 0.0007, 100000: 0}}."""
+    """Values that change with the frames, linearly between those given, instead of the options:
+    {lr: {0: 0.0007, 100000: 0}}."""
 
     disable_online_update: bool = False
-    """Learn from replay alone, without an update on each segment that was just collected."""
+    """Learn from replay alone, without on-policy updates on collected segments."""
 
     n_times_replay: NonNegativeFloat = 4.0
     """Updates from replay after each batch of frames, their mean if poisson is true."""
@@ -207,7 +203,7 @@ class ACERUpdateConfig(StepConfig):
 
 @dataclass
 class ACERWarmStartConfig(WarmStartConfig):
-    """Modules that begin with the values another run ended with.
+    """Modules initialized with the parameters of another run.
 
     >>> ACERWarmStartConfig().modules
     ['actor', 'critic']

@@ -1,4 +1,4 @@
-"""What a run saves."""
+"""The checkpoints of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rlkit_sac.config.bounds import PositiveInt
 
 @dataclass
 class CheckpointConfig:
-    """How often the whole state of a run is saved, and how much of it stays.
+    """How often the whole state of a run is saved, and how many checkpoints are kept.
 
     >>> CheckpointConfig().keep
     2

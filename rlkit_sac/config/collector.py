@@ -1,4 +1,4 @@
-"""How the frames of a run are gathered."""
+"""How the frames of a run are collected."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CollectorKind = Literal["auto", "light", "torchrl"]
 
 @dataclass
 class FramesConfig:
-    """How frames are gathered, in every recipe.
+    """How frames are collected, in every recipe.
 
     >>> FramesConfig(total_frames=500).batch_frames(num_envs=4)
     4
@@ -38,7 +38,7 @@ class FramesConfig:
 
 @dataclass
 class CollectorConfig(FramesConfig):
-    """How frames are gathered, and when learning begins.
+    """How frames are collected, and when learning starts.
 
     >>> CollectorConfig(total_frames=500).init_random_frames
     1000
@@ -61,7 +61,7 @@ class CollectorConfig(FramesConfig):
         return num_envs if self.frames_per_batch is None else self.frames_per_batch
 
     def replay_layout(self, num_envs: int) -> dict[str, int]:
-        """How frames come into replay, as ``make_replay_buffer`` is told it.
+        """The batches that extend a replay buffer, as arguments of ``make_replay_buffer``.
 
         Args:
             num_envs: environments that step together.

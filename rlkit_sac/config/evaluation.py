@@ -1,4 +1,4 @@
-"""How a run is judged."""
+"""When and how the policy of a run is evaluated."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ from typing import Any
 
 
 def flat_config(config: Any, prefix: str = "") -> dict[str, Any]:
-    """The options of a run by dotted key; ``resume``, which is none of the run's, is left out.
+    """The options of a run by dotted key, without ``resume``, which does not describe the run.
 
-    They are JSON values: the names in a mapping are strings.
+    All are JSON values: keys of mappings become strings.
 
     Args:
         config: a (nested) configuration dataclass.
@@ -25,12 +25,12 @@ def flat_config(config: Any, prefix: str = "") -> dict[str, Any]:
         if dataclasses.is_dataclass(value):
             flat |= flat_config(value, f"{key}.")
         elif key != "resume":
-            flat[key] = _with_names(value)
+            flat[key] = _with_string_keys(value)
     return flat
 
 
-def _with_names(value: Any) -> Any:
-    """Mappings at any depth, with strings for names."""
+def _with_string_keys(value: Any) -> Any:
+    """A value whose mappings have string keys, at any depth."""
     if not isinstance(value, dict):
         return value
-    return {str(name): _with_names(item) for name, item in value.items()}
+    return {str(name): _with_string_keys(item) for name, item in value.items()}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from rlkit_sac.config.bounds import NonNegativeFloat, PositiveFloat
-from rlkit_sac.config.loss import AlphaParametrization, LossConfig, crossed
+from rlkit_sac.config.loss import AlphaParametrization, LossConfig, limit_errors
 
 T = TypeVar("T")
 
@@ -45,8 +45,8 @@ class HybridLossConfig(LossConfig):
     alone."""
 
     parameter_mask: bool = False
-    """Count a continuous dimension's entropy only as far as the discrete action uses it, where each
-    discrete action of the task has parameters of its own."""
+    """Count the entropy of a continuous dimension only under the discrete actions that use it; each
+    discrete action of the task must have parameters of its own."""
 
     discrete_entropy: Literal["expected", "sampled"] = "expected"
     """Take the exact discrete entropy, or that of one sampled action."""
@@ -65,7 +65,7 @@ class HybridLossConfig(LossConfig):
         if found:
             return found
         (low, lower), (high, upper) = _pair(self.min_alpha), _pair(self.max_alpha)
-        found = [*super().errors(), *(crossed(low, high) or crossed(lower, upper))]
+        found = [*super().errors(), *(limit_errors(low, high) or limit_errors(lower, upper))]
         discrete, continuous = _pair(self.target_entropy)
         if discrete == "neg_dim" or continuous == "scaled_log_k":
             text = "scaled_log_k is for the discrete part and neg_dim for the continuous one: write"

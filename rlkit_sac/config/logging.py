@@ -9,7 +9,7 @@ from rlkit_sac.config.bounds import PositiveInt
 
 @dataclass
 class LoggingConfig:
-    """Where a run is written and what it shows.
+    """Where a run is written, and what it shows.
 
     >>> LoggingConfig().dir
     'runs'

@@ -12,7 +12,7 @@ AlphaParametrization = Literal["log", "exp", "direct"]
 
 @dataclass
 class ReturnConfig:
-    """What every loss learns to predict.
+    """Options of the return, in every loss.
 
     >>> ReturnConfig(gamma=0.9).reward_scale
     1.0
@@ -25,8 +25,8 @@ class ReturnConfig:
     """Factor on rewards in training; reported returns are unscaled."""
 
     schedules: dict[str, dict[int, float]] = field(default_factory=dict)
-    """Numbers that change with the frames, linearly between those named, in place of the option
-    itself: {gamma: {0: 0.95, 50000: 0.99}}."""
+    """Values that change with the frames, linearly between those given, instead of the options:
+    {gamma: {0: 0.95, 50000: 0.99}}."""
 
 
 @dataclass
@@ -38,8 +38,8 @@ class LossConfig(ReturnConfig):
     """
 
     lmbda: Annotated[float, Bound(ge=0, le=1)] = 0.0
-    """Mixture of n-step targets over a slice of replay.slice_length frames: 0 for one-step targets,
-    1 for those that reach to its end."""
+    """lambda of the returns over slices of replay.slice_length frames: 0 for one-step targets,
+    1 for targets that reach to the end of a slice."""
 
     num_qvalue_nets: PositiveInt = 2
     """Critics in the ensemble."""
@@ -48,7 +48,7 @@ class LossConfig(ReturnConfig):
     """Target critics, drawn anew for each update, whose minimum the targets use; null for all."""
 
     policy_reduction: Literal["min", "mean"] = "min"
-    """What the policy goes by: the minimum of the critics, or their mean."""
+    """Value that the policy is trained on: the minimum of the critics or their mean."""
 
     loss_function: Literal["l1", "l2", "smooth_l1"] = "l2"
     """Distance between a critic's value and its target."""
@@ -57,14 +57,14 @@ class LossConfig(ReturnConfig):
     """Factor on the critic loss."""
 
     reward_weights: list[float] | None = None
-    """Weights of a vector reward, one for each dimension; null for ones."""
+    """Weights of a vector reward, one for each dimension; null for 1 each."""
 
     reward_weights_at: dict[int, list[float]] = field(default_factory=dict)
-    """Other weights from some frames on, for example {50000: [1.0, 0.5]}."""
+    """Weights that replace reward_weights from given frames on, for example {50000: [1.0, 0.5]}."""
 
     min_prob: Annotated[float, Bound(gt=0, le=1)] = 0.1
-    """p of the auto target entropy: of a continuous action's range a uniform policy covers the
-    share p; of discrete actions a policy leaves the probability p to all but one."""
+    """p of the auto target entropy: that of a uniform policy over the share p of a continuous
+    action's range, or of a discrete policy that leaves probability p to all actions but one."""
 
     use_entropy_reward: bool = True
     """Add the entropy bonus to the value of the next state."""
@@ -83,7 +83,7 @@ class LossConfig(ReturnConfig):
         return [("target_subset", text)]
 
     def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of the loss, which knows no frames and is told lmbda afterwards."""
+        """The keyword arguments of the loss, without lmbda and those that depend on frames."""
         arguments = asdict(self)
         for name in ("lmbda", "reward_weights_at", "schedules"):
             del arguments[name]
@@ -115,7 +115,7 @@ class TemperatureConfig(LossConfig):
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
-        return [*super().errors(), *crossed(self.min_alpha, self.max_alpha)]
+        return [*super().errors(), *limit_errors(self.min_alpha, self.max_alpha)]
 
 
 @dataclass
@@ -171,7 +171,7 @@ class DiscreteLossConfig(TemperatureConfig):
     """Take the exact entropy, or that of one sampled action."""
 
 
-def crossed(low: float | None, high: float | None) -> list[tuple[str, str]]:
+def limit_errors(low: float | None, high: float | None) -> list[tuple[str, str]]:
     """The error of a lower limit above the upper one."""
     if low is None or high is None or low <= high:
         return []

@@ -20,22 +20,22 @@ class LayersConfig:
     """Widths of the hidden layers."""
 
     activation: Literal["relu", "tanh", "elu", "silu", "gelu"] = "relu"
-    """Function between layers."""
+    """Activation function between layers."""
 
 
 @dataclass
 class NetworkConfig(LayersConfig):
-    """Shape of each network, and what the critics have besides.
+    """Shape of each network, with layer normalization and dropout of the critics.
 
     >>> NetworkConfig(num_cells=[64, 64]).critic_layer_norm
     False
     """
 
     critic_layer_norm: bool = False
-    """Normalize the outputs of the critics' hidden layers, before the function."""
+    """Layer normalization of the critics' hidden layers, before the activation."""
 
     critic_dropout: Annotated[float, Bound(ge=0, lt=1)] = 0.0
-    """Share of the outputs of the critics' hidden layers that is set to 0 in training."""
+    """Dropout probability of the critics' hidden layers, in training."""
 
     def actor_arguments(self) -> dict[str, Any]:
         """The keyword arguments of an actor."""
@@ -62,7 +62,7 @@ class GaussianHeadConfig(LayersConfig):
     """
 
     log_std_mode: Literal["clipped_exp", "tanh"] = "clipped_exp"
-    """How log_std is kept in its range: clamped, or rescaled through tanh."""
+    """How log_std is limited to its range: clamped, or rescaled through tanh."""
 
     log_std_min: float = -20.0
     """Smallest log standard deviation of the actor."""
@@ -96,7 +96,7 @@ class ValueNetworkConfig(GaussianNetworkConfig):
     """
 
     tanh_loc: bool = False
-    """Keep the mean of the Gaussian in [-1, 1] by a tanh of its own."""
+    """Limit the mean of the Gaussian to [-1, 1] by a tanh."""
 
     output_init: PositiveFloat | None = None
-    """Last layers start uniformly drawn within this bound; null for PyTorch's own."""
+    """Last layers are initialized uniformly within this bound; null for PyTorch's default."""

@@ -1,4 +1,4 @@
-"""What the networks see of observations and rewards."""
+"""Normalization of observations and rewards."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class NormalizationConfig:
     """
 
     observations: bool = False
-    """Take the running mean off observations, and divide by their standard deviation."""
+    """Subtract the running mean of observations, and divide by their standard deviation."""
 
     rewards: bool = False
     """Divide rewards by the running standard deviation of the discounted return."""
 
     clip: PositiveFloat = 10.0
-    """Largest absolute value of what was normalized."""
+    """Largest absolute value of a normalized observation or reward."""

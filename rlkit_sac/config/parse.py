@@ -75,8 +75,8 @@ def parse_config(
     parser = _parser(config_class, fields, prog)
     options, files, problems = _read_command_line(sys.argv[1:] if argv is None else argv, parser)
     settings: list[_Setting] = []
-    wrong: set[str] = set()  # what could not be read has its default's value
-    # A run that goes on begins with its own options, which the command line may change.
+    wrong: set[str] = set()  # keys that could not be read, which have their defaults
+    # A resumed run starts from its stored options, which files and command line may change.
     for option in options:
         if option.key == "resume" and stored_options is not None:
             try:
@@ -89,8 +89,8 @@ def parse_config(
             if foreign:
                 problems.append(
                     f"{option.where}: {option.value} has options that this recipe lacks "
-                    f"({', '.join(foreign[:3])}): go on with the recipe and the version that began "
-                    "it, which its run.json names"
+                    f"({', '.join(foreign[:3])}): resume it with the recipe and the version that "
+                    "began it, which its run.json names"
                 )
                 wrong.add("resume")
                 continue

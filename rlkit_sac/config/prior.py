@@ -1,4 +1,4 @@
-"""Which prior a run is held to."""
+"""The prior that the policy of a run is kept close to."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class PriorConfig:
     """
 
     kind: Literal["uniform", "same_action", "policy", "factory"] = "uniform"
-    """Every action alike, the previous action again, the policy of a run, or a user's own."""
+    """Uniform over actions, near the previous action, the policy of a run, or a user's own."""
 
     same_action_prob: Annotated[float, Bound(ge=0, le=1)] = 0.9
     """Weight of the previous action, for same_action."""
 
     same_action_noise: PositiveFloat = 0.1
-    """Standard deviation about the previous action in widths of the action's range, for
+    """Standard deviation around the previous action, as a share of the action's range, for
     same_action."""
 
     run: str | None = None
@@ -34,7 +34,7 @@ class PriorConfig:
     """Checkpoint of run: the newest, or that of the best evaluation."""
 
     factory: str | None = None
-    """module:function that makes a prior of the environment, for factory."""
+    """module:function that makes a prior for the environment, for factory."""
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""

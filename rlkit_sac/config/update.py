@@ -1,4 +1,4 @@
-"""The gradient step of a run."""
+"""The updates of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ValueStep: TypeAlias = Literal["joint", "actor", "qvalue", "value", "alpha", "t
 
 @dataclass
 class StepConfig:
-    """The gradient step, in every recipe.
+    """Options of the update in every recipe.
 
     >>> StepConfig().target_update_tau
     0.005
@@ -33,20 +33,20 @@ class StepConfig:
     bfloat16."""
 
     schedules: dict[str, dict[int, float]] = field(default_factory=dict)
-    """Numbers that change with the frames, linearly between those named, in place of the option
-    itself: {lr_actor: {0: 0.001, 100000: 0}}."""
+    """Values that change with the frames, linearly between those given, instead of the options:
+    {lr_actor: {0: 0.001, 100000: 0}}."""
 
 
 @dataclass
 class UpdateConfig(StepConfig):
-    """The gradient step: what is optimized, in which order, how fast.
+    """The gradient steps: their order, learning rates and number per frame.
 
     >>> UpdateConfig(order=["joint", "actor", "target"]).errors()
     [('order', "'joint' already holds every loss: remove 'actor'")]
     """
 
     trained: ClassVar[tuple[str, ...]] = ("actor", "qvalue")
-    """Networks that an order must train for the policy to learn."""
+    """Networks that an order must train."""
 
     lr_actor: PositiveFloat = 3e-4
     """Learning rate of the actor."""
@@ -61,15 +61,15 @@ class UpdateConfig(StepConfig):
     """Updates per frame."""
 
     order: list[_Step | list[_Loss]] = field(default_factory=lambda: ["joint", "target"])
-    """Steps of one update, in order; joint takes all losses at once, a list in the list takes some
-    at once, target moves the targets."""
+    """Steps of one update, in order; joint minimizes all losses together, a nested list some of
+    them, target updates the target networks."""
 
     periods: dict[str, PositiveInt] = field(default_factory=dict)
-    """Updates between two runs of a step, for example {actor: 2}; 1 where not named."""
+    """Take a step only at every n-th update, for example {actor: 2}; 1 where not named."""
 
     recompute: bool | list[str] = False
-    """Compute the losses anew for each step of order, or from the named steps on, instead of once
-    for all."""
+    """Compute the losses again for each step of order, or from the named steps on, instead of once
+    for all steps."""
 
     adam_eps: PositiveFloat = 1e-8
     """Term added to Adam's denominator."""
@@ -90,7 +90,10 @@ class UpdateConfig(StepConfig):
         elif len(set(names)) != len(names) and self.recompute is not True:
             text = f"must name each step once unless recompute is true, got {self.order}"
             found.append(("order", text))
-        for option, named in (("periods", list(self.periods)), ("recompute", self.fresh())):
+        for option, named in (
+            ("periods", list(self.periods)),
+            ("recompute", self.recompute_from()),
+        ):
             found += [
                 (option, f"must name steps of order {self.order}, got '{step}'")
                 for step in named
@@ -104,17 +107,17 @@ class UpdateConfig(StepConfig):
         return found
 
     def entries(self) -> list[list[str]]:
-        """The steps in order, each as the list of what it takes at once."""
+        """The steps in order, each as the list of the names it takes together."""
         return [list(step) if isinstance(step, list) else [step] for step in self.order]
 
-    def fresh(self) -> list[str]:
-        """The steps from which on the losses are computed anew, where single ones are named."""
+    def recompute_from(self) -> list[str]:
+        """The steps before which the losses are computed again, where ``recompute`` names some."""
         return self.recompute if isinstance(self.recompute, list) else []
 
 
 @dataclass
 class DiscreteUpdateConfig(UpdateConfig):
-    """The gradient step where the critics may be the policy, without an actor.
+    """The gradient steps where the critics may be the policy, without an actor.
 
     >>> DiscreteUpdateConfig(order=["qvalue", "alpha", "target"]).errors()
     []
@@ -125,7 +128,7 @@ class DiscreteUpdateConfig(UpdateConfig):
 
 @dataclass
 class ValueUpdateConfig(UpdateConfig):
-    """The gradient step where a value network is trained beside the critics.
+    """The gradient steps where a value network is trained with the critics.
 
     >>> ValueUpdateConfig(order=["actor", "qvalue", "target"]).errors()
     [('order', "must also name 'value' for the policy to learn")]
@@ -139,5 +142,5 @@ class ValueUpdateConfig(UpdateConfig):
     order: list[_ValueStep | list[_ValueLoss]] = field(  # type: ignore[assignment]
         default_factory=lambda: ["joint", "target"]
     )
-    """Steps of one update, in order; joint takes all losses at once, a list in the list takes some
-    at once, target moves the target value network."""
+    """Steps of one update, in order; joint minimizes all losses together, a nested list some of
+    them, target updates the target value network."""

@@ -1,4 +1,4 @@
-"""What a run takes over from another."""
+"""Parameters that a run takes from another one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Literal
 
 @dataclass
 class WarmStartConfig:
-    """Modules that begin with the values another run ended with.
+    """Modules initialized with the parameters of another run.
 
     >>> WarmStartConfig(run="runs/sac/Ant-v5/first", modules=["actor"]).errors()
     []
     """
 
     run: str | None = None
-    """Run directory whose newest checkpoint gives first values to some modules; null for none."""
+    """Run directory whose newest checkpoint initializes some modules; null for none."""
 
     modules: list[Literal["actor", "qvalue", "value", "alpha"]] = field(
         default_factory=lambda: ["actor", "qvalue", "alpha"]

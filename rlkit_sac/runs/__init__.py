@@ -1,10 +1,9 @@
-"""What goes on beside a recipe's loop: checks, tables, evaluation, checkpoints, seeds."""
+"""What recipes share beside their loop: checks, tables, evaluation, checkpoints, seeds."""
 
 from rlkit_sac.runs.checkpoints import Checkpoints
 from rlkit_sac.runs.checkpoints.resume import begin_run, check_resume, open_run
 from rlkit_sac.runs.checkpoints.warm_start import check_warm_start, warm_start
-from rlkit_sac.runs.compile_from import first_compiled_update
-from rlkit_sac.runs.devices import resolve_device
+from rlkit_sac.runs.devices import first_compiled_update, resolve_device
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate
 from rlkit_sac.runs.interrupts import deferred_signals
 from rlkit_sac.runs.launch import read_config, run_recipe

@@ -1,10 +1,18 @@
-"""Where a run computes."""
+"""The device of a run, and from which update on it compiles there."""
 
 from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import Literal
 
 import torch
 
 from rlkit_sac.errors import ConfigError
+
+#: Updates that a run makes uncompiled, so that short runs are spared the time of compiling.
+UNCOMPILED_UPDATES = 1_000
 
 
 def resolve_device(name: str) -> torch.device:
@@ -31,3 +39,34 @@ def resolve_device(name: str) -> torch.device:
         choices = ", ".join(["auto", *available])
         raise ConfigError(f"device '{name}' is not available here; choose one of {choices}")
     return torch.device(name)
+
+
+def first_compiled_update(
+    choice: Literal["auto"] | bool,
+    device: torch.device | None,
+    *,
+    uncompiled: int = UNCOMPILED_UPDATES,
+) -> int | None:
+    """Number of the first update to compile.
+
+    It depends neither on time nor on the length of the run, so that a run of 2N frames equals one
+    of N frames that is resumed for N.
+
+    Args:
+        choice: ``True`` for the first update, ``False`` for none, ``"auto"`` for the first after
+            ``uncompiled`` ones where there is a compiler.
+        device: of the update.
+        uncompiled: updates before it. Default: 1,000.
+
+    >>> first_compiled_update(True, torch.device("cpu"))
+    1
+    """
+    if choice == "auto":
+        return uncompiled + 1 if _can_compile(device) else None
+    return 1 if choice else None
+
+
+def _can_compile(device: torch.device | None) -> bool:
+    kind = "cpu" if device is None else device.type
+    compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+    return kind == "cuda" or (kind == "cpu" and shutil.which(compiler) is not None)

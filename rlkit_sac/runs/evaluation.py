@@ -1,4 +1,4 @@
-"""Evaluation of a policy that leaves no trace in the training it interrupts."""
+"""Evaluation of a policy, without effect on the training that it interrupts."""
 
 from __future__ import annotations
 
@@ -80,10 +80,9 @@ def evaluate(
     """Run a policy for whole episodes in an environment of its own.
 
     The environment and all random generators are seeded afresh from ``seed``, so every call
-    meets the same initial states. Afterwards the generators of Python, NumPy and PyTorch and
-    the training mode of each submodule are as before. With several environments each
-    gives its first episode per round, and as many rounds are run as needed: taking whichever
-    episodes end first would favor short ones.
+    has the same initial states. Afterwards the generators of Python, NumPy and PyTorch and the
+    training mode of each submodule are as before. Several environments are run in rounds of one
+    episode each: taking whichever episodes end first would favor short ones.
 
     Args:
         policy: the acting module.
@@ -120,7 +119,7 @@ def evaluate(
             # Reseeding each round keeps its initial states the same, however long the last took.
             env.set_seed(seed + done)
             episode_returns, episode_lengths = (
-                _first_episodes(policy, env) if loop is None else _first_plain_episodes(loop)
+                _first_episodes(policy, env) if loop is None else _first_episodes_of_loop(loop)
             )
             returns.append(episode_returns[: episodes - done])
             lengths.append(episode_lengths[: episodes - done])
@@ -158,11 +157,11 @@ def _first_episodes(
         finished |= ended
         if finished.all():
             return returns, lengths
-    raise _endless()
+    raise _endless_episode()
 
 
-def _first_plain_episodes(loop: ActingLoop) -> tuple[torch.Tensor, torch.Tensor]:
-    """As :func:`_first_episodes`, without TensorDicts."""
+def _first_episodes_of_loop(loop: ActingLoop) -> tuple[torch.Tensor, torch.Tensor]:
+    """As :func:`_first_episodes`, stepped by an acting loop."""
     loop.reset()
     finished = np.zeros(len(loop), np.bool_)
     after = {
@@ -179,10 +178,10 @@ def _first_plain_episodes(loop: ActingLoop) -> tuple[torch.Tensor, torch.Tensor]
         finished |= ended
         if finished.all():
             return torch.from_numpy(returns), torch.from_numpy(lengths)
-    raise _endless()
+    raise _endless_episode()
 
 
-def _endless() -> RunError:
+def _endless_episode() -> RunError:
     return RunError(
         f"an evaluation episode did not end within {LONGEST_EPISODE:,} frames: give the "
         "environment a time limit (env.max_episode_steps)"

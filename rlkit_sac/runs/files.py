@@ -1,4 +1,4 @@
-"""Files that are either the old version or the new one, whatever happens while writing."""
+"""Atomic writes: a file is either the old version or the new one, whatever happens."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames inside a folder last through a power failure."""
+    """Sync a folder to disk, so that renames in it survive a power failure."""
     if os.name == "nt":  # Windows cannot open a folder
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -53,7 +53,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_new_folder(parent: Path, name: str) -> Path:
-    """Make a folder that no other process has; ``-2``, ``-3``, ... is appended where one does.
+    """Make a new folder; ``-2``, ``-3``, ... is appended to the name of one that exists.
 
     >>> import tempfile
     >>> parent = Path(tempfile.mkdtemp())

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: recognizing them, and letting a loop finish its step first."""
+"""Ctrl-C and SIGTERM: recognized, and deferred until a loop has finished its step."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class StopRequest:
 def deferred_signals() -> Iterator[StopRequest]:
     """In the block the first SIGINT or SIGTERM is only noted; the second raises `Interrupted`.
 
-    A loop asks after each step, saves, and obeys. Signals keep their usual effect in threads other
-    than the main one, which Python does not let handle them.
+    A loop checks after each step, saves, and calls ``obey``. Signals keep their usual effect in
+    threads other than the main one, which Python does not let handle them.
 
     >>> with deferred_signals() as stop:
     ...     signal.raise_signal(signal.SIGTERM)

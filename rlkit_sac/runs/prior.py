@@ -1,4 +1,4 @@
-"""The prior that a run is held to."""
+"""The prior of a run: made, and checked with its task."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def make_prior(config: PriorConfig, env: EnvBase) -> nn.Module:
     except ConfigError:
         raise
     except Exception as error:  # a user's own function
-        raise ConfigError(f"{config.factory} raised {_told(error)}") from error
+        raise ConfigError(f"{config.factory} raised {_summary(error)}") from error
 
 
 def check_prior(config: PriorConfig, env: EnvBase) -> None:
@@ -78,11 +78,11 @@ def check_prior(config: PriorConfig, env: EnvBase) -> None:
     """
     action = env.full_action_spec_unbatched.get("action")
     if config.errors() or not isinstance(action, Bounded):
-        return  # said elsewhere
+        return  # reported by other checks
     try:
         _source(config)
     except ConfigError:
-        return  # said by the check of its option
+        return  # reported by check_prior_source
     prior = make_prior(config, env)
     example = env.fake_tensordict()
     try:
@@ -96,12 +96,13 @@ def check_prior(config: PriorConfig, env: EnvBase) -> None:
         ) from error
     except Exception as error:  # of a user's own module
         raise ConfigError(
-            f"the prior (prior.kind {config.kind}) does not fit this task: it raised {_told(error)}"
+            f"the prior (prior.kind {config.kind}) does not fit this task: it raised "
+            f"{_summary(error)}"
         ) from error
 
 
 def _check_bounds(prior: nn.Module, env: EnvBase) -> None:
-    """A policy that acts in other bounds has densities in other units."""
+    """Refuse a policy with other action bounds, whose densities have other units."""
     if not isinstance(prior, PolicyPrior):
         return
     policy = prior.actor
@@ -118,7 +119,7 @@ def _check_bounds(prior: nn.Module, env: EnvBase) -> None:
 
 
 def _source(config: PriorConfig) -> Any:
-    """What a prior is made of: the policy of a run, or the user's function."""
+    """The policy of a run, or the user's function, that a prior is made from."""
     if config.kind == "policy":
         assert config.run is not None
         try:
@@ -139,7 +140,7 @@ def _imported(name: str) -> Any:
         module = importlib.import_module(path)
     except Exception as error:
         raise ConfigError(
-            f"cannot import the module {path!r}: {_told(error)}"
+            f"cannot import the module {path!r}: {_summary(error)}"
             + (". Put its folder on PYTHONPATH" if isinstance(error, ImportError) else "")
         ) from error
     if not callable(getattr(module, function, None)):
@@ -147,6 +148,6 @@ def _imported(name: str) -> Any:
     return getattr(module, function)
 
 
-def _told(error: Exception) -> str:
+def _summary(error: Exception) -> str:
     first = str(error).strip().partition("\n")[0]
     return f"{type(error).__name__}: {first}" if first else type(error).__name__

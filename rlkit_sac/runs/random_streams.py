@@ -1,4 +1,4 @@
-"""The random generators of Python, NumPy and PyTorch: seeding, saving, setting aside."""
+"""The random generators of Python, NumPy and PyTorch: seeding, saving, restoring."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def seed_everything(seed: int) -> None:
 
 
 def evaluation_seed(seed: int) -> int:
-    """The seed of a run's evaluations, unlike that of its training and of every other run.
+    """The seed of a run's evaluations, different from that of its training and of other runs.
 
     Args:
         seed: of the run, from 0 to 2**32 - 1.
@@ -59,14 +59,13 @@ def random_state() -> dict[str, Any]:
 
 
 def set_random_state(state: Mapping[str, Any]) -> bool:
-    """Put every global generator where it was.
+    """Restore every global generator.
 
     Args:
         state: from :func:`random_state`, of this machine or another.
 
     Returns:
-        Whether all of it could be set; false where the GPUs in use are others than those of the
-        state.
+        Whether all of it could be set; false where other GPUs are in use than those of the state.
     """
     random.setstate(state["python"])
     np.random.set_state(state["numpy"])
@@ -84,7 +83,7 @@ def set_random_state(state: Mapping[str, Any]) -> bool:
 
 @contextmanager
 def separate_random_streams(seed: int) -> Iterator[None]:
-    """Seed all global generators for the block, and afterwards put them back where they were.
+    """Seed all global generators for the block, and restore them afterwards.
 
     Args:
         seed: as in `seed_everything`.

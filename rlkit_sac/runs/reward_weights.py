@@ -1,4 +1,4 @@
-"""The weights of a vector reward: which fit a task, and which come with a number of frames."""
+"""The weights of a vector reward: checked with the task, and changed with the frames."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_reward_weights(weights: Sequence[float] | None, reward_dim: int) -> No
 
 
 def check_reward_weights_at(weights_at: Mapping[int, Sequence[float]], reward_dim: int) -> None:
-    """Refuse weights by frame that do not fit a task's reward, or that no frame brings.
+    """Refuse weights by frame that do not fit a task's reward, or that would never count.
 
     Args:
         weights_at: by the frames from which on they count.
@@ -61,7 +61,7 @@ def check_reward_weights_at(weights_at: Mapping[int, Sequence[float]], reward_di
 def reward_weights_due(
     weights_at: Mapping[int, list[float]], before: int, frames: int
 ) -> list[float] | None:
-    """The weights that a batch of frames brings.
+    """The weights that count after a batch of frames, if it changes them.
 
     Args:
         weights_at: by the frames from which on they count.

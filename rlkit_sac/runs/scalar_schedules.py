@@ -1,4 +1,4 @@
-"""Numbers of loss and update that change with the frames of a run."""
+"""Schedules: values of loss and update that change with the frames of a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import get_type_hints
 
-from torch.optim import Optimizer
 from torchrl.objectives import LossModule
 
 from rlkit_sac.config import ReturnConfig, StepConfig, TemperatureConfig
@@ -39,7 +38,7 @@ def value_at(points: Mapping[int, float], frames: int) -> float:
 
 
 def check_schedules(section: ReturnConfig | StepConfig) -> None:
-    """Refuse schedules of what cannot change, or of values that it cannot have.
+    """Refuse schedules of options that cannot change, or with values out of range.
 
     Args:
         section: with ``schedules``.
@@ -63,7 +62,7 @@ def check_schedules(section: ReturnConfig | StepConfig) -> None:
 
 
 def apply_schedules(loss: ReturnConfig, update: StepConfig, frames: int, *, into: Update) -> None:
-    """Give loss and update the values of a moment.
+    """Set the scheduled values of loss and update.
 
     Args:
         loss: with the schedules of the loss.
@@ -72,29 +71,19 @@ def apply_schedules(loss: ReturnConfig, update: StepConfig, frames: int, *, into
         into: the update, with its loss module.
     """
     for name, points in update.schedules.items():
-        _change_update(into, name, value_at(points, frames))
+        value = value_at(points, frames)
+        if name == "max_grad_norm":
+            into.max_grad_norm = value
+        elif name == "target_update_tau":
+            into.target_updater.eps = 1.0 - value  # type: ignore[union-attr]
+        else:
+            for key, optimizer in into.optimizers.items():
+                if name in ("lr", f"lr_{key}"):
+                    for group in optimizer.param_groups:
+                        group["lr"] = value
     module: LossModule = into.loss_module
     for name, points in loss.schedules.items():
         module.set_scalar(name, value_at(points, frames))
-
-
-def _change_update(update: Update, name: str, value: float) -> None:
-    if name == "max_grad_norm":
-        update.max_grad_norm = value
-    elif name == "target_update_tau":
-        update.target_updater.eps = 1.0 - value  # type: ignore[union-attr]
-    else:
-        for optimizer in _optimizers(update, name):
-            for group in optimizer.param_groups:
-                group["lr"] = value
-
-
-def _optimizers(update: Update, rate: str) -> list[Optimizer]:
-    """Those that have a learning rate: all have ``lr``, the one of some networks ``lr_<name>``."""
-    if rate == "lr":
-        return list(update.optimizers.values())
-    own = update.optimizers.get(rate.removeprefix("lr_"))
-    return [] if own is None else [own]
 
 
 def _is_rate(name: str) -> bool:

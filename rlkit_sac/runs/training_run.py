@@ -1,4 +1,4 @@
-"""What goes on beside a recipe's loop: tables, evaluations, checkpoints, signals, the report."""
+"""What a recipe calls in its loop: tables, evaluations, checkpoints, signals, the report."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from rlkit_sac.updates.update import Update
 
 
 class TrainingRun:
-    """A run that is going on; made by :func:`training_run`.
+    """A run in progress, made by :func:`training_run`.
 
     Args:
         config: of the run.
         directory: of the run, begun.
         log: of the run.
         checkpoints: of the run.
-        loss_module: whose policy is judged, and whose ``reward_weights`` count.
-        update: whose numbers may change with the frames.
+        loss_module: whose policy is evaluated with its ``reward_weights``.
+        update: whose values may follow schedules.
         collector: of the run.
-        eval_env: where the policy is judged.
-        stop: whether a signal has come.
+        eval_env: the environment of evaluations.
+        stop: whether a signal was received.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class TrainingRun:
         self._loss_module, self._collector, self._stop = loss_module, collector, stop
         self._metrics = EveryFrames(config.logging.interval)
         self._evaluations = EveryFrames(config.evaluation.interval)
-        self._judge = partial(
+        self._evaluate_policy = partial(
             evaluate,
             loss_module.policy(epsilon=config.evaluation.epsilon or None),
             eval_env,
@@ -78,8 +78,8 @@ class TrainingRun:
         self._weights_at = getattr(config.loss, "reward_weights_at", {})
         self._before = log.frames
         self._change_reward_weights(since=0)
-        self._follow_schedules = partial(apply_schedules, config.loss, config.update, into=update)
-        self._follow_schedules(self.frames)
+        self._apply_schedules = partial(apply_schedules, config.loss, config.update, into=update)
+        self._apply_schedules(self.frames)
 
     @property
     def frames(self) -> int:
@@ -95,12 +95,12 @@ class TrainingRun:
         """Count the frames of a batch, write the episodes that ended in it, and follow schedules.
 
         Episodes are weighted as they were when collected; ``loss.reward_weights_at`` changes the
-        weights after that, for the updates of the batch, as ``schedules`` change other numbers.
+        weights after that, for the updates of the batch, as ``schedules`` change other values.
         """
         self._before = self.frames
         self._log.collected(batch, reward_weights=self._reward_weights)
         self._change_reward_weights(since=self._before)
-        self._follow_schedules(self.frames)
+        self._apply_schedules(self.frames)
 
     def updated(self, scalars: Mapping[str, Tensor]) -> None:
         """Count an update and keep its scalars for the next row of ``metrics.csv``."""
@@ -115,15 +115,15 @@ class TrainingRun:
         """Evaluate the policy at each multiple of ``evaluation.interval``.
 
         Returns:
-            Whether it was evaluated, and never better before.
+            Whether it was evaluated, and no earlier evaluation was better.
         """
         return self._evaluations.due(self._before, self.frames) and self._evaluate()
 
     def save_if_due(self, *, best: bool) -> None:
-        """Save the run at ``checkpoint.interval``, for a best policy, and before a signal ends it.
+        """Save the run at ``checkpoint.interval``, for a best policy, and after a signal.
 
         Args:
-            best: whether the policy of this moment must be kept.
+            best: whether this policy had the best evaluation.
 
         Raises:
             Interrupted: after a signal.
@@ -139,7 +139,7 @@ class TrainingRun:
         self._stop.obey()
 
     def complete(self) -> None:
-        """Write the last rows of the tables, which a longer run would not have here."""
+        """Write the last rows of the tables, which a longer run would not write here."""
         if self._directory.metrics.last != self.frames:
             self._log.write_metrics()
         if self._directory.evaluations.last != self.frames:
@@ -155,7 +155,7 @@ class TrainingRun:
             self._loss_module.reward_weights = weights
 
     def _evaluate(self) -> bool:
-        return self._log.evaluated(self._judge(reward_weights=self._reward_weights))
+        return self._log.evaluated(self._evaluate_policy(reward_weights=self._reward_weights))
 
 
 @contextmanager
@@ -172,7 +172,7 @@ def training_run(
     arguments: dict[str, Any],
     **facts: Any,
 ) -> Iterator[TrainingRun]:
-    """Begin a run, or go on with ``config.resume``; save, evaluate and report at its end.
+    """Begin a run, or resume ``config.resume``; save, evaluate and report at its end.
 
     In the block SIGINT and SIGTERM wait for :meth:`TrainingRun.save_if_due`.
 
@@ -182,8 +182,8 @@ def training_run(
         loss_module: with a method ``policy`` and, for vector rewards, an attribute
             ``reward_weights``, as the losses of this package have them.
         update: of the loss.
-        replay: where frames go.
-        collector: where they come from.
+        replay: the buffer of the run.
+        collector: of the run.
         eval_env: an environment that training does not use.
         builder: name of the function that rebuilds the policy, as known to `load_policy`.
         arguments: what to call it with.
@@ -194,7 +194,7 @@ def training_run(
     """
     started = time.perf_counter()
     policy = partial(policy_files, loss_module.policy(), builder=builder, arguments=arguments)
-    policy()  # what cannot be saved is refused now
+    policy()  # a policy that cannot be saved is refused now
     with (
         open_run(config, recipe=recipe) as directory,
         ProgressBar(config.collector.total_frames, enabled=config.logging.progress) as progress,
@@ -207,7 +207,7 @@ def training_run(
                 "loss": loss_module,
                 "update": update,
                 "collector": collector,
-                # Each evaluation is seeded anew; this is for what outlives a reset.
+                # Each evaluation is seeded; this is for state that survives a reset.
                 "eval_env": SavedEpisodes(eval_env),
                 "log": log,
                 "run": directory,
@@ -243,6 +243,6 @@ def training_run(
             )
             yield run
             run.save()
-        # What the end alone brings comes after the checkpoint: a longer run would not have it.
+        # After the checkpoint, since a longer run would not write these rows.
         run.complete()
     print(report(directory, log))

@@ -79,7 +79,7 @@ def update_steps(config: UpdateConfig, groups: Collection[str]) -> list[Step]:
             continue
         names = tuple(name for name in (groups if entry == ["joint"] else entry) if name in groups)
         if names:
-            recompute = any(name in config.fresh() for name in entry)
+            recompute = any(name in config.recompute_from() for name in entry)
             losses = tuple(f"loss_{name}" for name in names)
             steps.append(LossStep(losses, names, period, recompute))
     return steps

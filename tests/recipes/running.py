@@ -125,7 +125,7 @@ class Recipe:
         parts = self.train(*arguments, f"--collector.total_frames={half}")
         assert newest(parts).frames == half
         main(self.config("--resume", str(parts), total))
-        assert "not as if" not in capsys.readouterr().out
+        assert "not exactly" not in capsys.readouterr().out
         info = json.loads((parts / "run.json").read_text())
         assert (info["status"], info["frames"], info["exact"]) == ("finished", 2 * half, True)
         assert_same_run(whole, parts, capacity=capacity or 2 * half)

@@ -173,7 +173,7 @@ def test_runs_go_on_as_what_they_are(workplace, capsys):
         capsys, "--resume", str(sac), "--collector.total_frames", "8"
     )
     assert (code, error.count("\n")) == (2, 1)
-    assert "is a run of recipes/sac.py: go on with that one" in error
+    assert "is a run of recipes/sac.py: resume it with that recipe" in error
     code, error = ACER.stop(capsys, "--resume", str(run), "--loss.gamma", "0.5")
     assert code == 2
     assert "only collector.total_frames, evaluation, update.lr, update.schedules, device" in error

@@ -42,7 +42,7 @@ class Config:
     seed: Seed = 0
     """Seed."""
     resume: str | None = None
-    """Run to go on with."""
+    """Run to resume."""
     fail: dict[str, str] = field(default_factory=dict)
     """What seeds do wrong."""
 
@@ -129,7 +129,7 @@ class Config:
     seed: Seed = 0
     """Seed."""
     resume: str | None = None
-    """Run to go on with."""
+    """Run to resume."""
 
 
 def never(config: Config) -> Path:

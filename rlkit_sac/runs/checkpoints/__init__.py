@@ -1,4 +1,4 @@
-"""Checkpoints: all that a run is, on disk, without pickle."""
+"""Checkpoints: the whole state of a run on disk, without pickle."""
 
 from rlkit_sac.runs.checkpoints.checkpoints import Checkpoints, describe_damage, read_state
 from rlkit_sac.runs.checkpoints.folders import Manifest, step_folders, step_of

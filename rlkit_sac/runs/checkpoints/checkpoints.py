@@ -1,4 +1,4 @@
-"""The checkpoints of a run: when to save, how to go on from one, which to keep."""
+"""The checkpoints of a run: when to save, how to restore one, which to keep."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ STATE = "state.safetensors"
 
 
 class Stateful(Protocol):
-    """A part of a run that can be saved and put back.
+    """A part of a run that can be saved and restored.
 
-    One that may not come back exactly has a list ``inexact_reasons`` that says why.
+    One that may not be restored exactly has a list ``inexact_reasons``, empty if it was.
     """
 
     def state_dict(self) -> Mapping[str, Any]:
         """Nested dicts, lists and tuples of JSON values, tensors and NumPy arrays."""
 
     def load_state_dict(self, state: Any, /) -> object:
-        """Become what the state describes."""
+        """Restore a state."""
 
 
 class Checkpoints:
-    """Saves a run in whole, and brings it back.
+    """Saves the whole state of a run, and restores it.
 
     A checkpoint holds the state of each part, of all random generators and the acting policy;
     replay is written once, in segments beside it. Nothing is pickled, every file has a checksum,
-    and a checkpoint has its name only when all of it is on disk: a process that is killed at any
-    moment leaves the one before.
+    and a checkpoint gets its name only when all of it is on disk: a process that is killed at any
+    moment leaves the previous one.
 
     Args:
         run_path: the run directory.
@@ -106,8 +106,8 @@ class Checkpoints:
 
         Args:
             frames: frames of the run so far.
-            preferred: whether this is a better moment than others, which is taken from half the
-                interval on; only asked from then on.
+            preferred: whether this is a good moment to save, which counts from half the interval
+                on; only called from then on.
         """
         if self._every.due(self.saved_at, frames):
             return True
@@ -117,7 +117,7 @@ class Checkpoints:
         """Write a checkpoint, unless this frame has one, and delete what is no longer kept.
 
         Raises:
-            RunError: if it cannot be written; the one before is whole then.
+            RunError: if it cannot be written; the previous one stays intact.
         """
         if frames in step_folders(self.folder):
             return
@@ -147,7 +147,7 @@ class Checkpoints:
         self.prune()
 
     def restore(self, folder: Path) -> list[str]:
-        """Bring every part, replay and the random generators to where a checkpoint left them.
+        """Restore every part, replay and the random generators from a checkpoint.
 
         Nothing is written. All files are checked before they are used.
 
@@ -155,7 +155,7 @@ class Checkpoints:
             folder: the checkpoint, ``checkpoints/step_<frames>``.
 
         Returns:
-            What keeps the run from going on as if it had never stopped; usually nothing.
+            Why the resumed run differs from one that never stopped; usually nothing.
 
         Raises:
             ConfigError: naming the file, if one is missing, damaged, of another format, or does not
@@ -179,7 +179,7 @@ class Checkpoints:
             same_streams = set_random_state(state["random"])
             if self._replay.write_count != _stop_of(manifest.segments):
                 raise RunError(f"{folder} does not name all segments of its replay")
-        except Exception as error:  # whatever a file with wrong content leads to
+        except Exception as error:  # any error that wrong content of a file can cause
             raise ConfigError(describe_damage(folder, error)) from error
         self._segments, self.saved_at = manifest.segments, manifest.frames
         inexact_reasons = [] if same_streams else ["the random streams are those of other devices"]
@@ -190,14 +190,14 @@ class Checkpoints:
         return inexact_reasons
 
     def discard_later(self) -> None:
-        """Delete the checkpoints after the one restored, which the run will now write anew."""
+        """Delete the checkpoints after the restored one, which the run will write again."""
         for frames, folder in step_folders(self.folder).items():
             if frames > self.saved_at:
                 remove_folder(folder)
         self.prune()
 
     def prune(self) -> None:
-        """Delete checkpoints that are neither new nor best, and what none of those left needs."""
+        """Delete checkpoints that are neither new nor best, and replay that no other one needs."""
         folders = step_folders(self.folder)
         kept = {*list(folders)[-self._keep :], best_frames(self._run_path, among=folders)}
         for frames, folder in folders.items():
@@ -223,9 +223,9 @@ def describe_damage(folder: Path, error: Exception) -> str:
     """
     older = step_folders(folder.parent).items()
     intact = [path for at, path in older if at < (step_of(folder) or 0) and _is_intact(path)]
-    advice = f"; an older checkpoint is whole: --resume {intact[-1]}" if intact else ""
+    advice = f"; an older checkpoint is intact: --resume {intact[-1]}" if intact else ""
     text = " ".join(str(error).split())
-    return f"cannot go on from {folder}: {text}{advice}"
+    return f"cannot resume from {folder}: {text}{advice}"
 
 
 def read_state(manifest: Manifest) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Checkpoint folders: complete or not there at all, and checked before anything is read from them.
+"""Checkpoint folders: written as a whole or not at all, and checked before they are read.
 
 checkpoints/step_<frames>/
   checkpoint.json      frames, JSON state, and size and SHA-256 of every file it needs
@@ -30,7 +30,7 @@ _NAME = re.compile(r"step_(\d+)")
 
 @dataclass(frozen=True)
 class FileRecord:
-    """What a manifest says of a file: its bytes, and their SHA-256.
+    """Size and SHA-256 of a file, as a manifest has them.
 
     >>> FileRecord.of(b"hello").size
     5
@@ -46,7 +46,7 @@ class FileRecord:
 
 
 def read_checked(file: Path, record: FileRecord) -> bytes:
-    """Read a file that must be as the manifest says.
+    """Read a file that must match its record in the manifest.
 
     Raises:
         RunError: naming the file, if it is missing, cut short or changed.
@@ -95,7 +95,7 @@ def write_folder(
     config: Mapping[str, Any],
     state: Any,
 ) -> Path:
-    """Write a checkpoint aside and give it its name when all of it is on disk.
+    """Write a checkpoint to a partial folder, and rename that when all of it is on disk.
 
     Args:
         checkpoints: the folder of checkpoints; made where missing.
@@ -140,7 +140,7 @@ def write_folder(
 
 
 def remove_folder(folder: Path) -> None:
-    """Delete a checkpoint; cut short, it leaves nothing that looks like one."""
+    """Delete a checkpoint; an interrupted deletion leaves nothing that looks like one."""
     doomed = folder.with_name(f".{folder.name}.removed.partial")
     try:
         shutil.rmtree(doomed, ignore_errors=True)

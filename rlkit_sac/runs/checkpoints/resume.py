@@ -1,4 +1,4 @@
-"""Going on with a run: which checkpoint, what may have changed, and the first writes."""
+"""Resuming a run: which checkpoint, which options may change, and the first writes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def find_checkpoint(path: Path | str) -> tuple[Path, Path]:
             return folder.parent.parent, folder
     folders = step_folders(path / "checkpoints")
     if not folders:
-        raise ConfigError(f"{path} has no checkpoint to go on from (no checkpoints/step_<frames>)")
+        raise ConfigError(f"{path} has no checkpoint to resume from (no checkpoints/step_<frames>)")
     return path, folders[max(folders)]
 
 
@@ -95,7 +95,7 @@ def read_checkpoint(folder: Path) -> Manifest:
 
 
 def stored_options(path: Path | str) -> dict[str, Any]:
-    """The options of a run to go on with, by dotted key.
+    """The options of a run to resume, by dotted key.
 
     Args:
         path: as in :func:`find_checkpoint`.
@@ -107,10 +107,10 @@ def stored_options(path: Path | str) -> dict[str, Any]:
 
 
 def check_resume(config: ResumableConfig) -> None:
-    """Refuse to go on where there is nothing to do, or what was done would no longer be true.
+    """Refuse to resume a run that is complete, or with options that must not change.
 
     Args:
-        config: with ``resume``; without it everything is fine.
+        config: with ``resume``; without it nothing is checked.
 
     Raises:
         ConfigError: with one line for each problem.
@@ -122,7 +122,7 @@ def check_resume(config: ResumableConfig) -> None:
     try:
         info = RunDirectory(run_path).info
     except RunError as error:
-        raise ConfigError(f"cannot go on from {folder}: {error}") from error
+        raise ConfigError(f"cannot resume from {folder}: {error}") from error
     options = flat_config(config)
     problems = [
         f"{key} was {manifest.config[key]!r} in this run and cannot become {value!r}"
@@ -147,7 +147,7 @@ def check_resume(config: ResumableConfig) -> None:
     if frames > total or (frames == total and info["status"] == "finished"):
         problems.append(
             f"{folder} is at frame {frames:,} of {total:,} already: raise collector.total_frames "
-            "to go on"
+            "to resume it"
         )
     if problems:
         raise ConfigError("\n".join(problems))
@@ -167,7 +167,8 @@ def open_run(config: ResumableConfig, *, recipe: str) -> RunDirectory:
         run = RunDirectory(find_checkpoint(config.resume)[0])
         if run.info["recipe"] != recipe:
             raise ConfigError(
-                f"{run.path} is a run of recipes/{run.info['recipe']}.py: go on with that one"
+                f"{run.path} is a run of recipes/{run.info['recipe']}.py: resume it with that "
+                "recipe"
             )
         return run
     return RunDirectory.create(
@@ -178,7 +179,7 @@ def open_run(config: ResumableConfig, *, recipe: str) -> RunDirectory:
 def begin_run(
     run: RunDirectory, config: ResumableConfig, checkpoints: Checkpoints, **facts: Any
 ) -> None:
-    """Begin a new run, or put everything back to where ``config.resume`` left it.
+    """Begin a new run, or restore the checkpoint of ``config.resume``.
 
     Args:
         run: from :func:`open_run`, entered.
@@ -193,7 +194,7 @@ def begin_run(
     if config.resume is None:
         run.begin(**facts)
     else:
-        check_resume(config)  # once more: the run is locked only now
+        check_resume(config)  # again: the run is locked only now
         folder = find_checkpoint(config.resume)[1]
         inexact_reasons = checkpoints.restore(folder)
         frames = checkpoints.saved_at
@@ -201,9 +202,9 @@ def begin_run(
         checkpoints.discard_later()
         run.begin(resumed_at=frames, exact=not inexact_reasons, **facts)
         run.write_config(dataclasses.replace(config, resume=None))  # type: ignore[type-var]
-        print(f"going on with {run.path} at frame {frames:,}")
-        for doubt in inexact_reasons:
-            print(f"not as if it had never stopped: {doubt}")
+        print(f"resuming {run.path} at frame {frames:,}")
+        for reason in inexact_reasons:
+            print(f"not exactly the run that never stopped: {reason}")
     run.loggers = make_loggers(
         config.logging,
         run.path,

@@ -1,4 +1,4 @@
-"""First values for some modules from another run."""
+"""Parameters of some modules from another run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_warm_start(config: WarmStartConfig) -> None:
     """Refuse a run without a checkpoint to start from.
 
     Args:
-        config: which run; without one everything is fine.
+        config: which run; without one nothing is checked.
 
     Raises:
         ConfigError: naming what is missing.
@@ -29,9 +29,9 @@ def check_warm_start(config: WarmStartConfig) -> None:
 
 
 def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
-    """Give modules of a loss the values they have in a checkpoint of another run.
+    """Load modules of a loss from a checkpoint of another run.
 
-    Critics bring their target networks along. Optimizers, replay and counters start anew.
+    Critics are loaded with their target networks; optimizers, replay and counters are not loaded.
 
     Args:
         loss_module: the loss to be trained.
@@ -45,7 +45,7 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
     folder = find_checkpoint(config.run)[1]
     try:
         saved = read_state(Manifest.read(folder))["loss"]
-    except Exception as error:  # whatever a file with wrong content leads to
+    except Exception as error:  # any error that wrong content of a file can cause
         raise ConfigError(f"cannot warm-start from {folder}: {error}") from error
     own = loss_module.state_dict()
     normalizer = "observation_normalizer"

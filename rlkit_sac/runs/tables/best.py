@@ -11,7 +11,7 @@ from rlkit_sac.errors import RunError
 
 
 def best_frames(run_path: Path, *, among: Container[int]) -> int | None:
-    r"""Frames of the best evaluation, by ``return_mean``; of equals the last.
+    r"""Frames of the best evaluation, by ``return_mean``; the last of equal ones.
 
     Args:
         run_path: the run directory, with ``evaluations.csv``.

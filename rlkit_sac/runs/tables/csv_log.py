@@ -79,7 +79,7 @@ class CSVLog:
         return self._last
 
     def state_dict(self) -> dict[str, Any]:
-        """What it takes to go on from here; the rows so far are synced to disk.
+        """The position of the table; the rows so far are synced to disk.
 
         Raises:
             RunError: if they cannot be.
@@ -98,7 +98,7 @@ class CSVLog:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up the position of a state; :meth:`cut` then removes what was written after it.
+        """Return to the position of a state; :meth:`cut` then removes what was written after it.
 
         Raises:
             RunError: if the file does not begin with the rows that the state counted.

@@ -19,12 +19,12 @@ from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 
 class TrainingLog:
-    """Counts frames and updates and writes what they bring.
+    """Counts frames and updates, and writes the rows of the tables.
 
     Args:
         run: where the tables are.
         progress: the bar to move.
-        scalar_names: what :meth:`updated` will report, the columns of ``metrics.csv``.
+        scalar_names: of what :meth:`updated` receives, the columns of ``metrics.csv``.
         started: ``time.perf_counter()`` at the start of the run; ``seconds`` count from there.
     """
 
@@ -47,7 +47,7 @@ class TrainingLog:
         self._shown: dict[str, float] = {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Counters, and what the next row of ``metrics.csv`` has so far."""
+        """Counters, and the averages so far for the next row of ``metrics.csv``."""
         return {
             "frames": self.frames,
             "updates": self.updates,
@@ -57,7 +57,7 @@ class TrainingLog:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state; ``seconds`` go on from those it had."""
+        """Continue from a state; ``seconds`` continue from those it had."""
         self.frames, self.updates = state["frames"], state["updates"]
         self._started = time.perf_counter() - state["seconds"]
         self._last_row = state["last_row"]

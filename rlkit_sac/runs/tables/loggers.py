@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RunLoggers:
-    """Sends the rows of a run's CSV files on, under the names of table and column.
+    """Sends the rows of a run's CSV files to loggers, under the names of table and column.
 
     The column ``alpha`` of ``metrics.csv`` becomes ``metrics/alpha``, at the step ``frames``.
     Numbers and truth values (as 0 and 1) are sent; lists, text and empty cells are not.
@@ -63,7 +63,7 @@ class RunLoggers:
                 self._tensorboard.flush()  # a killed run would lack what the writer still holds
             except OSError as error:
                 raise RunError(f"cannot write the files of TensorBoard: {error}") from error
-        self._tell_wandb(lambda logger: logger.log_metrics(scalars, step=step))
+        self._call_wandb(lambda logger: logger.log_metrics(scalars, step=step))
 
     def close(self, *, failed: bool = False) -> None:
         """Write what is left and end the W&B run.
@@ -71,14 +71,14 @@ class RunLoggers:
         Args:
             failed: whether W&B shall show the run as failed.
         """
-        self._tell_wandb(lambda logger: logger.experiment.finish(exit_code=int(failed)))
+        self._call_wandb(lambda logger: logger.experiment.finish(exit_code=int(failed)))
         if self._tensorboard is not None:
             try:
                 self._tensorboard.close()
             except OSError as error:
                 raise RunError(f"cannot write the files of TensorBoard: {error}") from error
 
-    def _tell_wandb(self, act: Callable[[Logger], object]) -> None:
+    def _call_wandb(self, act: Callable[[Logger], object]) -> None:
         if self._wandb is None:
             return
         import wandb

@@ -1,4 +1,4 @@
-"""Averages of what the updates report, between two rows of the log."""
+"""Averages of the scalars of updates, between two rows of the log."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class MetricsAverage:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state, on whatever device it lies."""
+        """Continue from a state, which may lie on another device."""
         self._parts = {
             tuple(names): _Part(count, *(each.clone() for each in reduced))
             for names, count, *reduced in state["parts"]
@@ -74,7 +74,7 @@ class MetricsAverage:
 
 @dataclass
 class _Part:
-    """What updates that report the same names have come to."""
+    """Sum, minimum and maximum over updates with the same scalars."""
 
     count: int
     total: Tensor

@@ -1,4 +1,4 @@
-"""What a person sees: a bar while training, a table at the end."""
+"""The progress bar of a run, and the summary at its end."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ProgressBar:
 
         Args:
             frames: frames of the run so far.
-            shown: numbers to show from now on; ``None`` leaves those shown.
+            shown: numbers to show from now on; ``None`` keeps those shown.
         """
         if shown is not None and shown != self._shown:
             self._shown = dict(shown)

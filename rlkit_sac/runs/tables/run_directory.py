@@ -1,4 +1,4 @@
-"""The directory of one run: its configuration, facts, logs, and the lock that guards them."""
+"""The directory of one run: its configuration, facts and tables, and the lock on them."""
 
 from __future__ import annotations
 
@@ -75,6 +75,11 @@ class RunDirectory:
         self.metrics = CSVLog(self.path / "metrics.csv")
         self.episodes = CSVLog(self.path / "episodes.csv", keys=("frames", "env"))
         self.evaluations = CSVLog(self.path / "evaluations.csv")
+        self._tables = {
+            "metrics": self.metrics,
+            "episodes": self.episodes,
+            "evaluations": self.evaluations,
+        }
         self.loggers = RunLoggers()
         self._begun = False
         self._lock = FileLock(self.path / ".lock", timeout=0, thread_local=False)
@@ -102,13 +107,9 @@ class RunDirectory:
             parent.mkdir(parents=True, exist_ok=True)
             path = make_new_folder(parent, f"{started:%Y-%m-%d_%H-%M-%S}-seed{seed}")
             _write_config(path, config)
-            facts = {
-                "recipe": recipe,
-                "task": task,
-                "seed": seed,
-                "status": "created",
-            } | _surroundings()
-            _write_info(path / "run.json", {"format_version": FORMAT_VERSION, **facts})
+            facts = {"recipe": recipe, "task": task, "seed": seed, "status": "created"}
+            info = {"format_version": FORMAT_VERSION, **facts, **_machine()}
+            _write_info(path / "run.json", info)
         except (OSError, RunError) as error:
             if path is not None:
                 shutil.rmtree(path, ignore_errors=True)
@@ -118,7 +119,7 @@ class RunDirectory:
 
     @property
     def figures(self) -> Path:
-        """Folder of the figures; made by whoever writes there."""
+        """Folder of the figures, made by the first figure."""
         return self.path / "figures"
 
     def update_info(self, **facts: Any) -> None:
@@ -134,11 +135,11 @@ class RunDirectory:
         _write_info(self.path / "run.json", self.info)
 
     def state_dict(self) -> dict[str, Any]:
-        """How far each table is."""
+        """The position of each table."""
         return {name: log.state_dict() for name, log in self._tables.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a state was: :meth:`begin` removes the rows after it.
+        """Return to a state: :meth:`begin` removes the rows after it.
 
         Raises:
             RunError: if a table is no longer what it was.
@@ -149,7 +150,7 @@ class RunDirectory:
     def begin(self, **facts: Any) -> None:
         """Start writing: tables where they stopped, ``run.json`` with the status ``running``.
 
-        What ``run.json`` said of an earlier session of this run goes to its list ``sessions``.
+        What ``run.json`` holds of an earlier session of this run moves to its list ``sessions``.
 
         Args:
             facts: JSON values to add, as in :meth:`update_info`.
@@ -163,7 +164,7 @@ class RunDirectory:
             stored = _read_info(self.path / "run.json")  # counters of this session may be here
             last = {name: stored.get(name) for name in _SESSION}
             self.info["sessions"] = [*self.info.get("sessions", []), last]
-            self.info |= _surroundings()
+            self.info |= _machine()
         self._begun = True
         RunDirectory.last_begun = self.path
         self.update_info(
@@ -195,14 +196,6 @@ class RunDirectory:
             config: a configuration dataclass.
         """
         _write_config(self.path, config)
-
-    @property
-    def _tables(self) -> dict[str, CSVLog]:
-        return {
-            "metrics": self.metrics,
-            "episodes": self.episodes,
-            "evaluations": self.evaluations,
-        }
 
     def __enter__(self) -> RunDirectory:
         try:
@@ -242,7 +235,7 @@ class RunDirectory:
                 self.update_info(**facts)
         except RunError:
             if error is None:
-                raise  # otherwise the first error, often the same full disk, says more
+                raise  # otherwise the first error, often of the same full disk, is reported
         finally:
             self._lock.release()
 
@@ -273,7 +266,7 @@ def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
-def _surroundings() -> dict[str, Any]:
+def _machine() -> dict[str, Any]:
     return {
         "command": shlex.join([sys.executable, *sys.argv]),
         "host": platform.node(),

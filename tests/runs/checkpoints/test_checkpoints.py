@@ -191,5 +191,5 @@ def test_a_checkpoint_that_does_not_fit_is_refused_by_name(tmp_path, harm):
     else:
         again.counter.load_state_dict = lambda state: torch.zeros(2).copy_(torch.zeros(5))
     wanted = "holds no state of more" if harm == "missing part" else "size of tensor"
-    with pytest.raises(ConfigError, match=rf"cannot go on from .*step_10: .*{wanted}"):
+    with pytest.raises(ConfigError, match=rf"cannot resume from .*step_10: .*{wanted}"):
         again.restore(10)
