@@ -95,7 +95,7 @@ class ACERConfig(BaseRunConfig):
     after five thousand."""
 
     def task_checks(self) -> list[Callable[[EnvBase], object]]:
-        """What the recipe asks of its task."""
+        """What the recipe requires of its task."""
         return [kind_of_actions, check_scalar_reward, observation_dim]
 
     def transition(self, env: EnvBase) -> TensorDictBase:
@@ -106,7 +106,7 @@ class ACERConfig(BaseRunConfig):
         return example_transition(env, [*stored, "is_init"], random_policy=random_policy)
 
     def further_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
-        """Whether the trust region is one of the task's kind of actions."""
+        """Whether the space of the trust region fits the actions of the task."""
         space = self.loss.trust_region_space
         return [
             Check(
@@ -142,14 +142,14 @@ def main(config: ACERConfig) -> Path:
 
 
 def kind_of_actions(env: EnvBase) -> ActionKind:
-    """What the policy chooses among; an error where it is neither indices nor vectors."""
+    """Whether actions are indices or vectors; an error where they are both at once."""
     return "discrete" if has_discrete_actions(env) else "continuous"
 
 
 def make_networks(
     kind: ActionKind, sizes: dict[str, int], config: ACERNetworkConfig
 ) -> dict[str, Any]:
-    """Actor and critic, or both on one trunk, as the loss takes them."""
+    """Actor and critic, or both on one trunk, as keyword arguments of the loss."""
     policy, layers = config.head_arguments(kind), config.perceptron_arguments()
     if kind == "discrete":
         if config.shared_trunk:
@@ -168,7 +168,7 @@ def make_networks(
 
 
 def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
-    """Train in some environments, be judged in another; returns the run directory."""
+    """Train in some environments, evaluate in another; returns the run directory."""
     device, num_envs, t_max = env.device, config.env.num_envs, config.collector.t_max
 
     # Networks and loss.
@@ -204,7 +204,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     if config.resume is None:
         warm_start(loss_module, config.warm_start)
 
-    # Replay of segments, and collection; both know of what distribution each action is.
+    # Replay of segments, and collection; both hold the distribution that each action was drawn from.
     random_policy = RandomBehavior(env.full_action_spec_unbatched["action"])
     stored = [*loss_module.in_keys, "is_init"]
     frames_per_batch = config.collector.batch_frames(num_envs)

@@ -63,7 +63,7 @@ class DiscreteSACConfig(RunConfig):
     """Train a categorical actor too, which then is the policy in place of the critics."""
 
     def task_checks(self) -> list[Callable[[EnvBase], object]]:
-        """What the recipe asks of its task."""
+        """What the recipe requires of its task."""
         return [discrete_action_count, *super().task_checks()]
 
     def errors(self) -> list[tuple[str, str]]:
@@ -83,7 +83,7 @@ def main(config: DiscreteSACConfig) -> Path:
 
 
 def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
-    """Train in one environment, be judged in another; returns the run directory."""
+    """Train in one environment, evaluate in another; returns the run directory."""
     device = env.device
 
     # Networks and loss.

@@ -54,7 +54,7 @@ class HybridSACConfig(RunConfig):
     loss: HybridLossConfig = field(default_factory=HybridLossConfig)
 
     def task_checks(self) -> list[Callable[[EnvBase], object]]:
-        """What the recipe asks of its task."""
+        """What the recipe requires of its task."""
         mask = [check_parameter_mask] if self.loss.parameter_mask else []
         return [hybrid_action_bounds, *mask, *super().task_checks()]
 
@@ -75,7 +75,7 @@ def main(config: HybridSACConfig) -> Path:
 
 
 def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
-    """Train in one environment, be judged in another; returns the run directory."""
+    """Train in one environment, evaluate in another; returns the run directory."""
     device = env.device
 
     # Networks and loss.

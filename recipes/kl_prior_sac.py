@@ -54,7 +54,7 @@ class KLPriorSACConfig(RunConfig):
     loss: KLPriorLossConfig = field(default_factory=KLPriorLossConfig)
 
     def task_checks(self) -> list[Callable[[EnvBase], object]]:
-        """What the recipe asks of its task."""
+        """What the recipe requires of its task."""
         return [continuous_action_bounds, partial(check_prior, self.prior), *super().task_checks()]
 
     def further_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
@@ -69,7 +69,7 @@ def main(config: KLPriorSACConfig) -> Path:
 
 
 def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
-    """Train in one environment, be judged in another; returns the run directory."""
+    """Train in one environment, evaluate in another; returns the run directory."""
     device = env.device
 
     # Networks, prior and loss.

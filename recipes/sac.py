@@ -47,7 +47,7 @@ class SACConfig(RunConfig):
     loss: ContinuousLossConfig = field(default_factory=ContinuousLossConfig)
 
     def task_checks(self) -> list[Callable[[EnvBase], object]]:
-        """What the recipe asks of its task."""
+        """What the recipe requires of its task."""
         return [continuous_action_bounds, *super().task_checks()]
 
 
@@ -58,7 +58,7 @@ def main(config: SACConfig) -> Path:
 
 
 def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
-    """Train in one environment, be judged in another; returns the run directory."""
+    """Train in one environment, evaluate in another; returns the run directory."""
     device = env.device
 
     # Networks and loss.

@@ -50,7 +50,7 @@ class ValueSACConfig(RunConfig):
     )
 
     def task_checks(self) -> list[Callable[[EnvBase], object]]:
-        """What the recipe asks of its task."""
+        """What the recipe requires of its task."""
         return [continuous_action_bounds, *super().task_checks()]
 
 
@@ -61,7 +61,7 @@ def main(config: ValueSACConfig) -> Path:
 
 
 def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
-    """Train in one environment, be judged in another; returns the run directory."""
+    """Train in one environment, evaluate in another; returns the run directory."""
     device = env.device
 
     # Networks and loss.

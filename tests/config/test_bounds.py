@@ -63,7 +63,7 @@ def test_a_check_is_left_out_where_what_it_reads_is_refused_already(config: Conf
     assert ("count", "too many") not in config_errors(config)
 
 
-def test_numbers_are_judged_at_every_depth() -> None:
+def test_numbers_are_checked_at_every_depth() -> None:
     @dataclass
     class Deep:
         """Numbers in lists in a mapping."""

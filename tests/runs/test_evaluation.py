@@ -188,7 +188,7 @@ def test_an_episode_without_end_is_given_up(policy, monkeypatch):
     assert evaluate(policy, env, episodes=1, seed=0).lengths.tolist() == [LIMIT]
 
 
-def test_runs_of_neighboring_seeds_are_judged_by_different_episodes(policy):
+def test_runs_of_neighboring_seeds_are_evaluated_on_different_episodes(policy):
     env = make_env("Pendulum-v1", max_episode_steps=LIMIT)
     returns = [
         evaluate(policy, env, episodes=5, seed=evaluation_seed(seed)).returns for seed in range(3)

@@ -87,7 +87,7 @@ class _SeedProcess(SpawnProcess):
     def __init__(self, main: Callable[[Any], Path], config: Any, folder: Path) -> None:
         super().__init__()
         self.seed: int = config.seed
-        self._main, self._config = main, config
+        self._recipe, self._run_config = main, config
         self._log = folder / f"seed{config.seed}.log"
         self._result = folder / f"seed{config.seed}.json"
 
@@ -98,15 +98,15 @@ class _SeedProcess(SpawnProcess):
             stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         logging.getLogger("torchrl").setLevel(logging.WARNING)
         threading.Thread(target=_end_with_parent, daemon=True).start()
-        if hasattr(self._config, "logging"):
-            self._config.logging.progress = False
+        if hasattr(self._run_config, "logging"):
+            self._run_config.logging.progress = False
 
         def main(config: Any) -> Path:
             _leave_terminal()
-            return self._main(config)
+            return self._recipe(config)
 
         with raised_signals():
-            seed_run = run_seed(main, self._config)
+            seed_run = run_seed(main, self._run_config)
         self._result.write_text(json.dumps(dataclasses.asdict(seed_run)), encoding="utf-8")
         raise SystemExit(seed_run.exit_code)
 
