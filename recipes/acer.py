@@ -204,7 +204,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     if config.resume is None:
         warm_start(loss_module, config.warm_start)
 
-    # Replay of segments, and collection; both hold the distribution that each action was drawn from.
+    # Replay of segments, and collection, both with the distribution that drew each action.
     random_policy = RandomBehavior(env.full_action_spec_unbatched["action"])
     stored = [*loss_module.in_keys, "is_init"]
     frames_per_batch = config.collector.batch_frames(num_envs)
