@@ -1,7 +1,9 @@
+from functools import partial
+
 import pytest
 import torch
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModule
+from tensordict.nn import CompositeDistribution, TensorDictModule
 from torch import nn
 from torch.distributions import Categorical, Normal
 from torchrl.data import Bounded, MultiCategorical, UnboundedContinuous
@@ -125,6 +127,8 @@ def test_the_kind_is_that_of_the_distribution(distribution: type, kind: str) -> 
     net = TensorDictModule(lambda x: (x,) * len(keys), ["observation"], keys)
     actor = ProbabilisticActor(net, in_keys=keys, distribution_class=distribution)
     assert action_kind(actor) == kind
+    actor = ProbabilisticActor(net, in_keys=keys, distribution_class=partial(distribution))
+    assert action_kind(actor) == kind
 
 
 def test_refusals() -> None:
@@ -138,6 +142,23 @@ def test_refusals() -> None:
             action_kind(actor)
     with pytest.raises(ConfigError, match="distribution is TanhGaussian, wanted"):
         BehaviorPolicy(tanh_gaussian_actor(3, [-1.0], [1.0]))
+
+
+@pytest.mark.parametrize("partially", [False, True])
+def test_composite_distributions_are_refused(partially: bool) -> None:
+    parts = {"distribution_map": {"a": Categorical, "b": Normal}}
+    net = TensorDictModule(nn.Identity(), ["observation"], ["params"])
+    actor = ProbabilisticActor(
+        net,
+        in_keys=["params"],
+        out_keys=["a", "b"],
+        distribution_class=partial(CompositeDistribution, **parts)
+        if partially
+        else CompositeDistribution,
+        distribution_kwargs={} if partially else parts,
+    )
+    with pytest.raises(ConfigError, match=r"is a CompositeDistribution, .* which ACER does not"):
+        BehaviorPolicy(actor)
 
 
 def test_recurrent_actors_are_refused() -> None:

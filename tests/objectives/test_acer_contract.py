@@ -7,7 +7,7 @@ import copy
 import pytest
 import torch
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModule, TensorDictSequential
+from tensordict.nn import CompositeDistribution, TensorDictModule, TensorDictSequential
 from torch import nn
 from torchrl.data import OneHot
 from torchrl.envs.utils import ExplorationType, set_exploration_type
@@ -39,6 +39,14 @@ def shared(kind: str, **options) -> ACERLoss:
     else:
         both = gaussian_actor_critic(3, 2, **SIZES)
     return ACERLoss(actor_critic=both.double(), **options)
+
+
+def parts(loss: ACERLoss) -> dict:
+    return {
+        "loss_actor": loss.actor_loss,
+        "loss_critic": loss.critic_loss,
+        "loss_entropy": loss.entropy_loss,
+    }
 
 
 def total(out: TensorDict) -> torch.Tensor:
@@ -92,6 +100,75 @@ def test_missing_behavior_parameters_are_one_error(kind: str) -> None:
     segments = make_segments(kind, 2, 3).exclude("behavior")
     with pytest.raises(BatchError, match=r"the batch has no entry \('behavior', .*on_policy=True"):
         loss(segments)
+
+
+# ------------------------------------------------------------------ each loss alone
+
+SCALARS = {
+    "loss_actor": {"kl", "ratio", "truncated", "projected"},
+    "loss_critic": {"value", "q_mean", "target_mean", "explained_variance"},
+    "loss_entropy": {"entropy"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("on_policy", [False, True])
+@pytest.mark.parametrize("mask", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_each_loss_alone_is_that_of_the_whole(
+    kind: str, on_policy: bool, mask: bool, weighted: bool, reduction: str
+) -> None:
+    """With the same draws: the same value, gradients and scalars."""
+    torch.manual_seed(20)
+    mode = "non_tensor" if reduction == "none" else None
+    loss, _ = make_acer(kind, diagnostics=True, reduction=reduction, scalar_output_mode=mode)
+    segments = make_segments(kind, 3, 5, padded=mask)
+    if weighted:
+        segments["priority_weight"] = torch.rand(3, 5).double()
+    before = segments.clone()
+    torch.manual_seed(21)
+    whole = loss(segments, on_policy=on_policy)
+    parameters = list(loss.parameters())
+    for name, part in parts(loss).items():
+        torch.manual_seed(21)
+        alone, scalars = part(segments, on_policy=on_policy)
+        assert alone.shape == whole[name].shape
+        assert torch.equal(alone, whole[name])
+        assert scalars.keys() == SCALARS[name]
+        for key, value in scalars.items():
+            assert not value.requires_grad
+            assert torch.equal(value, whole[key])
+        found, wanted = (
+            torch.autograd.grad(each.sum(), parameters, retain_graph=True, allow_unused=True)
+            for each in (alone, whole[name])
+        )
+        for own, theirs in zip(found, wanted, strict=True):
+            assert (own is None) == (theirs is None)
+            assert own is None or torch.equal(own, theirs)
+    for key, value in before.items(True, True):
+        torch.testing.assert_close(segments[key], value, rtol=0, atol=0, equal_nan=True)
+
+
+def test_each_loss_alone_follows_the_attribute() -> None:
+    torch.manual_seed(22)
+    loss, _ = make_acer("discrete", on_policy=True)
+    segments = make_segments("discrete", 3, 5).exclude("behavior")
+    out = loss(segments)
+    for name, part in parts(loss).items():
+        assert torch.equal(part(segments)[0], out[name])
+        with pytest.raises(BatchError, match="on_policy=True"):
+            part(segments, on_policy=False)
+
+
+def test_each_loss_alone_draws_its_samples() -> None:
+    """TorchRL computes the losses in the deterministic exploration type."""
+    torch.manual_seed(23)
+    loss, _ = make_acer("continuous", truncation_threshold=0.0)
+    segments = make_segments("continuous", 3, 5)
+    for part in (loss.actor_loss, loss.critic_loss):
+        first, second = part(segments)[0], part(segments)[0]
+        assert first != second
 
 
 # ------------------------------------------------------------------ shared trunks
@@ -358,11 +435,26 @@ def test_squashed_policies_are_refused() -> None:
         ACERLoss(actor, dueling)
 
 
+def test_composite_distributions_are_refused() -> None:
+    actor = ProbabilisticActor(
+        TensorDictModule(nn.Linear(3, 2), ["observation"], ["params"]),
+        in_keys=["params"],
+        out_keys=["action", "other"],
+        distribution_class=CompositeDistribution,
+        distribution_kwargs={
+            "distribution_map": dict.fromkeys(("action", "other"), torch.distributions.Categorical)
+        },
+    )
+    with pytest.raises(ConfigError, match="is a CompositeDistribution, of several actions at once"):
+        ACERLoss(actor, action_value_critic(3, 2))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("on_policy", [False, True])
-def test_autocast(kind: str, on_policy: bool) -> None:
+@pytest.mark.parametrize("use_q_opc", [False, True])
+def test_autocast(kind: str, on_policy: bool, use_q_opc: bool) -> None:
     torch.manual_seed(0)
-    loss, _ = make_acer(kind, diagnostics=True)
+    loss, _ = make_acer(kind, diagnostics=True, use_q_opc=use_q_opc)
     loss = loss.float()
     segments = make_segments(kind, 3, 5)
     segments = segments.apply(lambda x: x.float() if x.is_floating_point() else x)
@@ -371,8 +463,15 @@ def test_autocast(kind: str, on_policy: bool) -> None:
     torch.manual_seed(1)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found = loss(segments, on_policy=on_policy)
+    for name, value in found.items():
+        assert value.dtype == torch.float32, name
+        assert value.isfinite(), name
     for name in LOSSES:
-        torch.testing.assert_close(found[name].float(), wanted[name], rtol=0.1, atol=0.05)
+        torch.testing.assert_close(found[name], wanted[name], rtol=0.1, atol=0.05)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for name, part in parts(loss).items():
+            torch.manual_seed(1)
+            assert torch.equal(part(segments, on_policy=on_policy)[0], found[name])
     total(found).backward()
     assert all(parameter.grad.isfinite().all() for parameter in loss.parameters())
 

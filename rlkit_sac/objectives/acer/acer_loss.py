@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from numbers import Real
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import torch
 from tensordict import TensorDictBase
@@ -23,15 +24,15 @@ from rlkit_sac.functional import explained_variance, masked_mean, opc_return, re
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
 from rlkit_sac.modules.behavior import ActionKind, gaussian_of, logits_of
-from rlkit_sac.objectives.acer.segments import SegmentLoss
+from rlkit_sac.objectives.acer.segments import SegmentLoss, Segments
 from rlkit_sac.objectives.acer.terms import (
     ACERTerms,
-    CategoricalScores,
+    CategoricalTerms,
     Gaussian,
-    GaussianScores,
+    GaussianTerms,
+    full_precision,
 )
 from rlkit_sac.objectives.checks.batch import check_action, check_index
-from rlkit_sac.objectives.checks.validity import cut_steps
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode, check_choice
 
 _SPACES = {"discrete": get_args(CategoricalSpace), "continuous": get_args(GaussianSpace)}
@@ -57,6 +58,26 @@ def check_trust_region_space(space: str | None, kind: ActionKind) -> None:
     """
     if space is not None:
         check_choice("trust_region_space", space, _SPACES[kind])
+
+
+class Evaluation(NamedTuple):
+    """What all losses are computed from, at the steps ``[*, T]`` of segments.
+
+    Attributes:
+        terms: the policy and its critic at each step.
+        advantage: of the policy loss, without gradient.
+        q_ret: the Retrace targets.
+        valid: bool; ``None`` where all steps are.
+    """
+
+    terms: ACERTerms
+    advantage: Tensor
+    q_ret: Tensor
+    valid: Tensor | None
+
+
+#: A loss ``[*, T]`` with its coefficient, and the scalars that belong to it.
+Part: TypeAlias = tuple[Tensor, dict[str, Tensor]]
 
 
 class ACERLoss(SegmentLoss):
@@ -230,140 +251,165 @@ class ACERLoss(SegmentLoss):
 
     @dispatch
     def forward(self, tensordict: TensorDictBase, on_policy: bool | None = None) -> TensorDictBase:
-        """Losses and scalars of segments ``[*, T]``, which are left as they are.
+        """All losses and scalars of segments ``[*, T]``, from one pass of the networks.
 
         Args:
-            tensordict: the segments.
-            on_policy: whether the present policy has taken their actions; default the attribute.
+            tensordict: the segments, which are not changed.
+            on_policy: whether the present policy has taken their actions; default: the attribute.
         """
-        if on_policy is None:
-            on_policy = self.on_policy
-        batch, valid = self._read(tensordict, on_policy)
-        average = self._average_policy(batch.select(*self._state_keys()))
-        with self._live_networks():
-            scores = self._scores(batch, valid, average, on_policy)
-            next_value = self._next_value(batch)
-        followed, q_ret = self._targets(batch, valid, scores, next_value)
-        policy = scores.policy_loss(
-            followed - scores.value.detach(),
-            self.truncation_threshold,
-            self.trust_region_delta if self.use_trust_region else None,
+        steps = self._evaluate(tensordict, on_policy)
+        parts = {
+            "loss_actor": self._actor(steps),
+            "loss_critic": self._critic(steps),
+            "loss_entropy": self._entropy(steps),
+        }
+        scalars = {key: value for _, found in parts.values() for key, value in found.items()}
+        return self._output(
+            {name: loss for name, (loss, _) in parts.items()},
+            {key: scalars[key] for key in self._default_out_keys() if key in scalars},
+            tensordict,
         )
-        losses = {
-            "loss_actor": self.policy_coef * policy.loss,
-            "loss_critic": self.critic_coef * scores.critic_loss(q_ret),
-            "loss_entropy": -self.policy_coef * self.beta * scores.entropy,
-        }
-        scalars = {
-            "kl": masked_mean(scores.kl, valid),
-            "entropy": masked_mean(scores.entropy.detach(), valid),
-            "value": masked_mean(scores.value.detach(), valid),
-        }
+
+    def actor_loss(
+        self, tensordict: TensorDictBase, on_policy: bool | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """``loss_actor`` alone, and the scalars ``kl``, ``ratio``, ``truncated``, ``projected``.
+
+        The last three with ``diagnostics=True``. Arguments as of :meth:`forward`.
+        """
+        return self._alone(self._actor, tensordict, on_policy)
+
+    def critic_loss(
+        self, tensordict: TensorDictBase, on_policy: bool | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """``loss_critic`` alone, and the scalar ``value``.
+
+        With ``diagnostics=True`` also ``q_mean``, ``target_mean`` and ``explained_variance``.
+        Arguments as of :meth:`forward`.
+        """
+        return self._alone(self._critic, tensordict, on_policy)
+
+    def entropy_loss(
+        self, tensordict: TensorDictBase, on_policy: bool | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """``loss_entropy`` alone, and the scalar ``entropy``. Arguments as of :meth:`forward`."""
+        return self._alone(self._entropy, tensordict, on_policy)
+
+    def _alone(
+        self,
+        part: Callable[[Evaluation], Part],
+        tensordict: TensorDictBase,
+        on_policy: bool | None,
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        loss, scalars = part(self._evaluate(tensordict, on_policy))
+        return self._reduce(loss, tensordict, self._importance_weights(tensordict)), scalars
+
+    def _actor(self, steps: Evaluation) -> Part:
+        terms, valid, threshold = steps.terms, steps.valid, self.truncation_threshold
+        delta = self.trust_region_delta if self.use_trust_region else None
+        policy = terms.policy_loss(steps.advantage, threshold, delta)
+        scalars = {"kl": masked_mean(terms.kl, valid)}
         if self.diagnostics:
-            scalars |= self._statistics(scores, policy.projected, q_ret, valid)
-        return self._output(losses, scalars, tensordict)
+            ratio = terms.ratio()
+            if threshold is None or terms.log_ratio is None:
+                threshold = math.inf
+            # The sum of the ratios must not overflow.
+            finite = ratio.clamp_max(torch.finfo(ratio.dtype).max / max(1, ratio.numel()))
+            scalars["ratio"] = masked_mean(finite, valid)
+            scalars["truncated"] = masked_mean((ratio > threshold).to(ratio.dtype), valid)
+            scalars["projected"] = masked_mean(policy.projected.to(ratio.dtype), valid)
+        return self.policy_coef * policy.loss, scalars
 
-    def _targets(
-        self,
-        batch: TensorDictBase,
-        valid: Tensor | None,
-        scores: ACERTerms,
-        next_value: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        """Returns for the policy's advantage, and the Retrace targets, ``[*, T]`` both."""
-        keys = self.tensor_keys
-        terminated = batch.get(("next", keys.terminated)).bool()
-        done = batch.get(("next", keys.done)).bool() | terminated
-        cut = cut_steps(done, valid).squeeze(-1)
-        next_value = next_value.masked_fill(terminated.squeeze(-1), 0.0)
+    def _critic(self, steps: Evaluation) -> Part:
+        terms, q_ret, valid = steps.terms, steps.q_ret, steps.valid
+        scalars = {"value": masked_mean(terms.value.detach(), valid)}
+        if self.diagnostics:
+            q = terms.q.detach()
+            scalars["q_mean"] = masked_mean(q, valid)
+            scalars["target_mean"] = masked_mean(q_ret, valid)
+            scalars["explained_variance"] = explained_variance(
+                q.unsqueeze(-1), q_ret.unsqueeze(-1), valid
+            )
+        return self.critic_coef * terms.critic_loss(q_ret), scalars
+
+    def _entropy(self, steps: Evaluation) -> Part:
+        entropy = steps.terms.entropy
+        scalars = {"entropy": masked_mean(entropy.detach(), steps.valid)}
+        return -self.policy_coef * self.beta * entropy, scalars
+
+    def _evaluate(self, tensordict: TensorDictBase, on_policy: bool | None) -> Evaluation:
+        """One pass of the networks, one draw of every sample, and the targets."""
+        segments = self._read(tensordict, self.on_policy if on_policy is None else on_policy)
+        batch, cut, valid = segments.batch, segments.cut, segments.valid
+        states, keys = batch.select(*self._state_keys()), self.tensor_keys
+        average = self._average_policy(states)
+        with self._live_networks():
+            policy, states = self._run_actor(states)
+            terms: ACERTerms
+            if self.kind == "discrete":
+                terms = self._categorical_terms(segments, states, policy, average)
+            else:
+                terms = self._gaussian_terms(segments, states, policy, average)
+            next_value = self._next_value(batch.get("next").select(*self._state_keys()))
+        terminated = batch.get(("next", keys.terminated)).bool().squeeze(-1)
+        next_value = next_value.masked_fill(terminated, 0.0)
         reward = self.reward_scale * batch.get(("next", keys.reward)).detach().squeeze(-1)
-        value, q = scores.value.detach(), scores.q.detach()
-        gamma = self.gamma
-        q_ret = retrace_return(
-            reward, value, q, scores.trace(), next_value, cut, gamma=gamma, valid=valid
+        value, q, gamma = terms.value.detach(), terms.q.detach(), self.gamma
+        q_ret = followed = retrace_return(
+            reward, value, q, terms.trace(), next_value, cut, gamma=gamma, valid=valid
         )
-        if not self.use_q_opc:
-            return q_ret, q_ret
-        return opc_return(reward, value, q, next_value, cut, gamma=gamma, valid=valid), q_ret
+        if self.use_q_opc:
+            followed = opc_return(reward, value, q, next_value, cut, gamma=gamma, valid=valid)
+        return Evaluation(terms, followed - value, q_ret, valid)
 
-    def _statistics(
-        self, scores: ACERTerms, projected: Tensor, q_ret: Tensor, valid: Tensor | None
-    ) -> dict[str, Tensor]:
-        ratio, q, threshold = scores.ratio(), scores.q.detach(), self.truncation_threshold
-        # Their sum must not overflow.
-        finite = ratio.clamp_max(torch.finfo(ratio.dtype).max / max(1, ratio.numel()))
-        if threshold is None or scores.log_ratio is None:
-            threshold = math.inf
-        truncated = ratio > threshold
-        found = (
-            masked_mean(finite, valid),
-            masked_mean(truncated.to(ratio.dtype), valid),
-            masked_mean(projected.to(ratio.dtype), valid),
-            masked_mean(q, valid),
-            masked_mean(q_ret, valid),
-            explained_variance(q.unsqueeze(-1), q_ret.unsqueeze(-1), valid),
-        )
-        return dict(zip(_DIAGNOSTICS, found, strict=True))
-
-    # ------------------------------------------------------------------ the networks
-
-    def _scores(
-        self, batch: TensorDictBase, valid: Tensor | None, average: Distribution, on_policy: bool
-    ) -> ACERTerms:
-        policy, states = self._run_actor(batch.select(*self._state_keys()))
-        action = batch.get(self.tensor_keys.action).detach()
-        behavior = None if on_policy else self._behavior(batch, valid)
-        if self.kind == "discrete":
-            return self._categorical_scores(states, policy, average, behavior, action)
-        return self._gaussian_scores(states, policy, average, behavior, action)
-
-    def _categorical_scores(
+    def _categorical_terms(
         self,
+        segments: Segments,
         states: TensorDictBase,
         policy: Distribution,
         average: Distribution,
-        behavior: list[Tensor] | None,
-        action: Tensor,
-    ) -> CategoricalScores:
-        logits = logits_of(policy)
-        check_index(action, logits.shape[-1], states.batch_size, self.tensor_keys.action)
-        before = None
-        if behavior is not None:
-            self._check_behavior(behavior, logits)
-            before = behavior[0].log_softmax(-1)
+    ) -> CategoricalTerms:
+        action = segments.batch.get(self.tensor_keys.action)
+        log_prob = _log_probs(policy)
+        check_index(action, log_prob.shape[-1], states.batch_size, self.tensor_keys.action)
+        behavior = self._behavior(segments, log_prob)
         values = self._action_values(states)
-        if values.shape != logits.shape:
+        if values.shape != log_prob.shape:
             raise BatchError(
                 f"critic_network wrote values of the shape {list(values.shape)}, but the actor's "
-                f"logits have {list(logits.shape)}: wanted one value for each action"
+                f"logits have {list(log_prob.shape)}: wanted one value for each action"
             )
-        return CategoricalScores(
-            logits, logits_of(average), before, values, action.long(), self._space
+        return CategoricalTerms(
+            log_prob,
+            _log_probs(average),
+            None if behavior is None else behavior[0].log_softmax(-1),
+            values,
+            action.long(),
+            self._space,
         )
 
-    def _gaussian_scores(
+    def _gaussian_terms(
         self,
+        segments: Segments,
         states: TensorDictBase,
         policy: Distribution,
         average: Distribution,
-        behavior: list[Tensor] | None,
-        action: Tensor,
-    ) -> GaussianScores:
-        now = Gaussian(*gaussian_of(policy))
-        check_action(action, now.loc, self.tensor_keys.action)
-        if behavior is not None:
-            self._check_behavior(behavior, now.loc)
+    ) -> GaussianTerms:
+        action = segments.batch.get(self.tensor_keys.action).detach()
+        live = _gaussian(policy)
+        check_action(action, live.loc, self.tensor_keys.action)
+        behavior = self._behavior(segments, live.loc)
         critic, sampled = self.critic_network, None
-        value = critic.state_value(states)
+        value = full_precision(critic.state_value(states))
         q = value + critic.relative_advantage(states, action, policy)
         if behavior is not None and self.truncation_threshold is not None:
             with torch.no_grad():
                 drawn = critic.sampler(policy, 1)[0]
                 q_drawn = value + critic.relative_advantage(states, drawn, policy)
                 sampled = drawn, q_drawn.squeeze(-1)
-        return GaussianScores(
-            now,
-            Gaussian(*gaussian_of(average)),
+        return GaussianTerms(
+            live,
+            _gaussian(average),
             None if behavior is None else Gaussian(*behavior),
             value.squeeze(-1),
             q.squeeze(-1),
@@ -373,15 +419,16 @@ class ACERLoss(SegmentLoss):
         )
 
     @torch.no_grad()
-    def _next_value(self, batch: TensorDictBase) -> Tensor:
-        """Values ``[*, T]`` of the states after each step."""
-        states = batch.get("next").select(*self._state_keys())
+    def _next_value(self, states: TensorDictBase) -> Tensor:
+        """V ``[*, T]`` of the states after each step."""
         if self.kind == "discrete":
             policy, states = self._run_actor(states)
-            return (logits_of(policy).exp() * self._action_values(states)).sum(-1)
-        if self._reads_of_actor():
+            return (_log_probs(policy).exp() * self._action_values(states)).sum(-1)
+        if self._critic_reads_actor():
             _, states = self._run_actor(states)
-        return self.critic_network.state_value(states).squeeze(-1)
+        return full_precision(self.critic_network.state_value(states)).squeeze(-1)
+
+    # ------------------------------------------------------------------ options
 
     def make_value_estimator(
         self, value_type: ValueEstimators | str | None = None, **hyperparams: Any
@@ -428,6 +475,17 @@ class ACERLoss(SegmentLoss):
     def _default_out_keys(self) -> list[str]:
         keys = ["loss_actor", "loss_critic", "loss_entropy", "kl", "entropy", "value"]
         return [*keys, *(_DIAGNOSTICS if self.diagnostics else ())]
+
+
+def _log_probs(policy: Distribution) -> Tensor:
+    """Log-probabilities ``[*, A]`` of all actions; half precision could not normalize them."""
+    logits = logits_of(policy)
+    wide = full_precision(logits)
+    return logits if wide is logits else wide.log_softmax(-1)
+
+
+def _gaussian(policy: Distribution) -> Gaussian:
+    return Gaussian(*map(full_precision, gaussian_of(policy)))
 
 
 def _check_number(name: str, value: object) -> None:

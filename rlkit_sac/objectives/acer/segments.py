@@ -1,11 +1,11 @@
-"""Losses over segments of trajectories: their networks, and what they read."""
+"""Losses over segments of trajectories: their networks, keys and checks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -22,17 +22,38 @@ from torchrl.modules import ActorValueOperator
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules import BehaviorPolicy, EpsilonGreedy, StochasticDuelingNetwork
 from rlkit_sac.modules.behavior import ActionKind, action_kind, check_feedforward
+from rlkit_sac.objectives.acer.consecutive import check_consecutive
+from rlkit_sac.objectives.acer.terms import full_precision
+from rlkit_sac.objectives.checks.batch import can_read, check_entries, check_flag, check_reward
+from rlkit_sac.objectives.acer.consecutive import check_consecutive
+from rlkit_sac.objectives.acer.terms import full_precision
 from rlkit_sac.objectives.checks.batch import can_read, check_entries, check_flag, check_reward
 from rlkit_sac.objectives.checks.networks import check_member
 from rlkit_sac.objectives.checks.specs import discrete_leaf
-from rlkit_sac.objectives.checks.validity import fill_invalid, valid_steps
+from rlkit_sac.objectives.checks.validity import cut_steps, fill_invalid, valid_steps
 from rlkit_sac.objectives.contract import LossContract, Reduction, ScalarOutputMode
 
 
-class SegmentLoss(LossContract):
-    """An actor with its average, a critic, and segments with the behavior policy's parameters.
+class Segments(NamedTuple):
+    """A batch ``[*, T]`` that has been checked.
 
-    No equation of any algorithm. Arguments are documented with the subclass.
+    Attributes:
+        batch: the entries that the losses read, with zeros in invalid steps.
+        behavior: keys of the behavior policy's parameters; none on-policy.
+        cut: bool ``[*, T]``, the steps that the next one of their row does not continue.
+        valid: bool ``[*, T]``; ``None`` where all steps are.
+    """
+
+    batch: TensorDictBase
+    behavior: list[NestedKey]
+    cut: Tensor
+    valid: Tensor | None
+
+
+class SegmentLoss(LossContract):
+    """An actor and its average, a critic, and batches of segments; no equation of the algorithm.
+
+    Arguments are documented with the subclass.
     """
 
     @dataclass
@@ -118,8 +139,7 @@ class SegmentLoss(LossContract):
                 f"critic_network writes {critic.out_keys}, not {key!r}: name its output so, or "
                 "name the right one with set_keys(action_value=...)"
             )
-        values: Tensor = critic(states).get(key)
-        return values
+        return full_precision(critic(states).get(key))
 
     def policy(self, *, epsilon: float | None = None) -> BehaviorPolicy | EpsilonGreedy:
         """The acting policy, a module that shares this loss's live parameters.
@@ -145,25 +165,22 @@ class SegmentLoss(LossContract):
 
     # ------------------------------------------------------------------ reading the batch
 
-    def _read(
-        self, tensordict: TensorDictBase, on_policy: bool
-    ) -> tuple[TensorDictBase, Tensor | None]:
-        """The entries the losses need, checked, with zeros in invalid steps; and the mask."""
+    def _read(self, tensordict: TensorDictBase, on_policy: bool) -> Segments:
+        """Check a batch and select what the losses need."""
         keys, behavior = self.tensor_keys, self._behavior_keys()
         required = [key for key in self.in_keys if key not in behavior]
         ends = {role: ("next", getattr(keys, role)) for role in ("reward", "terminated", "done")}
         roles = {unravel_key(key): role for role, key in ends.items()}
         check_entries(tensordict, required, roles | {unravel_key(keys.action): "action"})
-        if not on_policy:
-            missing = [key for key in behavior if tensordict.get(key, None) is None]
-            if missing:
-                raise BatchError(
-                    f"the batch has no entry {', '.join(map(repr, missing))}, the distribution "
-                    "that its actions were drawn from: collect with policy() of the loss, which "
-                    "stores it, or say on_policy=True of segments that the present policy has "
-                    "just collected"
-                )
-            required += behavior
+        if on_policy:
+            behavior = []
+        missing = [key for key in behavior if tensordict.get(key, None) is None]
+        if missing:
+            raise BatchError(
+                f"the batch has no entry {', '.join(map(repr, missing))}, the distribution that "
+                "its actions were drawn from: collect with policy() of the loss, which stores it, "
+                "or say on_policy=True of segments that the present policy has just collected"
+            )
         if not tensordict.ndim:
             raise BatchError("ACER needs segments [*, T], but the batch has no dimension for time")
         if tensordict.ndim == 1 and tensordict.get("index", None) is not None:
@@ -179,30 +196,33 @@ class SegmentLoss(LossContract):
         if reward.shape[-1] != 1:
             raise BatchError(f"reward has {reward.shape[-1]} dimensions, but ACER's is a scalar")
         valid = valid_steps(tensordict, self._loss_mask_keys())
-        return fill_invalid(tensordict.select(*required), valid), valid
+        done = tensordict.get(ends["done"]).bool() | tensordict.get(ends["terminated"]).bool()
+        cut = cut_steps(done, valid).squeeze(-1)
+        check_consecutive(tensordict, cut, valid, self._state_keys())
+        batch = fill_invalid(tensordict.select(*required, *behavior), valid)
+        return Segments(batch, behavior, cut, valid)
 
-    def _behavior(self, batch: TensorDictBase, valid: Tensor | None) -> list[Tensor]:
-        """The parameters of the behavior policy, which are data."""
-        found = [batch.get(key).detach() for key in self._behavior_keys()]
-        if self.kind == "continuous" and valid is not None:
-            found[1] = found[1].masked_fill(~valid.unsqueeze(-1), 1.0)
-        return found
+    def _behavior(self, segments: Segments, like: Tensor) -> list[Tensor] | None:
+        """The parameters of the behavior policy, which have no gradient; ``None`` on-policy.
 
-    def _check_behavior(self, behavior: list[Tensor], like: Tensor) -> None:
-        for key, entry in zip(self._behavior_keys(), behavior, strict=True):
+        Args:
+            segments: what holds them.
+            like: a parameter of the policy, of the shape that they must have.
+        """
+        if not segments.behavior:
+            return None
+        found = [full_precision(segments.batch.get(key).detach()) for key in segments.behavior]
+        for key, entry in zip(segments.behavior, found, strict=True):
             if entry.shape != like.shape:
                 raise BatchError(
                     f"{key!r} has the shape {list(entry.shape)}, but the policy's distribution has "
                     f"{list(like.shape)}"
                 )
-        scale = behavior[-1]
-        if self.kind == "continuous" and can_read(scale) and not bool((scale > 0).all()):
-            if scale.isnan().any():
-                raise BatchError(f"{self._behavior_keys()[-1]!r} holds NaN")
-            raise BatchError(
-                f"{self._behavior_keys()[-1]!r} holds a standard deviation that is not above 0: "
-                "random actions need the distribution that they were truly drawn from"
-            )
+        if self.kind == "continuous":
+            if segments.valid is not None:
+                found[1] = found[1].masked_fill(~segments.valid.unsqueeze(-1), 1.0)
+            _check_scale(found[1], segments.behavior[1])
+        return found
 
     # ------------------------------------------------------------------ keys
 
@@ -219,7 +239,7 @@ class SegmentLoss(LossContract):
             return critic.state_keys
         return [unravel_key(key) for key in critic.in_keys]
 
-    def _reads_of_actor(self) -> bool:
+    def _critic_reads_actor(self) -> bool:
         """Whether the critic reads what the actor writes."""
         written = {unravel_key(key) for key in self.actor_network.out_keys}
         return not written.isdisjoint(self._critic_state_keys())
@@ -272,3 +292,15 @@ def _check_critic(critic: TensorDictModuleBase, kind: str, action_key: NestedKey
             f"critic_network reads the action {action_key!r}: with discrete actions it reads the "
             "state alone and writes one value for each action"
         )
+
+
+def _check_scale(scale: Tensor, key: NestedKey) -> None:
+    """Refuse standard deviations that are not above 0, where they can be read."""
+    if not can_read(scale) or bool((scale > 0).all()):
+        return
+    if scale.isnan().any():
+        raise BatchError(f"{key!r} holds NaN")
+    raise BatchError(
+        f"{key!r} holds a standard deviation that is not above 0: random actions need the "
+        "distribution that they were truly drawn from"
+    )

@@ -1,4 +1,4 @@
-"""A policy along segments, beside the behavior policy and the average one."""
+"""The terms of ACER's losses at each step, for categorical and Gaussian policies."""
 
 from __future__ import annotations
 
@@ -33,6 +33,15 @@ from rlkit_sac.functional.discrete import LOWEST_LOG_PROB
 from rlkit_sac.functional.gaussian import GaussianSpace
 
 
+def full_precision(x: Tensor) -> Tensor:
+    """Numbers of 16 bits, as autocast makes them, in float32; others as they are.
+
+    >>> full_precision(torch.ones(1, dtype=torch.bfloat16)).dtype
+    torch.float32
+    """
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
 class Gaussian(NamedTuple):
     """A diagonal Gaussian, ``[*, D]`` each."""
 
@@ -41,10 +50,10 @@ class Gaussian(NamedTuple):
 
 
 class PolicyLoss(NamedTuple):
-    """The loss of a policy at each step, ``[*]``.
+    """The policy loss of each step, ``[*]``.
 
     Attributes:
-        loss: with the value of the policy loss and the gradient of the projected one.
+        loss: has the value of the unprojected policy loss and the gradient of the projected one.
         projected: bool, where the projection changed the gradient.
     """
 
@@ -53,7 +62,7 @@ class PolicyLoss(NamedTuple):
 
 
 class ACERTerms(ABC):
-    r"""What the losses of ACER need to know of a policy at the steps ``[*]`` of segments.
+    r"""The terms of ACER's losses at the steps ``[*]`` of segments.
 
     Attributes:
         value: V, ``[*]``.
@@ -130,8 +139,8 @@ class ACERTerms(ABC):
         """Gradient ``[*, P]`` of minus the divergence from the average policy."""
 
 
-class CategoricalScores(ACERTerms):
-    r"""Of a policy over discrete actions, whose expectations are taken exactly.
+class CategoricalTerms(ACERTerms):
+    r"""The terms of a categorical policy, with exact expectations over the actions.
 
     Args:
         log_prob: normalized, ``[*, A]``.
@@ -175,25 +184,24 @@ class CategoricalScores(ACERTerms):
         return 0.5 * (q_ret - self.q).square()
 
     def _policy_gradient(self, weight: Tensor, threshold: float | None) -> tuple[Tensor, Tensor]:
-        weight = weight.to(self._prob.dtype)  # under autocast the critic's may be another
-        of_each = torch.zeros_like(self._prob).scatter(-1, self._index, weight.unsqueeze(-1))
+        weights = torch.zeros_like(self._prob).scatter(-1, self._index, weight.unsqueeze(-1))
         if threshold is not None:
             advantage = self._values - self.value.unsqueeze(-1)
-            of_each = of_each + expected_correction(
+            weights = weights + expected_correction(
                 self._log_ratios, self._prob, advantage, threshold
             )
-        loss = -(of_each * self._log_prob).sum(-1)
-        return loss, in_categorical_space(-of_each, self._prob, self._space)
+        loss = -(weights * self._log_prob).sum(-1)
+        return loss, in_categorical_space(-weights, self._prob, self._space)
 
     def _kl_gradient(self) -> Tensor:
         return in_categorical_space(self._average_prob, self._prob, self._space)
 
-    def _taken(self, of_each: Tensor) -> Tensor:
-        return of_each.gather(-1, self._index).squeeze(-1)
+    def _taken(self, values: Tensor) -> Tensor:
+        return values.gather(-1, self._index).squeeze(-1)
 
 
-class GaussianScores(ACERTerms):
-    r"""Of an unsquashed diagonal Gaussian, with a dueling critic.
+class GaussianTerms(ACERTerms):
+    r"""The terms of an unsquashed diagonal Gaussian, with a stochastic dueling critic.
 
     Args:
         policy: with gradients.

@@ -1,0 +1,110 @@
+"""Whether the steps of a row follow each other, as far as the batch tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from tensordict import NestedKey, TensorDictBase
+from torch import Tensor
+
+from rlkit_sac.errors import BatchError
+from rlkit_sac.objectives.checks.batch import can_read
+
+_ADVICE = (
+    "Retrace needs consecutive steps along the last dimension. Draw segments (TrajectorySampler), "
+    "or slices (SliceSampler) and reshape them to [B, T]"
+)
+
+
+def check_consecutive(
+    batch: TensorDictBase, cut: Tensor, valid: Tensor | None, state_keys: Iterable[NestedKey]
+) -> None:
+    """Refuse rows in which a step is not the successor of the one before it.
+
+    Three entries tell, where they are present and can be read (on the CPU, outside of graphs):
+
+    - ``("collector", "traj_ids")`` change although the episode is not done.
+    - ``index`` goes back to earlier places of the storage more than once between cuts. Going back
+      once is the wrap-around of a full buffer, and places may be skipped, since several
+      environments can be stored block by block. In storages of several dimensions only the first
+      is time; the others may not change.
+    - The next state of a step is not the state of the following one. A state entry tells only
+      where it agrees at other steps of the batch (transforms that augment or stack observations
+      at sampling may change every one), and not of steps that neighbor each other in the storage
+      and have the same trajectory id.
+
+    Args:
+        batch: ``[*, T]``.
+        cut: bool ``[*, T]``, where a step need not be followed by its successor.
+        valid: bool ``[*, T]``, or ``None`` where every step is valid.
+        state_keys: the entries that are compared with those under ``next``.
+
+    Raises:
+        BatchError: naming the first such row and step.
+
+    >>> from tensordict import TensorDict
+    >>> batch = TensorDict(index=torch.tensor([[5, 2, 4, 1]]), batch_size=[1, 4])
+    >>> check_consecutive(batch, torch.zeros(1, 4, dtype=torch.bool), None, [])
+    Traceback (most recent call last):
+    rlkit_sac.errors.BatchError: step 1 of row 0 does not follow step 0: index goes from 5 to 2. ...
+    """
+    if batch.shape[-1] < 2 or not can_read(cut):
+        return
+    follows = ~cut[..., :-1]
+    if valid is not None:
+        follows = follows & valid[..., :-1]
+    neighbors = torch.zeros_like(follows)
+    index, ids = _integers(batch, "index"), _integers(batch, ("collector", "traj_ids"))
+    if ids is not None:
+        ids = ids[..., 0]
+        others = follows & (ids.diff() != 0)
+        _refuse(others, "they are of trajectories {} and {}", ids)
+    if index is not None:
+        place, moved = index[..., 0], index[..., 1:].diff(dim=-2).any(-1)
+        _refuse(follows & moved, "they are stored for different environments")
+        step = place.diff()
+        back = follows & (step <= 0)
+        wraps = 1 + (~follows).sum(-1, keepdim=True)
+        _refuse(back & (back.sum(-1, keepdim=True) > wraps), "index goes from {} to {}", place)
+        if ids is not None:
+            neighbors = step == 1
+    for key in state_keys:
+        differs = _differs(batch.get(("next", key)), batch.get(key), follows)
+        if differs is not None and bool((follows & ~differs).any()):
+            broken = follows & differs & ~neighbors
+            _refuse(broken, f"its {key!r} is not the next one of that step")
+
+
+def _integers(batch: TensorDictBase, key: NestedKey) -> Tensor | None:
+    """An entry of integers as ``[*, T, D]``, where it can be read."""
+    entry = batch.get(key, None)
+    if not isinstance(entry, Tensor) or entry.is_floating_point() or not can_read(entry):
+        return None
+    return entry.reshape(*batch.batch_size, -1)
+
+
+def _differs(after: Tensor, now: Tensor, follows: Tensor) -> Tensor | None:
+    """Where the state after a step is not the following one, ``[*, T - 1]``; NaN is like NaN."""
+    time = follows.ndim - 1
+    if (after.shape, after.dtype) != (now.shape, now.dtype) or not (
+        can_read(now) and can_read(after)
+    ):
+        return None
+    steps = follows.shape[-1]
+    first, second = after.narrow(time, 0, steps), now.narrow(time, 1, steps)
+    differs = first != second
+    if not bool(differs.any()):
+        return None
+    differs = differs & ~(first.isnan() & second.isnan())
+    return differs.reshape(*follows.shape, -1).any(-1)
+
+
+def _refuse(broken: Tensor, why: str, values: Tensor | None = None) -> None:
+    if not bool(broken.any()):
+        return
+    *row, step = (int(place) for place in broken.nonzero()[0])
+    if values is not None:
+        why = why.format(*values[tuple(row)][step : step + 2].tolist())
+    where = f" of row {', '.join(map(str, row))}" if row else ""
+    raise BatchError(f"step {step + 1}{where} does not follow step {step}: {why}. {_ADVICE}")
