@@ -15,6 +15,7 @@ from rlkit_sac.modules.actors import (
     gaussian_policy,
 )
 from rlkit_sac.modules.dueling import Sampler, StochasticDuelingNetwork, draw_samples
+from rlkit_sac.modules.perceptron import perceptron
 
 
 def categorical_actor_critic(
@@ -44,11 +45,11 @@ def categorical_actor_critic(
     >>> both(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["action_value"].shape
     torch.Size([5, 2])
     """
-    return ActorValueOperator(
-        _trunk(observation_dim, num_cells, activation),
-        categorical_policy(_head(num_cells[-1], num_actions, "logits"), num_actions),
-        _head(num_cells[-1], num_actions, "action_value"),
-    )
+    trunk = _trunk(observation_dim, num_cells, activation)
+    width = num_cells[-1]
+    policy = categorical_policy(nn.Linear(width, num_actions), num_actions, "hidden")
+    critic = TensorDictModule(nn.Linear(width, num_actions), ["hidden"], ["action_value"])
+    return ActorValueOperator(trunk, policy, critic)
 
 
 def gaussian_actor_critic(
@@ -93,24 +94,17 @@ def gaussian_actor_critic(
     trunk = _trunk(observation_dim, num_cells, activation)
     width = num_cells[-1]
     head = GaussianHead(log_std_mode, log_std_min, log_std_max)
-    network = TensorDictModule(
-        nn.Sequential(nn.Linear(width, 2 * action_dim), head),
-        in_keys=["hidden"],
-        out_keys=["loc", "scale"],
+    policy = gaussian_policy(
+        nn.Sequential(nn.Linear(width, 2 * action_dim), head), action_dim, "hidden"
     )
-    advantage = MLP(
-        in_features=width + action_dim,
-        out_features=1,
-        num_cells=[width],
-        activation_class=activation_class(activation),
-    )
+    advantage = perceptron(width + action_dim, 1, [width], activation)
     critic = StochasticDuelingNetwork(
-        _head(width, 1, "state_value"),
-        TensorDictModule(advantage, in_keys=["hidden", "action"], out_keys=["advantage"]),
+        TensorDictModule(nn.Linear(width, 1), ["hidden"], ["state_value"]),
+        TensorDictModule(advantage, ["hidden", "action"], ["advantage"]),
         num_samples,
         sampler=sampler,
     )
-    return ActorValueOperator(trunk, gaussian_policy(network, action_dim), critic)
+    return ActorValueOperator(trunk, policy, critic)
 
 
 def _trunk(observation_dim: int, num_cells: Sequence[int], activation: str) -> TensorDictModule:
@@ -123,8 +117,4 @@ def _trunk(observation_dim: int, num_cells: Sequence[int], activation: str) -> T
         activation_class=activation_class(activation),
         activate_last_layer=True,
     )
-    return TensorDictModule(network, in_keys=["observation"], out_keys=["hidden"])
-
-
-def _head(width: int, outputs: int, key: str) -> TensorDictModule:
-    return TensorDictModule(nn.Linear(width, outputs), in_keys=["hidden"], out_keys=[key])
+    return TensorDictModule(network, ["observation"], ["hidden"])

@@ -10,13 +10,12 @@ from torch import Tensor, nn
 from torch.distributions import Categorical
 from torchrl.data import Bounded, UnboundedContinuous
 from torchrl.data import Categorical as CategoricalSpec
-from torchrl.modules import MLP, IndependentNormal, ProbabilisticActor
+from torchrl.modules import IndependentNormal, ProbabilisticActor
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.activations import activation_class
 from rlkit_sac.modules.box import check_box
 from rlkit_sac.modules.distributions import TanhGaussian
-from rlkit_sac.modules.initialization import draw_output_layer
+from rlkit_sac.modules.perceptron import perceptron
 
 LogStdMode = Literal["clipped_exp", "tanh"]
 
@@ -113,22 +112,17 @@ def tanh_gaussian_actor(
     >>> actor(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["action"].shape
     torch.Size([5, 1])
     """
-    bounds = (torch.tensor(bound, dtype=torch.float64) for bound in (action_low, action_high))
-    exact_low, exact_high = bounds
+    exact_low = torch.tensor(action_low, dtype=torch.float64)
+    exact_high = torch.tensor(action_high, dtype=torch.float64)
     dtype = torch.get_default_dtype()
     low, high = exact_low.to(dtype), exact_high.to(dtype)
     check_box(low, high)
-    network = _gaussian_network(
-        observation_dim,
-        len(action_low),
-        num_cells,
-        activation,
-        GaussianHead(log_std_mode, log_std_min, log_std_max, tanh_loc=tanh_loc),
-        output_init,
-    )
+    head = GaussianHead(log_std_mode, log_std_min, log_std_max, tanh_loc=tanh_loc)
+    outputs = 2 * len(action_low)
+    network = perceptron(observation_dim, outputs, num_cells, activation, output_init=output_init)
     unit_box = bool((low == -1).all() and (high == 1).all())
     return ProbabilisticActor(
-        network,
+        TensorDictModule(nn.Sequential(network, head), ["observation"], ["loc", "scale"]),
         in_keys=["loc", "scale"],
         out_keys=[unravel_key(action_key)],
         spec=Bounded(low, high, shape=low.shape, dtype=low.dtype),
@@ -177,25 +171,27 @@ def gaussian_actor(
     torch.Size([5, 1])
     """
     head = GaussianHead(log_std_mode, log_std_min, log_std_max, tanh_loc=tanh_loc)
-    network = _gaussian_network(
-        observation_dim, action_dim, num_cells, activation, head, output_init
+    network = perceptron(
+        observation_dim, 2 * action_dim, num_cells, activation, output_init=output_init
     )
-    return gaussian_policy(network, action_dim)
+    return gaussian_policy(nn.Sequential(network, head), action_dim)
 
 
-def gaussian_policy(network: TensorDictModule, action_dim: int) -> ProbabilisticActor:
-    """A diagonal Gaussian over what a network writes.
+def gaussian_policy(
+    network: nn.Module, action_dim: int, in_key: str = "observation"
+) -> ProbabilisticActor:
+    """A diagonal Gaussian whose parameters are a network's outputs.
 
     Args:
-        network: writes ``loc`` and ``scale`` ``[*, action_dim]``.
+        network: returns mean and standard deviation, ``[*, action_dim]`` each.
         action_dim: length D of the action.
+        in_key: what the network reads.
 
-    >>> network = TensorDictModule(GaussianHead(), in_keys=["hidden"], out_keys=["loc", "scale"])
-    >>> gaussian_policy(network, 1).out_keys
+    >>> gaussian_policy(GaussianHead(), 1).out_keys
     ['loc', 'scale', 'action']
     """
     return ProbabilisticActor(
-        network,
+        TensorDictModule(network, [in_key], ["loc", "scale"]),
         in_keys=["loc", "scale"],
         out_keys=["action"],
         spec=UnboundedContinuous(action_dim),
@@ -230,52 +226,27 @@ def categorical_actor(
     >>> actor(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["action"].shape
     torch.Size([5])
     """
-    network = MLP(
-        in_features=observation_dim,
-        out_features=num_actions,
-        num_cells=list(num_cells),
-        activation_class=activation_class(activation),
-    )
-    return categorical_policy(
-        TensorDictModule(network, in_keys=["observation"], out_keys=["logits"]), num_actions
-    )
+    network = perceptron(observation_dim, num_actions, num_cells, activation)
+    return categorical_policy(network, num_actions)
 
 
-def categorical_policy(network: TensorDictModule, num_actions: int) -> ProbabilisticActor:
-    """A categorical distribution over what a network writes.
+def categorical_policy(
+    network: nn.Module, num_actions: int, in_key: str = "observation"
+) -> ProbabilisticActor:
+    """A categorical distribution whose logits are a network's outputs.
 
     Args:
-        network: writes ``logits`` ``[*, num_actions]``.
+        network: returns logits ``[*, num_actions]``.
         num_actions: number K of discrete actions.
+        in_key: what the network reads.
 
-    >>> network = TensorDictModule(nn.Linear(8, 2), in_keys=["hidden"], out_keys=["logits"])
-    >>> categorical_policy(network, 2).out_keys
+    >>> categorical_policy(nn.Linear(8, 2), 2, "hidden").out_keys
     ['logits', 'action']
     """
     return ProbabilisticActor(
-        network,
+        TensorDictModule(network, [in_key], ["logits"]),
         in_keys=["logits"],
         out_keys=["action"],
         spec=CategoricalSpec(num_actions),
         distribution_class=Categorical,
-    )
-
-
-def _gaussian_network(
-    observation_dim: int,
-    action_dim: int,
-    num_cells: Sequence[int],
-    activation: str,
-    head: GaussianHead,
-    output_init: float | None,
-) -> TensorDictModule:
-    network = MLP(
-        in_features=observation_dim,
-        out_features=2 * action_dim,
-        num_cells=list(num_cells),
-        activation_class=activation_class(activation),
-    )
-    draw_output_layer(network, output_init)
-    return TensorDictModule(
-        nn.Sequential(network, head), in_keys=["observation"], out_keys=["loc", "scale"]
     )

@@ -1,4 +1,4 @@
-"""Policies that tell what distribution their actions came from."""
+"""Policies that write the distribution of their actions beside them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ONE_HOT = (OneHotCategorical, MaskedOneHotCategorical)
 
 
 def action_kind(actor: TensorDictModuleBase) -> ActionKind:
-    """What a probabilistic actor's actions are, by its class of distributions.
+    """Whether a probabilistic actor's actions are discrete or continuous.
 
     Args:
         actor: a TorchRL ``ProbabilisticActor`` with a ``Categorical`` over indices, or with a
@@ -163,14 +163,11 @@ class BehaviorPolicy(TensorDictModuleBase):
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write action and parameters into ``tensordict`` and return it."""
         dist = self.get_dist(tensordict)
-        explore = exploration_type() is ExplorationType.RANDOM
-        parameters: tuple[Tensor, ...]
-        if self.kind == "discrete":
-            (logits,) = parameters = (logits_of(dist),)
-            action = sample_categorical(logits) if explore else logits.argmax(-1)
+        parameters = (logits_of(dist),) if self.kind == "discrete" else gaussian_of(dist)
+        if exploration_type() is ExplorationType.RANDOM:
+            action = _sample(*parameters)
         else:
-            loc, scale = parameters = gaussian_of(dist)
-            action = loc + scale * torch.randn_like(loc) if explore else loc.clone()
+            action = parameters[0].argmax(-1) if self.kind == "discrete" else parameters[0].clone()
         for key, value in zip(self.out_keys, (action, *parameters), strict=True):
             tensordict.set(key, value)
         return tensordict
@@ -232,14 +229,16 @@ class RandomBehavior(TensorDictModuleBase):
         parameters = [
             buffer.expand(*tensordict.batch_size, *buffer.shape) for buffer in self.buffers()
         ]
-        if self.kind == "discrete":
-            action = sample_categorical(parameters[0])
-        else:
-            loc, scale = parameters
-            action = loc + scale * torch.randn_like(loc)
-        for key, value in zip(self.out_keys, (action, *parameters), strict=True):
+        for key, value in zip(self.out_keys, (_sample(*parameters), *parameters), strict=True):
             tensordict.set(key, value.clone())
         return tensordict
+
+
+def _sample(parameter: Tensor, scale: Tensor | None = None) -> Tensor:
+    """One action for each distribution, of its logits, or its mean and standard deviation."""
+    if scale is None:
+        return sample_categorical(parameter)
+    return parameter + scale * torch.randn_like(parameter)
 
 
 def _behavior_keys(kind: ActionKind) -> tuple[NestedKey, ...]:

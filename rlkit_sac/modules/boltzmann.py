@@ -1,14 +1,12 @@
-"""The policy over discrete actions that critics and a temperature amount to."""
+"""The Boltzmann policy of critics and a temperature, over discrete actions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import deepcopy
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
-from tensordict import NestedKey, TensorDict, TensorDictBase
+from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from tensordict.utils import unravel_key
 from torch import Tensor, nn
@@ -27,8 +25,6 @@ from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.modules.temperature import Temperature
 
-ModuleT = TypeVar("ModuleT", bound=nn.Module)
-
 
 class BoltzmannPolicy(TensorDictModuleBase):
     r"""Acts by :math:`\pi_k \propto \pi^0_k \exp(\min_i Q_{i,k} / \alpha)`, without an actor.
@@ -43,7 +39,7 @@ class BoltzmannPolicy(TensorDictModuleBase):
     Args:
         critics: a TensorDictModule that writes ``action_value`` ``[*, K]`` (``[*, K, M]``), each
             parameter and buffer with a first dimension R for the critics, see
-            :func:`stack_critics`.
+            :func:`~rlkit_sac.modules.critics.stack_critics`.
         log_alpha: what the temperature is read from, a scalar parameter or buffer.
         temperature: how to read it.
         reward_weights: weights of a vector reward, shared with a loss; default ones.
@@ -54,7 +50,8 @@ class BoltzmannPolicy(TensorDictModuleBase):
 
     Source: Haarnoja et al. 2017 (arXiv:1702.08165), theorem 1.
 
-    >>> from rlkit_sac.modules.critics import action_value_critic
+    >>> from tensordict import TensorDict
+    >>> from rlkit_sac.modules.critics import action_value_critic, stack_critics
     >>> critics = stack_critics([action_value_critic(3, 2), action_value_critic(3, 2)])
     >>> policy = BoltzmannPolicy(critics, torch.zeros(()), Temperature())
     >>> policy(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["action"].shape
@@ -150,20 +147,3 @@ class BoltzmannPolicy(TensorDictModuleBase):
         super()._save_to_state_dict(destination, prefix, keep_vars)
         if self.reward_weights.value is not None:
             destination[f"{prefix}reward_weights.value"] = self.reward_weights.value
-
-
-def stack_critics(critics: Sequence[ModuleT]) -> ModuleT:
-    """One module with the weights of several, each with a first dimension for the critics.
-
-    It is no critic by itself: its user evaluates it once for each member.
-
-    Args:
-        critics: modules of one structure, which are copied.
-
-    >>> stack_critics([nn.Linear(3, 1), nn.Linear(3, 1)]).weight.shape
-    torch.Size([2, 1, 3])
-    """
-    stacked = deepcopy(critics[0])
-    weights = TensorDict.from_modules(*deepcopy(list(critics)), as_module=True)
-    weights.to_module(stacked, preserve_module_state=False)
-    return stacked

@@ -1,15 +1,17 @@
 """Value networks of states and actions."""
 
 from collections.abc import Sequence
+from copy import deepcopy
+from typing import TypeVar
 
 import torch
+from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torch import nn
-from torchrl.modules import MLP
 
-from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.activations import activation_class
-from rlkit_sac.modules.initialization import draw_output_layer
+from rlkit_sac.modules.perceptron import perceptron
+
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 def state_action_critic(
@@ -35,7 +37,7 @@ def state_action_critic(
         activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
         layer_norm: normalize the outputs of each hidden layer, before the activation.
         dropout: share of the outputs of each hidden layer that training sets to zero, before they
-            are normalized; see :func:`perceptron`.
+            are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
         reward_dim: number of reward dimensions, one value each.
         output_init: the last layer starts uniformly drawn within this bound; ``None`` (default)
             for PyTorch's own.
@@ -50,12 +52,16 @@ def state_action_critic(
     >>> critic(data)["state_action_value"].shape
     torch.Size([5, 1])
     """
-    inputs = observation_dim + action_dim
-    network = perceptron(inputs, reward_dim, num_cells, activation, layer_norm, dropout)
-    draw_output_layer(network, output_init)
-    return TensorDictModule(
-        network, in_keys=["observation", "action"], out_keys=["state_action_value"]
+    network = perceptron(
+        observation_dim + action_dim,
+        reward_dim,
+        num_cells,
+        activation,
+        layer_norm=layer_norm,
+        dropout=dropout,
+        output_init=output_init,
     )
+    return TensorDictModule(network, ["observation", "action"], ["state_action_value"])
 
 
 def state_critic(
@@ -87,14 +93,10 @@ def state_critic(
     >>> state_critic(3)(data)["state_value"].shape
     torch.Size([5, 1])
     """
-    network = MLP(
-        in_features=observation_dim,
-        out_features=reward_dim,
-        num_cells=list(num_cells),
-        activation_class=activation_class(activation),
+    network = perceptron(
+        observation_dim, reward_dim, num_cells, activation, output_init=output_init
     )
-    draw_output_layer(network, output_init)
-    return TensorDictModule(network, in_keys=["observation"], out_keys=["state_value"])
+    return TensorDictModule(network, ["observation"], ["state_value"])
 
 
 def action_value_critic(
@@ -119,7 +121,7 @@ def action_value_critic(
         activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
         layer_norm: normalize the outputs of each hidden layer, before the activation.
         dropout: share of the outputs of each hidden layer that training sets to zero, before they
-            are normalized; see :func:`perceptron`.
+            are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
         reward_dim: number of reward dimensions, one value each.
 
     Raises:
@@ -132,8 +134,10 @@ def action_value_critic(
     torch.Size([5, 2])
     """
     outputs = _outputs(num_actions, reward_dim)
-    network = perceptron(observation_dim, outputs, num_cells, activation, layer_norm, dropout)
-    return TensorDictModule(network, in_keys=["observation"], out_keys=["action_value"])
+    network = perceptron(
+        observation_dim, outputs, num_cells, activation, layer_norm=layer_norm, dropout=dropout
+    )
+    return TensorDictModule(network, ["observation"], ["action_value"])
 
 
 def hybrid_critic(
@@ -161,7 +165,7 @@ def hybrid_critic(
         activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
         layer_norm: normalize the outputs of each hidden layer, before the activation.
         dropout: share of the outputs of each hidden layer that training sets to zero, before they
-            are normalized; see :func:`perceptron`.
+            are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
         reward_dim: number of reward dimensions, one value each.
 
     Raises:
@@ -175,56 +179,27 @@ def hybrid_critic(
     torch.Size([5, 2])
     """
     inputs, outputs = observation_dim + action_dim, _outputs(num_actions, reward_dim)
-    network = perceptron(inputs, outputs, num_cells, activation, layer_norm, dropout)
-    return TensorDictModule(
-        network, in_keys=["observation", ("action", "continuous")], out_keys=["action_value"]
+    network = perceptron(
+        inputs, outputs, num_cells, activation, layer_norm=layer_norm, dropout=dropout
     )
+    return TensorDictModule(network, ["observation", ("action", "continuous")], ["action_value"])
 
 
-def perceptron(
-    inputs: int,
-    outputs: int | torch.Size,
-    num_cells: Sequence[int],
-    activation: str,
-    layer_norm: bool,
-    dropout: float,
-) -> MLP:
-    """The network of a critic, each hidden layer as linear map, dropout, layer norm, activation.
+def stack_critics(critics: Sequence[ModuleT]) -> ModuleT:
+    """One module with the weights of several, each with a first dimension for the critics.
 
-    The order is that of Hiraoka et al. 2022 (arXiv:2110.02034), figure 1.
+    It is no critic by itself: its user evaluates it once for each member.
 
     Args:
-        inputs: number of inputs.
-        outputs: number, or shape, of outputs.
-        num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
-        layer_norm: whether there are layer norms.
-        dropout: probability, 0 for no such layers.
+        critics: modules of one structure, which are copied.
 
-    Raises:
-        ConfigError: for an unknown activation, or a dropout outside of [0, 1).
-
-    >>> perceptron(3, 1, [8], "relu", True, 0.01)
-    MLP(
-      (0): Linear(in_features=3, out_features=8, bias=True)
-      (1): Dropout(p=0.01, inplace=False)
-      (2): LayerNorm((8,), eps=1e-05, elementwise_affine=True...)
-      (3): ReLU()
-      (4): Linear(in_features=8, out_features=1, bias=True)
-    )
+    >>> stack_critics([nn.Linear(3, 1), nn.Linear(3, 1)]).weight.shape
+    torch.Size([2, 1, 3])
     """
-    if not 0 <= dropout < 1:
-        raise ConfigError(f"dropout must be at least 0 and below 1, not {dropout}")
-    norms = [{"normalized_shape": width} for width in num_cells]
-    return MLP(
-        in_features=inputs,
-        out_features=outputs,
-        num_cells=list(num_cells),
-        activation_class=activation_class(activation),
-        dropout=dropout or None,
-        norm_class=nn.LayerNorm if layer_norm else None,
-        norm_kwargs=norms if layer_norm else None,
-    )
+    stacked = deepcopy(critics[0])
+    weights = TensorDict.from_modules(*deepcopy(list(critics)), as_module=True)
+    weights.to_module(stacked, preserve_module_state=False)
+    return stacked
 
 
 def _outputs(num_actions: int, reward_dim: int) -> int | torch.Size:

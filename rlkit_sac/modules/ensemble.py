@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from torchrl.modules import MLP, ValueOperator
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.boltzmann import stack_critics
+from rlkit_sac.modules.critics import stack_critics
 
 #: Layers that treat each element alike.
 _ELEMENTWISE: tuple[type[nn.Module], ...] = (

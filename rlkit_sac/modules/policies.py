@@ -1,10 +1,11 @@
-"""Acting policies by themselves, as a checkpoint rebuilds them: no loss, no targets."""
+"""Builders of acting policies without losses and targets, such as a checkpoint is loaded into."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import torch
-from tensordict.nn import TensorDictSequential
+from tensordict import NestedKey
+from tensordict.nn import TensorDictModule, TensorDictSequential
 
 from rlkit_sac.functional.critics import CriticReduction
 from rlkit_sac.modules.actor_critic import categorical_actor_critic, gaussian_actor_critic
@@ -15,8 +16,8 @@ from rlkit_sac.modules.actors import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.modules.behavior import BehaviorPolicy
-from rlkit_sac.modules.boltzmann import BoltzmannPolicy, stack_critics
-from rlkit_sac.modules.critics import action_value_critic, hybrid_critic
+from rlkit_sac.modules.boltzmann import BoltzmannPolicy
+from rlkit_sac.modules.critics import action_value_critic, hybrid_critic, stack_critics
 from rlkit_sac.modules.temperature import AlphaParametrization, Temperature
 
 
@@ -73,10 +74,7 @@ def boltzmann_policy(
         for _ in range(num_qvalue_nets)
     ]
     temperature = Temperature(alpha_parametrization, min_alpha, max_alpha)
-    log_alpha = torch.tensor(temperature.initial_parameter(1.0))
-    return BoltzmannPolicy(
-        stack_critics(critics), log_alpha, temperature, reduction=policy_reduction
-    )
+    return _boltzmann_policy(critics, temperature, policy_reduction, "action")
 
 
 def hybrid_policy(
@@ -155,36 +153,23 @@ def hybrid_policy(
         for _ in range(num_qvalue_nets)
     ]
     temperature = Temperature(alpha_parametrization, min_alpha, max_alpha)
-    discrete = BoltzmannPolicy(
-        stack_critics(critics),
-        torch.tensor(temperature.initial_parameter(1.0)),
-        temperature,
-        reduction=policy_reduction,
-        action_key=("action", "discrete"),
-    )
+    discrete = _boltzmann_policy(critics, temperature, policy_reduction, ("action", "discrete"))
     return TensorDictSequential(actor, discrete)
 
 
 def categorical_behavior_policy(
-    observation_dim: int,
-    num_actions: int,
-    *,
-    num_cells: Sequence[int] = (256, 256),
-    activation: str = "relu",
-    shared_trunk: bool = False,
+    observation_dim: int, num_actions: int, *, shared_trunk: bool = False, **options: Any
 ) -> BehaviorPolicy:
     """The policy of ACER over discrete actions, built from JSON values.
 
-    It takes the state dict of ``policy()`` of a loss made of
-    :func:`~rlkit_sac.modules.categorical_actor`, or
-    :func:`~rlkit_sac.modules.categorical_actor_critic`, of the same sizes.
+    It takes the state dict of ``policy()`` of a loss made with the same arguments.
 
     Args:
         observation_dim: length of the observation.
         num_actions: number K of discrete actions.
-        num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
         shared_trunk: whether the actor was one of two heads.
+        **options: of :func:`~rlkit_sac.modules.categorical_actor`, or with a shared trunk of
+            :func:`~rlkit_sac.modules.categorical_actor_critic`: ``num_cells``, ``activation``.
 
     Raises:
         ConfigError: for an unknown activation, or a trunk without layers.
@@ -192,7 +177,6 @@ def categorical_behavior_policy(
     >>> categorical_behavior_policy(3, 2).out_keys
     ['action', ('behavior', 'logits')]
     """
-    options: dict[str, Any] = {"num_cells": num_cells, "activation": activation}
     if not shared_trunk:
         return BehaviorPolicy(categorical_actor(observation_dim, num_actions, **options))
     both = categorical_actor_critic(observation_dim, num_actions, **options)
@@ -200,31 +184,19 @@ def categorical_behavior_policy(
 
 
 def gaussian_behavior_policy(
-    observation_dim: int,
-    action_dim: int,
-    *,
-    num_cells: Sequence[int] = (256, 256),
-    activation: str = "relu",
-    log_std_mode: LogStdMode = "clipped_exp",
-    log_std_min: float = -20.0,
-    log_std_max: float = 2.0,
-    shared_trunk: bool = False,
+    observation_dim: int, action_dim: int, *, shared_trunk: bool = False, **options: Any
 ) -> BehaviorPolicy:
     """The policy of ACER over continuous actions, built from JSON values.
 
-    It takes the state dict of ``policy()`` of a loss made of
-    :func:`~rlkit_sac.modules.gaussian_actor`, or
-    :func:`~rlkit_sac.modules.gaussian_actor_critic`, of the same sizes.
+    It takes the state dict of ``policy()`` of a loss made with the same arguments.
 
     Args:
         observation_dim: length of the observation.
         action_dim: length D of the action.
-        num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
-        log_std_mode: see :class:`~rlkit_sac.modules.GaussianHead`.
-        log_std_min: smallest log standard deviation.
-        log_std_max: largest log standard deviation.
         shared_trunk: whether the actor was one of two heads.
+        **options: of :func:`~rlkit_sac.modules.gaussian_actor`, or with a shared trunk of
+            :func:`~rlkit_sac.modules.gaussian_actor_critic`: ``num_cells``, ``activation``,
+            ``log_std_mode``, ``log_std_min``, ``log_std_max``.
 
     Raises:
         ConfigError: for an unknown option, or a trunk without layers.
@@ -232,14 +204,19 @@ def gaussian_behavior_policy(
     >>> gaussian_behavior_policy(3, 1).out_keys
     ['action', ('behavior', 'loc'), ('behavior', 'scale')]
     """
-    options: dict[str, Any] = {
-        "num_cells": num_cells,
-        "activation": activation,
-        "log_std_mode": log_std_mode,
-        "log_std_min": log_std_min,
-        "log_std_max": log_std_max,
-    }
     if not shared_trunk:
         return BehaviorPolicy(gaussian_actor(observation_dim, action_dim, **options))
     both = gaussian_actor_critic(observation_dim, action_dim, **options)
     return BehaviorPolicy(both.get_policy_operator())
+
+
+def _boltzmann_policy(
+    critics: list[TensorDictModule],
+    temperature: Temperature,
+    reduction: CriticReduction,
+    action_key: NestedKey,
+) -> BoltzmannPolicy:
+    log_alpha = torch.tensor(temperature.initial_parameter(1.0))
+    return BoltzmannPolicy(
+        stack_critics(critics), log_alpha, temperature, reduction=reduction, action_key=action_key
+    )
