@@ -42,8 +42,8 @@ def categorical_kl(log_prob: Tensor, other: Tensor) -> Tensor:
 def categorical_parameters(log_prob: Tensor, space: CategoricalSpace) -> Tensor:
     r"""The parameters :math:`\phi` of a categorical distribution in a space.
 
-    ``"logits"`` are given by the normalized ones: a network's raw output differs from them by a
-    number that no gradient of :func:`in_categorical_space` in that space sees.
+    For ``"logits"`` they are the normalized logits: a network's raw output differs from them by a
+    constant, to which the gradients of :func:`in_categorical_space` in that space are invariant.
 
     Args:
         log_prob: normalized logits, ``[*, A]``; may be minus infinity.
@@ -71,8 +71,8 @@ def in_categorical_space(gradient: Tensor, prob: Tensor, space: CategoricalSpace
         \text{probabilities}:\quad & \partial f/\partial \pi(a) = h_a / \pi(a)
 
     For :math:`f = \log\pi(a)` h is the unit vector of a; for :math:`f = -D(\bar\pi \Vert \pi)` it
-    is :math:`\bar\pi`. A probability that the square of the dtype's range cannot hold counts as the
-    smallest that it can.
+    is :math:`\bar\pi`. Probabilities below the square root of the dtype's smallest normal number
+    are clamped to it.
 
     Args:
         gradient: h, ``[*, A]``.

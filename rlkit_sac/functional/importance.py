@@ -22,7 +22,7 @@ def log_importance_ratio(log_prob: Tensor, behavior_log_prob: Tensor) -> Tensor:
 
 
 def importance_ratio(log_ratio: Tensor) -> Tensor:
-    r"""The ratio :math:`\rho` itself, at most the largest number of its dtype.
+    r"""The ratio :math:`\rho`, clamped to the largest number of its dtype.
 
     Args:
         log_ratio: :math:`\log\rho`, ``[*]``.
@@ -53,8 +53,8 @@ def truncate_ratio(ratio: Tensor, threshold: float | None) -> Tensor:
 
     Args:
         ratio: :math:`\rho`, ``[*]``.
-        threshold: c, 0 or above; ``None`` leaves the ratio as it is, up to 1e-8 of the square root
-            of its dtype's largest number (float16: 100), since products with it must not overflow.
+        threshold: c, 0 or above; ``None`` truncates only at 1e-8 times the square root of the
+            dtype's largest number (float16: 100), so that products with the ratio do not overflow.
 
     Source: Wang et al. 2016 (arXiv:1611.01224), eq. 7.
 
@@ -67,9 +67,9 @@ def truncate_ratio(ratio: Tensor, threshold: float | None) -> Tensor:
 
 
 def correction_weight(log_ratio: Tensor, threshold: float) -> Tensor:
-    r"""What truncation left out, :math:`[1 - c / \rho(a)]_+`, of an action that :math:`\pi` takes.
+    r"""Bias correction weight :math:`[1 - c / \rho(a)]_+` of an action sampled from :math:`\pi`.
 
-    With :math:`\min(c, \rho)` of a stored action it makes up the whole expectation:
+    Together with the truncated weight of a stored action it gives the exact expectation:
 
     .. math:: E_\mu[\rho f] = E_\mu[\min(c, \rho) f] + E_\pi\left[[1 - c / \rho]_+ f\right]
 

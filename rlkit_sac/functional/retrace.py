@@ -1,4 +1,4 @@
-"""Off-policy returns over segments: Retrace, and the uncorrected return of Q_opc."""
+"""Off-policy returns over segments: Retrace and Q_opc."""
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ def retrace_return(
     .. math:: Q^{ret}_t = r_t + \gamma
         \left[\bar\rho_{t+1} (Q^{ret}_{t+1} - Q(s_{t+1}, a_{t+1})) + V(s_{t+1})\right]
 
-    where the row goes on. Where ``cut`` holds and after the last step the bracket is
+    where the episode continues in the row. At cuts and after the last step the bracket is
     ``next_value``, so a row may hold several episodes, or parts of them.
 
     Args:
@@ -29,12 +29,12 @@ def retrace_return(
         q: :math:`Q(s_t, a_t)`, ``[*, T]``.
         trace: :math:`\bar\rho_t`, ``[*, T]``, see :func:`retrace_coefficient`.
         next_value: ``[*, T]``, the value of the state after each step, 0 where the episode
-            terminated. Only what is at cuts and at the last step counts.
+            terminated. Only the values at cuts and at the last step are used.
         cut: bool ``[*, T]``; steps whose successor is not the next one in the row (the episode is
             done there, or the next entry is not valid).
         gamma: discount in [0, 1].
-        valid: bool ``[*, T]``. What the other steps hold changes nothing, not even as NaN, and
-            their targets are 0. Default all.
+        valid: bool ``[*, T]``. Other steps are ignored, even if they hold NaN, and have targets
+            of 0. Default: all steps are valid.
 
     Returns:
         ``[*, T]``.
@@ -72,7 +72,7 @@ def opc_return(
     gamma: float,
     valid: Tensor | None = None,
 ) -> Tensor:
-    r"""Targets of the policy gradient that Retrace would have without its truncated traces.
+    r"""Off-policy corrected return: Retrace with traces of 1 instead of truncated ones.
 
     .. math:: Q^{opc}_t = r_t + \gamma
         \left[Q^{opc}_{t+1} - Q(s_{t+1}, a_{t+1}) + V(s_{t+1})\right]

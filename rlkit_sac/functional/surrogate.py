@@ -1,10 +1,10 @@
-"""Numbers with a gradient of one's own."""
+"""Values with a given gradient."""
 
 from torch import Tensor
 
 
 def with_gradient(value: Tensor, variable: Tensor, gradient: Tensor) -> Tensor:
-    """The same values, whose gradient with respect to a variable is a given one, and no other.
+    """The same values, with a given gradient with respect to one variable and no other.
 
     Args:
         value: ``[*]``.

@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 def project_gradient(gradient: Tensor, kl_gradient: Tensor, delta: float) -> Tensor:
-    r"""The nearest gradient whose step keeps the divergence from growing by more than a bound.
+    r"""The nearest gradient along which the divergence grows by at most a bound.
 
     .. math:: z = g - \max\left(0, \frac{k^\top g - \delta}{\lVert k \rVert^2}\right) k
 
@@ -14,7 +14,7 @@ def project_gradient(gradient: Tensor, kl_gradient: Tensor, delta: float) -> Ten
 
     Both gradients have the same sign: with g that of a loss, k is that of **minus** the divergence
     :math:`D(\bar\pi \Vert \pi)`; with g that of an objective to be raised, k is that of the
-    divergence. The lengths that k may have span the whole range of its dtype.
+    divergence. The length of k may be anything in the range of its dtype.
 
     Args:
         gradient: g, ``[*, P]``.

@@ -84,10 +84,10 @@ def tanh_gaussian_actor(
     output_init: float | None = None,
     action_key: NestedKey = "action",
 ) -> ProbabilisticActor:
-    """A multilayer perceptron that acts by a :class:`TanhGaussian` over a box.
+    """A multilayer perceptron with a :class:`TanhGaussian` over a box.
 
     Reads ``observation`` ``[*, observation_dim]``; writes ``loc``, ``scale`` and ``action``
-    ``[*, D]``. Outside a collector it acts deterministically, by the squashed mean.
+    ``[*, D]``. Outside a collector it takes the squashed mean.
 
     Args:
         observation_dim: length of the observation.
@@ -100,8 +100,8 @@ def tanh_gaussian_actor(
         log_std_min: smallest log standard deviation.
         log_std_max: largest log standard deviation.
         tanh_loc: see :class:`GaussianHead`.
-        output_init: the last layer starts uniformly drawn within this bound; ``None`` (default)
-            for PyTorch's own.
+        output_init: weights and biases of the last layer are drawn uniformly from
+            ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
         action_key: where to write the action; ``("action", "continuous")`` in a hybrid policy.
 
     Raises:
@@ -144,7 +144,7 @@ def gaussian_actor(
     tanh_loc: bool = False,
     output_init: float | None = None,
 ) -> ProbabilisticActor:
-    """A multilayer perceptron that acts by a diagonal Gaussian, which nothing squashes.
+    """A multilayer perceptron with an unsquashed diagonal Gaussian.
 
     Reads ``observation`` ``[*, observation_dim]``; writes ``loc``, ``scale`` and ``action``
     ``[*, action_dim]``. An action may lie outside of the bounds of the environment, which clips it.
@@ -159,8 +159,8 @@ def gaussian_actor(
         log_std_min: smallest log standard deviation.
         log_std_max: largest log standard deviation.
         tanh_loc: see :class:`GaussianHead`.
-        output_init: the last layer starts uniformly drawn within this bound; ``None`` (default)
-            for PyTorch's own.
+        output_init: weights and biases of the last layer are drawn uniformly from
+            ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
 
     Raises:
         ConfigError: for an unknown option.
@@ -207,10 +207,10 @@ def categorical_actor(
     num_cells: Sequence[int] = (256, 256),
     activation: str = "relu",
 ) -> ProbabilisticActor:
-    """A multilayer perceptron that acts by a categorical distribution.
+    """A multilayer perceptron with a categorical distribution.
 
     Reads ``observation`` ``[*, observation_dim]``; writes ``logits`` ``[*, num_actions]`` and
-    ``action``, an index int64 ``[*]``. Outside a collector it takes the likeliest action.
+    ``action``, an index int64 ``[*]``. Outside a collector it takes the most likely action.
 
     Args:
         observation_dim: length of the observation.

@@ -72,7 +72,7 @@ def action_kind(actor: TensorDictModuleBase) -> ActionKind:
 
 
 def check_feedforward(module: TensorDictModuleBase, name: str) -> None:
-    """Refuse a recurrent network, whose state would be lost between steps.
+    """Refuse a recurrent network, whose hidden state would be lost between steps.
 
     Args:
         module: a network.
@@ -121,13 +121,13 @@ def gaussian_of(dist: Distribution) -> tuple[Tensor, Tensor]:
 
 
 class BehaviorPolicy(TensorDictModuleBase):
-    r"""Acts by an actor, and writes the distribution it drew the action from beside it.
+    r"""Acts with an actor, and writes the parameters of its distribution beside the action.
 
     Reads what the actor reads. Writes ``action``, and for a categorical distribution
     ``("behavior", "logits")`` ``[*, A]``, normalized; for a Gaussian ``("behavior", "loc")`` and
-    ``("behavior", "scale")`` ``[*, D]``. The action is the one that was drawn: it may lie outside
-    of the bounds of the environment, which clips it. With TorchRL's exploration type ``RANDOM``, as
-    in a collector, it samples; with any other it takes the likeliest action, or the mean.
+    ``("behavior", "scale")`` ``[*, D]``. The action is written as sampled: it may lie outside of
+    the bounds of the environment, which clips it. With TorchRL's exploration type ``RANDOM``, as in
+    a collector, it samples; with any other it takes the most likely action, or the mean.
 
     Args:
         actor: see :func:`action_kind`; shared, not copied.
@@ -178,12 +178,12 @@ class BehaviorPolicy(TensorDictModuleBase):
 
 
 class RandomBehavior(TensorDictModuleBase):
-    r"""Acts at random whatever the state, and writes the distribution it drew from.
+    r"""Acts at random whatever the state, and writes the parameters of its distribution.
 
     Discrete actions are uniform, with logits of 0. Continuous ones are Gaussian around the middle
-    of their bounds with half the distance between them as standard deviation, so that a third lies
-    outside and is clipped by the environment: they have a density that a Gaussian policy's can be
-    compared with. It draws in every exploration type.
+    of their bounds, with half the distance between them as standard deviation: a third of each
+    dimension lies outside and is clipped by the environment, but they have a Gaussian density, as
+    importance ratios need. It samples in every exploration type.
 
     Args:
         action_spec: bounded, or categorical over indices, of one environment.

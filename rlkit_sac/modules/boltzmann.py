@@ -27,20 +27,20 @@ from rlkit_sac.modules.temperature import Temperature
 
 
 class BoltzmannPolicy(TensorDictModuleBase):
-    r"""Acts by :math:`\pi_k \propto \pi^0_k \exp(\min_i Q_{i,k} / \alpha)`, without an actor.
+    r"""Acts with :math:`\pi_k \propto \pi^0_k \exp(\min_i Q_{i,k} / \alpha)`, without an actor.
 
     Without a prior :math:`\pi^0` is the same for all actions. Reads what the critics and the prior
     read and writes ``action``, an index int64 ``[*]``. With TorchRL's exploration type ``RANDOM``,
-    as in a collector, it samples; with any other it takes the likeliest action, which without a
-    prior is the best one, :math:`\arg\max_k \min_i Q_{i,k}`. With vector rewards the minimum is
-    taken for each dimension and the weighted sum decides, as in the losses. Its state dict has the
-    weights of the critics and of the prior, the temperature's parameter and the reward weights.
+    as in a collector, it samples; with any other it takes the most likely action, without a prior
+    the one with the highest value, :math:`\arg\max_k \min_i Q_{i,k}`. With vector rewards the
+    minimum is taken for each dimension, then their weighted sum, as in the losses. The state dict
+    has the weights of critics and prior, the temperature's parameter and the reward weights.
 
     Args:
         critics: a TensorDictModule that writes ``action_value`` ``[*, K]`` (``[*, K, M]``), each
             parameter and buffer with a first dimension R for the critics, see
             :func:`~rlkit_sac.modules.critics.stack_critics`.
-        log_alpha: what the temperature is read from, a scalar parameter or buffer.
+        log_alpha: the temperature's parameter, a scalar parameter or buffer.
         temperature: how to read it.
         reward_weights: weights of a vector reward, shared with a loss; default ones.
         reduction: over the critics, ``"min"`` (default) or ``"mean"``.

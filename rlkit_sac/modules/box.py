@@ -1,4 +1,4 @@
-"""Bounds of an action that a policy can be squashed into."""
+"""Bounds of squashed actions."""
 
 from torch import Tensor
 

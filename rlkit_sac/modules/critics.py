@@ -36,11 +36,11 @@ def state_action_critic(
         num_cells: widths of the hidden layers.
         activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
         layer_norm: normalize the outputs of each hidden layer, before the activation.
-        dropout: share of the outputs of each hidden layer that training sets to zero, before they
-            are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
+        dropout: probability with which outputs of the hidden layers are set to zero in training,
+            before they are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
         reward_dim: number of reward dimensions, one value each.
-        output_init: the last layer starts uniformly drawn within this bound; ``None`` (default)
-            for PyTorch's own.
+        output_init: weights and biases of the last layer are drawn uniformly from
+            ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
 
     Raises:
         ConfigError: for an unknown activation, or a dropout outside of [0, 1).
@@ -81,8 +81,8 @@ def state_critic(
         num_cells: widths of the hidden layers.
         activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
         reward_dim: number of reward dimensions, one value each.
-        output_init: the last layer starts uniformly drawn within this bound; ``None`` (default)
-            for PyTorch's own.
+        output_init: weights and biases of the last layer are drawn uniformly from
+            ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
 
     Raises:
         ConfigError: for an unknown activation.
@@ -120,8 +120,8 @@ def action_value_critic(
         num_cells: widths of the hidden layers.
         activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
         layer_norm: normalize the outputs of each hidden layer, before the activation.
-        dropout: share of the outputs of each hidden layer that training sets to zero, before they
-            are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
+        dropout: probability with which outputs of the hidden layers are set to zero in training,
+            before they are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
         reward_dim: number of reward dimensions, one value each.
 
     Raises:
@@ -164,8 +164,8 @@ def hybrid_critic(
         num_cells: widths of the hidden layers.
         activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
         layer_norm: normalize the outputs of each hidden layer, before the activation.
-        dropout: share of the outputs of each hidden layer that training sets to zero, before they
-            are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
+        dropout: probability with which outputs of the hidden layers are set to zero in training,
+            before they are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
         reward_dim: number of reward dimensions, one value each.
 
     Raises:
@@ -188,7 +188,7 @@ def hybrid_critic(
 def stack_critics(critics: Sequence[ModuleT]) -> ModuleT:
     """One module with the weights of several, each with a first dimension for the critics.
 
-    It is no critic by itself: its user evaluates it once for each member.
+    It is not a critic by itself: evaluate it once with the weights of each member.
 
     Args:
         critics: modules of one structure, which are copied.

@@ -14,8 +14,8 @@ from rlkit_sac.errors import ConfigError
 class PlainPolicy(nn.Module):
     """The deterministic mode of a policy, from tensors to tensors.
 
-    It is a copy in evaluation mode, which later training does not touch. ``torch.export`` takes
-    it, which TorchRL's modules need to be wrapped for.
+    It is a copy in evaluation mode, which later training does not change. Unlike TorchRL's modules
+    it can be exported with ``torch.export``.
 
     Args:
         policy: what ``policy()`` of a loss returns, or a policy that was loaded.

@@ -1,4 +1,4 @@
-"""The squashed Gaussian that continuous policies act with."""
+"""The squashed Gaussian of continuous policies."""
 
 import math
 
@@ -18,8 +18,8 @@ class TanhGaussian(Distribution):
     .. math:: \log\pi(a) = \sum_d \log\mathcal N(u_d) - \log h_d
         - 2\,(\log 2 - |u_d| - \log(1 + e^{-2|u_d|}))
 
-    A sample is scored by the value it was made of, never by inverting tanh: once tanh has rounded
-    to one, the inverse is a guess (an error of up to 180 nats in float32). The density is in the
+    A sample is scored with its value before tanh, not by inverting tanh: where tanh rounds to one,
+    the inverse is wrong by up to 180 nats in float32. The density is in the
     units of the action. Source: Haarnoja et al. 2018 (arXiv:1812.05905), appendix C.
 
     Args:
@@ -74,7 +74,7 @@ class TanhGaussian(Distribution):
         """Log-density ``[*]`` of any action in the closed box; finite at the bounds.
 
         An action on a bound, or outside by rounding, is scored as the nearest one that tanh can
-        still tell apart. For actions drawn here, :meth:`rsample_and_log_prob` is the exact way.
+        represent inside of it. For sampled actions :meth:`rsample_and_log_prob` is exact.
         """
         return self.log_probs(value).sum(-1)
 

@@ -37,12 +37,12 @@ def draw_samples(dist: Distribution, count: int) -> Tensor:
 
 
 class StochasticDuelingNetwork(TensorDictModuleBase):
-    r"""A value of states and one of actions that agree under the policy.
+    r"""A state value and an action value that agree in expectation under the policy.
 
     .. math:: Q(s, a) = V(s) + A(s, a) - \frac1n \sum_{j=1}^n A(s, u_j), \qquad u_j \sim \pi(s)
 
-    so that :math:`E_{a\sim\pi}[Q(s, a)] = V(s)`. The samples are drawn anew in each evaluation;
-    gradients reach V and every A, never the policy.
+    so that :math:`E_{a\sim\pi}[Q(s, a)] = V(s)`. New samples are drawn in each evaluation;
+    gradients flow to V and every A, not to the policy.
 
     As a module it reads what both networks read, the action included, and the policy's ``loc`` and
     ``scale`` ``[*, D]``; it writes ``state_value`` and ``state_action_value`` ``[*, 1]``. A loss
@@ -51,9 +51,9 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
     Args:
         value_network: reads a state and writes V as its first out key, ``[*, 1]``.
         advantage_network: reads a state and an action and writes A as its first out key,
-            ``[*, 1]``; it is evaluated with one more batch dimension in front.
+            ``[*, 1]``; it is evaluated with an additional leading batch dimension.
         num_samples: number n. Default 5.
-        sampler: what draws the samples; default :func:`draw_samples`.
+        sampler: draws the samples; default :func:`draw_samples`.
         action_key: where ``advantage_network`` reads the action.
 
     Raises:
@@ -121,7 +121,7 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
         """The value V, ``[*, 1]``.
 
         Args:
-            states: what ``value_network`` reads; left as they are.
+            states: what ``value_network`` reads; not changed.
         """
         network = self.value_network
         out: Tensor = network(states.select(*network.in_keys)).get(network.out_keys[0])
@@ -130,10 +130,10 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
     def relative_advantage(
         self, states: TensorDictBase, action: Tensor, dist: Distribution
     ) -> Tensor:
-        r"""What :math:`Q - V` is, ``[*, 1]``.
+        r"""The difference :math:`Q - V`, ``[*, 1]``.
 
         Args:
-            states: what ``advantage_network`` reads besides the action; left as they are.
+            states: what ``advantage_network`` reads besides the action; not changed.
             action: ``[*, D]``.
             dist: the policy at the states.
         """

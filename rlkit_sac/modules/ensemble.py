@@ -1,4 +1,4 @@
-"""All members of an ensemble of perceptrons in one batched product for each layer."""
+"""Ensembles of perceptrons, evaluated with one batched matrix product for each layer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torchrl.modules import MLP, ValueOperator
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.critics import stack_critics
 
-#: Layers that treat each element alike.
+#: Elementwise layers.
 _ELEMENTWISE: tuple[type[nn.Module], ...] = (
     *(nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SiLU, nn.GELU, nn.Mish, nn.Softplus),
     *(nn.Tanh, nn.Sigmoid, nn.Identity, nn.Dropout),
@@ -26,9 +26,9 @@ Layers = list[tuple[str, nn.Module]]
 class CriticEnsemble(nn.Module):
     """Perceptrons of one structure with stacked weights ``[R, …]``, evaluated together.
 
-    Each layer is one batched product on weights that lie side by side: a fraction of what ``vmap``
-    costs, and gradients come laid out like the weights. The losses evaluate critics that are
-    perceptrons this way by themselves, and send other networks through ``vmap``.
+    Each layer is one batched matrix product with contiguous weights: a fraction of the cost of
+    ``vmap``, and gradients have the layout of the weights. The losses evaluate critics that are
+    perceptrons this way by themselves, and other networks with ``vmap``.
 
     Args:
         members: ``MLP`` or ``Sequential`` modules of linear layers, layer norms, dropout and
@@ -57,7 +57,7 @@ class CriticEnsemble(nn.Module):
         self.members = stack_critics(members)
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """What each member makes of the inputs."""
+        """The outputs of each member."""
         layers = perceptron_layers(self.members)
         assert layers is not None
         weights = dict(self.members.named_parameters())
@@ -106,7 +106,7 @@ def perceptron_layers(network: nn.Module) -> Layers | None:
 
 
 def evaluate_perceptrons(layers: Layers, weights: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
-    """What R perceptrons make of the same inputs.
+    """Outputs of R perceptrons for the same inputs.
 
     Features come before the batch between layers, ``[R, features, B]``: then every product of the
     forward and the backward pass reads and writes whole rows, the gradients of weights included.
@@ -149,7 +149,7 @@ def _linear(weight: Tensor, bias: Tensor | None, hidden: Tensor) -> Tensor:
 
 
 def _is_known(layer: nn.Module) -> bool:
-    """Whether the layer is one of those that are evaluated here, and nothing listens to it."""
+    """Whether :func:`evaluate_perceptrons` can evaluate the layer, which has no hooks."""
     known = type(layer) in (nn.Linear, *_ELEMENTWISE) or (
         type(layer) is nn.LayerNorm and len(layer.normalized_shape) == 1
     )

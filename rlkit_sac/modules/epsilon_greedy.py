@@ -1,4 +1,4 @@
-"""Evaluation that now and then samples."""
+"""Epsilon-greedy evaluation."""
 
 import torch
 from tensordict import TensorDictBase
@@ -11,9 +11,9 @@ from rlkit_sac.errors import ConfigError
 class EpsilonGreedy(TensorDictModuleBase):
     r"""A policy whose deterministic mode takes a sample with a small probability.
 
-    Each environment of a batch draws for itself. A sample may be the greedy action too, so that
-    action has the probability :math:`1-\varepsilon+\varepsilon\,\pi(a^*|s)`. With TorchRL's
-    exploration type ``RANDOM`` the policy samples as ever.
+    Each environment of a batch draws independently. A sample may be the greedy action too, which
+    therefore has the probability :math:`1-\varepsilon+\varepsilon\,\pi(a^*|s)`. With TorchRL's
+    exploration type ``RANDOM`` the policy samples as usual.
 
     Args:
         policy: any module that obeys TorchRL's exploration types.

@@ -1,4 +1,4 @@
-"""Running statistics of observations and rewards, and what they normalize."""
+"""Running statistics, and the normalization of observations and rewards with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.distributions import Distribution
 from rlkit_sac.errors import BatchError
 
 _EPS = 1e-8  # added to variances, which may be 0
-_AS_OBSERVED = "as_observed"  # holds what was there before it was normalized
+_AS_OBSERVED = "as_observed"  # holds the entries before normalization
 
 
 class RunningStatistics(nn.Module):
@@ -55,7 +55,7 @@ class RunningStatistics(nn.Module):
 
     @torch.no_grad()
     def update(self, values: Tensor) -> None:
-        """Take in values ``[m, *shape]``."""
+        """Update with values ``[m, *shape]``."""
         number = len(values)
         if not number:
             return
@@ -63,18 +63,18 @@ class RunningStatistics(nn.Module):
         mean = values.mean(0)
         share = number / (self.count + number).to(self.mean)
         delta = mean - self.mean
-        # In place: policies and compiled updates hold on to the buffers.
+        # In place: policies and compiled updates keep references to the buffers.
         self.deviations += (values - mean).square().sum(0) + delta.square() * self.count * share
         self.mean += delta * share
         self.count += number
 
 
 class ObservationNormalizer(nn.Module):
-    r"""Observations less their running mean, in running standard deviations, within bounds.
+    r"""Observations minus their running mean, divided by their standard deviation, clipped.
 
     .. math:: \tilde s = \operatorname{clip}((s - \mu) / \sqrt{\sigma^2 + 10^{-8}}, -c, c)
 
-    Calls leave the statistics as they are; only :meth:`observe` moves them.
+    Calls do not change the statistics; only :meth:`observe` does.
 
     Args:
         observation_dim: length of the observation.
@@ -103,7 +103,7 @@ class ObservationNormalizer(nn.Module):
         self.statistics = RunningStatistics([observation_dim], dtype=dtype)
 
     def observe(self, observation: Tensor) -> None:
-        """Take observations ``[*, observation_dim]`` into the statistics."""
+        """Update the statistics with observations ``[*, observation_dim]``."""
         self.statistics.update(observation.reshape(-1, self.observation_dim))
 
     def forward(self, observation: Tensor) -> Tensor:
@@ -120,7 +120,7 @@ class ObservationNormalizer(nn.Module):
 
 
 def as_observed(states: TensorDictBase) -> TensorDictBase:
-    """States with the observation that an `ObservationNormalizer` normalized, or as they are.
+    """States with the observation from before an `ObservationNormalizer` normalized it, if any.
 
     >>> from tensordict import TensorDict
     >>> normalizer = ObservationNormalizer(1)
@@ -134,15 +134,15 @@ def as_observed(states: TensorDictBase) -> TensorDictBase:
 
 
 class RewardNormalizer(nn.Module):
-    r"""Rewards in running standard deviations of the discounted return, within bounds.
+    r"""Rewards divided by the running standard deviation of the discounted return, clipped.
 
     .. math::
         G_t &= r_t + \gamma\,(1 - \text{done}_{t-1})\,G_{t-1}, \qquad
         \tilde r &= \operatorname{clip}(r / \sqrt{\operatorname{Var}(G) + 10^{-8}}, -c, c)
 
-    over all G of all environments so far, each reward dimension by itself. The mean is not taken
-    off, which would change what is optimal. Calls leave the statistics as they are; only
-    :meth:`observe` moves them.
+    over all G of all environments so far, separately for each reward dimension. The mean is not
+    subtracted, since that would change the optimal policy. Calls do not change the statistics;
+    only :meth:`observe` does.
 
     Args:
         gamma: discount per frame.
@@ -179,7 +179,7 @@ class RewardNormalizer(nn.Module):
 
     @torch.no_grad()
     def observe(self, reward: Tensor, done: Tensor) -> None:
-        """Take the rewards of further frames into the statistics.
+        """Update the statistics with the rewards of new frames.
 
         Args:
             reward: ``[T, M]``, or ``[N, T, M]`` of N environments stepped together.
@@ -209,11 +209,11 @@ class RewardNormalizer(nn.Module):
 
 
 class NormalizedPolicy(TensorDictModuleBase):
-    """A policy that acts on normalized observations, and leaves those of its input as they are.
+    """A policy that acts on normalized observations, without changing those of its input.
 
     Args:
-        policy: what acts.
-        normalizer: of its observations; shared, so that it follows a training.
+        policy: acts on the normalized observations.
+        normalizer: shared, not copied, so that it follows training.
 
     >>> from tensordict import TensorDict
     >>> from rlkit_sac.modules.actors import tanh_gaussian_actor

@@ -14,9 +14,9 @@ from rlkit_sac.errors import ConfigError
 class RewardWeights(nn.Module):
     """Holds the weights ``[M]`` of a vector reward, or ``None`` for ones.
 
-    One object serves a loss and its policies, so that weights assigned during a run reach all of
-    them. They are no part of a state dict but that of a policy. A cast starts from the numbers as
-    they were assigned, so that one to a higher precision gains it.
+    A loss and its policies share one object, so that weights assigned during a run reach all of
+    them. Only the state dict of a policy holds them. A cast starts from the numbers as they were
+    assigned, so that a cast to a higher precision restores it.
 
     >>> weights = RewardWeights()
     >>> weights.assign([1.0, -0.5], like=torch.zeros(()))
@@ -29,7 +29,7 @@ class RewardWeights(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("value", None, persistent=False)
-        self._assigned: Tensor | None = None  # as they were given, float64
+        self._assigned: Tensor | None = None  # as assigned, float64
 
     def assign(self, weights: Tensor | Sequence[float] | None, *, like: Tensor) -> None:
         """Change the weights.
@@ -69,7 +69,7 @@ class RewardWeights(nn.Module):
 
 
 def _moved(before: Tensor | None, value: Tensor) -> Tensor:
-    """The value, in the tensor that held the one before if it fits."""
+    """The value, written into the previous tensor where shape, dtype and device agree."""
     if before is None or (before.shape, before.dtype, before.device) != (
         value.shape,
         value.dtype,

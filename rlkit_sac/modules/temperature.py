@@ -12,14 +12,13 @@ from rlkit_sac.functional import temperature_loss
 
 AlphaParametrization = Literal["log", "exp", "direct"]
 
-#: The smallest temperature the direct parametrization reaches, where a logarithm keeps the others
-#: positive by itself.
+#: The smallest temperature of the direct parametrization; the logarithm keeps the others positive.
 DIRECT_ALPHA_FLOOR = 1e-6
 
 
 @dataclass(frozen=True)
 class Temperature:
-    r"""How a parameter stands for :math:`\alpha`, within which bounds, and by which loss it learns.
+    r"""Parametrization, bounds and loss of the temperature :math:`\alpha`.
 
     ============  =================  ==========================================================
     mode          parameter holds    loss of a sample
@@ -29,9 +28,9 @@ class Temperature:
     ``"direct"``  :math:`\alpha`     :math:`\alpha\,(-\log\pi - \bar{\mathcal H})`
     ============  =================  ==========================================================
 
-    The loss reads the parameter inside its bounds. Outside them (a plain training loop does not
-    project) only a gradient whose descent leads back passes, so the parameter neither sticks nor
-    drifts. The direct parametrization has a floor, :data:`DIRECT_ALPHA_FLOOR`.
+    The loss clamps the parameter to its bounds. Where the parameter is outside (a plain training
+    loop does not project), only gradients whose descent leads back inside pass, so that it neither
+    gets stuck nor drifts. The direct parametrization has a floor, :data:`DIRECT_ALPHA_FLOOR`.
 
     Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 18; ``"log"`` as in the code of that paper.
 

@@ -1,4 +1,4 @@
-"""Priors: policies that a learned one is kept close to."""
+"""Priors: policies that the learned policy is regularized towards."""
 
 from rlkit_sac.modules.priors.policy import PolicyPrior
 from rlkit_sac.modules.priors.same_action import SameActionPrior

@@ -1,4 +1,4 @@
-"""Distributions over a box that are finite on all of it, its bounds included."""
+"""Distributions over closed boxes, with finite log-densities on the bounds."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from torch.distributions import Distribution
 
 
 class BoxDistribution(Distribution, ABC):
-    """A distribution over a closed box whose dimensions are independent of each other.
+    """A distribution over a closed box with independent dimensions.
 
-    An action outside the box, where rounding may have put it, is scored as the nearest one inside.
+    An action outside of the box, by rounding, is scored as the nearest one inside.
 
     Args:
         low: lower bounds ``[D]``.
@@ -54,9 +54,9 @@ class BoxUniform(BoxDistribution):
 
 
 class SameActionMixture(BoxDistribution):
-    r"""Per dimension a wide normal distribution, mixed with a narrow one about an earlier action.
+    r"""Mixture of a wide normal distribution and a narrow one around the previous action.
 
-    With :math:`R = \text{high} - \text{low}`, both truncated to ``[low, high]``,
+    In each dimension, with :math:`R = \text{high} - \text{low}`, both truncated to ``[low, high]``,
 
     .. math:: \pi(a) = (1-p)\,\mathcal N_{[l,h]}\!\left(\tfrac{l+h}{2}, R\right)
         + p\,\mathcal N_{[l,h]}(a_{before}, \text{noise}\cdot R)
@@ -64,10 +64,10 @@ class SameActionMixture(BoxDistribution):
     Args:
         low: lower bounds ``[D]``.
         high: upper bounds ``[D]``.
-        before: the earlier action ``[*, D]``.
+        before: the previous action ``[*, D]``.
         prob: p, in [0, 1].
         noise: standard deviation of the narrow component in widths of the box.
-        is_init: bool ``[*, 1]``, where there is no earlier action: p is 0 there.
+        is_init: bool ``[*, 1]``, where there is no previous action: p is 0 there.
 
     >>> one = torch.ones(1)
     >>> before, is_init = torch.zeros(2, 1), torch.tensor([[False], [True]])

@@ -1,4 +1,4 @@
-"""A prior as losses and policies hold it: nothing trains it, and it scores their actions."""
+"""A frozen copy of a prior, with which losses and policies score actions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 class FrozenPrior(nn.Module):
     """Scores actions by a copy of a prior that keeps its weights and stays in evaluation mode.
 
-    The copy's parameters are buffers: no optimizer sees them, while state dicts, casts and moves to
-    another device take them along.
+    The copy's parameters are buffers: optimizers do not see them, but state dicts, casts and moves
+    to another device include them.
 
     Args:
         prior: any module with ``in_keys`` and ``get_dist(tensordict)``.
-        part: of the action that it is about, whose ``("prev_action", part)`` stands for the
-            ``prev_action`` that it reads. Default: the whole action.
+        part: the part of the action that the prior is for; it then reads
+            ``("prev_action", part)`` in place of ``prev_action``. Default: the whole action.
 
     Raises:
         ConfigError: for a module without them.

@@ -1,4 +1,4 @@
-"""The parts of an action, and priors that treat each by itself."""
+"""Priors with independent distributions of the parts of an action."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rlkit_sac.modules.priors.distributions import FactoredDistribution
 
 
 class Box(nn.Module):
-    """The bounds of a continuous part ``[D]``, which a cast or a move of the prior takes along."""
+    """The bounds ``[D]`` of a continuous part, as buffers."""
 
     low: Tensor
     high: Tensor
@@ -28,7 +28,7 @@ class Box(nn.Module):
 
 
 class Index(nn.Module):
-    """The actions of a discrete part: their logits ``[K]`` where all are alike."""
+    """The uniform logits ``[K]`` of a discrete part, as a buffer."""
 
     alike: Tensor
 
@@ -92,8 +92,8 @@ def action_parts(spec: TensorSpec) -> dict[str, TensorSpec]:
     """The spec of each part of one action, by its name in the action.
 
     Args:
-        spec: of one action, or of everything an environment is told, with the action under
-            ``action``. An action without parts has the name ``""``.
+        spec: of one action, or a composite spec with the action under ``action``. An action without
+            parts has the name ``""``.
 
     Raises:
         ConfigError: for anything but a box of one dimension and a categorical index.

@@ -21,18 +21,18 @@ from rlkit_sac.modules.priors.distributions import FactoredDistribution
 
 
 class PolicyPrior(nn.Module):
-    """The distribution of a policy, such as one that was cloned from an expert, or written by hand.
+    """The distribution of a policy, such as one cloned from an expert or written by hand.
 
-    A loss keeps a copy whose weights nothing trains, nor the statistics of a policy that normalizes
-    its observations. Of a policy with several parts each is taken given the parts before it, as the
-    learned policy drew them.
+    A loss keeps a frozen copy: neither its weights nor the statistics of its observation normalizer
+    change. The parts of a policy with several action parts are conditioned on the preceding parts
+    of the learned policy's action.
 
     Args:
         actor: a TorchRL ``ProbabilisticActor``, or a policy of this package: what ``policy()`` of a
             loss returns, or :func:`~rlkit_sac.runs.load_policy` for a run directory.
 
     Raises:
-        ConfigError: for a module that has no distribution.
+        ConfigError: for a module without a distribution.
 
     >>> import torch
     >>> from tensordict import TensorDict

@@ -16,7 +16,7 @@ from rlkit_sac.modules.priors.parts import Box, Index, PartwisePrior
 
 
 class SameActionPrior(PartwisePrior):
-    r"""The previous action again, with a probability p: a prior for smooth behavior.
+    r"""Repeats the previous action with a probability p: a prior for smooth behavior.
 
     In each continuous dimension, with :math:`R = \text{high} - \text{low}` and both truncated to
     ``[low, high]``,
@@ -25,8 +25,8 @@ class SameActionPrior(PartwisePrior):
         + p\,\mathcal N(a_{t-1}, \text{noise}\cdot R)
 
     A discrete action is the previous one with the probability p, any other with
-    :math:`(1-p)/(K-1)`. On the first step of an episode there is no previous action: the first
-    component alone counts, and discrete actions are alike.
+    :math:`(1-p)/(K-1)`. On the first step of an episode, without a previous action, only the first
+    component counts, and discrete actions are uniform.
 
     Reads ``prev_action``, of the shape of ``action``, and ``is_init`` ``[*, 1]``, as
     :func:`~rlkit_sac.envs.make_env` writes them.

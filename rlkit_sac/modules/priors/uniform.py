@@ -1,4 +1,4 @@
-"""The prior that prefers nothing."""
+"""The uniform prior."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from rlkit_sac.modules.priors.parts import Box, Index, PartwisePrior
 
 
 class UniformPrior(PartwisePrior):
-    r"""Every action alike: :math:`-\sum_d\log(\text{high}_d-\text{low}_d)`, or :math:`-\log K`.
+    r"""The uniform distribution over actions.
 
-    The divergence from it is minus the entropy, up to this constant. The density is finite on the
-    closed box, where a saturated tanh reaches a bound exactly.
+    Its log-density is :math:`-\sum_d\log(\text{high}_d-\text{low}_d)`, or :math:`-\log K`. The
+    divergence from it is minus the entropy, up to this constant. The density is finite on the
+    closed box, whose bounds a saturated tanh reaches exactly.
 
     Args:
         action_spec: of one action: a box ``[D]``, a categorical one, or both in a composite spec

@@ -1,4 +1,4 @@
-"""Actor-critic with experience replay."""
+"""The loss of actor-critic with experience replay."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ from rlkit_sac.objectives.checks.batch import check_action, check_index
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode, check_choice
 
 _SPACES = {"discrete": get_args(CategoricalSpace), "continuous": get_args(GaussianSpace)}
-#: Numbers that may change during a training.
+#: Options that :meth:`ACERLoss.set_scalar` can change.
 SCALARS = ("gamma", "beta", "reward_scale")
 _DIAGNOSTICS = ("ratio", "truncated", "projected", "q_mean", "target_mean", "explained_variance")
 
 
 def check_trust_region_space(space: str | None, kind: ActionKind) -> None:
-    """Refuse the parameters of other distributions than the policy's.
+    """Refuse a trust region space that does not belong to the policy's distribution.
 
     Args:
         space: ``trust_region_space`` of :class:`ACERLoss`.
         kind: of the policy's actions.
 
     Raises:
-        ConfigError: naming those that there are.
+        ConfigError: naming the valid ones.
 
     >>> check_trust_region_space("loc_var", "discrete")
     Traceback (most recent call last):
@@ -83,10 +83,10 @@ Part: TypeAlias = tuple[Tensor, dict[str, Tensor]]
 class ACERLoss(SegmentLoss):
     r"""Losses of actor-critic with experience replay, over segments of trajectories.
 
-    With :math:`\rho_t = \pi(a_t|s_t) / \mu(a_t|s_t)` of the behavior policy :math:`\mu`, whose
-    whole distribution the segment stores, the Retrace targets :math:`Q^{ret}` of
-    :func:`~rlkit_sac.functional.retrace_return`, and the advantage :math:`A_t = Q^{ret}_t -
-    V(s_t)`,
+    With the importance ratios :math:`\rho_t = \pi(a_t|s_t) / \mu(a_t|s_t)`, where :math:`\mu` is
+    the behavior policy whose distribution parameters the segment stores, the Retrace targets
+    :math:`Q^{ret}` of :func:`~rlkit_sac.functional.retrace_return`, and the advantage
+    :math:`A_t = Q^{ret}_t - V(s_t)`,
 
     .. math::
         L_\pi &= -\min(c, \rho_t) A_t \log\pi(a_t|s_t)
@@ -94,65 +94,70 @@ class ACERLoss(SegmentLoss):
         L_Q &= \tfrac12 (Q^{ret}_t - Q(s_t, a_t))^2 \\
         L_H &= -\beta\, H(\pi(\cdot|s_t))
 
-    with all but :math:`\log\pi`, :math:`Q(s_t, a_t)` and H held constant. With discrete actions
-    the expectation is exact and :math:`V = \sum_a \pi(a) Q(a)` has no gradient; with continuous
-    ones it is one sample, and V has the loss :math:`\tfrac12(\min(1,\rho_t)(Q^{ret}_t -
-    Q(s_t,a_t)) + V(s_t) - V(s_t))^2` besides. Source: Wang et al. 2016 (arXiv:1611.01224),
+    Gradients flow through :math:`\log\pi`, :math:`Q(s_t, a_t)` and H only. With discrete actions
+    the expectation is exact and :math:`V = \sum_a \pi(a) Q(a)` has no gradient. With continuous
+    ones it is estimated with one sample, and :math:`L_Q` has a second term for V,
+    :math:`\tfrac12(\min(1,\rho_t)(Q^{ret}_t - Q(s_t,a_t)) + V(s_t) - V(s_t))^2`, in which only the
+    last V has a gradient. Source: Wang et al. 2016 (arXiv:1611.01224),
     algorithms 1 to 3.
 
     **Trust region.** The gradient g of :math:`L_\pi` with respect to the distribution's parameters
-    :math:`\phi` is replaced, at each step, by the nearest one that
-    :func:`~rlkit_sac.functional.project_gradient` lets pass, with k the gradient of
-    :math:`-D(\bar\pi \Vert \pi)` from the average policy :math:`\bar\pi`. What :math:`\phi` is
-    changes the projection where it is active: choose ``trust_region_space`` with the system one
-    compares with. Both gradients are written out, so that nothing is differentiated inside of the
-    loss. ``loss_actor`` has the value of the unprojected loss and the gradient of the projected
-    one.
+    :math:`\phi` is projected at each step by :func:`~rlkit_sac.functional.project_gradient`, with k
+    the gradient of :math:`-D(\bar\pi \Vert \pi)` and :math:`\bar\pi` the average policy. The choice
+    of :math:`\phi` changes the result where the constraint is active: to compare with another
+    implementation, use its ``trust_region_space``. Both gradients are computed in closed form,
+    without automatic differentiation inside of the loss. ``loss_actor`` has the value of the
+    unprojected loss and the gradient of the projected one.
 
-    The average policy is ``target_actor_network_params``: move it after **every** update by
-    TorchRL's ``SoftUpdate(loss, eps=0.99)``.
+    The average policy is ``target_actor_network_params``: update it after **every** optimizer step
+    with TorchRL's ``SoftUpdate(loss, eps=0.99)``.
 
-    Reads segments ``[*, T]``, time in the last dimension: ``observation`` and whatever else the
-    networks read, here and under ``next``; ``action``, an index ``[*, T]`` or a vector
+    Reads segments ``[*, T]``, time in the last dimension: ``observation`` or other inputs of the
+    networks, also under ``next``; ``action``, an index ``[*, T]`` or a vector
     ``[*, T, D]``; ``("next", "reward")``, ``("next", "done")`` and ``("next", "terminated")``
     ``[*, T, 1]``; ``("behavior", "logits")`` ``[*, T, A]``, or ``("behavior", "loc")`` and
     ``("behavior", "scale")`` ``[*, T, D]``, as :meth:`policy` writes them; ``("collector",
     "mask")`` ``[*, T]`` and ``priority_weight`` ``[*, T]`` if present. A row may hold several
-    episodes and padding: the recursion starts anew where the episode is done and before invalid
-    steps, from the value of the next state, or 0 where the episode terminated.
+    episodes and padding: the recursion restarts where the episode is done and before invalid
+    steps, from the value of the next state, or 0 where the episode terminated. Rows whose steps do
+    not follow each other are refused where trajectory ids, ``index`` or next states show it, see
+    :func:`~rlkit_sac.objectives.acer.consecutive.check_consecutive`.
 
-    Returns ``loss_actor``, ``loss_critic`` and ``loss_entropy``, which carry their coefficients and
-    add up to the whole loss; ``kl`` :math:`D(\bar\pi \Vert \pi)` and ``entropy`` (nats), ``value``
-    (the mean of V); with ``diagnostics=True`` ``ratio`` (the mean of :math:`\rho`), ``truncated``
-    (the share of steps with :math:`\rho > c`), ``projected`` (the share whose gradient the trust
-    region changed), ``q_mean``, ``target_mean`` and ``explained_variance`` (of the targets).
+    Returns ``loss_actor``, ``loss_critic`` and ``loss_entropy``, multiplied by their coefficients,
+    whose sum is the total loss, float32 under autocast; ``kl`` :math:`D(\bar\pi \Vert \pi)` and
+    ``entropy`` (nats), ``value`` (the mean of V); with ``diagnostics=True`` ``ratio`` (the mean of
+    :math:`\rho`), ``truncated`` (the share of steps with :math:`\rho > c`), ``projected`` (the
+    share whose gradient the trust region changed), ``q_mean``, ``target_mean`` and
+    ``explained_variance`` (of the targets).
 
-    **On-policy segments.** Steps that the present policy has just taken are scored with
-    :math:`\rho = 1`, without truncation, and need no behavior parameters. This is never inferred:
-    say so in the call, ``loss(segment, on_policy=True)``, or set the attribute ``on_policy`` where
-    something else calls the loss with the segment alone, such as an
-    :class:`~rlkit_sac.updates.Update`, whose compiled graphs follow it.
+    :meth:`actor_loss`, :meth:`critic_loss` and :meth:`entropy_loss` compute one of them alone.
+
+    **On-policy segments.** Steps that the present policy has just taken have :math:`\rho = 1`, no
+    truncation, and need no behavior parameters. The loss does not infer this: call
+    ``loss(segment, on_policy=True)``, or set the attribute ``on_policy`` where the caller passes
+    only the segment, as an :class:`~rlkit_sac.updates.Update` does, whose compiled graphs follow
+    the attribute.
 
     Args:
         actor_network: a TorchRL ``ProbabilisticActor`` with a ``Categorical`` over indices
             (discrete) or an unsquashed diagonal Gaussian such as ``IndependentNormal``
             (continuous).
         critic_network: discrete: reads no action and writes ``action_value`` ``[*, A]``;
-            continuous: a :class:`~rlkit_sac.modules.StochasticDuelingNetwork`, whose sampler draws
-            for :math:`Q(s_t, a_t)`, then the action a of the correction, then for its Q. It may
-            read what the actor writes on the way to its distribution; that is computed once, and
-            trained by both losses.
+            continuous: a :class:`~rlkit_sac.modules.StochasticDuelingNetwork`, whose sampler is
+            called for :math:`Q(s_t, a_t)`, for the action a of the correction, and for its Q. It
+            may read what the actor writes on the way to its distribution, such as the output of a
+            shared trunk, which is computed once and trained by both losses.
 
     Keyword Args:
-        actor_critic: both on one trunk, in the place of the two: TorchRL's ``ActorValueOperator``,
-            such as :func:`~rlkit_sac.modules.categorical_actor_critic` makes.
+        actor_critic: instead of these two, both on one trunk: TorchRL's ``ActorValueOperator``,
+            such as :func:`~rlkit_sac.modules.categorical_actor_critic` builds.
         gamma: discount in [0, 1]. Default 0.99.
         beta: weight of the entropy. Default 0.01.
         reward_scale: factor on the reward in the targets. Default 1.
         policy_coef: factor on ``loss_actor`` and ``loss_entropy``. Default 1.
         critic_coef: factor on ``loss_critic``. Default 0.5.
-        truncation_threshold: c, 0 or above. Default 10; ``None`` takes :math:`\rho` as it is,
-            without a correction.
+        truncation_threshold: c, 0 or above. Default 10; with ``None`` :math:`\rho` is not
+            truncated and nothing is corrected.
         use_trust_region: whether the policy's gradient is projected. Default ``True``.
         trust_region_delta: the bound :math:`\delta`, 0 or above. Default 1.
         trust_region_space: :math:`\phi`. Discrete: ``"logits"`` (default; ChainerRL),
@@ -161,7 +166,7 @@ class ACERLoss(SegmentLoss):
         use_q_opc: take the advantage of the policy loss from the return without truncated traces,
             :func:`~rlkit_sac.functional.opc_return`. Default ``False``.
         normalize_loss_by_steps: divide the sums over steps by the number of valid steps. ``False``
-            makes of the reduction ``"mean"`` the ``"sum"``. Default ``True``.
+            turns the reduction ``"mean"`` into ``"sum"``. Default ``True``.
         on_policy: see above. Default ``False``.
         reduction: ``"mean"`` (default), ``"sum"`` or ``"none"``, over the valid steps.
         scalar_output_mode: with ``reduction="none"``, ``"exclude"`` or ``"non_tensor"`` scalars.
@@ -240,7 +245,7 @@ class ACERLoss(SegmentLoss):
         self.use_trust_region = use_trust_region
         self.trust_region_delta = trust_region_delta
         self.trust_region_space: Any = trust_region_space
-        # Without a projection all spaces give one gradient; this one loses no digits.
+        # Without a projection all spaces give the same gradient; the default is the most exact.
         self._space: Any = trust_region_space if use_trust_region else _SPACES[self.kind][0]
         self.use_q_opc = use_q_opc
         self.on_policy = on_policy
@@ -307,7 +312,7 @@ class ACERLoss(SegmentLoss):
     def _actor(self, steps: Evaluation) -> Part:
         terms, valid, threshold = steps.terms, steps.valid, self.truncation_threshold
         delta = self.trust_region_delta if self.use_trust_region else None
-        policy = terms.policy_loss(steps.advantage, threshold, delta)
+        loss, projected = terms.policy_loss(steps.advantage, threshold, delta)
         scalars = {"kl": masked_mean(terms.kl, valid)}
         if self.diagnostics:
             ratio = terms.ratio()
@@ -317,8 +322,8 @@ class ACERLoss(SegmentLoss):
             finite = ratio.clamp_max(torch.finfo(ratio.dtype).max / max(1, ratio.numel()))
             scalars["ratio"] = masked_mean(finite, valid)
             scalars["truncated"] = masked_mean((ratio > threshold).to(ratio.dtype), valid)
-            scalars["projected"] = masked_mean(policy.projected.to(ratio.dtype), valid)
-        return self.policy_coef * policy.loss, scalars
+            scalars["projected"] = masked_mean(projected.to(ratio.dtype), valid)
+        return self.policy_coef * loss, scalars
 
     def _critic(self, steps: Evaluation) -> Part:
         terms, q_ret, valid = steps.terms, steps.q_ret, steps.valid
@@ -433,7 +438,7 @@ class ACERLoss(SegmentLoss):
     def make_value_estimator(
         self, value_type: ValueEstimators | str | None = None, **hyperparams: Any
     ) -> ACERLoss:
-        """Set the discount of the Retrace targets, beside which there are no others.
+        """Set the discount of the Retrace targets, the only targets of this loss.
 
         Args:
             value_type: ``None``.
@@ -457,7 +462,7 @@ class ACERLoss(SegmentLoss):
         return self
 
     def set_scalar(self, option: str, value: float) -> None:
-        """Change a number during a training; a compiled update follows it without a new graph.
+        """Change a number during training; a compiled update follows it without a new graph.
 
         Args:
             option: ``gamma``, ``beta`` or ``reward_scale``.

@@ -1,4 +1,4 @@
-"""Whether the steps of a row follow each other, as far as the batch tells."""
+"""A check that the steps of a row follow each other."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def check_consecutive(
 ) -> None:
     """Refuse rows in which a step is not the successor of the one before it.
 
-    Three entries tell, where they are present and can be read (on the CPU, outside of graphs):
+    Three entries are evidence, where they are present and can be read (on the CPU, outside of
+    compiled graphs):
 
     - ``("collector", "traj_ids")`` change although the episode is not done.
-    - ``index`` goes back to earlier places of the storage more than once between cuts. Going back
-      once is the wrap-around of a full buffer, and places may be skipped, since several
-      environments can be stored block by block. In storages of several dimensions only the first
-      is time; the others may not change.
-    - The next state of a step is not the state of the following one. A state entry tells only
-      where it agrees at other steps of the batch (transforms that augment or stack observations
-      at sampling may change every one), and not of steps that neighbor each other in the storage
-      and have the same trajectory id.
+    - ``index`` decreases more than once between cuts. One decrease is the wrap-around of a full
+      buffer, and increases above 1 are valid, since several environments can be stored block by
+      block. In storages of several dimensions only the first is time; the others must not change.
+    - The next state of a step differs from the state of the following step. A state entry is
+      compared only if it agrees at other steps of the batch, since transforms that augment
+      observations at sampling may change every one. Steps that have consecutive ``index`` and the
+      same trajectory id need not agree.
 
     Args:
         batch: ``[*, T]``.

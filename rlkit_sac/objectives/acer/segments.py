@@ -120,7 +120,7 @@ class SegmentLoss(LossContract):
             yield
 
     def _average_policy(self, states: TensorDictBase) -> Distribution:
-        """The average policy at some states, which are left as they are."""
+        """The average policy at some states, which are not changed."""
         actor, params = self.actor_network, self.target_actor_network_params
         with torch.no_grad(), params.to_module(actor, preserve_module_state=False):
             return self._run_actor(states.copy())[0]
@@ -145,8 +145,8 @@ class SegmentLoss(LossContract):
         """The acting policy, a module that shares this loss's live parameters.
 
         It obeys TorchRL's exploration types, writes the parameters of its distribution where the
-        loss reads them, and goes into a collector or an evaluation as it is. Its ``actor`` is the
-        network by itself.
+        loss reads them, and can be used in a collector or an evaluation. Its attribute ``actor`` is
+        the network itself.
 
         Args:
             epsilon: makes the deterministic mode epsilon-greedy, see

@@ -49,18 +49,6 @@ class Gaussian(NamedTuple):
     scale: Tensor
 
 
-class PolicyLoss(NamedTuple):
-    """The policy loss of each step, ``[*]``.
-
-    Attributes:
-        loss: has the value of the unprojected policy loss and the gradient of the projected one.
-        projected: bool, where the projection changed the gradient.
-    """
-
-    loss: Tensor
-    projected: Tensor
-
-
 class ACERTerms(ABC):
     r"""The terms of ACER's losses at the steps ``[*]`` of segments.
 
@@ -97,25 +85,28 @@ class ACERTerms(ABC):
 
     def policy_loss(
         self, advantage: Tensor, threshold: float | None, delta: float | None
-    ) -> PolicyLoss:
-        r"""The policy loss without entropy, its gradient projected onto the trust region.
+    ) -> tuple[Tensor, Tensor]:
+        """The policy loss without entropy, its gradient projected onto the trust region.
 
         Args:
             advantage: ``[*]``, without gradient.
             threshold: c; ``None`` for no truncation. On-policy there is none.
             delta: bound of the trust region; ``None`` for no projection.
+
+        Returns:
+            ``[*]`` each: the loss, with the value of the unprojected policy loss and the gradient
+            of the projected one, and bool, where the projection changed the gradient.
         """
-        if self.log_ratio is not None:
-            advantage = truncate_ratio(self.ratio(), threshold) * advantage
-        loss, gradient = self._policy_gradient(
-            advantage, None if self.log_ratio is None else threshold
-        )
-        if delta is None:
-            projected = gradient
+        if self.log_ratio is None:
+            threshold = None
         else:
+            advantage = truncate_ratio(self.ratio(), threshold) * advantage
+        loss, gradient = self._policy_gradient(advantage, threshold)
+        projected = gradient
+        if delta is not None:
             projected = project_gradient(gradient, self._kl_gradient(), delta)
-        loss = with_gradient(loss, self.parameters, projected)
-        return PolicyLoss(loss, (projected != gradient).any(-1))
+        changed = (projected != gradient).any(-1)
+        return with_gradient(loss, self.parameters, projected), changed
 
     @abstractmethod
     def critic_loss(self, q_ret: Tensor) -> Tensor:
