@@ -25,9 +25,6 @@ from rlkit_sac.modules.behavior import ActionKind, action_kind, check_feedforwar
 from rlkit_sac.objectives.acer.consecutive import check_consecutive
 from rlkit_sac.objectives.acer.terms import full_precision
 from rlkit_sac.objectives.checks.batch import can_read, check_entries, check_flag, check_reward
-from rlkit_sac.objectives.acer.consecutive import check_consecutive
-from rlkit_sac.objectives.acer.terms import full_precision
-from rlkit_sac.objectives.checks.batch import can_read, check_entries, check_flag, check_reward
 from rlkit_sac.objectives.checks.networks import check_member
 from rlkit_sac.objectives.checks.specs import discrete_leaf
 from rlkit_sac.objectives.checks.validity import cut_steps, fill_invalid, valid_steps
