@@ -76,7 +76,7 @@ class Evaluation(NamedTuple):
     valid: Tensor | None
 
 
-#: A loss ``[*, T]`` with its coefficient, and the scalars that belong to it.
+#: A loss, multiplied by its coefficient, and the scalars that belong to it.
 Part: TypeAlias = tuple[Tensor, dict[str, Tensor]]
 
 
@@ -301,13 +301,10 @@ class ACERLoss(SegmentLoss):
         return self._alone(self._entropy, tensordict, on_policy)
 
     def _alone(
-        self,
-        part: Callable[[Evaluation], Part],
-        tensordict: TensorDictBase,
-        on_policy: bool | None,
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        loss, scalars = part(self._evaluate(tensordict, on_policy))
-        return self._reduce(loss, tensordict, self._importance_weights(tensordict)), scalars
+        self, part: Callable[[Evaluation], Part], batch: TensorDictBase, on_policy: bool | None
+    ) -> Part:
+        loss, scalars = part(self._evaluate(batch, on_policy))
+        return self._reduce_alone(loss, batch), scalars
 
     def _actor(self, steps: Evaluation) -> Part:
         terms, valid, threshold = steps.terms, steps.valid, self.truncation_threshold

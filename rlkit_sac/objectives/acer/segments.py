@@ -88,7 +88,14 @@ class SegmentLoss(LossContract):
                     "actor_critic takes the place of actor_network and critic_network: pass it, or "
                     "these two"
                 )
-            actor_network, critic_network = _split(actor_critic)
+            if not isinstance(actor_critic, ActorValueOperator):
+                raise ConfigError(
+                    f"actor_critic is a {type(actor_critic).__name__}, wanted a "
+                    "torchrl.modules.ActorValueOperator of a trunk, a ProbabilisticActor and a "
+                    "critic"
+                )
+            actor_network = actor_critic.get_policy_operator()
+            critic_network = actor_critic.get_value_head()
         if actor_network is None or critic_network is None:
             raise ConfigError(
                 f"{type(self).__name__} needs actor_network and critic_network, or actor_critic"
@@ -259,18 +266,6 @@ class SegmentLoss(LossContract):
         ]
         self._in_keys = list(dict.fromkeys(map(unravel_key, read)))
         return self._in_keys
-
-
-def _split(
-    both: ActorValueOperator,
-) -> tuple[ProbabilisticTensorDictSequential, TensorDictModuleBase]:
-    """A policy with its trunk, and the critic's head that reads what the trunk writes."""
-    if not isinstance(both, ActorValueOperator):
-        raise ConfigError(
-            f"actor_critic is a {type(both).__name__}, wanted a torchrl.modules.ActorValueOperator "
-            "of a trunk, a ProbabilisticActor and a critic"
-        )
-    return both.get_policy_operator(), both.get_value_head()
 
 
 def _check_critic(critic: TensorDictModuleBase, kind: str, action_key: NestedKey) -> None:
