@@ -1,5 +1,5 @@
-"""Why the state of an environment cannot be saved."""
+"""Why a state cannot be saved."""
 
 
-class CannotSaveError(Exception):
-    """A value in the environment that cannot be turned into plain data."""
+class CannotSaveError(TypeError):
+    """A value that cannot be turned into plain data."""

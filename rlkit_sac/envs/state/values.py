@@ -46,7 +46,13 @@ class ValueWriter:
         self._numbers: dict[int, int] = {}
         self._kept: list[Any] = []  # alive, so that no id is given twice
         self._open: set[int] = set()
+        self._steps: list[str] = []
         self._extents: list[tuple[int, int]] = []
+
+    @property
+    def path(self) -> str:
+        """Keys and positions on the way to the value being written, or to one that was refused."""
+        return "/".join(self._steps)
 
     def write(self, value: Any) -> Node:
         """Returns the node of one value.
@@ -90,12 +96,18 @@ class ValueWriter:
         kind = type(value).__name__
         self._open.add(id(value))
         if kind in _MAPPINGS:
-            items = [[self.write(key), self.write(item)] for key, item in value.items()]
+            items = [[self.write(key), self._write_at(key, item)] for key, item in value.items()]
         else:
-            items = [self.write(item) for item in value]
+            items = [self._write_at(index, item) for index, item in enumerate(value)]
         self._open.remove(id(value))
         limit = {"maxlen": value.maxlen} if kind == "deque" else {}
         return {"kind": kind, "items": items, **limit}
+
+    def _write_at(self, step: object, value: Any) -> Node:
+        self._steps.append(str(step))
+        node = self.write(value)
+        self._steps.pop()
+        return node
 
     def _check_memory(self, array: np.ndarray[Any, Any]) -> None:
         owner: Any = array

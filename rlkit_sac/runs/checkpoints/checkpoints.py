@@ -28,7 +28,7 @@ from rlkit_sac.runs.checkpoints.replay_segments import (
     segment_range,
     write_segments,
 )
-from rlkit_sac.runs.checkpoints.state_tree import join_state, split_state
+from rlkit_sac.runs.checkpoints.state_tree import join_format_1, join_state, split_state
 from rlkit_sac.runs.random_streams import random_state, set_random_state
 from rlkit_sac.runs.tables.best import best_frames
 from rlkit_sac.updates.schedule import EveryFrames
@@ -239,7 +239,8 @@ def read_state(manifest: Manifest) -> dict[str, Any]:
         tensors = safetensors.torch.load(content)
     except SafetensorError as error:
         raise RunError(f"{manifest.folder / STATE} is not a safetensors file: {error}") from error
-    state: dict[str, Any] = join_state(manifest.state, tensors)
+    join = join_format_1 if manifest.format_version == 1 else join_state
+    state: dict[str, Any] = join(manifest.state, tensors)
     return state
 
 

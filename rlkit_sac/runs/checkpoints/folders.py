@@ -23,7 +23,7 @@ from rlkit_sac.errors import RunError
 from rlkit_sac.runs.checkpoints.replay_segments import segment_range
 from rlkit_sac.runs.files import sync_folder, write_atomically
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # since 1 another notation of the state
 MANIFEST = "checkpoint.json"
 _NAME = re.compile(r"step_(\d+)")
 
@@ -156,6 +156,7 @@ class Manifest:
 
     Attributes:
         folder: the checkpoint.
+        format_version: 1 or 2, which differ in the notation of ``state``.
         frames: of the run.
         files: of the folder, by name.
         segments: replay files, by name.
@@ -164,6 +165,7 @@ class Manifest:
     """
 
     folder: Path
+    format_version: int
     frames: int
     files: dict[str, FileRecord]
     segments: dict[str, FileRecord]
@@ -187,9 +189,9 @@ class Manifest:
         if not isinstance(content, dict) or "format_version" not in content:
             raise RunError(f"{file} does not describe a checkpoint")
         version = content["format_version"]
-        if version != FORMAT_VERSION:
+        if version not in (1, FORMAT_VERSION):
             raise RunError(
-                f"{file} has format version {version!r}, this version reads {FORMAT_VERSION}"
+                f"{file} has format version {version!r}, this version reads 1 and {FORMAT_VERSION}"
             )
         claimed = content.pop("sha256", None)
         if claimed != checksum(content):
@@ -197,6 +199,7 @@ class Manifest:
         try:
             manifest = cls(
                 folder,
+                version,
                 content["frames"],
                 {name: FileRecord(**record) for name, record in content["files"].items()},
                 {name: FileRecord(**record) for name, record in content["segments"].items()},

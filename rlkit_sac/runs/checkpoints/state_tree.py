@@ -1,4 +1,4 @@
-"""Nested state as JSON and named tensors: all that a checkpoint holds, without pickle."""
+"""The nested state of a run as JSON and named tensors."""
 
 from __future__ import annotations
 
@@ -9,96 +9,107 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# Marks what JSON has no word for.
-_TENSOR, _ARRAY, _SCALAR = "__tensor__", "__array__", "__numpy_scalar__"
-_TUPLE, _DICT = "__tuple__", "__dict__"
-_MARKS = {_TENSOR, _ARRAY, _SCALAR, _TUPLE, _DICT}
+from rlkit_sac.envs.state import CannotSaveError, Node, ValueReader, ValueWriter
 
 
-def split_state(state: Any) -> tuple[Any, dict[str, Tensor]]:
+def split_state(state: Any) -> tuple[Node, dict[str, Tensor]]:
     """Take a nested state apart.
 
     Args:
-        state: dicts, lists, tuples, numbers, strings, booleans and ``None``, tensors on any device,
-            NumPy arrays and scalars.
+        state: tensors on any device, and what :class:`~rlkit_sac.envs.state.ValueWriter` takes, in
+            tuples and mappings of any class.
 
     Returns:
         A JSON value, and the tensors it refers to by name, copied to the CPU.
 
     Raises:
-        TypeError: for any other value, naming where it is.
+        CannotSaveError: for any other value, naming where it is.
 
-    >>> tree, tensors = split_state({"step": (1, 2.5), "weight": torch.ones(2)})
-    >>> tree
-    {'step': {'__tuple__': [1, 2.5]}, 'weight': {'__tensor__': 'weight'}}
+    >>> tree, tensors = split_state([2.5, {"weight": torch.ones(2)}])
+    >>> tree["items"][1]["items"]
+    [['weight', {'kind': 'tensor', 'data': '1/weight'}]]
     >>> tensors
-    {'weight': tensor([1., 1.])}
+    {'1/weight': tensor([1., 1.])}
     """
-    tensors: dict[str, Tensor] = {}
-
-    def hold(value: Tensor, path: str) -> str:
-        tensors[path] = value.detach().to("cpu", copy=True).contiguous()
-        return path
-
-    def split(value: Any, path: str) -> Any:
-        if value is None or type(value) in (bool, int, float, str):
-            return value
-        if isinstance(value, Tensor):
-            return {_TENSOR: hold(value, path)}
-        if isinstance(value, np.ndarray | np.generic):
-            array = np.array(value)  # a copy that owns its memory
-            try:
-                return {
-                    _SCALAR if isinstance(value, np.generic) else _ARRAY: hold(
-                        torch.from_numpy(array), path
-                    )
-                }
-            except TypeError as error:
-                raise TypeError(
-                    f"{path} is an array of {array.dtype}, which cannot be saved"
-                ) from error
-        if isinstance(value, Mapping):
-            if all(type(key) is str and key not in _MARKS for key in value):
-                return {key: split(item, _join(path, key)) for key, item in value.items()}
-            pairs = [
-                [split(key, path), split(item, _join(path, key))] for key, item in value.items()
-            ]
-            return {_DICT: pairs}
-        if isinstance(value, list | tuple):
-            items = [split(item, _join(path, index)) for index, item in enumerate(value)]
-            return items if isinstance(value, list) else {_TUPLE: items}
-        raise TypeError(f"{path} is a {type(value).__name__}, which cannot be saved")
-
-    return split(state, ""), tensors
+    writer = _StateWriter()
+    try:
+        return writer.write(state), writer.tensors
+    except CannotSaveError as error:
+        raise CannotSaveError(f"{writer.path}: {error}") from None
 
 
-def join_state(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
+def join_state(tree: Node, tensors: Mapping[str, Tensor]) -> Any:
     """Put a state that :func:`split_state` took apart together again.
 
     Raises:
         KeyError: for a tensor that is missing.
 
-    >>> join_state({"step": {"__tuple__": [1, 2.5]}}, {})
+    >>> join_state(*split_state({"step": (1, 2.5)}))
+    {'step': (1, 2.5)}
+    """
+    return _StateReader(tensors).read(tree)
+
+
+def join_format_1(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """Put a state of a checkpoint of format 1 together again.
+
+    >>> join_format_1({"step": {"__tuple__": [1, 2.5]}}, {})
     {'step': (1, 2.5)}
     """
     if isinstance(tree, list):
-        return [join_state(item, tensors) for item in tree]
+        return [join_format_1(item, tensors) for item in tree]
     if not isinstance(tree, dict):
         return tree
-    if len(tree) == 1:
-        ((mark, content),) = tree.items()
-        if mark == _TENSOR:
-            return tensors[content]
-        if mark == _ARRAY:
-            return tensors[content].numpy()
-        if mark == _SCALAR:
-            return tensors[content].numpy()[()]
-        if mark == _TUPLE:
-            return tuple(join_state(item, tensors) for item in content)
-        if mark == _DICT:
-            return {join_state(key, tensors): join_state(item, tensors) for key, item in content}
-    return {key: join_state(item, tensors) for key, item in tree.items()}
+    match list(tree.items()):
+        case [("__tensor__", name)]:
+            return tensors[name]
+        case [("__array__", name)]:
+            return tensors[name].numpy()
+        case [("__numpy_scalar__", name)]:
+            return tensors[name].numpy()[()]
+        case [("__tuple__", items)]:
+            return tuple(join_format_1(items, tensors))
+        case [("__dict__", pairs)]:
+            return dict(join_format_1(pair, tensors) for pair in pairs)
+    return {key: join_format_1(item, tensors) for key, item in tree.items()}
 
 
-def _join(path: str, key: object) -> str:
-    return f"{path}/{key}" if path else str(key)
+class _StateWriter(ValueWriter):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tensors: dict[str, Tensor] = {}
+
+    def write(self, value: Any) -> Node:
+        if isinstance(value, Tensor):
+            return {"kind": "tensor", "data": self._hold(value)}
+        if isinstance(value, np.ndarray):
+            value = value.copy()  # it may be a view, which comes back in memory of its own
+        elif isinstance(value, tuple):
+            value = tuple(value)  # such as a torch.Size
+        elif isinstance(value, Mapping):
+            value = dict(value)
+        node = super().write(value)
+        if isinstance(node, dict) and "data" in node:
+            node["data"] = self._hold(torch.tensor(node["data"]))
+        return node
+
+    def _hold(self, tensor: Tensor) -> str:
+        name = self.path
+        while name in self.tensors:  # keys such as 1 and "1"
+            name += "'"
+        self.tensors[name] = tensor.detach().to("cpu", copy=True).contiguous()
+        return name
+
+
+class _StateReader(ValueReader):
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self._tensors = tensors
+
+    def read(self, node: Node, *place: Any) -> Any:
+        if isinstance(node, dict) and "data" in node:
+            tensor = self._tensors[node["data"]]
+            if node["kind"] == "tensor":
+                return tensor
+            node = {**node, "data": tensor.numpy()}
+        return super().read(node, *place)
