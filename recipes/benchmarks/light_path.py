@@ -131,7 +131,7 @@ def plain_env(task: str) -> gym.Env[Any, Any]:
     """What ``gymnasium.make`` returns, without its checker, which looks at first steps only."""
     base = base_env(make_env(task))
     assert isinstance(base, EpisodicGymWrapper)
-    env = base.gym_env
+    env = base.gym_env()
     while not isinstance(env, EpisodeSeeding):
         env = env.env  # type: ignore[attr-defined]
     return env.env

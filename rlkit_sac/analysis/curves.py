@@ -50,7 +50,7 @@ def learning_curves(
         data: a table of :func:`load_runs` with the columns `run`, `task`, `frames`, `column` and
             those of `by`. Rows in which `column` is NaN are left out.
         column: the column to aggregate. Default `"return_mean"`.
-        by: the columns that tell groups apart, besides the task; columns of the configuration make
+        by: the grouping columns besides the task; columns of the configuration make
             a curve of each setting. Default `("recipe",)`.
         statistic: `"mean"` (default) or `"iqm"`, the interquartile mean.
         frames: where to interpolate: a number of evenly spaced points, or the frames, of which

@@ -1,4 +1,4 @@
-"""What all aggregates share: the rows they need, the groups of runs, and warnings about both."""
+"""Selecting rows and grouping runs, for all aggregates."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pandas as pd
 
 from rlkit_sac.errors import ConfigError
 
-Key = dict[str, Any]  # the value of each column that tells groups apart; None where missing
+Key = dict[str, Any]  # the value of each grouping column; None where missing
 
 ENDS_EARLY = 0.9  # a run that stops before this share of the longest run's frames ends early
 
 
 def grouping_columns(by: str | Sequence[str]) -> list[str]:
-    """The columns that tell lines apart besides the task, which always does.
+    """The grouping columns besides the task, which always is one.
 
     Args:
         by: a column or several.
@@ -70,7 +70,7 @@ def split(data: pd.DataFrame, columns: Sequence[str]) -> list[tuple[Key, pd.Data
 
     Args:
         data: a table.
-        columns: the columns that tell the groups apart.
+        columns: the grouping columns.
 
     Returns:
         The groups with their key, in order: numbers before text, missing values last.
@@ -117,7 +117,7 @@ def warn_of_repeats(data: pd.DataFrame, by: Sequence[str]) -> None:
 
     Args:
         data: a table of :func:`load_runs`; without a column `seed` nothing is checked.
-        by: the columns that tell groups apart, besides the task.
+        by: the grouping columns besides the task.
     """
     if "seed" not in data.columns:
         return

@@ -1,4 +1,4 @@
-"""How good runs are at their end: a row for each task, or one score over all tasks."""
+"""Final performance: a row for each task, or one score over all tasks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def final_performance(
         data: a table of :func:`load_runs` with the columns `run`, `task`, `frames`, `column` and
             those of `by`. Rows in which `column` is NaN are left out.
         column: the column to tabulate. Default `"return_mean"`.
-        by: the columns that tell groups apart, besides the task. Default `("recipe",)`.
+        by: the grouping columns besides the task. Default `("recipe",)`.
         last: how many evaluations at the end of a run are averaged. Default 1.
         statistic: what `low` and `high` belong to: `"mean"` (default) or `"iqm"`.
         confidence: level of the interval. Default 0.95.
@@ -119,7 +119,7 @@ def aggregate_scores(
         data: a table of :func:`load_runs`, as for :func:`final_performance`.
         references: for each task the returns that are score 0 and score 1.
         column: the column to aggregate. Default `"return_mean"`.
-        by: the columns that tell groups apart. Default `("recipe",)`.
+        by: the grouping columns. Default `("recipe",)`.
         last: how many evaluations at the end of a run are averaged. Default 1.
         statistic: `"iqm"` (default), the interquartile mean, or `"mean"`.
         confidence: level of the interval. Default 0.95.

@@ -52,7 +52,7 @@ def plot_learning_curves(
     Args:
         data: the evaluations of one or more runs, from `load_runs(path)`.
         column: the column to plot. Default `"return_mean"`.
-        by: the columns that tell lines apart, such as `("recipe", "update.lr_actor")`. Default
+        by: the grouping columns, such as `("recipe", "update.lr_actor")`. Default
             `("recipe",)`.
         statistic: `"mean"` (default) or `"iqm"`, the interquartile mean.
         confidence: level of the interval. Default 0.95.

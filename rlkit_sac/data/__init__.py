@@ -1,21 +1,20 @@
-"""Collection, and replay: where transitions wait to be learned from."""
+"""From environments to batches: collectors, replay buffers and their samplers.
 
-from rlkit_sac.data.collect import (
-    ActingLoop,
-    AnyCollector,
-    CollectorKind,
-    LightCollector,
-    check_finite,
-    make_collector,
-)
-from rlkit_sac.data.replay import (
-    PrioritizedSampler,
-    SliceSampler,
-    TrajectorySampler,
-    check_replay_fits,
-    example_transition,
-    make_replay_buffer,
-)
+A *frame* is one step of one environment, and a *transition* is the part of a frame that replay
+keeps: TensorDicts of the entries before the step, with those after it under ``"next"``. A collector
+yields batches of frames, ``[T]`` or, of N environments side by side, ``[N, T]``; a replay buffer
+gives batches of transitions, ``[B]``, or of B slices or segments of T consecutive ones, ``[B, T]``.
+"""
+
+from rlkit_sac.data.collect.acting_loop import ActingLoop
+from rlkit_sac.data.collect.collector import AnyCollector, CollectorKind, make_collector
+from rlkit_sac.data.collect.finite import check_finite
+from rlkit_sac.data.collect.light_collector import LightCollector
+from rlkit_sac.data.replay.buffer import check_replay_fits, make_replay_buffer
+from rlkit_sac.data.replay.prioritized import PrioritizedSampler
+from rlkit_sac.data.replay.slices import SliceSampler
+from rlkit_sac.data.replay.trajectories import TrajectorySampler
+from rlkit_sac.data.replay.transition import example_transition
 
 __all__ = [
     "ActingLoop",

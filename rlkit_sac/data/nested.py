@@ -1,4 +1,4 @@
-"""TensorDicts of entries that are known to fit."""
+"""TensorDicts made of entries that need no checks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from torch import Tensor
 
 
 class NestedEntries:
-    """Makes TensorDicts of entries with the same nested keys, without looking at the entries.
+    """Makes TensorDicts of entries with the same nested keys, without checks.
 
-    What TensorDict checks for each entry takes longer than everything else that is done to one
-    frame.
+    TensorDict's checks of each entry take longer than everything else that is done to one frame.
 
     Args:
         keys: of the entries.

@@ -1,4 +1,4 @@
-"""Action spaces as trees: which continuous dimensions and which discrete choice they hold."""
+"""The continuous dimensions and the discrete choice of a nested action space."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, Space, Tuple
 from numpy.typing import NDArray
 
+from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.errors import ConfigError
 
 # Environments often write "unbounded" as the largest float instead of infinity.
@@ -24,7 +25,7 @@ _SUPPORTED = (
 
 @dataclass(frozen=True)
 class ActionLayout:
-    """The dimensions of an action space, and the way back from numbers to its structure.
+    """The dimensions of an action space, and the conversion from numbers to its structure.
 
     Boxes are flattened in C order and concatenated in the order of the space: a `Tuple` by index,
     a `Dict` as its ``spaces`` iterate (by sorted name, unless an ordered mapping was given).
@@ -34,9 +35,10 @@ class ActionLayout:
         low: lower bounds `[D]` of all boxes, float64.
         high: upper bounds `[D]`.
         num_choices: K, the size of the `Discrete`; None without one.
-        parameter_mask: bool `[K, D]`, where a `Tuple` begins with ``Discrete(K)`` and goes on with
-            K boxes, or a `Tuple` of K boxes: box k is the parameter of choice k, and ``mask[k, d]``
-            tells whether dimension d belongs to it. None where each choice uses each dimension.
+        parameter_mask: bool `[K, D]`, for a `Tuple` of ``Discrete(K)`` and K boxes, or of
+            ``Discrete(K)`` and a `Tuple` of K boxes. Box k is the parameter of choice k, and
+            ``mask[k, d]`` is true if dimension d belongs to it. None if each choice uses each
+            dimension.
 
     >>> layout = ActionLayout.of(Tuple([Discrete(2), Tuple([Box(0, 5), Box(0, 9, (2,))])]))
     >>> layout.high, layout.num_choices
@@ -65,7 +67,8 @@ class ActionLayout:
         """
         boxes: dict[str, Box] = {}
         choices: dict[str, Discrete[Any]] = {}
-        for path, leaf in _leaves(space):
+        for keys, leaf, _ in leaves(space):
+            path = "".join(f"[{key!r}]" for key in keys)
             if isinstance(leaf, Box):
                 _check_box(leaf, path)
                 boxes[path] = leaf
@@ -102,20 +105,9 @@ class ActionLayout:
         Returns:
             Tuples, dictionaries, Python integers and arrays of each box's own shape and dtype.
         """
-        if isinstance(self.space, Box):  # the usual one, as fast as it can be
+        if isinstance(self.space, Box):  # the most common one, without the overhead of a tree
             return values.reshape(self.space.shape).astype(self.space.dtype)
         return _build(self.space, choice, (values[i:j] for i, j in pairwise(self._ends)))
-
-
-def _leaves(space: Space[Any], path: str = "") -> Iterator[tuple[str, Space[Any]]]:
-    if isinstance(space, Tuple):
-        for index, part in enumerate(space.spaces):
-            yield from _leaves(part, f"{path}[{index}]")
-    elif isinstance(space, Dict):
-        for name, part in space.spaces.items():
-            yield from _leaves(part, f"{path}[{name!r}]")
-    else:
-        yield path, space
 
 
 def _build(space: Space[Any], choice: int, boxes: Iterator[NDArray[np.float64]]) -> Any:

@@ -1,4 +1,4 @@
-"""The action adapter: one convention for the agent, its own structure for the environment."""
+"""Actions of the agent, converted to the structure of the environment."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class AdaptedActions(gym.ActionWrapper[Any, Any, Any]):
 
     The vector holds all boxes, see :class:`~rlkit_sac.envs.action_layout.ActionLayout`. With
     ``rescale`` it lies in [-1, 1] and is mapped linearly, -1 to each lower and 1 to each upper
-    bound without rounding; otherwise it lies in the bounds of the environment. What leaves the
-    bounds is clipped.
+    bound without rounding; otherwise it lies in the bounds of the environment. Values outside
+    of the bounds are clipped.
 
     Args:
         env: environment with an action space of `Box`, `Discrete`, or a `Tuple` or `Dict` of these.

@@ -1,4 +1,4 @@
-"""Box2D tasks whose physical world outlives their episodes."""
+"""Box2D tasks that keep their physical world from episode to episode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions to each environment, in this process or in one of its own."""
+"""Calling a method of each environment, in this process or in processes of their own."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rlkit_sac.envs.workers import WatchedParallelEnv
 
 
 def call_each(env: EnvBase, method: str, *arguments: Any) -> list[Any]:
-    """Calls a method of each environment and returns what each of them answers.
+    """Calls a method of each environment and returns the results.
 
     Args:
-        env: what :func:`~rlkit_sac.envs.make_env` returned; environments that have not started yet
-            are started.
+        env: what :func:`~rlkit_sac.envs.make_env` returned; several environments are started if
+            they are closed.
         method: name of a method of the environments.
         arguments: of the method.
 
@@ -43,10 +43,10 @@ def base_env(env: EnvBase) -> EnvBase:
 
 
 def is_batched(env: EnvBase) -> bool:
-    """Whether an environment without transforms is several, side by side."""
+    """Whether an environment without transforms consists of several."""
     return isinstance(env, (SerialEnv, WatchedParallelEnv))
 
 
 def watching(env: EnvBase) -> AbstractContextManager[None]:
-    """In the block the failure of a process is raised as what it was."""
+    """Raises the failure of a process in the block as the exception that caused it."""
     return env.watching() if isinstance(env, WatchedParallelEnv) else nullcontext()

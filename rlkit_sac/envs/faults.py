@@ -1,4 +1,4 @@
-"""Exceptions inside an environment, told with the place where they happened."""
+"""Exceptions of environments, with the episode and step in which they were raised."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rlkit_sac.errors import EnvironmentFault, RlkitSacError
 
 
 class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
-    """Turns what `step` and `reset` raise into `EnvironmentFault`, naming episode, step and seed.
+    """Turns exceptions of `step` and `reset` into `EnvironmentFault` with episode, step and seed.
 
     Args:
         env: environment with an :class:`~rlkit_sac.envs.seeding.EpisodeSeeding` among its wrappers.
@@ -36,17 +36,17 @@ class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
         try:
             return self.env.reset(seed=seed, options=options)
         except (Exception, SystemExit) as error:
-            self.name(error)
+            self.raise_fault(error)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Takes one step."""
         try:
             return self.env.step(action)
         except (Exception, SystemExit) as error:
-            self.name(error)
+            self.raise_fault(error)
 
-    def name(self, error: Exception | SystemExit) -> NoReturn:
-        """Raises what the environment raised as `EnvironmentFault`."""
+    def raise_fault(self, error: Exception | SystemExit) -> NoReturn:
+        """Raises an exception of the environment as `EnvironmentFault`."""
         if isinstance(error, RlkitSacError):
             raise error
         position = self.env.get_wrapper_attr("position")

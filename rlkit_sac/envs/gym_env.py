@@ -7,7 +7,7 @@ import importlib
 import inspect
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from importlib.util import find_spec
 from typing import Any
 
@@ -22,7 +22,7 @@ from rlkit_sac.envs.seeding import EpisodeSeeding
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError
 
-# Where an environment lives tells which extra brings its simulator.
+# The package of an environment determines the extra that installs its simulator.
 _EXTRAS = {
     "gymnasium.envs.mujoco": "mujoco",
     "gymnasium.envs.box2d": "box2d",
@@ -99,8 +99,9 @@ def make_gym_env(
 
 def _import(module: str, env_id: str) -> None:
     try:
-        with _quiet_pygame() if module == _MULTI_OBJECTIVE else nullcontext():
-            importlib.import_module(module)
+        if module == _MULTI_OBJECTIVE:
+            _import_multi_objective()
+        importlib.import_module(module)
     except Exception as error:
         if module == _MULTI_OBJECTIVE and isinstance(error, ImportError):
             raise ConfigError(
@@ -113,12 +114,11 @@ def _import(module: str, env_id: str) -> None:
         ) from error
 
 
-@contextmanager
-def _quiet_pygame() -> Iterator[None]:
+def _import_multi_objective() -> None:
     """Keeps pygame, which MO-Gymnasium imports, from greeting and from deprecations of its own."""
     with warnings.catch_warnings(), redirect_stdout(None):
         warnings.simplefilter("ignore")
-        yield
+        importlib.import_module(_MULTI_OBJECTIVE)
 
 
 def _create(

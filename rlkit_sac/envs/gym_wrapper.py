@@ -1,4 +1,4 @@
-"""A TorchRL environment whose episodes can be saved, in this process or in one of its own."""
+"""A TorchRL environment whose episodes can be saved."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class EpisodicGymWrapper(GymWrapper):
 
     Args:
         env: environment with an :class:`~rlkit_sac.envs.seeding.EpisodeSeeding` among its wrappers.
-        worker: the process of this environment alone, which its exceptions end.
+        worker: where the environment has a process of its own, which ends with an exception.
         options: as for ``GymWrapper``.
 
     >>> from rlkit_sac.envs.seeding import EpisodeSeeding
@@ -32,9 +32,8 @@ class EpisodicGymWrapper(GymWrapper):
         super().__init__(env, **options)
         self._worker = worker
 
-    @property
     def gym_env(self) -> gym.Env[Any, Any]:
-        """The environment inside, as this wrapper steps it."""
+        """Returns the environment inside, as this wrapper steps it."""
         return self._env
 
     def save_episode(self) -> dict[str, Any]:
@@ -55,7 +54,7 @@ class EpisodicGymWrapper(GymWrapper):
         except Exception as error:
             if self._worker is None:
                 raise
-            self._worker.leave(error, self._env.close)
+            self._worker.exit_with(error, self._env.close)
 
     def _reset(self, tensordict: TensorDictBase | None = None, **options: Any) -> TensorDictBase:
         try:
@@ -63,4 +62,4 @@ class EpisodicGymWrapper(GymWrapper):
         except Exception as error:
             if self._worker is None:
                 raise
-            self._worker.leave(error, self._env.close)
+            self._worker.exit_with(error, self._env.close)

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, TypeVar
 
+import gymnasium as gym
 from numpy.typing import NDArray
 from torchrl.envs import EnvBase, SerialEnv
 from torchrl.envs.transforms import InitTracker, RewardSum, StepCounter, TransformedEnv
 
 from rlkit_sac.envs.actions import AdaptedActions
-from rlkit_sac.envs.call_each import base_env
+from rlkit_sac.envs.call_each import base_env, call_each
 from rlkit_sac.envs.faults import NamedFaults
 from rlkit_sac.envs.gym_wrapper import EpisodicGymWrapper
 from rlkit_sac.envs.observations import ArrayObservation
 from rlkit_sac.envs.previous_action import PreviousAction
 from rlkit_sac.envs.rewards import ArrayReward
+from rlkit_sac.envs.seeding import EpisodeSeeding
+
+Wrapper = TypeVar("Wrapper", bound="gym.Wrapper[Any, Any, Any, Any]")
 
 
 class GymnasiumEnvs:
-    """Steps the environments of :func:`~rlkit_sac.envs.make_env` side by side, into given arrays.
+    """Steps the environments of :func:`~rlkit_sac.envs.make_env` and writes into given arrays.
 
     Args:
-        env: what :func:`~rlkit_sac.envs.make_env` returned, without processes of its own.
+        env: what :func:`~rlkit_sac.envs.make_env` returned with ``parallel=False``.
 
     >>> import numpy as np
     >>> from rlkit_sac.envs import make_env
@@ -36,7 +40,7 @@ class GymnasiumEnvs:
     """
 
     def __init__(self, env: EnvBase) -> None:
-        self._envs = [_PlainEnv(each) for each in _gym_envs(env)]
+        self._envs = [_DirectEnv(each) for each in call_each(env, "gym_env")]
 
     def __len__(self) -> int:
         """Number N of environments."""
@@ -48,15 +52,12 @@ class GymnasiumEnvs:
         if not isinstance(env, TransformedEnv):
             return False
         expected = [InitTracker, StepCounter, RewardSum, PreviousAction]
-        base = base_env(env)
         if [type(each) for each in env.transform] != expected or env.transform[1].max_steps:
             return False
-        if type(base) is EpisodicGymWrapper:
-            return type(base.gym_env) is NamedFaults
-        return type(base) is SerialEnv
+        return type(base_env(env)) in (EpisodicGymWrapper, SerialEnv)
 
     def reset(self, index: int) -> NDArray[Any]:
-        """Begin an episode in one environment, or go on with the one that was loaded.
+        """Begin an episode in one environment, or continue the one that was loaded.
 
         Returns:
             Its observation.
@@ -93,17 +94,15 @@ class GymnasiumEnvs:
         return ended
 
 
-class _PlainEnv:
-    """One environment of :func:`make_gym_env`, without most of its wrappers' calls."""
+class _DirectEnv:
+    """One environment of :func:`make_gym_env`, stepped without most of its wrappers' calls."""
 
-    def __init__(self, env: NamedFaults) -> None:
-        observations = cast(ArrayObservation, env.env)
-        actions = cast(AdaptedActions, observations.env)
-        rewards = cast(ArrayReward, actions.env)
-        self._env = env
-        self._seeded = rewards.env
-        self._action, self._reward = actions.action, rewards.reward
-        self._observation = observations.array
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        self._env = _wrapper_of(env, NamedFaults)
+        self._seeded = _wrapper_of(env, EpisodeSeeding)
+        self._action = _wrapper_of(env, AdaptedActions).action
+        self._reward = _wrapper_of(env, ArrayReward).reward
+        self._observation = _wrapper_of(env, ArrayObservation).array
 
     def reset(self) -> NDArray[Any]:
         """The first observation of an episode."""
@@ -116,14 +115,11 @@ class _PlainEnv:
             after, reward, terminated, truncated, _ = self._seeded.step(self._action(action))
             return self._observation(after), self._reward(reward), terminated, truncated
         except (Exception, SystemExit) as error:
-            self._env.name(error)
+            self._env.raise_fault(error)
 
 
-def _gym_envs(env: EnvBase) -> list[NamedFaults]:
-    base = base_env(env)
-    if isinstance(base, EpisodicGymWrapper):
-        return [cast(NamedFaults, base.gym_env)]
-    assert isinstance(base, SerialEnv)
-    if base.is_closed:
-        base.start()
-    return [each.gym_env for each in base._envs]
+def _wrapper_of(env: gym.Env[Any, Any], kind: type[Wrapper]) -> Wrapper:
+    while not isinstance(env, kind):
+        assert isinstance(env, gym.Wrapper), f"the environment has no {kind.__name__}"
+        env = env.env
+    return env

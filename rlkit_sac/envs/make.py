@@ -58,7 +58,7 @@ def make_env(
     - ``prev_action`` as ``action``, zeros at the start of an episode.
 
     Each episode is seeded from ``seed``, the index of its environment and its number there, so
-    the same seed and actions give the same stream, whatever happened in earlier episodes.
+    the same seed and actions give the same episode, whatever happened in earlier ones.
 
     Args:
         env_id: Gymnasium id, ``Name-v0`` or ``module:Name-v0``, or a task of the package:
@@ -74,9 +74,9 @@ def make_env(
         kwargs: arguments of the environment's constructor.
         render_mode: Gymnasium's render mode.
 
-    What an environment raises while it runs comes out as `EnvironmentFault`, also from a process of
-    its own; so does the death of such a process. They leave Ctrl-C and SIGTERM to the main process
-    and do not outlive it.
+    Exceptions of an environment are raised as `EnvironmentFault`, also from a process of its own;
+    so is the unexpected end of such a process. Processes leave Ctrl-C and SIGTERM to the main
+    process and end with it.
 
     Raises:
         ConfigError: the environment is unknown, cannot be built, or has unsupported spaces.
@@ -114,9 +114,9 @@ def make_env(
 
 @contextmanager
 def closing_env(env: EnvBase) -> Iterator[EnvBase]:
-    """Close an environment at the end of the block, whatever ends it.
+    """Close an environment at the end of the block, also after an exception.
 
-    The processes of a parallel environment that is left open keep Python from exiting.
+    Python does not exit while processes of a parallel environment are running.
 
     Args:
         env: open, or closed already by a collector.
@@ -161,7 +161,7 @@ def _make_single(
     here = worker if worker is not None and worker.is_here else None
     try:
         if here is not None:
-            here.settle()
+            here.set_up()
             _seed_worker(options["seed"], env_index)
         env = EpisodicGymWrapper(
             make_gym_env(spec, env_index=env_index, **options),
@@ -171,9 +171,9 @@ def _make_single(
         )
     except Exception as error:
         if here is not None:
-            here.leave(error)
+            here.exit_with(error)
         raise
-    # RewardSum copies the spec of the reward for its sum, which no bound of one step holds.
+    # RewardSum gives the sum the spec of the reward, whose bounds are those of one step.
     env.reward_spec = Unbounded(shape=env.reward_spec.shape, device=device, dtype=torch.float32)
     return env
 

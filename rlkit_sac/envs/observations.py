@@ -1,18 +1,18 @@
-"""One array per observation, whatever the environment's own structure."""
+"""Observations as arrays, whatever the environment's own structure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, Space, Tuple, flatten, flatten_space
+from gymnasium.spaces import Box, Discrete, Space, flatten, flatten_space
 from numpy.typing import NDArray
 
+from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.errors import ConfigError
 
-# One-hot entries tell categories apart; hundreds of them for a step counter would only be noise.
+# Above this, a `Discrete` beside a `Box` is taken for a counter, and becomes one number.
 _MOST_CATEGORIES = 32
 
 
@@ -46,8 +46,9 @@ class ArrayObservation(gym.ObservationWrapper[Any, Any, Any]):
         super().__init__(env)
         self._space = env.observation_space
         self._is_box = isinstance(self._space, Box)
-        self._counts = any(isinstance(leaf, Box) for leaf, _ in _leaves(self._space, None))
-        boxes = [self._box_of(leaf) for leaf, _ in _leaves(self._space, None)]
+        parts = [leaf for _, leaf, _ in leaves(self._space)]
+        self._counts = any(isinstance(leaf, Box) for leaf in parts)
+        boxes = [self._box_of(leaf) for leaf in parts]
         if not all(isinstance(box, Box) for box in boxes) or not boxes:
             raise ConfigError(
                 f"the observation space {self._space} has no fixed size; supported are Box and "
@@ -74,8 +75,8 @@ class ArrayObservation(gym.ObservationWrapper[Any, Any, Any]):
     def array(self, observation: Any) -> NDArray[Any]:
         """Returns the observation as an array of the declared shape and dtype."""
         if not self._is_box:
-            parts = _leaves(self._space, observation)
-            observation = np.concatenate([self._flatten(leaf, value) for leaf, value in parts])
+            parts = leaves(self._space, observation)
+            observation = np.concatenate([self._flatten(leaf, value) for _, leaf, value in parts])
         return np.array(observation, dtype=self._dtype).reshape(self._shape)
 
     def _is_count(self, leaf: Space[Any]) -> bool:
@@ -90,15 +91,3 @@ class ArrayObservation(gym.ObservationWrapper[Any, Any, Any]):
         if isinstance(leaf, Discrete) and self._is_count(leaf):
             return [min(max((int(value) - int(leaf.start)) / (int(leaf.n) - 1), 0.0), 1.0)]
         return flatten(leaf, value)
-
-
-def _leaves(space: Space[Any], value: Any) -> Iterator[tuple[Space[Any], Any]]:
-    """Parts that are neither `Tuple` nor `Dict`, with their values where there is one."""
-    if isinstance(space, Tuple):
-        for index, part in enumerate(space.spaces):
-            yield from _leaves(part, None if value is None else value[index])
-    elif isinstance(space, Dict):
-        for name, part in space.spaces.items():
-            yield from _leaves(part, None if value is None else value[name])
-    else:
-        yield space, value

@@ -1,4 +1,4 @@
-"""The action that led to an observation, kept beside it."""
+"""The previous action as an entry of the observation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PreviousAction(Transform):
     def _reset(
         self, tensordict: TensorDictBase, tensordict_reset: TensorDictBase
     ) -> TensorDictBase:
-        # Where only some environments are reset, the environment itself keeps the others' values.
+        # Where only some environments are reset, TorchRL keeps the values of the others.
         return tensordict_reset.set("prev_action", self.parent.full_action_spec["action"].zero())
 
     def transform_observation_spec(self, observation_spec: Composite) -> Composite:

@@ -1,4 +1,4 @@
-"""One array per reward, with one number for each objective."""
+"""Rewards as arrays, with one number for each objective."""
 
 from __future__ import annotations
 

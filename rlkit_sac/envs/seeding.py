@@ -1,4 +1,4 @@
-"""Seeds that make every episode a function of run seed, environment index and episode number."""
+"""Seeding each episode by the run's seed, the environment's index and the episode's number."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
     The environment's action space is seeded along, for environments that draw from it. A reset
     with an explicit seed makes it the seed of the run and begins again at episode 0.
 
-    An episode that is under way can be saved, and continued in another process.
+    An unfinished episode can be saved, and continued in another process.
 
     Args:
         env: any Gymnasium environment.
@@ -68,7 +68,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begins the next episode, or goes on with the one that was loaded."""
+        """Begins the next episode, or continues the one that was loaded."""
         if seed is not None:
             self._seed = seed
             self._next_episode = 0
@@ -81,7 +81,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         renew_box2d_world(self.env.unwrapped)
         result = self.env.reset(seed=derived, options=options)
         self._at_reset = {}
-        with suppress(Exception):  # an object that cannot be looked at must not end the run
+        with suppress(Exception):  # objects may raise when their attributes are read
             self._at_reset = fixed_parts(self.env)
         self._step = 0
         if loaded is not None:
@@ -118,7 +118,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         }
 
     def load_episode(self, saved: dict[str, Any]) -> bool:
-        """Lets the next reset go on with a saved episode; False if it begins the one after it."""
+        """Lets the next reset continue a saved episode; False if it will begin the one after it."""
         is_exact = saved["step"] == 0 or saved["simulator"] is not None
         self._next_episode = saved["episode"] + (not is_exact)
         self._loaded = saved if saved["simulator"] is not None else None
@@ -133,5 +133,5 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
             return read_simulator(self.env, self._at_reset), None
         except CannotSaveError as error:
             return None, str(error)
-        except Exception as error:  # of an object that cannot be looked at
+        except Exception as error:  # raised when attributes of an object are read
             return None, in_one_line(error)

@@ -1,4 +1,4 @@
-"""What networks need to know of an environment."""
+"""Sizes and bounds of an environment, for making networks."""
 
 from __future__ import annotations
 
@@ -26,10 +26,7 @@ def continuous_action_bounds(env: EnvBase) -> tuple[list[float], list[float]]:
     """
     spec = _action_spec(env)
     if not isinstance(spec, Bounded):
-        raise ConfigError(
-            f"this algorithm acts in continuous spaces, but the actions are {_describe(spec)}: "
-            "choose an environment with a Box action space"
-        )
+        raise _misfit(spec, "continuous spaces", "with a Box action space")
     return _bounds(spec)
 
 
@@ -48,10 +45,7 @@ def discrete_action_count(env: EnvBase) -> int:
     """
     spec = _action_spec(env)
     if not isinstance(spec, Categorical):
-        raise ConfigError(
-            f"this algorithm acts in discrete spaces, but the actions are {_describe(spec)}: "
-            "choose an environment with a Discrete action space"
-        )
+        raise _misfit(spec, "discrete spaces", "with a Discrete action space")
     return int(spec.space.n)
 
 
@@ -70,10 +64,8 @@ def has_discrete_actions(env: EnvBase) -> bool:
     """
     spec = _action_spec(env)
     if isinstance(spec, Composite):
-        raise ConfigError(
-            "this algorithm acts in discrete or in continuous spaces, but the actions are "
-            f"{_describe(spec)}: choose an environment with a Discrete or a Box action space"
-        )
+        wanted = "with a Discrete or a Box action space"
+        raise _misfit(spec, "discrete or in continuous spaces", wanted)
     return isinstance(spec, Categorical)
 
 
@@ -95,11 +87,8 @@ def hybrid_action_bounds(env: EnvBase) -> tuple[int, list[float], list[float]]:
     """
     spec = _action_spec(env)
     if not isinstance(spec, Composite):
-        raise ConfigError(
-            "this algorithm acts in spaces with a discrete and a continuous part, but the actions "
-            f"are {_describe(spec)}: choose an environment whose action space is a Tuple or Dict "
-            "of Discrete and Box"
-        )
+        wanted = "whose action space is a Tuple or Dict of Discrete and Box"
+        raise _misfit(spec, "spaces with a discrete and a continuous part", wanted)
     return int(spec["discrete"].space.n), *_bounds(spec["continuous"])
 
 
@@ -200,7 +189,11 @@ def _bounds(spec: TensorSpec) -> tuple[list[float], list[float]]:
     return spec.space.low.tolist(), spec.space.high.tolist()
 
 
-def _describe(spec: TensorSpec) -> str:
+def _misfit(spec: TensorSpec, spaces: str, wanted: str) -> ConfigError:
+    actions = f"{type(spec).__name__} of shape {list(spec.shape)}"
     if isinstance(spec, Composite):
-        return f"discrete ({spec['discrete'].space.n} choices) and continuous at once"
-    return f"{type(spec).__name__} of shape {list(spec.shape)}"
+        actions = f"discrete ({spec['discrete'].space.n} choices) and continuous at once"
+    return ConfigError(
+        f"this algorithm acts in {spaces}, but the actions are {actions}: choose an environment "
+        f"{wanted}"
+    )

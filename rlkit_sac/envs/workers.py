@@ -1,4 +1,4 @@
-"""Environments in processes of their own: how they begin, fail and end."""
+"""Environments in processes of their own: start, failure and end."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from rlkit_sac.envs.faults import in_one_line
 from rlkit_sac.errors import EnvironmentFault, RlkitSacError, RunError
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_REPORT_BYTES = 1 << 14
+_TRACE_LENGTH = 9000
+_REPORT_BYTES = 1 << 17  # JSON has up to 12 bytes for a character
 _SECONDS_TO_LEAVE = 5.0
 
 
 class Worker:
-    """What the main process and the process of one environment know of each other.
+    """The connection between the main process and the process of one environment.
 
     Made in the main process; travels to the other one with the arguments of the environment.
 
@@ -48,8 +49,8 @@ class Worker:
         """Whether this is the process of the environment."""
         return os.getpid() != self._main_pid
 
-    def settle(self) -> None:
-        """Ignore Ctrl-C and SIGTERM, which the main process answers, and end when it has ended.
+    def set_up(self) -> None:
+        """Ignore Ctrl-C and SIGTERM, which the main process handles, and end when it has ended.
 
         Called in the process of the environment, before the environment is made.
         """
@@ -57,28 +58,21 @@ class Worker:
             # A handler, unlike SIG_IGN, is not passed on to programs that an environment starts.
             signal.signal(number, lambda *_: None)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-        threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+        threading.Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
 
-    def leave(self, error: Exception, close: Callable[[], Any] = lambda: None) -> NoReturn:
-        """End the process of the environment quietly, leaving the error to the main process.
+    def exit_with(self, error: Exception, close: Callable[[], Any] = lambda: None) -> NoReturn:
+        """Report an error to the main process, and end the process of the environment quietly.
 
         Args:
             error: what was raised.
             close: closes the environment; it has some seconds.
         """
-        kind = type(error).__name__
-        text = str(error)
+        fault = error
         if not isinstance(error, RlkitSacError):
-            kind, text = (
-                "EnvironmentFault",
-                f"environment {self._index} raised {in_one_line(error)}",
-            )
+            fault = EnvironmentFault(f"environment {self._index} raised {in_one_line(error)}")
         trace = "".join(traceback.format_exception(error))
-        for keep in (len(trace), 4000, 0):
-            content = json.dumps([kind, text[:1000], trace[-keep:] if keep else ""]).encode()
-            if len(content) < _REPORT_BYTES:
-                break
-        self._report.value = content
+        report = [type(fault).__name__, str(fault)[:1000], trace[-_TRACE_LENGTH:]]
+        self._report.value = json.dumps(report).encode()
         guard = threading.Timer(_SECONDS_TO_LEAVE, os._exit, [1])
         guard.daemon = True
         guard.start()
@@ -86,12 +80,12 @@ class Worker:
             close()
         raise SystemExit(1)
 
-    def forget(self) -> None:
+    def clear_report(self) -> None:
         """Remove the report of an earlier process."""
         self._report.value = b""
 
     def fault(self) -> RlkitSacError | None:
-        """Returns what :meth:`leave` left, with the traceback of that process as its cause."""
+        """Returns the error of :meth:`exit_with`, its traceback as its cause; None without one."""
         if not self._report.value:
             return None
         kind, text, trace = json.loads(self._report.value)
@@ -101,15 +95,15 @@ class Worker:
 
 
 class WorkerTraceback(Exception):  # noqa: N818 (it is shown, never raised)
-    """Where an exception was raised in another process."""
+    """The traceback of an exception in another process."""
 
 
 class WatchedParallelEnv(ParallelEnv):
-    """TorchRL's parallel environments, which say what happened in the process that has failed.
+    """TorchRL's parallel environments, with errors that tell how a process failed.
 
-    What an environment raises is raised here with its own text; a process that was killed raises
-    `EnvironmentFault` with the signal. In both cases the other processes are ended before. Ctrl-C
-    and SIGTERM reach this process alone, and the others end when this one is gone.
+    An exception of an environment is raised here with its own message; for a process that was
+    killed `EnvironmentFault` names the signal. In both cases the other processes are ended first.
+    Ctrl-C and SIGTERM are handled by this process alone; the others end with it.
 
     Args:
         num_envs: number of processes.
@@ -141,7 +135,7 @@ class WatchedParallelEnv(ParallelEnv):
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """In the block the failure of a process is raised as what it was.
+        """Raises the failure of a process in the block as the exception that caused it.
 
         Raises:
             EnvironmentFault: an environment raised an exception, or its process was killed.
@@ -154,7 +148,7 @@ class WatchedParallelEnv(ParallelEnv):
             yield
         except RlkitSacError:
             raise
-        # What TorchRL raises depends on where it finds that a process has gone.
+        # The exception of TorchRL depends on where it notices that a process has ended.
         except (RuntimeError, ValueError, OSError, EOFError):
             if not self.is_closed and self._find_fault() is not None:
                 self._cleanup_failed_worker_startup()
@@ -162,7 +156,7 @@ class WatchedParallelEnv(ParallelEnv):
             raise
 
     def step_and_maybe_reset(self, tensordict: TensorDictBase) -> Any:
-        """Takes a step in each environment, and resets those whose episode has ended."""
+        """Steps each environment, and resets those whose episode has ended."""
         with self.watching():
             return super().step_and_maybe_reset(tensordict)
 
@@ -177,9 +171,9 @@ class WatchedParallelEnv(ParallelEnv):
     def _start_workers(self) -> None:
         self._fault = None
         for report in self._reports:
-            report.forget()
-        resource_tracker.ensure_running()  # which would unblock the signals below
-        # The processes inherit that the signals are blocked, and meet none before they are ready.
+            report.clear_report()
+        resource_tracker.ensure_running()  # its start would unblock the signals below
+        # The processes inherit the block, which they lift when they can handle the signals.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             super()._start_workers()
@@ -187,16 +181,16 @@ class WatchedParallelEnv(ParallelEnv):
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def _shutdown_workers(self) -> None:
-        # TorchRL's shutdown takes no process that has gone already.
+        # TorchRL's shutdown fails where a process has ended already.
         if not self._has_failed():
             try:
                 return super()._shutdown_workers()
-            except (EOFError, OSError):  # one went meanwhile
+            except (EOFError, OSError):  # one has ended meanwhile
                 pass
         self._cleanup_failed_worker_startup()
 
     def _cleanup_failed_worker_startup(self) -> None:
-        """Ends all processes whatever they do, and remembers why; at the start and later."""
+        """Ends all processes and keeps the reason; TorchRL calls it when their start fails."""
         self._fault = self._find_fault()
         deadline = time.monotonic() + _SECONDS_TO_LEAVE
         for channel, process in zip(self.parent_channels, self._workers, strict=True):
@@ -218,17 +212,17 @@ class WatchedParallelEnv(ParallelEnv):
         return not all(process.is_alive() for process in self._workers)
 
     def _find_fault(self) -> RlkitSacError | None:
-        gone = connection.wait([process.sentinel for process in self._workers], timeout=1.0)
+        ended = connection.wait([process.sentinel for process in self._workers], timeout=1.0)
         for process in self._workers:
-            if process.sentinel in gone:
+            if process.sentinel in ended:
                 process.join(timeout=1.0)
         for report in self._reports:
             if (fault := report.fault()) is not None:
                 return fault
         for index, process in enumerate(self._workers):
             if not process.is_alive():
-                ended = _how_it_ended(process.exitcode)
-                return EnvironmentFault(f"the process of environment {index} {ended}")
+                how = _describe_exit(process.exitcode)
+                return EnvironmentFault(f"the process of environment {index} {how}")
         return None
 
     def _raise_fault(self) -> None:
@@ -237,7 +231,7 @@ class WatchedParallelEnv(ParallelEnv):
             raise fault from fault.__cause__
 
 
-def _how_it_ended(exit_code: int) -> str:
+def _describe_exit(exit_code: int) -> str:
     if exit_code >= 0:
         return f"ended with exit code {exit_code}; what it printed may tell why"
     name = signal.Signals(-exit_code).name
@@ -245,7 +239,7 @@ def _how_it_ended(exit_code: int) -> str:
     return f"was killed by {name}{hint}"
 
 
-def _end_with(parent_pid: int) -> None:
+def _exit_with_parent(parent_pid: int) -> None:
     while os.getppid() == parent_pid:
         time.sleep(1.0)
     os._exit(1)

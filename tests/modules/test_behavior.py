@@ -93,7 +93,7 @@ def test_it_can_be_recorded(name: str, mode: ExplorationType) -> None:
             wanted = policy(data.clone())
         for key in policy.out_keys:
             assert torch.equal(found[key], wanted[key])
-    assert recorded._run is not recorded._as_it_is
+    assert recorded._run is not recorded._eager
 
 
 @pytest.mark.parametrize(

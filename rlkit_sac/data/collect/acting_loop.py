@@ -17,31 +17,30 @@ from torchrl.data import Categorical, TensorSpec
 from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType
 
-from rlkit_sac.data.collect.frame import Frame, after
+from rlkit_sac.data.collect.frame import Frame, next_key
 from rlkit_sac.data.collect.recorded_policy import Entries, RecordedPolicy
 from rlkit_sac.envs import GymnasiumEnvs
 from rlkit_sac.graph import preserve_state
 
-# What the environments begin the next step with, beside the previous action.
+# The entries that the next step begins with, besides the previous action.
 _CARRIED = ("observation", "episode_reward", "step_count", "is_init")
 
 
 class ActingLoop:
     """Steps the environments of :func:`~rlkit_sac.envs.make_env` with a policy.
 
-    Each step is two calls: :meth:`step` writes a frame into ``frame.arrays``, :meth:`advance`
-    goes on to the next.
+    A step takes two calls: :meth:`step` writes the frame into ``frame.arrays``, :meth:`advance`
+    begins the next one.
 
     Args:
-        env: such that :meth:`~rlkit_sac.envs.GymnasiumEnvs.can_step` it.
+        env: one that :meth:`~rlkit_sac.envs.GymnasiumEnvs.can_step` accepts.
         policy: acts on the environment's device; its parameters are read at every step.
-        exploration_type: in which the policy acts; None for that of the moment.
-        random_policy: what random steps are, in the place of draws from the action space; it needs
-            no entries and writes what the policy writes.
+        exploration_type: of the policy; None for the one set at each step.
+        random_policy: acts in random steps, instead of draws from the action space; it reads no
+            entries and writes what the policy writes.
 
     Attributes:
-        frame: the present step: what there is beside the policy by the keys of TorchRL's
-            collector, and what the policy wrote.
+        frame: the present step, with the keys of TorchRL's collector.
 
     >>> from rlkit_sac.envs import make_env
     >>> from rlkit_sac.modules import tanh_gaussian_actor
@@ -72,17 +71,17 @@ class ActingLoop:
         self._action_keys: list[NestedKey] = list(env.action_keys)
         previous = [_previous_key(key) for key in self._action_keys]
         blank = env.fake_tensordict()
-        # What the policy writes, for random actions.
-        self._beside_random = {
+        # What the policy writes besides the action, for random actions.
+        self._random_entries = {
             key: torch.full_like(value, _log_density(env, key) or 0.0)
-            for key, value in _written(policy, blank).items()
+            for key, value in _policy_entries(policy, blank).items()
         }
         carried: list[NestedKey] = [*_CARRIED, *previous]
         beside: list[NestedKey] = ["terminated", "truncated", "done"]
         beside += [("next", key) for key in ("reward", "terminated", "truncated", "done")]
         layout = partial(_layout, batch_dims=env.batch_dims)
         others = {key: layout(blank.get(key)) for key in beside}
-        others |= {key: layout(value) for key, value in self._beside_random.items()}
+        others |= {key: layout(value) for key, value in self._random_entries.items()}
         self.frame = Frame(
             {key: layout(blank.get(key)) for key in carried},
             {**others, ("collector", "traj_ids"): ((), np.int64)},
@@ -94,14 +93,14 @@ class ActingLoop:
         self._inputs = {
             key: self._tensor(arrays[key]) for key in self._policy.in_keys if key in arrays
         }
-        self._outputs = [(key, self._tensor(arrays[key])) for key in self._beside_random]
+        self._outputs = [(key, self._tensor(arrays[key])) for key in self._random_entries]
         self._following = {key: arrays["next", key] for key in (*_CARRIED, "reward")}
         self._terminated, self._truncated, self._done = (
             arrays["next", key][:, 0] for key in ("terminated", "truncated", "done")
         )
         self._previous = [arrays[key] for key in previous]
         self._new_previous = [
-            (arrays[after(new)], arrays[key])
+            (arrays[next_key(new)], arrays[key])
             for new, key in zip(previous, self._action_keys, strict=True)
         ]
         self._trajectories = arrays["collector", "traj_ids"]
@@ -124,7 +123,7 @@ class ActingLoop:
         return bool(self.frame.arrays["is_init"].all())
 
     def reset(self) -> None:
-        """Begin an episode in every environment, or go on with those that were loaded."""
+        """Begin an episode in every environment, or continue those that were loaded."""
         for index in range(len(self)):
             self._begin_episode(index)
 
@@ -133,12 +132,12 @@ class ActingLoop:
 
         Args:
             random: act by ``random_policy``; without one, draw the actions from the action space.
-                What the policy writes beside those is 0, but a log-density of the action is the
-                true one.
-            unchanged: whether the policy is what it was at the last step with it, but for values of
-                parameters.
+                Other entries that the policy writes are then 0, except for log-densities of the
+                action, which are those of the draw.
+            unchanged: whether nothing but values of parameters has changed in the policy since the
+                last step.
         """
-        written = self._drawn() if random else self._acted(unchanged)
+        written = self._act_randomly() if random else self._act(unchanged)
         for key, place in self._outputs:
             place.copy_(written[key])
         for new, action in self._new_previous:
@@ -156,24 +155,24 @@ class ActingLoop:
         np.logical_or(self._terminated, self._truncated, out=self._done)
 
     def advance(self) -> None:
-        """Go on to the next frame: where an episode has ended, a new one begins."""
+        """Begin the next frame, with a new episode where one has ended."""
         self.frame.carry()
         for index in self._ended:
             self._begin_trajectory(index)
             self._begin_episode(index)
 
-    def _acted(self, unchanged: bool) -> Entries:
-        # Copies: a policy may keep them, and matrix products see the memory that PyTorch allots.
+    def _act(self, unchanged: bool) -> Entries:
+        # Copies, because a policy may keep them, and in memory that PyTorch has aligned.
         copies = {key: value.to(self._device, copy=True) for key, value in self._inputs.items()}
         return self._policy(copies, unchanged=unchanged)
 
-    def _drawn(self) -> Entries:
+    def _act_randomly(self) -> Entries:
         if self._random_policy is not None:
             with torch.no_grad():
                 blank = TensorDict(batch_size=self._batch_size, device=self._device)
                 return dict(self._random_policy(blank).items(True, True))
         drawn = self._env.rand_action()
-        return self._beside_random | {key: drawn.get(key) for key in self._action_keys}
+        return self._random_entries | {key: drawn.get(key) for key in self._action_keys}
 
     def _begin_episode(self, index: int) -> None:
         arrays = self.frame.arrays
@@ -203,7 +202,7 @@ class ActingLoop:
         return torch.from_numpy(array if self._batch_size else array.squeeze(0))
 
     def state_dict(self) -> dict[str, Any]:
-        """What is known of the next step; the episodes themselves are saved apart."""
+        """The entries of the next step; the episodes are saved separately."""
         arrays = self.frame.arrays
         return {
             "envs": {key: torch.tensor(arrays[key]) for key in _CARRIED},
@@ -216,11 +215,11 @@ class ActingLoop:
         }
 
     def load_state_dict(self, state: Mapping[str, Any], *, kept: Sequence[bool]) -> None:
-        """Go on from a state, after the episodes were loaded.
+        """Continue from a state, after the episodes were loaded.
 
         Args:
             state: what :meth:`state_dict` returned.
-            kept: for each environment whether its episode goes on.
+            kept: for each environment whether its episode continues exactly.
         """
         self.reset()
         which = np.array(kept)
@@ -234,8 +233,8 @@ class ActingLoop:
             self._begin_trajectory(int(index))
 
 
-def _written(policy: TensorDictModuleBase, blank: TensorDictBase) -> Entries:
-    """What a policy writes, called without leaving a trace."""
+def _policy_entries(policy: TensorDictModuleBase, blank: TensorDictBase) -> Entries:
+    """What a policy writes, without changing it or the random generators."""
     with preserve_state(cast(nn.Module, policy)), torch.no_grad():
         written = policy(blank.select(*policy.in_keys))
         return {key: value for key, value in written.items(True, True) if key not in policy.in_keys}
@@ -251,7 +250,7 @@ def _previous_key(key: NestedKey) -> NestedKey:
 
 
 def _log_density(env: EnvBase, written: NestedKey) -> float | None:
-    """Of a random action, if the policy writes log-densities under this key; else None."""
+    """The log-density of a random action, where this key is that of a log-density; else None."""
     name = written if isinstance(written, str) else written[-1]
     if not name.endswith("_log_prob"):
         return None

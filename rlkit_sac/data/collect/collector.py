@@ -1,4 +1,4 @@
-"""Collecting frames with TorchRL's collector, and going on after a stop."""
+"""TorchRL's collector, made resumable, and the choice between it and the light one."""
 
 from __future__ import annotations
 
@@ -20,25 +20,27 @@ from rlkit_sac.errors import ConfigError, EnvironmentFault
 
 
 class ResumableCollector(Collector):
-    """TorchRL's collector, whose state includes where its environments are.
+    """TorchRL's collector, whose state includes that of its environments.
 
-    TorchRL's own state counts the frames but not the environments', so that a resumed run begins
-    new episodes. Here an environment goes on in the middle of an episode where its state can be
-    saved, and anywhere at the beginning of one, since each episode is seeded by its number.
+    TorchRL's own state does not include that of the environments, so that a resumed run begins new
+    episodes. Here an environment continues in the middle of an episode if its state can be saved,
+    and otherwise only at the beginning of one: each episode is seeded by its number.
+
+    TorchRL offers no public access to its counters of frames and batches nor to the TensorDict that
+    it steps from: ``_frames``, ``_iter``, ``_carrier`` and ``_increment_frames`` are its own names.
 
     Args:
         env: batched or not.
         policy: acts on the environment's device.
         init_random_frames: first frames, with actions drawn from the action space.
-        random_policy: what draws them instead, see :func:`make_collector`.
+        random_policy: acts instead of these draws, see :func:`make_collector`.
         options: as for TorchRL's collector.
 
     Attributes:
-        inexact_reasons: why the environments do not go on where the loaded state left them, if so.
+        inexact_reasons: why the environments do not continue exactly from the loaded state, if so.
     """
 
     inexact_reasons: Sequence[str] = ()
-    _wrapped_policy: Any
 
     def __init__(
         self,
@@ -49,9 +51,11 @@ class ResumableCollector(Collector):
         random_policy: TensorDictModuleBase | None = None,
         **options: Any,
     ) -> None:
-        own = init_random_frames if random_policy is None else 0
-        super().__init__(env, policy, init_random_frames=own, **options)
-        self._random_policy, self._random_frames = random_policy, init_random_frames
+        self._random_first = None
+        if random_policy is not None:
+            self._random_first = policy = _RandomFirst(policy, random_policy)
+            self._random_frames, init_random_frames = init_random_frames, 0
+        super().__init__(env, policy, init_random_frames=init_random_frames, **options)
 
     def state_dict(self) -> dict[str, Any]:
         """Frames so far, the environments' episodes, and the TensorDict of the next step."""
@@ -64,7 +68,7 @@ class ResumableCollector(Collector):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state.
+        """Continue from a state.
 
         Raises:
             ConfigError: if the environments are others than those of the state.
@@ -85,9 +89,9 @@ class ResumableCollector(Collector):
         self._carrier.update(root)
 
     def between_episodes(self) -> bool:
-        """Whether now is a better moment than others to save the state.
+        """Whether to prefer this moment for saving: a state that can be restored exactly is rare.
 
-        True at the beginning of an episode in all environments, where their state cannot be saved
+        True if all environments are at the beginning of an episode and their state cannot be saved
         in the middle of one.
         """
         return bool(self._carrier.get("is_init").all()) and not can_save_episodes(self.env)
@@ -107,18 +111,26 @@ class ResumableCollector(Collector):
         Raises:
             EnvironmentFault: for an exception inside an environment, with the frames of the run.
         """
-        policy = self._wrapped_policy
-        random = self._random_policy if self._frames < self._random_frames else None
-        if random is not None:
-            self._wrapped_policy = random
+        if self._random_first is not None:
+            self._random_first.is_random = self._frames < self._random_frames
         try:
             return super().rollout()
         except EnvironmentFault as fault:
             batch = self.requested_frames_per_batch
             raise with_frame(fault, self._frames, batch) from fault.__cause__
-        finally:
-            if random is not None:
-                self._wrapped_policy = policy
+
+
+class _RandomFirst(TensorDictModuleBase):
+    """A policy, and the one that acts in its place in the first frames."""
+
+    def __init__(self, policy: TensorDictModuleBase, random_policy: TensorDictModuleBase) -> None:
+        super().__init__()
+        self.in_keys, self.out_keys = policy.in_keys, policy.out_keys
+        self.policy, self.random_policy = policy, random_policy
+        self.is_random = False
+
+    def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
+        return (self.random_policy if self.is_random else self.policy)(tensordict)
 
 
 AnyCollector: TypeAlias = LightCollector | ResumableCollector
@@ -144,9 +156,9 @@ def make_collector(
         frames_per_batch: frames between two yields, a multiple of the number of environments.
         init_random_frames: first frames, in which actions are drawn from the action space; rounded
             up to whole batches.
-        random_policy: what draws them instead and writes all that ``policy`` writes, such as a
-            :class:`~rlkit_sac.modules.RandomBehavior` where a loss reads of what distribution the
-            actions are; it reads nothing.
+        random_policy: acts instead of these draws. It reads no entries and writes all that
+            ``policy`` writes, such as a :class:`~rlkit_sac.modules.RandomBehavior` where a loss
+            reads the distribution of the stored actions.
         kind: ``"torchrl"`` for TorchRL's collector, ``"light"`` for a :class:`LightCollector`,
             ``"auto"`` for the light one where it can step the environments.
 

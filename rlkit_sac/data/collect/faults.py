@@ -1,4 +1,4 @@
-"""What both collectors say when an environment fails, or does not go on where it was."""
+"""Messages of both collectors on failed environments and inexact resumption."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from rlkit_sac.errors import EnvironmentFault
 
 
 def inexact_reasons(kept: Sequence[bool]) -> list[str]:
-    """Why environments do not go on where a loaded state left them; empty if they do.
+    """Why environments do not continue exactly from a loaded state; empty if they do.
 
     Args:
-        kept: for each environment whether its episode goes on.
+        kept: for each environment whether its episode continues exactly.
 
     >>> inexact_reasons([True, True])
     []
@@ -25,7 +25,7 @@ def inexact_reasons(kept: Sequence[bool]) -> list[str]:
 
 
 def with_frame(fault: EnvironmentFault, frames: int, batch: int) -> EnvironmentFault:
-    """The fault with the frames of the run.
+    """The fault with the frames of the run in its message.
 
     Args:
         fault: of an environment.

@@ -1,4 +1,4 @@
-"""Stopping NaN and infinity before they reach replay."""
+"""Refusing NaN and infinity before they reach replay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rlkit_sac.errors import RunError
 
 
 def check_finite(batch: TensorDictBase, *, frames: int) -> None:
-    """Refuse collected frames that hold NaN or infinity: one is enough to spoil every parameter.
+    """Refuse collected frames that hold NaN or infinity; one would make all parameters NaN.
 
     Args:
         batch: frames ``[T]``, or ``[N, T]`` of N environments stepped together.
@@ -27,7 +27,7 @@ def check_finite(batch: TensorDictBase, *, frames: int) -> None:
     rlkit_sac.errors.RunError: 'reward' is nan at frame 12 in environment 0. ...
     """
     values = [value for value in batch.values(True, True) if value.is_floating_point()]
-    # NaN and infinity spoil every sum; so do finite numbers, once in a while.
+    # A sum with NaN or infinity is not finite; nor, rarely, is one of finite numbers.
     total = sum(value.sum() for value in values)
     if math.isfinite(total):
         return

@@ -1,4 +1,4 @@
-"""One frame of a few environments, its entries side by side in memory."""
+"""The frames of a few environments, in contiguous memory."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rlkit_sac.data.nested import NestedEntries
 Layout = Mapping[NestedKey, tuple[tuple[int, ...], DTypeLike]]
 
 
-def after(key: NestedKey) -> tuple[str, ...]:
-    """The key under which an entry's next value is.
+def next_key(key: NestedKey) -> tuple[str, ...]:
+    """The key of an entry after the step.
 
-    >>> after("observation"), after(("prev_action", "discrete"))
+    >>> next_key("observation"), next_key(("prev_action", "discrete"))
     (('next', 'observation'), ('next', 'prev_action', 'discrete'))
     """
     return ("next", key) if isinstance(key, str) else ("next", *key)
@@ -29,12 +29,12 @@ def after(key: NestedKey) -> tuple[str, ...]:
 class Frame:
     """The entries of one frame of N environments, which are written in place.
 
-    Entries of one type share one array: however many there are, it takes one copy for each type to
-    keep a frame, and one to let the next begin where this one ended.
+    Entries of one type share one array, so that storing a frame in the batch, or beginning the next
+    one, takes one copy for each type.
 
     Args:
-        carried: shape and type, without N, of what has the same key under ``"next"`` and is the
-            beginning of the next frame there.
+        carried: shape and type, without N, of the entries whose values under ``"next"`` are those
+            with which the next frame begins.
         others: shape and type of the other entries.
         count: number N of environments.
         batch_size: of the environments, ``[N]``, or ``[]`` for a single one.
@@ -63,7 +63,7 @@ class Frame:
         batch_size: torch.Size,
         device: torch.device,
     ) -> None:
-        layouts = {**carried, **others, **{after(key): own for key, own in carried.items()}}
+        layouts = {**carried, **others, **{next_key(key): own for key, own in carried.items()}}
         kinds = dict.fromkeys(np.dtype(dtype) for _, dtype in layouts.values())
         self.arrays: dict[NestedKey, NDArray[Any]] = {}
         self._blocks: list[NDArray[Any]] = []
@@ -84,7 +84,7 @@ class Frame:
         self._batch_size, self._device = batch_size, device
         self._on_cpu = device.type == "cpu"
         self._entries = NestedEntries(list(self.arrays))
-        # Vectors come out of the block as they are.
+        # Entries that are not vectors need a reshape.
         self._shapes = [
             (place, array.shape[1:])
             for place, array in enumerate(self.arrays.values())
@@ -93,12 +93,12 @@ class Frame:
         self._kept: list[NDArray[Any]] = []
 
     def carry(self) -> None:
-        """Let the next frame begin where this one ended."""
+        """Begin the next frame with the values under ``"next"``."""
         for now, following in self._carry:
             now[...] = following
 
     def begin_batch(self, steps: int) -> None:
-        """Make room for some frames."""
+        """Begin a batch of some frames."""
         self._kept = [
             np.empty((steps, *block.shape[not self._batch_size :]), block.dtype)
             for block in self._blocks
@@ -106,7 +106,7 @@ class Frame:
         self._shape = torch.Size([*self._batch_size, steps])
 
     def keep(self, step: int) -> None:
-        """Put the present frame into the batch."""
+        """Copy the present frame into the batch."""
         for kept, block in zip(self._kept, self._blocks, strict=True):
             kept[step] = block
 

@@ -1,4 +1,4 @@
-"""Collecting frames of few environments in a plain loop."""
+"""Collecting frames without the overhead of TensorDicts in each step."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from rlkit_sac.errors import EnvironmentFault
 
 
 class LightCollector:
-    """Collects what TorchRL's collector collects, in a fraction of its time.
+    """Collects the same batches as TorchRL's collector, in a fraction of its time.
 
-    Same frames, same keys, same random numbers. The environments are stepped as Gymnasium has them,
-    and the policy is a :class:`~rlkit_sac.data.collect.recorded_policy.RecordedPolicy`. One thing
-    differs: where the policy writes the log-density of its action, the random actions of the first
-    frames come with their own instead of 0.
+    Keys, values and random numbers are the same, with one exception: where the policy writes the
+    log-density of its action, that of the first, random actions is their own instead of 0. The
+    Gymnasium environments are stepped directly, and the policy is a
+    :class:`~rlkit_sac.data.collect.recorded_policy.RecordedPolicy`.
 
     Args:
-        env: what :func:`~rlkit_sac.envs.make_env` returned, such that
-            :meth:`~rlkit_sac.envs.GymnasiumEnvs.can_step` it.
+        env: what :func:`~rlkit_sac.envs.make_env` returned, and
+            :meth:`~rlkit_sac.envs.GymnasiumEnvs.can_step` accepts.
         policy: acts on the environment's device; its parameters are read at every step.
         total_frames: frames of the run; the last batch may go beyond.
         frames_per_batch: frames of each batch, a multiple of the number of environments.
         init_random_frames: first frames, with actions drawn from the action space.
-        random_policy: what draws them instead, see :func:`~rlkit_sac.data.make_collector`.
+        random_policy: acts instead of these draws, see :func:`~rlkit_sac.data.make_collector`.
 
     Raises:
         ConfigError: for a number of frames that the environments cannot share evenly.
 
     Attributes:
-        inexact_reasons: why the environments do not go on where the loaded state left them, if so.
+        inexact_reasons: why the environments do not continue exactly from the loaded state, if so.
 
     >>> from rlkit_sac.envs import make_env
     >>> from rlkit_sac.modules import tanh_gaussian_actor
@@ -98,7 +98,7 @@ class LightCollector:
         return frame.batch()
 
     def state_dict(self) -> dict[str, Any]:
-        """Frames so far, the environments' episodes, and what is known of the next step."""
+        """Frames so far, the environments' episodes, and the entries of the next step."""
         return {
             "frames": self._frames,
             "episodes": save_episodes(self.env),
@@ -106,7 +106,7 @@ class LightCollector:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state.
+        """Continue from a state.
 
         Raises:
             ConfigError: if the environments are others than those of the state.
@@ -117,9 +117,9 @@ class LightCollector:
         self._loop.load_state_dict(state["loop"], kept=kept)
 
     def between_episodes(self) -> bool:
-        """Whether now is a better moment than others to save the state.
+        """Whether to prefer this moment for saving: a state that can be restored exactly is rare.
 
-        True at the beginning of an episode in all environments, where their state cannot be saved
+        True if all environments are at the beginning of an episode and their state cannot be saved
         in the middle of one.
         """
         return self._loop.at_reset and not can_save_episodes(self.env)

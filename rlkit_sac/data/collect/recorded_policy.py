@@ -1,4 +1,4 @@
-"""A policy without the Python around its tensor operations."""
+"""A policy whose tensor operations are recorded and replayed."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from rlkit_sac.graph import Fingerprint, FlatGraph, NotRecordable, preserve_stat
 
 Entries = dict[NestedKey, Tensor]
 
-_MOST_RECORDINGS = 50
+_MAX_RECORDINGS = 50
 
 
 class RecordedPolicy:
-    """Carries out the operations that a policy was seen to do, on its live parameters.
+    """Replays the tensor operations of a policy, recorded once, on its live parameters.
 
-    Modules, TensorDicts and distributions cost several times what the operations of a small network
-    do for one observation. The operations are those of the policy itself, in their order, so they
-    give the same bits and draw the same random numbers. They are recorded anew when the entries
-    have other shapes, when a number, flag or tensor that the policy holds is exchanged, or when the
-    exploration type is another. A policy that cannot be recorded acts as it is.
+    For a single observation, the Python of modules, TensorDicts and distributions takes several
+    times as long as the operations of a small network. The recorded operations are those of the
+    policy, in the same order: results and random numbers are bit for bit the same. They are
+    recorded anew when shapes or types of the entries, the exploration type, or a number, flag or
+    tensor of the policy change. A policy that cannot be recorded is called instead.
 
     Args:
         policy: the acting module.
         batch_size: of the entries it reads.
-        exploration_type: in which the policy acts; None for that of the moment.
+        exploration_type: of the policy; None for the one set at each call.
 
     >>> from torchrl.modules import Actor
     >>> policy = RecordedPolicy(Actor(torch.nn.Linear(3, 1)), [2])
@@ -51,14 +51,14 @@ class RecordedPolicy:
         self._kind: object = None
         self._fingerprint = Fingerprint(policy)
         self._made = 0
-        self._run: Callable[[Sequence[Tensor]], Entries] = self._as_it_is
+        self._run: Callable[[Sequence[Tensor]], Entries] = self._eager
 
     def __call__(self, entries: Mapping[NestedKey, Tensor], *, unchanged: bool = False) -> Entries:
         """Act.
 
         Args:
             entries: at least those of ``in_keys``, each with the batch size in front.
-            unchanged: whether nothing but values of parameters can be another since the last call.
+            unchanged: whether only values of parameters can have changed since the last call.
 
         Returns:
             What the policy writes; it may share memory with the entries.
@@ -71,12 +71,12 @@ class RecordedPolicy:
         if kind != self._kind or self._fingerprint.change() is not None:
             self._made += 1
             self._mode = mode
-            may = self._made <= _MOST_RECORDINGS
-            self._run = self._recorded(inputs) if may else self._as_it_is
+            may = self._made <= _MAX_RECORDINGS
+            self._run = self._recorded(inputs) if may else self._eager
             self._kind, self._fingerprint = kind, Fingerprint(self._policy)
         return self._run(inputs)
 
-    def _as_it_is(self, inputs: Sequence[Tensor]) -> Entries:
+    def _eager(self, inputs: Sequence[Tensor]) -> Entries:
         entries = dict(zip(self.in_keys, inputs, strict=True))
         with torch.no_grad(), set_exploration_type(self._mode):
             out = self._policy(TensorDict(entries, batch_size=self._batch_size))
@@ -86,7 +86,7 @@ class RecordedPolicy:
         written: list[NestedKey] = []
 
         def act() -> list[Tensor]:
-            out = self._as_it_is(inputs)
+            out = self._eager(inputs)
             written.extend(out)
             return list(out.values())
 
@@ -95,20 +95,22 @@ class RecordedPolicy:
         try:
             with preserve_state(self._policy, inputs):
                 recording = record(act, [*inputs, *state])
-                if before.change() is not None:  # as of a counter, which a graph would not move
-                    return self._as_it_is
+                if (
+                    before.change() is not None
+                ):  # such as a counter, which a graph would not advance
+                    return self._eager
         except NotRecordable:
-            return self._as_it_is
+            return self._eager
         line = FlatGraph(recording, inputs)
 
         def run(values: Sequence[Tensor]) -> Entries:
             return dict(zip(written, line(*values), strict=True))
 
-        # Values that leave PyTorch unseen would be those of the recorded entries: try others.
+        # Values that left PyTorch would be constants of the recording: compare on other entries.
         others = [value * 0.9 + 0.1 if value.is_floating_point() else value for value in inputs]
         outcomes = []
-        for way in (self._as_it_is, run):
+        for way in (self._eager, run):
             with preserve_state(self._policy, inputs):
                 outcomes.append(way(others))
         same = all(torch.equal(value, outcomes[1][key]) for key, value in outcomes[0].items())
-        return run if same else self._as_it_is
+        return run if same else self._eager

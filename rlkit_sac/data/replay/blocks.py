@@ -1,4 +1,4 @@
-"""Samplers over frames of several environments that are stored block by block."""
+"""The base of samplers over the steps of each environment."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _FILE = "sampler.pt"
 
 
 class BlockSampler(Sampler):
-    """Knows where the steps of each environment are stored; what it draws is for others to say.
+    """Maps steps of environments to indices of the storage; subclasses draw the steps.
 
-    Frames come in blocks, one for each ``extend``: those of a batch of N environments and T steps
-    lie in it environment by environment. The oldest frames of a full buffer are overwritten.
+    Each ``extend`` stores a block: the frames of a batch of N environments and T steps, environment
+    by environment. The oldest frames of a full buffer are overwritten.
 
     Args:
-        length: most frames of what is drawn.
+        length: frames of a sample, at most.
         capacity: frames the buffer holds.
         num_envs: environments N that fill it.
         frames_per_batch: frames N T of a block, as ``extend`` gets them; default one frame of each
@@ -38,7 +38,7 @@ class BlockSampler(Sampler):
     """
 
     frames: int
-    _came: int | None
+    _refused: int | None
 
     def __init__(
         self, length: int, *, capacity: int, num_envs: int, frames_per_batch: int | None = None
@@ -52,18 +52,18 @@ class BlockSampler(Sampler):
         self._empty()
 
     def add(self, index: int) -> None:
-        """Take in a frame."""
+        """Count a frame that was stored."""
         self.frames += 1
 
     def extend(self, index: Tensor) -> None:
-        """Take in frames at places ``[n]``."""
+        """Count frames that were stored at the indices ``[n]``."""
         self.frames += len(index)
         if self._num_envs > 1 and len(index) != self._block:
-            self._came = len(index)  # refused when sampled from, unless a state is loaded before
+            self._refused = len(index)  # refused when sampled from, unless a state is loaded before
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from a state."""
-        self.frames, self._came = state_dict["frames"], None
+        """Continue from a state."""
+        self.frames, self._refused = state_dict["frames"], None
 
     def dumps(self, path: Path | str) -> None:
         """Write the state into a folder."""
@@ -78,10 +78,10 @@ class BlockSampler(Sampler):
         return f"{type(self).__name__}(length={self.length}, num_envs={self._num_envs})"
 
     def _empty(self) -> None:
-        self.frames, self._came = 0, None
+        self.frames, self._refused = 0, None
 
     def _check_storage(self, storage: Storage) -> None:
-        """Refuse a storage in which the frames lie elsewhere."""
+        """Refuse a storage of another size, or with several dimensions."""
         size, dims = getattr(storage, "max_size", self._capacity), getattr(storage, "ndim", 1)
         if size != self._capacity or dims != 1:
             raise ConfigError(
@@ -91,10 +91,10 @@ class BlockSampler(Sampler):
 
     @property
     def _stored(self) -> range:
-        """The steps of which every environment's frame is stored in a block that is whole."""
-        if self._came is not None:
+        """The steps stored for every environment, without blocks partly overwritten."""
+        if self._refused is not None:
             raise ConfigError(
-                f"{self._came} frames came at once, wanted batches of {self._block} frames of "
+                f"{self._refused} frames came at once, wanted batches of {self._block} frames of "
                 f"{self._num_envs} environments, environment by environment: extend the buffer "
                 "once for each batch of the collector, and tell it their frames_per_batch"
             )
@@ -106,8 +106,8 @@ class BlockSampler(Sampler):
         oldest = -(-max(0, self.frames - self._capacity) // self._block)
         return range(oldest * self._steps, self.frames // self._block * self._steps)
 
-    def _places(self, env: Tensor, step: Tensor) -> Tensor:
-        """Where the storage has steps of environments."""
+    def _indices(self, env: Tensor, step: Tensor) -> Tensor:
+        """The indices at which steps of environments are stored."""
         block = step.div(self._steps, rounding_mode="floor")
         number = block * self._block + env * self._steps + step - block * self._steps
         return number % self._capacity

@@ -1,4 +1,4 @@
-"""Replay buffers, and the check that they fit."""
+"""Making replay buffers, and checking that they fit into memory."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def make_replay_buffer(
     frames_per_batch: int | None = None,
     sampler: Sampler | None = None,
 ) -> TensorDictReplayBuffer:
-    """Makes a replay buffer that samples with replacement and drops the oldest first.
+    """Makes a replay buffer that samples with replacement and overwrites the oldest transitions.
 
-    Indices are drawn from torch's global generator. Sampled batches lie on ``device``. Hand what a
-    loss wrote back to a prioritized buffer by ``update_tensordict_priority(batch)``; with uniform
-    sampling that does nothing.
+    Indices are drawn from torch's global generator. Sampled batches lie on ``device``. Pass batches
+    on which a loss wrote its errors to ``update_tensordict_priority(batch)``, which does nothing
+    with uniform sampling.
 
     Args:
         example: one transition without batch dimensions, as it will be stored.

@@ -15,9 +15,9 @@ _CGROUP = Path("/sys/fs/cgroup")
 def free_device_memory(device: torch.device | str) -> int | None:
     """Returns the bytes that new tensors on ``device`` can take; None where unknown.
 
-    CUDA devices report their own memory. Everything else shares the host's, which is the smaller
-    of what the machine can hand out without swapping and what the control group of a container
-    leaves; systems that tell neither report their whole physical memory.
+    For CUDA devices, their own memory; for others, that of the host: the memory available without
+    swapping, or what is left of the limit of a container's control group, if that is less. Where
+    the system reports neither, all physical memory.
 
     Args:
         device: where the tensors would lie.

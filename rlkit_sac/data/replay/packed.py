@@ -1,4 +1,4 @@
-"""Replay whose transitions lie in one row each, so that a sample is one gather."""
+"""A replay buffer that stores each transition as one row, so that a sample is one gather."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def row_bytes(transition: TensorDictBase) -> int:
 class PackedStorage(LazyTensorStorage):
     """A tensor storage in which the entries of a transition lie side by side.
 
-    What it stores is decided by the first transitions: other entries that come later are left out.
-    Indexing, slices and ``storage[:]`` give TensorDicts as with TorchRL's storage; their entries
+    The first transitions decide which entries are stored; others that come later are left out.
+    Indexing, slices and ``storage[:]`` return TensorDicts as with TorchRL's storage, whose entries
     are views of the rows.
 
     >>> from tensordict import TensorDict
@@ -46,7 +46,7 @@ class PackedStorage(LazyTensorStorage):
     _len: int
 
     def get(self, index: Any) -> Any:
-        """The transitions at some places."""
+        """The transitions at some indices."""
         is_places = torch.is_tensor(index) and index.ndim == 1 and index.dtype == torch.int64
         if not (self.initialized and is_places and len(index) and int(index.min()) >= 0):
             return super().get(index)
@@ -55,7 +55,7 @@ class PackedStorage(LazyTensorStorage):
         return self.gather(index.to(self._rows.device))
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Hold the transitions of a state."""
+        """Replace the transitions by those of a state."""
         super().load_state_dict(state_dict)
         loaded = self._storage[: self._len].clone()
         self._init_standard(loaded[0])
@@ -75,9 +75,9 @@ class PackedStorage(LazyTensorStorage):
         return self._entries(columns, index.shape, self.device)
 
     def write(self, start: int, data: TensorDictBase) -> None:
-        """Store transitions ``[n]`` in the places from ``start`` on, which must not wrap around."""
+        """Store transitions ``[n]`` from index ``start`` on; they must not wrap around."""
         if not self.initialized:
-            self._init(data[0].exclude("index"))  # the place needs not be stored in it
+            self._init(data[0].exclude("index"))  # the index need not be stored
         count = len(data)
         values = [data.get(key, None) for key in self._keys]
         missing = [key for key, value in zip(self._keys, values, strict=True) if value is None]
@@ -164,12 +164,12 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         self._has_options = bool(options.keys() - {"sampler"})
 
     def extend(self, tensordicts: TensorDictBase, **options: Any) -> Tensor:
-        """Store transitions ``[n]``, the oldest of a full buffer giving way.
+        """Store transitions ``[n]``, in a full buffer over the oldest.
 
         Returns:
-            Their places, ``[n]``.
+            Their indices ``[n]``.
         """
-        if not self._is_plain:
+        if not self._is_basic:
             return super().extend(tensordicts, **options)
         storage, writer, count = self._storage, self._writer, len(tensordicts)
         capacity = storage.max_size
@@ -179,7 +179,7 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
                 storage.write(first, tensordicts)
                 writer._cursor = first + count
             else:
-                self._write_around(first, tensordicts)
+                self._write_wrapped(first, tensordicts)
             writer._write_count += count
             places = torch.arange(first, first + count, device=storage.device)
             if first + count > capacity:
@@ -187,8 +187,8 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
             self._sampler.extend(places)
         return places
 
-    def _write_around(self, first: int, tensordicts: TensorDictBase) -> None:
-        """Store transitions that reach the end of the buffer, and go on at its beginning."""
+    def _write_wrapped(self, first: int, tensordicts: TensorDictBase) -> None:
+        """Store transitions that reach the end of the buffer and continue at its beginning."""
         capacity, stop = self._storage.max_size, first + len(tensordicts)
         written = first
         while written < stop:
@@ -201,7 +201,7 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
     def sample(self, batch_size: int | None = None, **options: Any) -> TensorDictBase:
         """A batch drawn uniformly with replacement, or as the sampler given draws it."""
         size = self._batch_size if batch_size is None else batch_size
-        if not self._is_plain or options or size is None or not len(self):
+        if not self._is_basic or options or size is None or not len(self):
             return super().sample(batch_size, **options)
         with self._replay_lock, self._write_lock:
             if type(self._sampler) is RandomSampler:
@@ -214,8 +214,8 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         return batch
 
     @property
-    def _is_plain(self) -> bool:
-        """Whether nothing but storing and one of our ways of sampling is asked for."""
+    def _is_basic(self) -> bool:
+        """Whether the buffer has none of TorchRL's options, transforms or other samplers."""
         return (
             not self._has_options
             and (

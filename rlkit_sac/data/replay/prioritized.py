@@ -11,14 +11,18 @@ import safetensors.torch
 import torch
 from torch import Tensor
 from torchrl.data import PrioritizedSampler as TorchRLPrioritizedSampler
+from torchrl.data.replay_buffers.samplers import Sampler
 from torchrl.data.replay_buffers.storages import Storage
 
 from rlkit_sac.data.replay.sum_tree import SumTree
 from rlkit_sac.errors import ConfigError, RunError
 
 
-class PrioritizedSampler(TorchRLPrioritizedSampler):
-    r"""Draws transitions more often whose value was far off, and says how much each should count.
+# TorchRL's buffers hand priorities on only to instances of TorchRL's class. Its constructor and sum
+# trees are not wanted here (they need a compiled extension), so it is a base in name alone.
+@TorchRLPrioritizedSampler.register
+class PrioritizedSampler(Sampler):
+    r"""Draws transitions in proportion to their last error, with importance weights.
 
     Transition :math:`i` of N is drawn with the probability :math:`P(i)`, with replacement, and
     comes with the importance weight :math:`w_i`, ``priority_weight``:
@@ -28,20 +32,21 @@ class PrioritizedSampler(TorchRLPrioritizedSampler):
         w_i &= (N P(i))^{-\beta}, \qquad
             \beta = \beta_0 + (1 - \beta_0) \min(1, \text{frames} / \text{beta\_frames})
 
-    where :math:`p_i` is the error that the loss found last, and for a new transition the largest so
-    far. With :math:`\beta = 1` weighted means over samples are those of uniform sampling, without
-    bias. Losses divide by the sum of the weights, so a common factor would change nothing; none is
-    taken out. Source: Schaul et al. 2016 (arXiv:1511.05952), algorithm 1, proportional.
+    where :math:`p_i` is the last error of the loss, and for a new transition the largest priority
+    so far. With :math:`\beta = 1` weighted means over samples are unbiased estimates of the uniform
+    mean. The weights are not divided by their maximum: losses divide by their sum. Source: Schaul
+    et al. 2016 (arXiv:1511.05952), algorithm 1, proportional.
 
-    It goes into TorchRL's replay buffers as well; TorchRL's own needs a compiled extension. The
-    weights lie in a :class:`~rlkit_sac.data.replay.sum_tree.SumTree`.
+    It also works in TorchRL's replay buffers, where ``isinstance`` takes it for TorchRL's own
+    `PrioritizedSampler`, which needs a compiled extension. The weights lie in a
+    :class:`~rlkit_sac.data.replay.sum_tree.SumTree`.
 
     Args:
         capacity: transitions of the buffer.
-        alpha: how far priorities count, from 0 (not at all) on.
-        beta: how far sampling is corrected at first, from 0 to 1.
-        beta_frames: transitions stored until it is corrected in full; None keeps ``beta``.
-        eps: added to each priority, so that no transition is left out.
+        alpha: exponent of priorities, at least 0; 0 samples uniformly.
+        beta: initial exponent of importance weights, from 0 to 1.
+        beta_frames: transitions stored until ``beta`` has risen to 1; None keeps it constant.
+        eps: added to each priority, so that every transition can be drawn.
         device: where priorities lie, that of the storage.
 
     Attributes:
@@ -63,6 +68,7 @@ class PrioritizedSampler(TorchRLPrioritizedSampler):
     """
 
     frames: int
+    reduction = "max"  # of priorities [B, T], by TorchRL's buffers
     _largest: float
 
     def __init__(
@@ -75,8 +81,7 @@ class PrioritizedSampler(TorchRLPrioritizedSampler):
         eps: float = 1e-6,
         device: torch.device | str = "cpu",
     ) -> None:
-        # TorchRL's constructor asks for its extension; the class is inherited for its buffers,
-        # which hand on priorities only to samplers that are of it.
+        super().__init__()
         if not 0 <= alpha < math.inf:
             raise ConfigError(f"alpha must be a finite number >= 0, not {alpha}")
         if not 0 <= beta <= 1:
@@ -85,33 +90,17 @@ class PrioritizedSampler(TorchRLPrioritizedSampler):
             raise ConfigError(f"beta_frames must be at least 1, or None, not {beta_frames}")
         if not 0 <= eps < math.inf:
             raise ConfigError(f"eps must be a finite number >= 0, not {eps}")
-        self.reduction = "max"  # of priorities [B, T], by TorchRL's buffers
-        self._capacity, self._exponent, self._eps = capacity, alpha, eps
+        self._capacity, self._alpha, self._eps = capacity, alpha, eps
         self._first_beta, self._beta_frames = beta, beta_frames
-        self._place = torch.device(device)
+        self._device = torch.device(device)
         self._empty()
 
     @property
-    def alpha(self) -> float:
-        """The exponent of priorities."""
-        return self._exponent
-
-    @property
     def beta(self) -> float:
-        """The exponent of importance weights, as of now."""
+        """The present exponent of importance weights."""
         if self._beta_frames is None:
             return self._first_beta
         return self._first_beta + (1 - self._first_beta) * min(1, self.frames / self._beta_frames)
-
-    @property
-    def max_size(self) -> int:
-        """Transitions of the buffer."""
-        return self._capacity
-
-    @property
-    def device(self) -> torch.device:
-        """Where priorities lie."""
-        return self._place
 
     @property
     def default_priority(self) -> float:
@@ -119,7 +108,7 @@ class PrioritizedSampler(TorchRLPrioritizedSampler):
         return self._largest
 
     def sample(self, storage: Storage, batch_size: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """Places ``[batch_size]``, and their importance weights as ``priority_weight``.
+        """Indices ``[batch_size]``, and their importance weights as ``priority_weight``.
 
         Raises:
             RuntimeError: for an empty storage, as TorchRL's samplers do.
@@ -137,38 +126,38 @@ class PrioritizedSampler(TorchRLPrioritizedSampler):
         return index, {"priority_weight": weight.to(torch.get_default_dtype())}
 
     def add(self, index: int | Tensor) -> None:
-        """Take in a transition."""
+        """Give a new transition the largest priority so far."""
         self.extend(torch.as_tensor(index).reshape(-1))
 
     def extend(self, index: Tensor) -> None:
-        """Take in transitions at places ``[n]``, with the largest priority so far."""
-        index = index.to(self._place)
-        weight = (self._largest + self._eps) ** self._exponent
+        """Give new transitions at indices ``[n]`` the largest priority so far."""
+        index = index.to(self._device)
+        weight = (self._largest + self._eps) ** self._alpha
         self._tree.set(index, torch.full(index.shape, weight, dtype=torch.float64))
         self.frames += len(index)
 
     def update_priority(
         self, index: int | Tensor, priority: float | Tensor, *, storage: Storage | None = None
     ) -> None:
-        """Set the priorities of some transitions; the largest counts where one is repeated.
+        """Set the priorities of some transitions; the largest counts where an index is repeated.
 
         Args:
-            index: places ``[n]``.
+            index: ``[n]``.
             priority: ``[n]``, or one for all.
             storage: not needed.
 
         Raises:
             RunError: for a priority that is NaN, infinite or negative, or 0 while ``eps`` is 0.
         """
-        index = torch.as_tensor(index, device=self._place).reshape(-1)
-        priority = torch.as_tensor(priority, dtype=torch.float64, device=self._place).detach()
+        index = torch.as_tensor(index, device=self._device).reshape(-1)
+        priority = torch.as_tensor(priority, dtype=torch.float64, device=self._device).detach()
         priority = priority.reshape(-1).expand(len(index))
         if not len(index):
             return
         lowest, highest = torch.stack(torch.aminmax(priority)).tolist()  # both NaN if any is
         if not (lowest >= 0 and lowest + self._eps > 0 and highest < math.inf):
             self._refuse(index, priority)
-        self._tree.set(index, (priority + self._eps) ** self._exponent)
+        self._tree.set(index, (priority + self._eps) ** self._alpha)
         self._largest = max(self._largest, highest)
 
     def state_dict(self) -> dict[str, Any]:
@@ -181,7 +170,7 @@ class PrioritizedSampler(TorchRLPrioritizedSampler):
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from a state, with the exponents this sampler was given."""
+        """Continue from a state, with the exponents this sampler was given."""
         self.frames, self._largest = state_dict["frames"], state_dict["largest"]
         self._tree.load_state_dict(state_dict["tree"])
 
@@ -200,10 +189,10 @@ class PrioritizedSampler(TorchRLPrioritizedSampler):
         self.load_state_dict({"frames": int(frames), "largest": largest, "tree": content})
 
     def __repr__(self) -> str:
-        return f"PrioritizedSampler(alpha={self.alpha}, beta={self.beta}, eps={self._eps})"
+        return f"PrioritizedSampler(alpha={self._alpha}, beta={self.beta}, eps={self._eps})"
 
     def _empty(self) -> None:
-        self._tree = SumTree(self._capacity, device=self._place)
+        self._tree = SumTree(self._capacity, device=self._device)
         self._largest = 1.0
         self.frames = 0
 

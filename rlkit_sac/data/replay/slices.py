@@ -1,4 +1,4 @@
-"""Slices of consecutive frames from replay."""
+"""Sampling slices of consecutive frames."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from rlkit_sac.errors import ConfigError
 class SliceSampler(BlockSampler):
     """Draws slices of consecutive frames of one environment, for n-step and lambda targets.
 
-    A slice goes on where an episode ends, with the first frames of the next one: its ``done`` tells
-    the losses where returns are cut. All slices that are stored whole are equally likely.
-    :meth:`cut` keeps slices from going on where an episode was lost.
+    A slice may extend over the end of an episode into the next one, as its ``done`` shows. All
+    slices that are stored completely are equally likely. No slice extends over a :meth:`cut`.
 
     Args:
         length: frames of a slice.
@@ -32,7 +31,7 @@ class SliceSampler(BlockSampler):
 
     Raises:
         ConfigError: for a length below 1, a block that the environments cannot share, or a buffer
-            that cannot hold a slice of each environment beside a block that is being overwritten.
+            that cannot hold a slice of each environment besides the block being overwritten.
 
     >>> from tensordict import TensorDict
     >>> from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
@@ -64,10 +63,10 @@ class SliceSampler(BlockSampler):
             )
 
     def sample(self, storage: Storage, batch_size: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """Places ``[batch_size, length]`` of slices.
+        """Indices ``[batch_size, length]`` of slices.
 
         Raises:
-            ConfigError: while no slice is stored whole, or where frames came in other blocks.
+            ConfigError: no slice is stored completely, or frames were stored in other blocks.
         """
         self._check_storage(storage)
         stretches = self._stretches()
@@ -88,10 +87,10 @@ class SliceSampler(BlockSampler):
             first = torch.where(chosen < before, first, chosen - before + start)
             before += count
         step = first + torch.arange(self.length, device=device)
-        return self._places(drawn % self._num_envs, step), {}
+        return self._indices(drawn % self._num_envs, step), {}
 
     def cut(self) -> None:
-        """Say that the frames to come do not follow those stored so far."""
+        """Let no slice hold both frames stored so far and later ones, which do not follow them."""
         self._cuts.append(self.frames // self._block * self._steps)
 
     def state_dict(self) -> dict[str, Any]:
@@ -99,7 +98,7 @@ class SliceSampler(BlockSampler):
         return {"frames": self.frames, "cuts": list(self._cuts)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Continue from a state."""
         super().load_state_dict(state_dict)
         self._cuts = list(state_dict["cuts"])
 
@@ -108,7 +107,7 @@ class SliceSampler(BlockSampler):
         self._cuts = []
 
     def _stretches(self) -> list[tuple[int, int]]:
-        """First steps without a cut behind them, and how many slices begin in each stretch."""
+        """First step of each stretch without a cut, and how many slices begin in it."""
         stored = self._stored
         self._cuts = [cut for cut in self._cuts if cut > stored.start]
         bounds = pairwise([stored.start, *self._cuts, stored.stop])

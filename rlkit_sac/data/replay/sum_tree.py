@@ -1,4 +1,4 @@
-"""Weights of many places, drawn from in proportion."""
+"""Sampling in proportion to weights."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _WIDTH = 32  # weights under one sum
 class SumTree:
     """Weights with two levels of sums above them, each of 32 of the level below.
 
-    A draw looks for its mass among the sums of the highest level, then among 32 sums, then among 32
-    weights: for all draws of a batch at once, in time that hardly grows with the capacity. Sums are
-    always taken anew from what they add up, so no rounding error builds up.
+    A draw searches for its mass among the sums of the highest level, then among 32 sums, then among
+    32 weights: for all draws of a batch at once, in time that hardly grows with the capacity. A
+    sum is always computed from all of its terms, so rounding errors do not accumulate.
 
     Args:
-        capacity: number of places; their weights are 0 at first.
+        capacity: number of weights, which are 0 at first.
         device: where the weights lie, in float64.
 
     >>> tree = SumTree(3)
     >>> tree.set(torch.tensor([0, 2]), torch.tensor([1.0, 3.0]))
     >>> tree.total
     tensor(4., dtype=torch.float64)
-    >>> places, probabilities = tree.draw(100)
-    >>> sorted(set(zip(places.tolist(), probabilities.tolist())))
+    >>> indices, probabilities = tree.draw(100)
+    >>> sorted(set(zip(indices.tolist(), probabilities.tolist())))
     [(0, 0.25), (2, 0.75)]
     """
 
@@ -44,71 +44,71 @@ class SumTree:
         """The sum of all weights, a scalar."""
         return self._top.sum()
 
-    def get(self, places: Tensor) -> Tensor:
-        """The weights ``[n]`` of some places ``[n]``."""
-        return self._weights[places]
+    def get(self, indices: Tensor) -> Tensor:
+        """The weights ``[n]`` at indices ``[n]``."""
+        return self._weights[indices]
 
-    def set(self, places: Tensor, weights: Tensor) -> None:
-        """Give places ``[n]`` new weights ``[n]``; the largest counts where a place is repeated."""
+    def set(self, indices: Tensor, weights: Tensor) -> None:
+        """Set the weights ``[n]`` at indices ``[n]``; of a repeated index the largest counts."""
         self._weights.scatter_reduce_(
-            0, places, weights.to(self._weights), "amax", include_self=False
+            0, indices, weights.to(self._weights), "amax", include_self=False
         )
-        self._add_up(places)
+        self._add_up(indices)
 
     def draw(
         self, count: int, *, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Places ``[count]``, drawn with probabilities in proportion to their weights.
+        """Indices ``[count]``, drawn with probabilities in proportion to their weights.
 
         Args:
             count: number of draws, with replacement.
             generator: of random numbers; default PyTorch's global one.
 
         Returns:
-            The places, and the probability of each.
+            The indices, and the probability of each.
         """
         level = self._top
         uniform = torch.rand(count, dtype=level.dtype, device=level.device, generator=generator)
         rows = level.unsqueeze(0)
         cumulated = rows.cumsum(1)
         total = cumulated[0, -1]
-        place, weight, mass = _find(rows, cumulated, uniform.mul_(total).unsqueeze(0))
-        place, mass = place[0], mass.mT
+        index, weight, mass = _find(rows, cumulated, uniform.mul_(total).unsqueeze(0))
+        index, mass = index[0], mass.mT
         for level in (self._sums, self._weights):
-            rows = level.view(-1, _WIDTH).index_select(0, place)
+            rows = level.view(-1, _WIDTH).index_select(0, index)
             within, weight, mass = _find(rows, rows.cumsum(1), mass)
-            place = place.mul_(_WIDTH).add_(within[:, 0])
-        return place, weight[:, 0].div_(total)
+            index = index.mul_(_WIDTH).add_(within[:, 0])
+        return index, weight[:, 0].div_(total)
 
     def state_dict(self, count: int) -> dict[str, Any]:
-        """The weights of the first places.
+        """The first weights.
 
         Args:
-            count: of places.
+            count: of weights.
         """
         return {"weights": self._weights[:count].clone()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over weights; those of further places become 0."""
+        """Set the first weights; the others become 0."""
         self._weights.zero_()
         self._weights[: len(state["weights"])] = state["weights"].to(self._weights)
         self._add_up(torch.arange(0, len(self._weights), _WIDTH, device=self._weights.device))
 
-    def _add_up(self, places: Tensor) -> None:
-        """Make the sums right again where weights are new."""
+    def _add_up(self, indices: Tensor) -> None:
+        """Update the sums over weights that changed."""
         for level, sums in ((self._weights, self._sums), (self._sums, self._top)):
-            places = places.div(_WIDTH, rounding_mode="floor")
-            sums[places] = level.view(-1, _WIDTH).index_select(0, places).sum(1)
+            indices = indices.div(_WIDTH, rounding_mode="floor")
+            sums[indices] = level.view(-1, _WIDTH).index_select(0, indices).sum(1)
 
 
 def _find(rows: Tensor, cumulated: Tensor, mass: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """In each row the place under which a mass falls, its weight, and what is left of the mass.
+    """In each row the index at which a mass falls, its weight, and the rest of the mass.
 
-    However sums were rounded, the place is not beyond the row's end and its weight not 0.
+    Whatever the rounding of sums, the index lies in the row and its weight is not 0.
     """
     below_total = torch.nextafter(cumulated[:, -1:], cumulated.new_zeros(()))
     mass = torch.minimum(mass, below_total)
-    place = torch.searchsorted(cumulated, mass, right=True)
-    weight = rows.gather(1, place)
-    rest = mass.sub_(cumulated.gather(1, place)).add_(weight).clamp_(min=0.0)
-    return place, weight, rest
+    index = torch.searchsorted(cumulated, mass, right=True)
+    weight = rows.gather(1, index)
+    rest = mass.sub_(cumulated.gather(1, index)).add_(weight).clamp_(min=0.0)
+    return index, weight, rest

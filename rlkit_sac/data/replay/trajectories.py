@@ -1,4 +1,4 @@
-"""Segments of single episodes from replay."""
+"""Sampling segments of single episodes."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from torchrl.data.replay_buffers.storages import Storage
 from rlkit_sac.data.replay.blocks import BlockSampler
 from rlkit_sac.errors import ConfigError
 
-_MANY = 2**62
-_AT_ONCE = 1024  # frames; a replay in files may be larger than the memory
+_LARGE = 2**62
+_CHUNK = (
+    1024  # frames read at once: storages return whole frames, and files may be larger than memory
+)
 
 
 class TrajectorySampler(BlockSampler):
     """Draws segments of single episodes, for losses over trajectories.
 
-    The entry ``is_init`` tells where an episode begins. The episode of a segment is drawn uniformly
-    among those of which a frame is stored, one that goes on and one that has lost its beginning
-    included; then its start, such that the segment is whole. Segments of shorter episodes are
-    padded with their last frame, which ``("collector", "mask")`` tells.
-
-    All is drawn on the CPU; batches have one shape, whatever the episodes.
+    Episodes begin where the entry ``is_init`` is true. The episode of a segment is drawn uniformly
+    among all of which frames are stored, including unfinished ones and those whose first frames
+    were overwritten; then the segment's start, uniformly among those that leave it complete.
+    Segments of shorter episodes are padded with their last frame; ``("collector", "mask")`` is
+    false there. So all batches have one shape. Random numbers are drawn on the CPU.
 
     Args:
-        length: most frames of a segment.
+        length: frames of a segment.
         capacity: frames the buffer holds; the oldest leave first.
         num_envs: environments N that fill it.
         frames_per_batch: frames N T of a block, as ``extend`` gets them; default one frame of each
@@ -38,7 +39,7 @@ class TrajectorySampler(BlockSampler):
 
     Raises:
         ConfigError: for a length below 1, a block that the environments cannot share, or a buffer
-            that cannot hold a block beside one that is being overwritten.
+            that cannot hold a block besides the one being overwritten.
 
     >>> from tensordict import TensorDict
     >>> from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
@@ -74,29 +75,29 @@ class TrajectorySampler(BlockSampler):
     def sample(
         self, storage: Storage, batch_size: int
     ) -> tuple[Tensor, dict[tuple[str, str], Tensor]]:
-        """Places ``[batch_size, length]`` of segments, and which of their frames count.
+        """Indices ``[batch_size, length]`` of segments, and the mask of their valid frames.
 
         Raises:
-            ConfigError: while nothing is stored, or where frames came in other blocks.
+            ConfigError: nothing is stored, or frames were stored in other blocks.
         """
         self._check_storage(storage)
         if not self._stored:
             raise ConfigError("there are no segments to draw, since nothing is stored yet")
         if self._known != self.frames:
-            self._take_in(storage)
+            self._update_episodes(storage)
         options: dict[str, Any] = {"generator": self._rng}
         chosen = torch.randint(len(self._episodes), (batch_size,), **options)
         env, first, stop = self._episodes.index_select(0, chosen).unsqueeze(-1).unbind(1)
         starts = (stop - first - self.length).clamp_min(0) + 1
-        drawn = torch.randint(_MANY, (batch_size, 1), **options)
+        drawn = torch.randint(_LARGE, (batch_size, 1), **options)
         step = first + drawn % starts + torch.arange(self.length)
         valid = step < stop
-        places = self._places(env, torch.minimum(step, stop - 1))
+        places = self._indices(env, torch.minimum(step, stop - 1))
         device = getattr(storage, "device", "cpu")
         return places.to(device), {("collector", "mask"): valid.to(device)}
 
     def state_dict(self) -> dict[str, Any]:
-        """The frames stored so far, and the episodes among those that samples know."""
+        """The number of frames stored, and the episodes found in them so far."""
         return {
             "frames": self.frames,
             "known": self._known,
@@ -105,7 +106,7 @@ class TrajectorySampler(BlockSampler):
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Continue from a state."""
         super().load_state_dict(state_dict)
         self._known = state_dict["known"]
         self._ended, self._running = (state_dict[key].cpu().clone() for key in ("ended", "running"))
@@ -120,11 +121,11 @@ class TrajectorySampler(BlockSampler):
         self._running = torch.zeros(self._num_envs, dtype=torch.int64)
         self._list_episodes()
 
-    def _take_in(self, storage: Storage) -> None:
-        """Look where episodes begin in the frames stored since the last sample."""
+    def _update_episodes(self, storage: Storage) -> None:
+        """Find the episodes that begin in the frames stored since the last sample."""
         oldest = self._stored.start
         first = max(self._known // self._num_envs, oldest)
-        stored = self._beginnings(storage, range(first * self._num_envs, self.frames))
+        stored = self._read_is_init(storage, range(first * self._num_envs, self.frames))
         begins = stored.reshape(-1, self._num_envs, self._steps).transpose(0, 1)
         env, step = begins.reshape(self._num_envs, -1).nonzero().unbind(1)
         step = step + first
@@ -139,10 +140,10 @@ class TrajectorySampler(BlockSampler):
         self._known = self.frames
         self._list_episodes()
 
-    def _beginnings(self, storage: Storage, frames: range) -> Tensor:
-        """The entry ``is_init`` of frames, bool on the CPU; storages hand out whole frames."""
+    def _read_is_init(self, storage: Storage, frames: range) -> Tensor:
+        """The entry ``is_init`` of stored frames, bool on the CPU."""
         device, found = getattr(storage, "device", "cpu"), []
-        for numbers in torch.arange(frames.start, frames.stop).split(_AT_ONCE):
+        for numbers in torch.arange(frames.start, frames.stop).split(_CHUNK):
             stored = storage.get((numbers % self._capacity).to(device)).get("is_init", None)
             if stored is None:
                 raise ConfigError(

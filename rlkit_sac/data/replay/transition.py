@@ -1,4 +1,4 @@
-"""The part of a collected frame that is worth keeping."""
+"""The example transition that determines what replay stores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlkit_sac.graph import preserve_state
 def example_transition(
     env: EnvBase, keys: Iterable[NestedKey], *, random_policy: TensorDictModuleBase | None = None
 ) -> TensorDictBase:
-    """One transition with the entries that replay will hold, whose values mean nothing.
+    """One transition with the entries that replay will store, and arbitrary values.
 
     Args:
         env: the environment frames come from, batched or not.

@@ -1,4 +1,4 @@
-"""NumPy arrays of any dtype and layout as nodes that hold common dtypes only."""
+"""NumPy arrays of any dtype and memory layout, with common dtypes only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Episodes that are saved in one process and continued in another."""
+"""Saving episodes, and continuing them in another process."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rlkit_sac.errors import ConfigError, RunError
 
 
 def save_episodes(env: EnvBase) -> list[dict[str, Any]]:
-    """Returns where each environment is, as JSON values and NumPy arrays.
+    """Returns the state of each environment, as JSON values and NumPy arrays.
 
     One entry per environment:
 
     - ``episode``: number of the episode, from 0,
     - ``step``: frames since its reset,
-    - ``simulator``: what the environment holds at that step; None before the first reset, and
+    - ``simulator``: the state of the environment at that step; None before the first reset, and
       where it cannot be saved (see :func:`can_save_episodes`).
 
     Args:
@@ -34,11 +34,11 @@ def save_episodes(env: EnvBase) -> list[dict[str, Any]]:
     >>> [(saved["episode"], saved["step"]) for saved in save_episodes(env)]
     [(0, 3), (0, 3)]
     """
-    return _ask(env, "save_episode")
+    return _call_open(env, "save_episode")
 
 
 def load_episodes(env: EnvBase, episodes: Sequence[dict[str, Any]]) -> list[bool]:
-    """Lets the next reset of each environment go on with a saved episode.
+    """Lets the next reset of each environment continue a saved episode.
 
     That reset repeats the reset of the episode, with its seed, and then gives the environment the
     state it had. What it returns is the observation of the reset: the tensors that belong to the
@@ -50,7 +50,7 @@ def load_episodes(env: EnvBase, episodes: Sequence[dict[str, Any]]) -> list[bool
         episodes: what :func:`save_episodes` returned, possibly through JSON.
 
     Returns:
-        For each environment whether its episode goes on exactly where it was.
+        For each environment whether its episode continues exactly.
 
     Raises:
         ConfigError: the number of episodes is not that of the environments.
@@ -85,9 +85,9 @@ def can_save_episodes(env: EnvBase) -> bool:
 
     It can for the classic control and MuJoCo tasks of Gymnasium, and where the attributes of an
     environment are numbers, arrays, strings, random generators, containers of these, and plain
-    Python objects of such attributes. It cannot where a simulator of another library keeps the
-    state (Box2D), or a list of objects. What lies outside of its attributes is not seen: variables
-    of modules and classes, and changes that steps make to MuJoCo's model.
+    Python objects of such attributes. It cannot where the state is in a simulator of another
+    library (Box2D) or in a list of objects. State outside of the attributes is not detected:
+    variables of modules and classes, and changes that steps make to MuJoCo's model.
 
     Args:
         env: what :func:`make_env` returned, after a reset.
@@ -104,10 +104,10 @@ def can_save_episodes(env: EnvBase) -> bool:
     True
     False
     """
-    return all(reason is None for reason in _ask(env, "why_not_saved"))
+    return all(reason is None for reason in _call_open(env, "why_not_saved"))
 
 
-def _ask(env: EnvBase, method: str) -> list[Any]:
+def _call_open(env: EnvBase, method: str) -> list[Any]:
     base = base_env(env)
     if is_batched(base) and base.is_closed:
         raise RunError("the environments are closed; they can be saved after a reset")

@@ -9,6 +9,8 @@ import numpy as np
 
 from rlkit_sac.envs.state.errors import CannotSaveError
 
+GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
+
 
 def generator_name(generator: Any) -> str | None:
     """Returns the algorithm of a random generator, None for any other object.
@@ -25,7 +27,7 @@ def generator_name(generator: Any) -> str | None:
         if type(generator.bit_generator) is not getattr(np.random, name, None):
             raise CannotSaveError(f"a random generator of {name} cannot be saved")
         return name
-    return kind.__name__ if kind in (np.random.RandomState, random.Random) else None
+    return kind.__name__ if kind in GENERATORS else None
 
 
 def make_generator(name: str) -> Any:

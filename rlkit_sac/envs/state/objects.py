@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import random
 import re
 import types
-from collections import OrderedDict, deque
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import PurePath
@@ -19,41 +17,19 @@ from gymnasium.envs.registration import EnvSpec
 
 from rlkit_sac.envs.state.errors import CannotSaveError
 from rlkit_sac.envs.state.mujoco import is_mujoco, read_data, write_data
-from rlkit_sac.envs.state.values import MISSING, Node, ValueReader, ValueWriter
+from rlkit_sac.envs.state.values import MISSING, VALUE_TYPES, Node, ValueReader, ValueWriter
 from rlkit_sac.errors import ConfigError
 
-# What Gymnasium notes about how an environment was made.
+# Attributes in which Gymnasium records how an environment was made.
 _RECORDS = {
-    "spec",
-    "metadata",
-    "_cached_spec",
-    "_metadata",
-    "_saved_kwargs",
-    "_ezpickle_args",
-    "_ezpickle_kwargs",
+    *("spec", "metadata", "_cached_spec", "_metadata", "_saved_kwargs"),
+    *("_ezpickle_args", "_ezpickle_kwargs"),
 }
 _CONSTANTS = (
-    EnvSpec,
-    Enum,
-    PurePath,
-    logging.Logger,
-    re.Pattern,
-    np.dtype,
-    np.ufunc,
-    torch.device,
-    torch.dtype,
-    type,
-    types.ModuleType,
-    types.FunctionType,
-    types.MethodType,
-    types.BuiltinFunctionType,
+    *(EnvSpec, Enum, PurePath, logging.Logger, re.Pattern, type, types.ModuleType),
+    *(np.dtype, np.ufunc, torch.device, torch.dtype),
 )
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
-_VALUES = (
-    *(type(None), bool, int, float, str, bytes, np.ndarray),
-    *(list, tuple, dict, OrderedDict, deque, set, frozenset),
-    *(np.random.Generator, np.random.RandomState, random.Random),
-)
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
 
 
@@ -106,7 +82,7 @@ def write_simulator(env: gym.Env[Any, Any], state: Node) -> None:
 
 
 def fixed_parts(env: gym.Env[Any, Any]) -> dict[str, Any]:
-    """Returns what must not change in an episode for its state to be saved, by path.
+    """Returns the attributes, by path, that must not change in an episode if it is to be saved.
 
     These are the objects that are restored in place or not at all, and the shapes of arrays.
 
@@ -204,7 +180,7 @@ def _misfit(path: str, saved: str, current: Any) -> str:
 
 
 def _is_value(value: Any) -> bool:
-    return type(value) in _VALUES or isinstance(value, np.generic)
+    return type(value) in VALUE_TYPES or isinstance(value, np.generic)
 
 
 def _is_constant(value: Any) -> bool:

@@ -7,10 +7,12 @@ from collections import OrderedDict, deque
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlkit_sac.envs.state.arrays import array_node, array_of, extent
 from rlkit_sac.envs.state.errors import CannotSaveError
 from rlkit_sac.envs.state.generators import (
+    GENERATORS,
     generator_name,
     generator_state,
     make_generator,
@@ -25,11 +27,15 @@ _SEQUENCES: dict[str, type[Any]] = {
     kind.__name__: kind for kind in (list, tuple, deque, set, frozenset)
 }
 _MAPPINGS: dict[str, type[Any]] = {kind.__name__: kind for kind in (dict, OrderedDict)}
+VALUE_TYPES = (
+    *(type(None), bool, int, float, str, bytes, np.ndarray),
+    *(*_SEQUENCES.values(), *_MAPPINGS.values(), *GENERATORS),
+)
 MISSING = object()
 
 
 class ValueWriter:
-    """Turns values into nodes; what is reached twice is written once and referred to afterwards.
+    """Turns values into nodes; an object that occurs again becomes a reference to its first node.
 
     Of exactly these types: None, bool, int, float, str, bytes, NumPy scalars and arrays, list,
     tuple, dict, OrderedDict, deque, set, frozenset, the random generators of NumPy and Python.
@@ -109,7 +115,8 @@ class ValueWriter:
         self._steps.pop()
         return node
 
-    def _check_memory(self, array: np.ndarray[Any, Any]) -> None:
+    def _check_memory(self, array: NDArray[Any]) -> None:
+        """Refuse an array that would come back apart from the memory it is in."""
         owner: Any = array
         while isinstance(owner, np.ndarray):
             owner = owner.base
@@ -143,7 +150,7 @@ class ValueReader:
         Args:
             node: what :class:`ValueWriter` returned, possibly through JSON.
             current: what the value replaces. A random generator is set to the saved state instead,
-                so that whoever holds it sees the change.
+                so that other references to it see the change.
             path: where the value belongs, for errors.
 
         Raises:

@@ -1,4 +1,4 @@
-"""A square field with a round target, which an agent must reach."""
+"""A square field with a round target: the base of Moving, Sliding and Hard Move."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FieldEnv(gym.Env[NDArray[np.float32], Any], ABC):
     The reward is the distance gained minus 0.001, plus 1 where the target is reached; it is -1 in
     place of all this where the agent leaves the field. Both end the episode.
 
-    Subclasses define the spaces, what an action does, and whether it counts to be in the target.
+    Subclasses define the spaces, the effect of an action, and when the target counts as reached.
 
     Args:
         render_mode: ``"rgb_array"`` or None.
@@ -44,7 +44,7 @@ class FieldEnv(gym.Env[NDArray[np.float32], Any], ABC):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Puts target and agent anywhere, all of the target in the field."""
+        """Draws the positions of target and agent, with the whole target in the field."""
         super().reset(seed=seed)
         uniform, inner = self.np_random.uniform, FIELD - RADIUS
         self._target_x, self._target_y = uniform(-inner, inner), uniform(-inner, inner)
@@ -59,7 +59,7 @@ class FieldEnv(gym.Env[NDArray[np.float32], Any], ABC):
         self._steps += 1
         self._act(int(action[0]), [float(value) for value in action[1]])
         reward = before - self._distance() - PENALTY
-        arrived = self._is_inside() and self._may_arrive()
+        arrived = self._is_inside() and self._can_finish()
         left = not arrived and max(abs(self._x), abs(self._y)) > FIELD
         if arrived:
             reward += 1.0
@@ -78,17 +78,16 @@ class FieldEnv(gym.Env[NDArray[np.float32], Any], ABC):
         canvas.disk(self._x, self._y, 0.04, _AGENT)
         return canvas.pixels()
 
-    @abstractmethod
     def _prepare(self) -> None:
-        """Begins an episode, target and place being known."""
+        """Begins an episode, after the positions were drawn."""
 
     @abstractmethod
     def _act(self, choice: int, parameters: list[float]) -> None:
         """Moves the agent."""
 
-    @abstractmethod
-    def _may_arrive(self) -> bool:
+    def _can_finish(self) -> bool:
         """Whether being in the target ends the episode."""
+        return True
 
     @abstractmethod
     def _observe(self) -> NDArray[np.float32]:
@@ -96,7 +95,7 @@ class FieldEnv(gym.Env[NDArray[np.float32], Any], ABC):
 
     @abstractmethod
     def _draw(self, canvas: Canvas) -> None:
-        """Draws what shows the state of the agent, below the agent itself."""
+        """Draws the state of the agent, below the agent itself."""
 
     def _distance(self) -> float:
         return math.hypot(self._x - self._target_x, self._y - self._target_y)

@@ -20,8 +20,8 @@ _MAX_ACTUATORS = 16
 class HardMoveEnv(FieldEnv):
     """Hard Move of Li et al., HyAR (2021): the number of discrete actions is exponential.
 
-    - Actions: ``Tuple(Discrete(2^n), Box(-1, 1, [n]))``. The discrete action written as n binary
-      digits tells which actuators are on, the first digit being actuator 0. The agent moves by
+    - Actions: ``Tuple(Discrete(2^n), Box(-1, 1, [n]))``. The n binary digits of the discrete
+      action switch the actuators on, the first digit being actuator 0. The agent moves by
       0.1 Σ_i on_i a_i (cos 2πi/n, sin 2πi/n).
     - Observation: float32 `[7]`: x, y, x and y of the target, distance, whether inside, steps / 25
       (at most 1).
@@ -66,9 +66,6 @@ class HardMoveEnv(FieldEnv):
         least = np.array([-farthest, -farthest, -1, -1, 0, 0, 0], np.float32)
         self.observation_space = Box(least, most)
 
-    def _prepare(self) -> None:
-        pass
-
     def _act(self, choice: int, parameters: list[float]) -> None:
         last = len(parameters) - 1
         for i, (parameter, (dx, dy)) in enumerate(zip(parameters, self._directions, strict=True)):
@@ -76,9 +73,6 @@ class HardMoveEnv(FieldEnv):
                 amount = min(max(parameter, -1.0), 1.0)
                 self._x += amount * dx
                 self._y += amount * dy
-
-    def _may_arrive(self) -> bool:
-        return True
 
     def _observe(self) -> NDArray[np.float32]:
         time = min(self._steps / _MAX_STEPS, 1.0)

@@ -36,8 +36,8 @@ class MovingEnv(FieldEnv):
     - Terminal: standing still in the target, leaving the field. The step after the 200th truncates.
     - Reset: place and heading anywhere, standing still; target anywhere, all of it in the field.
 
-    Source: https://github.com/thomashirtz/gym-hybrid. Unlike there, the end of time is a
-    truncation, not a terminal state, and the observation space holds every observation.
+    Source: https://github.com/thomashirtz/gym-hybrid. Unlike there, the time limit
+    truncates, and the observation space contains every observation.
 
     Args:
         render_mode: ``"rgb_array"`` or None.
@@ -86,7 +86,7 @@ class MovingEnv(FieldEnv):
     def _turn(self, angle: float) -> None:
         self._heading = self._course = (self._heading + angle) % (2 * math.pi)
 
-    def _may_arrive(self) -> bool:
+    def _can_finish(self) -> bool:
         return self._speed == 0.0
 
     def _observe(self) -> NDArray[np.float32]:
@@ -108,8 +108,8 @@ class SlidingEnv(MovingEnv):
     heading alone; braking takes 0.1 off the speed, whatever its direction. The observation holds
     the heading, not the direction of the movement.
 
-    Source: https://github.com/thomashirtz/gym-hybrid, where another formula stands for the sum of
-    the two velocities.
+    Source: https://github.com/thomashirtz/gym-hybrid, which adds the two
+    velocities by another formula.
 
     Args:
         render_mode: ``"rgb_array"`` or None.

@@ -77,24 +77,24 @@ class PlatformEnv(gym.Env[NDArray[np.float32], Any]):
         parameters = [Box(0.0, high, (1,), np.float32) for high in _MAX_PARAMETERS]
         self.action_space = Tuple([Discrete(len(parameters)), Tuple(parameters)])
         self.observation_space = Box(0.0, 1.0, (len(_SCALE),), np.float32)
-        self._place()
+        self._set_start()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Puts the figure at the start and the enemies at the right of their platforms."""
         super().reset(seed=seed)
-        self._place()
+        self._set_start()
         return self._observe(), {}
 
     def step(
         self, action: tuple[int, tuple[NDArray[np.float32], ...]]
     ) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
-        """Carries out one movement."""
+        """Simulates one movement."""
         choice = int(action[0])
         parameter = min(max(float(action[1][choice][0]), 0.0), _MAX_PARAMETERS[choice])
         start = self._x
-        terminated = self._carry_out(choice, parameter)
+        terminated = self._simulate(choice, parameter)
         return self._observe(), (self._x - start) / _LENGTH, terminated, False, {}
 
     def render(self) -> NDArray[np.uint8] | None:
@@ -110,7 +110,7 @@ class PlatformEnv(gym.Env[NDArray[np.float32], Any]):
         canvas.rectangle(self._x, self._y, _WIDTH, _HEIGHT, _FIGURE)
         return canvas.pixels()
 
-    def _place(self) -> None:
+    def _set_start(self) -> None:
         self._x, self._y, self._vx, self._vy = 0.0, _TOP, 0.0, 0.0
         self._enemy_x = [_STARTS[i] + _WIDTHS[i] - _WIDTH for i in range(2)]
         self._enemy_dx = [-_ENEMY_SPEED, -_ENEMY_SPEED]
@@ -128,11 +128,11 @@ class PlatformEnv(gym.Env[NDArray[np.float32], Any]):
             np.float32,
         )
 
-    def _carry_out(self, choice: int, parameter: float) -> bool:
+    def _simulate(self, choice: int, parameter: float) -> bool:
         """Moves until the action is over; returns whether the episode is."""
         count, is_over = 0, False
         while not is_over:
-            if not self._stands():
+            if not self._is_standing():
                 self._accelerate(0.0, -_GRAVITY)
             elif choice == _RUN:
                 self._accelerate(parameter / _DT, 0.0)
@@ -141,7 +141,7 @@ class PlatformEnv(gym.Env[NDArray[np.float32], Any]):
             if self._advance():
                 return True
             count += 1
-            is_over = count == _RUN_STEPS if choice == _RUN else self._stands()
+            is_over = count == _RUN_STEPS if choice == _RUN else self._is_standing()
         return False
 
     def _jump(self, vy: float, distance: float) -> None:
@@ -159,7 +159,7 @@ class PlatformEnv(gym.Env[NDArray[np.float32], Any]):
 
     def _advance(self) -> bool:
         """Moves everything by one sub-step; returns whether the episode has ended."""
-        if self._stands():
+        if self._is_standing():
             self._vx = min(self._vx, _MAX_VX_ON_GROUND)
         enemy = self._enemy()
         self._x = min(self._x + self._vx * _DT, _LENGTH)
@@ -196,7 +196,7 @@ class PlatformEnv(gym.Env[NDArray[np.float32], Any]):
                 self._y, self._vy = _TOP, 0.0
             self._vx = 0.0
 
-    def _stands(self) -> bool:
+    def _is_standing(self) -> bool:
         if self._y != _TOP:
             return False
         return any(left <= self._x <= right for left, right in _STANDING)

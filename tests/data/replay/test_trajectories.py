@@ -103,7 +103,7 @@ def test_segments_lie_in_one_stored_episode_and_are_as_long_as_it_lets_them(
     chance: float,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(trajectories, "_AT_ONCE", 5)
+    monkeypatch.setattr(trajectories, "_CHUNK", 5)
     torch.manual_seed(0)
     stream = Stream(num_envs, steps, chance)
     replay = make_replay(stream, length=length, capacity=50, storage=storage)
