@@ -31,6 +31,8 @@ from rlkit_sac.functional import (
     critic_loss,
     entropy_bonus,
     masked_mean,
+    soft_lambda_return,
+    soft_td_target,
     soft_value,
     td_error,
     weigh_rewards,
@@ -304,10 +306,13 @@ class SoftActorCriticLoss(LossContract):
         terminated = batch.get(("next", keys.terminated)).bool()
         with torch.no_grad():
             value, bonus = self._next_value(read.next_states, next_draw, reward.shape[-1])
-            cut = None
-            if estimator.lmbda:
-                cut = cut_steps(batch.get(("next", keys.done)).bool(), read.valid)
-            return estimator(reward, terminated, cut, value, bonus)
+            gamma, lmbda = estimator.gamma, estimator.lmbda
+            if not lmbda:
+                return soft_td_target(reward, terminated, value, gamma=gamma)
+            cut = cut_steps(batch.get(("next", keys.done)).bool(), read.valid)
+            return soft_lambda_return(
+                reward, terminated, cut, value, bonus, gamma=gamma, lmbda=lmbda
+            )
 
     def _next_value(
         self, next_states: TensorDictBase, next_draw: PolicyDraw | None, reward_dim: int

@@ -1,23 +1,24 @@
-"""The regression target of the critics, TD(0) to TD(lambda)."""
+"""The choice among TD(0), TD(1) and TD(lambda) targets."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.functional import soft_lambda_return, soft_td_target
 
 _LAMBDAS = {ValueEstimators.TD0: 0.0, ValueEstimators.TD1: 1.0, ValueEstimators.TDLambda: 0.95}
 
 
 class SoftValueEstimator(nn.Module):
-    """Targets of soft state-action values, with the entropy at every intermediate step.
+    """Discount and mixture of the targets of soft state-action values.
 
-    TorchRL's own estimators know of no entropy bonus between the first step and the bootstrap, and
-    read no mask; this one stands in their place in a soft actor-critic loss.
+    It takes the place of TorchRL's own estimators, which have no entropy bonus between the first
+    step and the bootstrap, and read no mask. The loss computes the targets itself, by
+    :func:`~rlkit_sac.functional.soft_td_target` or
+    :func:`~rlkit_sac.functional.soft_lambda_return`.
 
     Args:
         gamma: discount in [0, 1].
@@ -35,29 +36,11 @@ class SoftValueEstimator(nn.Module):
         # Numbers, not buffers: exact in every dtype the loss is cast to.
         self.gamma, self.lmbda = float(gamma), float(lmbda)
 
-    def forward(
-        self,
-        reward: Tensor,
-        terminated: Tensor,
-        cut: Tensor | None,
-        next_value: Tensor,
-        next_bonus: Tensor,
-    ) -> Tensor:
-        """Targets ``[*, M]``; arguments as in :func:`~rlkit_sac.functional.soft_lambda_return`.
-
-        ``cut`` may be ``None`` where ``lmbda`` is 0.
-        """
-        if cut is None:
-            return soft_td_target(reward, terminated, next_value, gamma=self.gamma)
-        return soft_lambda_return(
-            reward, terminated, cut, next_value, next_bonus, gamma=self.gamma, lmbda=self.lmbda
-        )
-
 
 def parse_estimator(
     value_type: ValueEstimators | str, gamma: float, hyperparams: dict[str, Any]
 ) -> tuple[ValueEstimators, SoftValueEstimator]:
-    """The value estimator that a loss is asked to make.
+    """The value estimator of a call of ``make_value_estimator``.
 
     Args:
         value_type: ``TD0``, ``TD1`` or ``TDLambda``, or its name.
