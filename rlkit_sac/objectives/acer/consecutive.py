@@ -54,26 +54,31 @@ def check_consecutive(
     follows = ~cut[..., :-1]
     if valid is not None:
         follows = follows & valid[..., :-1]
-    neighbors = torch.zeros_like(follows)
     index, ids = _integers(batch, "index"), _integers(batch, ("collector", "traj_ids"))
     if ids is not None:
         ids = ids[..., 0]
-        others = follows & (ids.diff() != 0)
-        _refuse(others, "they are of trajectories {} and {}", ids)
+        _refuse(follows & (ids.diff() != 0), "they are of trajectories {} and {}", ids)
+    known = torch.zeros_like(follows)  # where ids and index leave no doubt
     if index is not None:
-        place, moved = index[..., 0], index[..., 1:].diff(dim=-2).any(-1)
-        _refuse(follows & moved, "they are stored for different environments")
-        step = place.diff()
-        back = follows & (step <= 0)
-        wraps = 1 + (~follows).sum(-1, keepdim=True)
-        _refuse(back & (back.sum(-1, keepdim=True) > wraps), "index goes from {} to {}", place)
+        _check_index(index, follows)
         if ids is not None:
-            neighbors = step == 1
+            known = index[..., 0].diff() == 1
     for key in state_keys:
         differs = _differs(batch.get(("next", key)), batch.get(key), follows)
         if differs is not None and bool((follows & ~differs).any()):
-            broken = follows & differs & ~neighbors
-            _refuse(broken, f"its {key!r} is not the next one of that step")
+            _refuse(differs & ~known, f"its {key!r} is not the next one of that step")
+
+
+def _check_index(index: Tensor, follows: Tensor) -> None:
+    """Refuse places ``[*, T, D]`` of a storage that a ring buffer would not give to a row."""
+    if index.shape[-1] > 1:
+        moved = index[..., 1:].diff(dim=-2).any(-1)
+        _refuse(follows & moved, "they are stored for different environments")
+    place = index[..., 0]
+    back = follows & (place.diff() <= 0)
+    if bool(back.any()):
+        wraps = 1 + (~follows).sum(-1, keepdim=True)
+        _refuse(back & (back.sum(-1, keepdim=True) > wraps), "index goes from {} to {}", place)
 
 
 def _integers(batch: TensorDictBase, key: NestedKey) -> Tensor | None:
@@ -85,19 +90,24 @@ def _integers(batch: TensorDictBase, key: NestedKey) -> Tensor | None:
 
 
 def _differs(after: Tensor, now: Tensor, follows: Tensor) -> Tensor | None:
-    """Where the state after a step is not the following one, ``[*, T - 1]``; NaN is like NaN."""
-    time = follows.ndim - 1
-    if (after.shape, after.dtype) != (now.shape, now.dtype) or not (
-        can_read(now) and can_read(after)
-    ):
+    """Where a step's next state is not the following state, ``[*, T - 1]``; NaN equals NaN.
+
+    ``None`` where they agree everywhere or cannot be compared.
+    """
+    comparable = (after.shape, after.dtype) == (now.shape, now.dtype)
+    if not comparable or not can_read(now) or not can_read(after):
         return None
-    steps = follows.shape[-1]
+    time, steps = follows.ndim - 1, follows.shape[-1]
     first, second = after.narrow(time, 0, steps), now.narrow(time, 1, steps)
-    differs = first != second
+    differs = follows & _any_feature(first != second, follows)
     if not bool(differs.any()):
         return None
-    differs = differs & ~(first.isnan() & second.isnan())
-    return differs.reshape(*follows.shape, -1).any(-1)
+    nan = first.isnan() & second.isnan()
+    return differs & _any_feature((first != second) & ~nan, follows)
+
+
+def _any_feature(x: Tensor, like: Tensor) -> Tensor:
+    return x.reshape(*like.shape, -1).any(-1)
 
 
 def _refuse(broken: Tensor, why: str, values: Tensor | None = None) -> None:
