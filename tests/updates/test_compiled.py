@@ -39,8 +39,8 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
-from rlkit_sac.runs import compiled as module
 from rlkit_sac.updates import LossStep, TargetStep, Update
+from rlkit_sac.updates import compiled as module
 from tests.runs.recipe_updates import make_update
 
 CELLS = {"num_cells": [8, 8]}

@@ -8,8 +8,7 @@ import pytest
 import torch
 from torchrl.objectives import SoftUpdate
 
-from rlkit_sac.runs import compiled
-from rlkit_sac.updates import LossStep, TargetStep, Update
+from rlkit_sac.updates import LossStep, TargetStep, Update, compiled
 from tests.objectives.acer_networks import make_acer, make_segments
 from tests.updates.test_compiled import assert_same
 

@@ -18,7 +18,7 @@ from rlkit_sac.modules import (
     categorical_actor,
     tanh_gaussian_actor,
 )
-from rlkit_sac.runs import compiled
+from rlkit_sac.updates import compiled
 from tests.updates.test_compiled import (
     BOX,
     CELLS,

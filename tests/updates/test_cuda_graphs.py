@@ -12,8 +12,8 @@ from rlkit_sac.config import UpdateConfig
 from rlkit_sac.graph import CUDAGraphFunction
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.runs import compiled as module
 from rlkit_sac.updates import Update
+from rlkit_sac.updates import compiled as module
 from tests.runs.recipe_updates import make_update
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
