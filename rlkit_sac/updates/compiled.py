@@ -1,4 +1,4 @@
-"""What is done with a batch as one compiled graph."""
+"""A function of a batch as one compiled graph."""
 
 from __future__ import annotations
 
@@ -35,49 +35,49 @@ Step = TypeVar("Step", contravariant=True)
 Result = TypeVar("Result")
 ResultCo = TypeVar("ResultCo", covariant=True)
 
-#: Graphs made for batches of different shapes, or of a loss module that changes, before giving up.
+#: Most graphs that are made for batches of different shapes, or of a loss module that changes.
 MOST_GRAPHS = 8
 _TOLERANCE = 1e-3
 
 
 class Computation(Protocol[Step, ResultCo]):
-    """What can be recorded: a function of a batch and of the steps that are due."""
+    """A function of a batch and of the steps that are due, which can be recorded."""
 
     loss_module: LossModule
 
     def __call__(self, batch: TensorDictBase, steps: Sequence[Step]) -> ResultCo:
-        """Return tensors in tuples and dictionaries; the batch may gain entries."""
+        """Return tensors in tuples and dictionaries; entries may be added to the batch."""
         ...
 
     def tensors(self) -> Sequence[Tensor]:
-        """What it reads or changes besides the loss module's parameters and buffers."""
+        """Return what it reads or changes besides the loss module's parameters and buffers."""
         ...
 
     def changes(self) -> Sequence[Tensor]:
-        """What it changes in place."""
+        """Return what it changes in place."""
         ...
 
     def holds(self) -> Sequence[Held]:
-        """What must be as it was for a recording to be of use, besides the loss module."""
+        """Return what a recording depends on besides the loss module."""
         ...
 
 
 class Compiled(Generic[Step, Result]):
-    """Does what a computation does, in one compiled graph for each kind of batch.
+    """Runs a computation as one compiled graph for each kind of batch.
 
-    The graph is recorded from a run of the computation itself, so it takes any loss module and
-    network whose operations do not depend on the values of tensors. Parameters, buffers, the
-    state of optimizers, the batch and random numbers are its inputs: the graph follows them
-    wherever they go, and draws what the computation would have drawn. When a number, flag or
-    tensor that the loss module or an optimizer holds is exchanged, a new graph is made; when it is
-    exchanged back, the graph from before serves again.
+    The graph is recorded from a run of the computation itself. Any loss module and network will do
+    whose operations do not depend on the values of tensors. Parameters, buffers, the state of
+    optimizers, the batch and random numbers are inputs of the graph. When a number, flag or tensor
+    that the loss module or an optimizer holds is replaced, a new graph is made; when it is put
+    back, the earlier graph is used again.
 
-    On a GPU the compiled graph is replayed as a CUDA graph, once that was seen to do what the
-    computation does. What cannot be recorded or compiled is left to the caller, after a warning.
+    On a GPU the compiled graph is captured as a CUDA graph, whose results are compared with those
+    of the computation. If the computation cannot be recorded or compiled, a warning says so and the
+    caller runs it.
 
     Args:
-        computation: to be compiled.
-        bfloat16: whether large matrix products take bfloat16 factors.
+        computation: the computation to compile.
+        bfloat16: whether the factors of large matrix products are rounded to bfloat16.
     """
 
     def __init__(self, computation: Computation[Step, Result], *, bfloat16: bool = False) -> None:
@@ -86,7 +86,7 @@ class Compiled(Generic[Step, Result]):
         self._made = 0
 
     def __call__(self, batch: TensorDictBase, steps: Sequence[Step]) -> Result | None:
-        """What the computation returns; None, with nothing done, where there is no graph."""
+        """Return what the computation returns; do nothing and return None without a graph."""
         entries = dict(batch.items(True, True))
         program = self._program(batch, entries, tuple(steps))
         return None if program is None else program(batch, entries)
@@ -100,7 +100,7 @@ class Compiled(Generic[Step, Result]):
         programs = self._programs.get(kind, [])
         for place, program in enumerate(programs):
             if program.fingerprint.change() is None:
-                programs.insert(0, programs.pop(place))  # the next batch is likely to need it too
+                programs.insert(0, programs.pop(place))  # the next batch is likely to use it too
                 return program
         if self._made > MOST_GRAPHS:
             return None
@@ -130,10 +130,10 @@ class _Program(Generic[Step, Result]):
     """One compiled graph, with the names of its inputs and outputs.
 
     Args:
-        computation: to be recorded.
-        batch: an example; it is left as it is.
-        steps: that are due.
-        bfloat16: whether large matrix products take bfloat16 factors.
+        computation: the computation to record.
+        batch: an example, which is not changed.
+        steps: the steps that are due.
+        bfloat16: whether the factors of large matrix products are rounded to bfloat16.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class _Program(Generic[Step, Result]):
         steps: tuple[Step, ...],
         examples: Sequence[Tensor],
     ) -> None:
-        """Let a CUDA graph call what was compiled, if its results are those of the computation."""
+        """Capture the compiled graph as a CUDA graph; keep it if its results are the same."""
         compiled, module = self._compiled, computation.loss_module
         varying = [place for place, _ in self._keys]
         varying += range(len(self._inputs), len(examples))
@@ -193,7 +193,10 @@ class _Program(Generic[Step, Result]):
     def _verify(
         self, computation: Computation[Step, Result], batch: TensorDictBase, steps: tuple[Step, ...]
     ) -> None:
-        """Values that left PyTorch unseen are those of the recorded batch: try another one."""
+        """Compare the graph with the computation on another batch.
+
+        Values that left PyTorch unnoticed while recording are constants of the graph.
+        """
         other = batch.apply(lambda value: value * 0.3 + 0.1 if value.is_floating_point() else value)
         runs = []
         for run in (computation, lambda changed, _: self(changed, dict(changed.items(True, True)))):
@@ -223,7 +226,7 @@ class _Program(Generic[Step, Result]):
 
 
 class _Run:
-    """One call of what is recorded, which keeps the form of its result."""
+    """A call of the computation with a batch, which keeps the structure of its result."""
 
     written: tuple[NestedKey, ...]
     form: Callable[[Sequence[Tensor]], Any]
@@ -249,7 +252,7 @@ class _Run:
 
 
 def _without_aliases(batch: TensorDictBase) -> TensorDictBase:
-    """The batch, with a tensor of its own for each entry: in later ones they may differ."""
+    """Return the batch with a separate tensor for each entry: in later batches they may differ."""
     own, seen = batch.copy(), set()
     for key, value in batch.items(True, True):
         if id(value) in seen:
@@ -259,7 +262,7 @@ def _without_aliases(batch: TensorDictBase) -> TensorDictBase:
 
 
 def _with_strides(value: Tensor) -> Tensor:
-    """A copy with the same strides, which clone() keeps of dense tensors alone."""
+    """Return a copy with the same strides; ``clone()`` keeps them for dense tensors only."""
     extent = 1 + sum((n - 1) * step for n, step in zip(value.shape, value.stride(), strict=True))
     held = value.as_strided((extent,), (1,)) if value.numel() else value.flatten()
     return held.clone().as_strided(value.shape, value.stride())
@@ -273,7 +276,10 @@ def _formed(spec: pytree.TreeSpec, present: Sequence[bool], values: Sequence[Ten
 def _recorded(
     run: _Run, tensors: list[Tensor], computation: Computation[Any, Any]
 ) -> tuple[Fingerprint, Recording]:
-    """A recording, and what was held then; a first call may still make parts of it."""
+    """Return a recording and the fingerprint of what it depends on.
+
+    The first call of a loss module may still create parts of it: then it is recorded once more.
+    """
     for _ in range(2):
         fingerprint = Fingerprint(computation.loss_module, *computation.holds())
         drawn = random.getstate(), str(np.random.get_state())
@@ -286,7 +292,7 @@ def _recorded(
 
 
 def _nearly_equal(found: Tensor, wanted: Tensor) -> bool:
-    """Within what another order of sums can make of them."""
+    """Return whether two tensors agree within what another order of summation can change."""
     if not bool(wanted.isfinite().all()):
         return True
     found, wanted = found.double(), wanted.double()

@@ -17,11 +17,11 @@ from rlkit_sac.updates.steps import LossStep
 
 
 class Gradients(NamedTuple):
-    """Of one optimizer's parameters.
+    """The gradients of one optimizer's parameters.
 
     Attributes:
         values: in the order of the parameters; ``None`` where the losses do not depend on one.
-        norm: of all of them together.
+        norm: L2 norm of all of them together.
     """
 
     values: tuple[Tensor | None, ...]
@@ -29,13 +29,13 @@ class Gradients(NamedTuple):
 
 
 class Losses(NamedTuple):
-    """What a loss module makes of a batch.
+    """The output of a loss module for a batch, and the gradients of its losses.
 
     Attributes:
-        scalars: all that it returns, without gradients.
-        gradients: for each step, for each of its optimizers.
-        watched: the steps' losses and the norms of their gradients, by what they are, as one
-            vector: an update needs all of them to be finite.
+        scalars: all that the loss module returns, detached.
+        gradients: for each step, by the names of its optimizers.
+        watched: the losses of the steps and the norms of their gradients in one vector, in the
+            order of :func:`names_of_watched`. All of them must be finite.
     """
 
     scalars: dict[str, Tensor]
@@ -48,7 +48,7 @@ class LossGradients:
 
     Args:
         loss_module: any TorchRL loss module.
-        parameters: of each optimizer.
+        parameters: those of each optimizer, by its name.
     """
 
     def __init__(self, loss_module: LossModule, parameters: Mapping[str, Sequence[Tensor]]) -> None:
@@ -56,16 +56,17 @@ class LossGradients:
         self.parameters = parameters
 
     def __call__(self, batch: TensorDictBase, steps: Sequence[LossStep]) -> Losses:
-        """Losses of one forward pass, and their gradients for some steps.
+        """Run one forward pass and differentiate the losses of some steps.
 
         Args:
-            batch: what the loss module reads; it gains what the loss module writes.
-            steps: whose gradients are wanted.
+            batch: input of the loss module, which may add entries to it.
+            steps: whose gradients are computed.
 
         Raises:
-            ConfigError: for an optimizer whose parameters the losses do not depend on.
+            ConfigError: for a loss module that does not return a TensorDict with a scalar for each
+                loss, or an optimizer whose parameters the losses do not depend on.
         """
-        out = dict(self.loss_module(batch).items())
+        out = self._forward(batch, steps)
         gradients = {step: self._differentiate(step, out) for step in steps}
         watched = [out[name].detach() for step in steps for name in step.losses]
         watched += [each.norm for found in gradients.values() for each in found.values()]
@@ -73,16 +74,35 @@ class LossGradients:
         return Losses(scalars, gradients, torch.stack(watched) if watched else torch.zeros(0))
 
     def tensors(self) -> list[Tensor]:
-        """The parameters of all optimizers."""
+        """Return the parameters of all optimizers."""
         return list(chain(*self.parameters.values()))
 
     def changes(self) -> list[Tensor]:
-        """Nothing is changed in place."""
+        """Return nothing: no tensor is changed in place."""
         return []
 
     def holds(self) -> list[Held]:
-        """Nothing counts besides the loss module."""
+        """Return nothing: a recording depends on the loss module alone."""
         return []
+
+    def _forward(self, batch: TensorDictBase, steps: Sequence[LossStep]) -> dict[str, Tensor]:
+        out, module = self.loss_module(batch), type(self.loss_module).__name__
+        if not isinstance(out, TensorDictBase):
+            raise ConfigError(
+                f"{module} returns a {type(out).__name__} instead of a TensorDict: wrap it in a "
+                "LossModule that returns its losses alone"
+            )
+        losses = dict(out.items())
+        for name in chain.from_iterable(step.losses for step in steps):
+            if name not in losses:
+                keys = ", ".join(map(repr, losses))
+                raise ConfigError(f"a step names {name!r}, but {module} writes {keys}")
+            if losses[name].ndim:
+                raise ConfigError(
+                    f"{name} of {module} must be a scalar, but has the shape "
+                    f"{list(losses[name].shape)}: reduce it, as with reduction='mean'"
+                )
+        return losses
 
     def _differentiate(self, step: LossStep, losses: Mapping[str, Tensor]) -> dict[str, Gradients]:
         total = torch.stack([losses[name] for name in step.losses]).sum()
@@ -107,7 +127,7 @@ class LossGradients:
 
 
 def names_of_watched(steps: Sequence[LossStep]) -> list[str]:
-    """What the entries of :attr:`Losses.watched` are.
+    """Return the names of the entries of :attr:`Losses.watched`.
 
     >>> names_of_watched([LossStep(("loss_actor",), ("actor",))])
     ['loss_actor', 'the gradient norm of actor']
@@ -117,7 +137,7 @@ def names_of_watched(steps: Sequence[LossStep]) -> list[str]:
 
 
 def clipped(gradients: Gradients, largest: float | Tensor | None) -> tuple[Tensor | None, ...]:
-    """The gradients, scaled to a norm of at most ``largest``.
+    """Scale gradients to a norm of at most ``largest``; ``None`` leaves them as they are.
 
     >>> clipped(Gradients((torch.tensor([3.0, 4.0]), None), torch.tensor(5.0)), 1.0)
     (tensor([0.6000, 0.8000]), None)
@@ -131,10 +151,10 @@ def clipped(gradients: Gradients, largest: float | Tensor | None) -> tuple[Tenso
 
 
 def match_strides(gradient: Tensor, parameter: Tensor) -> Tensor:
-    """The gradient with its parameter's strides.
+    """Return a gradient with the strides of its parameter.
 
-    ``backward()`` sees to this, ``autograd.grad`` does not (a vmapped layer's gradient comes
-    transposed), and fused optimizers read both by position alone.
+    Fused optimizers read both by their position in memory. ``backward()`` ensures that the strides
+    match, ``autograd.grad`` does not: the gradient of a vmapped layer comes transposed.
 
     >>> match_strides(torch.zeros(2, 3).T, torch.zeros(3, 2)).stride()
     (2, 1)

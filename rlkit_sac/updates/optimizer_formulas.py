@@ -13,11 +13,15 @@ from torch.optim import optimizer as optimizer_module
 
 from rlkit_sac.graph import NotRecordable
 
-_UNSUPPORTED = ("maximize", "amsgrad", "differentiable", "capturable")
+_UNSUPPORTED = ("maximize", "amsgrad", "momentum", "centered", "differentiable", "capturable")
 
 
 def has_formula(optimizer: Optimizer) -> bool:
-    """Whether :func:`take_step` does what the optimizer's own step does.
+    """Return whether :func:`take_step` computes the optimizer's own step.
+
+    It does for Adam, AdamW and RMSprop without hooks, with a number as the learning rate and
+    without the options ``maximize``, ``amsgrad``, ``momentum``, ``centered``, ``differentiable``
+    and ``capturable``. Only AdamW may have a weight decay.
 
     >>> has_formula(Adam([torch.zeros(1)])), has_formula(torch.optim.SGD([torch.zeros(1)]))
     (True, False)
@@ -30,18 +34,19 @@ def has_formula(optimizer: Optimizer) -> bool:
     )
     own_step = vars(optimizer).get("step")  # schedulers wrap it to count its calls
     replaced = own_step is not None and not hasattr(own_step, "_wrapped_by_lr_sched")
+    unsupported = _UNSUPPORTED if type(optimizer) is AdamW else (*_UNSUPPORTED, "weight_decay")
     plain = all(
-        isinstance(group["lr"], float | int) and not any(group.get(name) for name in _UNSUPPORTED)
+        isinstance(group["lr"], float | int) and not any(group.get(name) for name in unsupported)
         for group in optimizer.param_groups
     )
     return type(optimizer) in _FORMULAS and plain and not (hooked or replaced)
 
 
 def place_step_counts(optimizer: Optimizer) -> None:
-    """Move the counts of steps to their parameters, for :func:`take_step` to find them there.
+    """Move the step counts in an optimizer's state to the devices of their parameters.
 
     Args:
-        optimizer: such that :func:`has_formula`; PyTorch keeps the counts of some on the CPU.
+        optimizer: one with a formula; PyTorch keeps the counts of some on the CPU.
 
     >>> optimizer = RMSprop([torch.zeros(1, requires_grad=True)])
     >>> place_step_counts(optimizer)
@@ -58,20 +63,20 @@ def take_step(
     rates: Sequence[Tensor],
     moves: Tensor,
 ) -> None:
-    """One step of an optimizer, in place, on its parameters and its state.
+    """Take one step of an optimizer, in place, on its parameters and its state.
 
     Kingma and Ba 2015, algorithm 1; Loshchilov and Hutter 2019, algorithm 2; RMSprop as
     ``torch.optim.RMSprop`` documents it. Equal to the optimizer's own step within rounding.
 
     Args:
-        optimizer: such that :func:`has_formula`, with a state for every parameter that has a
-            gradient, whose counts :func:`place_step_counts` placed.
+        optimizer: one with a formula (:func:`has_formula`), with a state for every parameter that
+            has a gradient; :func:`place_step_counts` was called on it.
         gradients: in the order of the parameters of all its groups.
         rates: learning rate of each group, 0-dimensional.
-        moves: bool, whether anything is to change.
+        moves: bool; if false, nothing changes.
 
     Raises:
-        NotRecordable: if there is no formula, or a parameter has no state yet.
+        NotRecordable: if a parameter with a gradient has no state yet.
 
     >>> parameter = torch.tensor([1.0], requires_grad=True)
     >>> optimizer = Adam([parameter], lr=0.1)
@@ -81,10 +86,6 @@ def take_step(
     >>> parameter
     tensor([0.8000], requires_grad=True)
     """
-    if not has_formula(optimizer):
-        raise NotRecordable(
-            f"{type(optimizer).__name__} with hooks or such settings has no formula"
-        )
     formula = _FORMULAS[type(optimizer)]
     remaining = iter(gradients)
     with torch.no_grad():
@@ -112,14 +113,10 @@ def _adam(
     beta1, beta2 = group["betas"]
     sizes = rate / _one_minus_power(beta1, steps)
     roots = _one_minus_power(beta2, steps).sqrt()
-    decay, decoupled = group["weight_decay"], group.get("decoupled_weight_decay", False)
+    kept = 1 - rate * group["weight_decay"] if group["weight_decay"] else None
     for (parameter, gradient), state, size, root in zip(moved, states, sizes, roots, strict=True):
         first, second = state["exp_avg"], state["exp_avg_sq"]
-        before: Tensor = parameter
-        if decay and decoupled:
-            before = parameter * (1 - rate * decay).to(parameter.dtype)
-        elif decay:
-            gradient = gradient + decay * parameter
+        before: Tensor = parameter if kept is None else parameter * kept.to(parameter.dtype)
         mean = torch.lerp(first, gradient, 1 - beta1)
         square = second * beta2 + gradient * gradient * (1 - beta2)
         scale = square.sqrt() / root.to(square.dtype) + group["eps"]
@@ -138,20 +135,10 @@ def _rmsprop(
 ) -> None:
     alpha = group["alpha"]
     for (parameter, gradient), state in zip(moved, states, strict=True):
-        if group["weight_decay"]:
-            gradient = gradient + group["weight_decay"] * parameter
         square = state["square_avg"] * alpha + gradient * gradient * (1 - alpha)
-        variance = square
-        if group["centered"]:
-            mean = torch.lerp(state["grad_avg"], gradient, 1 - alpha)
-            variance = square - mean * mean
-            _set(state["grad_avg"], mean, moves)
-        direction = gradient / (variance.sqrt() + group["eps"])
-        if group["momentum"]:
-            direction = state["momentum_buffer"] * group["momentum"] + direction
-            _set(state["momentum_buffer"], direction, moves)
+        moved_to = parameter - rate.to(square.dtype) * gradient / (square.sqrt() + group["eps"])
         _set(state["square_avg"], square, moves)
-        _set(parameter, parameter - rate.to(direction.dtype) * direction, moves)
+        _set(parameter, moved_to, moves)
 
 
 _FORMULAS: dict[type[Optimizer], Callable[..., None]] = {

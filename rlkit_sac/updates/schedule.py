@@ -1,4 +1,4 @@
-"""When updates and all else are due: by frames or by chance, never by the clock."""
+"""When updates and other events are due, by counts of frames or at random."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 
 class UpdateSchedule:
-    """Updates owed: ``utd_ratio`` for each frame after ``learning_starts``.
+    """Makes ``utd_ratio`` updates due for each frame after ``learning_starts``.
 
     Args:
         learning_starts: frames before the first update.
@@ -22,7 +22,7 @@ class UpdateSchedule:
         self.utd_ratio = utd_ratio
 
     def due(self, frames: int, *, made: int) -> int:
-        """Updates to make now.
+        """Return the number of updates to make now.
 
         Args:
             frames: frames of the run so far.
@@ -32,7 +32,7 @@ class UpdateSchedule:
 
 
 class EveryFrames:
-    """Due at each multiple of an interval that a batch of frames reaches.
+    """Due whenever a batch of frames reaches a multiple of an interval.
 
     Args:
         interval: frames.
@@ -46,17 +46,17 @@ class EveryFrames:
         self.interval = interval
 
     def due(self, before: int, frames: int) -> bool:
-        """Whether a multiple lies after ``before`` and not after ``frames``."""
+        """Return whether a multiple lies in (``before``, ``frames``]."""
         return frames // self.interval > before // self.interval
 
 
 class ReplaySchedule:
-    """Updates from replay after each batch of frames, as many each time or a random number.
+    """Makes a fixed or random number of updates from replay due after each batch of frames.
 
     Args:
-        n_times_replay: updates, or their mean.
-        poisson: draw them from a Poisson distribution, by torch's global generator.
-        replay_start_size: transitions stored before the first of them.
+        n_times_replay: number of updates, or its mean.
+        poisson: draw the number from a Poisson distribution, with torch's global generator.
+        replay_start_size: transitions in replay before the first update.
 
     >>> schedule = ReplaySchedule(n_times_replay=4, poisson=False, replay_start_size=100)
     >>> schedule.due(99), schedule.due(100)
@@ -68,7 +68,7 @@ class ReplaySchedule:
         self.replay_start_size = replay_start_size
 
     def due(self, stored: int) -> int:
-        """Updates to make now.
+        """Return the number of updates to make now.
 
         Args:
             stored: transitions in replay.

@@ -1,4 +1,4 @@
-"""The steps that an update is made of."""
+"""The steps of an update."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class LossStep:
 
     Attributes:
         losses: keys of the loss module's output.
-        optimizers: names of the optimizers that step.
-        period: updates between two of these steps; 2 takes it at every second update.
-        recompute: whether the losses are computed anew from here on, for this step and those after
-            it; also in updates in which this step is not due.
+        optimizers: names of the optimizers that take a step.
+        period: 2 takes the step at every second update.
+        recompute: whether this step and those after it use the losses of a new forward pass; this
+            holds for those after it in updates in which this step is not due, too.
     """
 
     losses: tuple[str, ...]
@@ -30,7 +30,7 @@ class TargetStep:
     """Move the target networks.
 
     Attributes:
-        period: updates between two moves.
+        period: 2 moves them at every second update.
     """
 
     period: int = 1
@@ -38,15 +38,15 @@ class TargetStep:
 
 Step: TypeAlias = LossStep | TargetStep
 
-#: The steps of an update that are due, in one sequence for each forward pass.
+#: The steps of an update that are due, one sequence for each forward pass.
 Due: TypeAlias = Sequence[Sequence[Step]]
 
 
 def split_at_forward_passes(steps: Sequence[Step], *, recompute: bool) -> list[list[Step]]:
-    """The steps of an update, in one list for each forward pass.
+    """Split the steps of an update into one list for each forward pass.
 
     Args:
-        steps: in their order.
+        steps: in the order in which they are taken.
         recompute: whether every loss step has a forward pass of its own.
 
     >>> steps = [LossStep(("loss_qvalue",), ("qvalue",)), LossStep(("loss_actor",), ("actor",))]
@@ -64,7 +64,7 @@ def split_at_forward_passes(steps: Sequence[Step], *, recompute: bool) -> list[l
 
 
 def forward_passes(due: Due) -> list[list[LossStep]]:
-    """The steps whose gradients each forward pass gives; one pass of none if no loss step is due.
+    """Return the loss steps of each forward pass; a single empty pass if no loss step is due.
 
     >>> forward_passes([[TargetStep()]])
     [[]]
@@ -80,13 +80,13 @@ def run_steps(
     optimizer_step: Callable[[LossStep, str], Any],
     move_targets: Callable[[], Any],
 ) -> None:
-    """Call what the steps that are due consist of, in their order.
+    """Take the steps that are due, in their order.
 
     Args:
         due: the steps.
-        differentiate: a forward pass, for the steps whose gradients it gives.
-        optimizer_step: the step of an optimizer.
-        move_targets: a target step.
+        differentiate: makes a forward pass and computes the gradients of its loss steps.
+        optimizer_step: takes the step of an optimizer for a loss step.
+        move_targets: moves the target networks.
     """
     passes = iter(forward_passes(due))
     for block in due:

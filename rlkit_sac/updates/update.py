@@ -41,40 +41,40 @@ MOST_UNCHECKED = 100
 class Update:
     r"""Runs a loss module, its optimizers and its target updater in a given order.
 
-    The published systems differ in what "one update" is: all losses at once, or temperature,
-    critic and actor one after the other, with some steps taken at every second update only. Here
-    that is a list. By default all losses of an update come from one forward pass, their gradients
-    are taken first, and the steps follow in order; with ``recompute`` every step sees the
-    parameters the one before it left, or those from some steps on.
+    Published systems differ in what one update is: all losses at once, or temperature, critic and
+    actor one after the other, some of them at every second update only. Here it is a list of steps.
+    By default all losses of an update come from one forward pass; their gradients are computed
+    before the first step is taken. With ``recompute`` each step has a forward pass of its own,
+    which sees the parameters that the step before it has left.
 
     Args:
-        loss_module: any TorchRL loss module.
+        loss_module: any TorchRL loss module that returns a TensorDict with a scalar for each loss.
         optimizers: by name; each parameter belongs to one optimizer.
-        steps: the order of the update.
-        target_updater: TorchRL's ``SoftUpdate`` or ``HardUpdate`` of ``loss_module``; needed for a
+        steps: in the order in which they are taken.
+        target_updater: TorchRL's ``SoftUpdate`` or ``HardUpdate`` of ``loss_module``; required by a
             :class:`TargetStep`.
         max_grad_norm: largest norm of the gradient of each optimizer's parameters.
-        recompute: run the loss module anew for every step, as for single ones their ``recompute``.
-        compile_from: count of the first update that is one compiled graph (:class:`Compiled`),
-            equal within rounding; ``None`` for no update. The first update of each step is never
-            compiled, as optimizers make their state in it. With other optimizers than Adam, AdamW
-            and RMSprop, or another updater than ``SoftUpdate``, the graph ends with the gradients.
-        matmul_precision: which kernels multiply float32 matrices on a CPU, as
+        recompute: run the loss module anew for every step; see :class:`LossStep` for single steps.
+        compile_from: count of the first update that runs as one compiled graph, equal within
+            rounding; ``None`` compiles none. The first update of each step is never compiled,
+            because optimizers create their state in it. The graph contains Adam, AdamW and RMSprop
+            with the options that the documentation lists, and ``SoftUpdate``; with others it ends
+            with the gradients.
+        matmul_precision: kernels of float32 matrix products on a CPU, as
             :func:`~rlkit_sac.graph.set_matmul_precision` takes them.
 
     Raises:
-        ConfigError: for a step that names an unknown optimizer or no loss, or a missing updater; in
-            the call, for an optimizer whose parameters the losses do not depend on.
-        RunError: in the call, for a loss or gradient that is not finite, before any parameter moves
-            (with ``recompute``: before those of that step do); for compiled updates on a GPU
-            up to :data:`MOST_UNCHECKED` updates later.
+        ConfigError: for a step that names an unknown optimizer or loss, or a missing updater; in
+            the call, for a loss module that returns something else than scalar losses, and for an
+            optimizer whose parameters the losses do not depend on.
+        RunError: in the call, for a loss or gradient that is not finite, before any parameter
+            changes (with ``recompute``: before those of that step do); for compiled updates on a
+            GPU up to :data:`MOST_UNCHECKED` updates later.
 
     >>> import torch
-    >>> from torchrl.objectives import SoftUpdate
-    >>> from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
     >>> from tensordict import TensorDict
     >>> from torchrl.modules import QValueActor
-    >>> from torchrl.objectives import DQNLoss
+    >>> from torchrl.objectives import DQNLoss, SoftUpdate
     >>> actor = QValueActor(torch.nn.Linear(3, 2), in_keys=["observation"], action_space="one-hot")
     >>> loss = DQNLoss(actor, action_space="one-hot", delay_value=True)
     >>> update = Update(
@@ -127,23 +127,28 @@ class Update:
         bfloat16 = matmul_precision == "bfloat16"
         self._gradients = LossGradients(loss_module, parameters)
         self._compiled_gradients = Compiled(self._gradients, bfloat16=bfloat16)
-        self._whole = WholeUpdate(self, self._gradients)
+        self._whole = WholeUpdate(self._gradients, self.optimizers, target_updater)
         self._compiled_whole = Compiled(self._whole, bfloat16=bfloat16)
 
     @property
     def scalar_names(self) -> tuple[str, ...]:
-        """What a call returns, if every step is due."""
-        return (*self.loss_module.out_keys, *(f"grad_norm_{name}" for name in self.optimizers))
+        """The keys of what a call returns if every step is due.
+
+        For a loss module without ``out_keys``, as some of TorchRL's, those that the steps name.
+        """
+        losses = (name for step in self.steps if isinstance(step, LossStep) for name in step.losses)
+        written = self._out_keys() or dict.fromkeys(losses)
+        return (*written, *(f"grad_norm_{name}" for name in self.optimizers))
 
     def __call__(self, batch: TensorDictBase) -> dict[str, Tensor]:
         """Take the steps that are due.
 
         Args:
-            batch: what the loss module reads; it gains what the loss module writes (priorities).
+            batch: input of the loss module, which may add entries to it (priorities).
 
         Returns:
-            The loss module's scalars and ``grad_norm_<optimizer>`` (before clipping), on the
-            device, without gradients; with ``recompute`` those of the last forward pass.
+            The scalars of the loss module and ``grad_norm_<optimizer>`` (before clipping), detached
+            and on their device; with ``recompute`` those of the last forward pass.
         """
         self.count += 1
         due = [
@@ -151,11 +156,11 @@ class Update:
         ]
         compiled = self.compile_from is not None and self.count >= self.compile_from
         with set_matmul_precision(self.matmul_precision):
-            if not compiled or not self._whole.is_ready(due):
+            if not compiled or self._is_first(due):
                 return self._step_by_step(batch, due, self._gradients)
-            if not self._whole.can_be_taken():
+            if not self._whole.is_supported():
                 return self._step_by_step(batch, due, self._gradients_of_graph)
-            self._whole.read_numbers()
+            self._whole.read_numbers(self.max_grad_norm)
             outcome = self._compiled_whole(batch, due)
             if outcome is None:
                 return self._step_by_step(batch, due, self._gradients)
@@ -165,17 +170,22 @@ class Update:
         return outcome.scalars
 
     def check_finite(self) -> None:
-        """Look at updates that were only queued on a GPU so far, which nobody should wait for.
+        """Check the losses and gradients of compiled updates since the last check.
 
-        Each call does so every 100 compiled updates, and so does :meth:`state_dict`.
+        On a GPU the check waits for the device. It is therefore made every 100 compiled updates,
+        and by :meth:`state_dict`.
 
         Raises:
-            RunError: for a loss or gradient that was not finite. It moved no parameter.
+            RunError: for a loss or gradient that was not finite. It changed no parameter.
         """
         unchecked, self._unchecked = self._unchecked, []
         if unchecked and not torch.stack([outcome.finite for *_, outcome in unchecked]).all():
             count, due, outcome = next(each for each in unchecked if not each[2].finite)
             self._refuse(due, outcome.watched, count)
+
+    def _is_first(self, due: Due) -> bool:
+        """Return whether some optimizer may have no state yet, which its first step creates."""
+        return any(self.count <= step.period for steps in forward_passes(due) for step in steps)
 
     def _gradients_of_graph(self, batch: TensorDictBase, steps: Sequence[LossStep]) -> Losses:
         return self._compiled_gradients(batch, steps) or self._gradients(batch, steps)
@@ -186,7 +196,7 @@ class Update:
         due: Due,
         gradients: Callable[[TensorDictBase, Sequence[LossStep]], Losses],
     ) -> dict[str, Tensor]:
-        """Take the steps that are due one after the other, after a look at each forward pass."""
+        """Take the steps that are due one by one, and check each forward pass before its steps."""
         passes: list[Losses] = []
         norms: dict[str, Tensor] = {}
 
@@ -214,7 +224,7 @@ class Update:
         return scalars | norms
 
     def state_dict(self) -> dict[str, Any]:
-        """Updates made, and the state of each optimizer in the form of ``torch.optim``."""
+        """Return the count of updates, and the ``state_dict`` of each optimizer."""
         self.check_finite()
         return {
             "count": self.count,
@@ -222,10 +232,10 @@ class Update:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state, with the learning rates and other settings this update was given.
+        """Restore a state; learning rates and other settings stay those of this update.
 
         Raises:
-            ValueError: if the optimizers are others than those of the state.
+            ValueError: if the names of the optimizers differ from those of the state.
         """
         if set(state["optimizers"]) != set(self.optimizers):
             raise ValueError(
@@ -248,7 +258,7 @@ class Update:
             optimizer.load_state_dict({"state": moments, "param_groups": groups})
 
     def _refuse(self, due: Due, watched: Sequence[Tensor], count: int) -> NoReturn:
-        """Name what would spoil parameters, and did not."""
+        """Raise an error that names the losses and gradients that are not finite."""
         passes = forward_passes(due)
         steps, values = next(
             found for found in zip(passes, watched, strict=False) if not found[1].isfinite().all()
@@ -276,6 +286,9 @@ class Update:
     def _parameters(self, name: str) -> list[Tensor]:
         return [p for group in self.optimizers[name].param_groups for p in group["params"]]
 
+    def _out_keys(self) -> Sequence[str]:
+        return getattr(self.loss_module, "out_keys", None) or ()
+
     def _check(self) -> None:
         for block in self._blocks:
             if len(set(block)) != len(block):
@@ -301,9 +314,10 @@ class Update:
                         f"{step} names the optimizer {name!r}, but there are "
                         f"{', '.join(map(repr, self.optimizers))}"
                     )
+            keys = self._out_keys() or step.losses
             for loss in step.losses:
-                if loss not in self.loss_module.out_keys:
+                if loss not in keys:
                     raise ConfigError(
                         f"{step} names {loss!r}, but {type(self.loss_module).__name__} writes "
-                        f"{', '.join(map(repr, self.loss_module.out_keys))}"
+                        f"{', '.join(map(repr, keys))}"
                     )

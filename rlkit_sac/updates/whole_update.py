@@ -1,33 +1,30 @@
-"""An update as a sequence of tensor operations, without a decision in between."""
+"""A whole update as tensor operations without branches on their values, for one graph."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from tensordict import TensorDictBase
 from torch import Tensor
 from torch.optim import Optimizer
 from torchrl.objectives import SoftUpdate
+from torchrl.objectives.utils import TargetNetUpdater
 
 from rlkit_sac.graph import Held
 from rlkit_sac.updates.gradients import Losses, LossGradients, clipped
 from rlkit_sac.updates.optimizer_formulas import has_formula, place_step_counts, take_step
-from rlkit_sac.updates.steps import Due, LossStep, forward_passes, run_steps
-
-if TYPE_CHECKING:
-    from rlkit_sac.updates.update import Update
+from rlkit_sac.updates.steps import Due, LossStep, run_steps
 
 
 class Outcome(NamedTuple):
-    """What is left of an update.
+    """The result of a whole update.
 
     Attributes:
         scalars: all that the loss module returns, and the gradients' norms.
-        finite: bool, whether all that was watched was finite.
-        watched: for each forward pass what was watched, as in
-            :class:`~rlkit_sac.updates.gradients.Losses`.
+        finite: bool, whether all losses and gradients were finite.
+        watched: :attr:`~rlkit_sac.updates.gradients.Losses.watched` of each forward pass.
     """
 
     scalars: dict[str, Tensor]
@@ -38,36 +35,37 @@ class Outcome(NamedTuple):
 class WholeUpdate:
     """Takes the steps of an update: losses, gradients, optimizers, targets.
 
-    What is not finite moves no parameter, no moment of an optimizer and no target; with
-    ``recompute`` neither do the steps after it. Optimizers keep their state where PyTorch has it,
-    and numbers that schedules change are inputs: see :meth:`read_numbers`.
+    If a loss or gradient is not finite, no parameter, optimizer state or target changes; with
+    ``recompute`` neither do those of the steps that follow. The state of the optimizers stays in
+    ``optimizer.state``. Numbers that schedules change are tensors, set by :meth:`read_numbers`.
 
     Args:
-        update: whose steps are taken.
-        gradients: its losses and gradients.
+        gradients: the losses and their gradients.
+        optimizers: by name.
+        target_updater: moves the targets; ``None`` for an update without a target step.
     """
 
-    def __init__(self, update: Update, gradients: LossGradients) -> None:
-        self.loss_module = update.loss_module
-        self._update, self._gradients = update, gradients
-        self._rates = {name: _rates_of(optimizer) for name, optimizer in update.optimizers.items()}
-        self._tau, self._largest_norm = (_number(self._device) for _ in range(2))
+    def __init__(
+        self,
+        gradients: LossGradients,
+        optimizers: dict[str, Optimizer],
+        target_updater: TargetNetUpdater | None,
+    ) -> None:
+        self.loss_module = gradients.loss_module
+        self._gradients, self._optimizers = gradients, optimizers
+        self._target_updater = target_updater
+        self._rates = {name: _rates_of(optimizer) for name, optimizer in optimizers.items()}
+        self._tau, self._max_norm = (_number(self._device) for _ in range(2))
         self._read: list[list[float]] = []
 
-    def can_be_taken(self) -> bool:
-        """Whether the optimizers and the target updater are among those it knows."""
-        updater = self._update.target_updater
+    def is_supported(self) -> bool:
+        """Return whether all optimizers and the target updater can be part of a graph."""
+        updater = self._target_updater
         known = updater is None or type(updater) is SoftUpdate
-        return known and all(map(has_formula, self._update.optimizers.values()))
-
-    def is_ready(self, due: Due) -> bool:
-        """Whether the optimizers have a state, which they make in a step's first update."""
-        return all(
-            self._update.count > step.period for steps in forward_passes(due) for step in steps
-        )
+        return known and all(map(has_formula, self._optimizers.values()))
 
     def __call__(self, batch: TensorDictBase, steps: Due) -> Outcome:
-        """Take the steps that are due; the batch gains what the loss module writes."""
+        """Take the steps that are due; the loss module may add entries to the batch."""
         passes: list[Losses] = []
         norms: dict[str, Tensor] = {}
         finite = torch.ones((), dtype=torch.bool, device=self._device)
@@ -80,8 +78,8 @@ class WholeUpdate:
         def optimizer_step(step: LossStep, name: str) -> None:
             gradients = passes[-1].gradients[step][name]
             norms[f"grad_norm_{name}"] = gradients.norm
-            values = clipped(gradients, self._largest_norm)
-            take_step(self._update.optimizers[name], values, self._rates[name], finite)
+            values = clipped(gradients, self._max_norm)
+            take_step(self._optimizers[name], values, self._rates[name], finite)
             if hasattr(self.loss_module, "project_parameters"):
                 self.loss_module.project_parameters()
 
@@ -94,52 +92,54 @@ class WholeUpdate:
         scalars = {name: value for each in passes for name, value in each.scalars.items()}
         return Outcome(scalars | norms, finite, [each.watched for each in passes])
 
-    def read_numbers(self) -> None:
-        """Take over learning rates, the rate of the targets and the bound of the gradients."""
-        update = self._update
-        for name, optimizer in update.optimizers.items():
+    def read_numbers(self, max_grad_norm: float | None) -> None:
+        """Copy learning rates, the rate of the targets and the bound of the norms into tensors.
+
+        Args:
+            max_grad_norm: largest norm of the gradient of each optimizer's parameters.
+        """
+        for name, optimizer in self._optimizers.items():
             place_step_counts(optimizer)
             if len(optimizer.param_groups) != len(self._rates[name]):
                 self._rates[name] = _rates_of(optimizer)
                 self._read = []
-        updater, largest = update.target_updater, update.max_grad_norm
+        updater = self._target_updater
         numbers = [
-            [group["lr"] for group in each.param_groups] for each in update.optimizers.values()
+            [group["lr"] for group in each.param_groups] for each in self._optimizers.values()
         ]
         numbers += [
             [1 - updater.eps if isinstance(updater, SoftUpdate) else 0.0],
-            [math.inf if largest is None else largest],
+            [math.inf if max_grad_norm is None else max_grad_norm],
         ]
         if numbers != self._read:
             self._read = numbers
-            places = [*self._rates.values(), [self._tau], [self._largest_norm]]
+            places = [*self._rates.values(), [self._tau], [self._max_norm]]
             for own, values in zip(places, numbers, strict=True):
                 for place, value in zip(own, values, strict=True):
                     place.fill_(value)
 
     def tensors(self) -> list[Tensor]:
-        """What it reads or changes besides the loss module's parameters and buffers."""
+        """Return what it reads or changes besides the loss module's parameters and buffers."""
         rates = [rate for rates in self._rates.values() for rate in rates]
-        numbers = [*rates, self._tau, self._largest_norm]
-        return [*numbers, *self._gradients.tensors(), *self.changes()]
+        return [*rates, self._tau, self._max_norm, *self.changes()]
 
     def changes(self) -> list[Tensor]:
-        """What it changes in place."""
+        """Return what it changes in place."""
         moments = [
             value
-            for optimizer in self._update.optimizers.values()
+            for optimizer in self._optimizers.values()
             for state in optimizer.state.values()
             for value in state.values()
             if isinstance(value, Tensor)
         ]
-        targets = [target for _, target in self._pairs()]
+        targets = [target for _, target in self._sources_and_targets()]
         return [*self._gradients.tensors(), *moments, *targets]
 
     def holds(self) -> list[Held]:
-        """What must be as it was for a recording to be of use, besides the loss module."""
-        optimizers = self._update.optimizers
-        held: list[Held] = [("Update", each, tuple(each)) for each in (optimizers, self._rates)]
-        for optimizer in optimizers.values():
+        """Return what a recording depends on besides the loss module."""
+        owners: tuple[dict[str, Any], ...] = (self._optimizers, self._rates)
+        held: list[Held] = [("Update", owner, tuple(owner)) for owner in owners]
+        for optimizer in self._optimizers.values():
             name = type(optimizer).__name__
             held.append((name, vars(optimizer), ("state", "param_groups")))
             held.append((name, optimizer.state, tuple(optimizer.state)))
@@ -154,14 +154,13 @@ class WholeUpdate:
     def _device(self) -> torch.device:
         return next(iter(self._rates.values()))[0].device
 
-    def _pairs(self) -> list[tuple[Tensor, Tensor]]:
-        """The networks that targets follow, and the targets."""
-        if self._update.target_updater is None:
+    def _sources_and_targets(self) -> list[tuple[Tensor, Tensor]]:
+        """Return each parameter that a target follows, with the target."""
+        if self._target_updater is None:
             return []
-        sources, targets = (
-            self._update.target_updater._sources,
-            self._update.target_updater._targets,
-        )
+        # Private names: SoftUpdate moves every target by a number and at once, where the graph
+        # needs a tensor and may move none, and nothing public says which parameters it follows.
+        sources, targets = self._target_updater._sources, self._target_updater._targets
         return [
             (source, targets.get(("target_" + path[0], *path[1:])))
             for key, source in sources.items(True, True)
@@ -170,17 +169,17 @@ class WholeUpdate:
 
     def _move_targets(self, moves: Tensor) -> None:
         with torch.no_grad():
-            for source, target in self._pairs():
+            for source, target in self._sources_and_targets():
                 moved = target.lerp(source, self._tau.to(target.dtype))
                 target.copy_(torch.where(moves, moved, target))
 
 
 def _rates_of(optimizer: Optimizer) -> list[Tensor]:
-    """A place for the learning rate of each group of parameters."""
+    """Make a tensor for the learning rate of each group of parameters."""
     return [_number(group["params"][0].device) for group in optimizer.param_groups]
 
 
 def _number(device: torch.device) -> Tensor:
-    """A place for a number that may change between updates."""
+    """Make a tensor for a number that may change between updates."""
     dtype = torch.float32 if device.type == "mps" else torch.float64
     return torch.zeros((), dtype=dtype, device=device)

@@ -43,7 +43,7 @@ def optimized(make: Callable[..., torch.optim.Optimizer]) -> list[Update]:
     "make",
     [
         lambda p: torch.optim.AdamW(p, 1e-3, weight_decay=0.1),
-        lambda p: torch.optim.RMSprop(p, 1e-3, momentum=0.9),
+        lambda p: torch.optim.RMSprop(p, 1e-3),  # in the graph until it has a weight decay
         lambda p: torch.optim.SGD(p, 1e-3, momentum=0.9),  # outside the graph
     ],
 )
@@ -59,8 +59,30 @@ def test_optimizers_do_the_same(make: Callable[..., torch.optim.Optimizer]) -> N
     for update in (first, second):
         update.optimizers["all"].param_groups[0]["weight_decay"] = 0.2  # makes another
     assert_same(first, second, [batch_for(first.loss_module) for _ in range(4)])
-    if second._whole.can_be_taken():
+    if second._whole.is_supported():
         assert (made, second._compiled_whole._made) == (2, 4)
+
+
+def test_the_targets_of_the_graph_are_those_that_the_updater_moves() -> None:
+    """The graph reads private attributes of SoftUpdate, which TorchRL may rename."""
+    *_, update = optimized(lambda p: torch.optim.Adam(p, 1e-3))
+    with torch.no_grad():
+        for parameter in update.loss_module.parameters():
+            parameter.add_(1.0)
+    pairs = update._whole._sources_and_targets()
+    expected = [target.lerp(source, 0.1) for source, target in pairs]
+    before = [target.clone() for _, target in pairs]
+    named = {key: value.clone() for key, value in update.loss_module.state_dict().items()}
+    update.target_updater.step()
+    for (_, target), wanted, old in zip(pairs, expected, before, strict=True):
+        torch.testing.assert_close(target, wanted, rtol=1e-12, atol=1e-12)
+        assert not torch.equal(target, old)
+    moved = [
+        key
+        for key, value in update.loss_module.state_dict().items()
+        if not torch.equal(value, named[key])
+    ]
+    assert len(moved) == len(pairs) > 0
 
 
 @pytest.mark.usefixtures("uncompiled")
