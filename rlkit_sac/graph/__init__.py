@@ -1,4 +1,4 @@
-"""Recording what a function does to tensors as one graph, and compiling it."""
+"""Recording the tensor operations of a function as one graph, and compiling it."""
 
 from rlkit_sac.graph.compiler import compile_graph
 from rlkit_sac.graph.cuda_graph import CUDAGraphFunction, on_a_gpu

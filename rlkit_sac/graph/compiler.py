@@ -1,4 +1,4 @@
-"""Machine code for a recorded graph."""
+"""Compiling a recorded graph."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from torch.fx import GraphModule
 def compile_graph(graph: GraphModule, inputs: Sequence[Tensor]) -> Callable[..., Sequence[Tensor]]:
     """Compile a graph with PyTorch's inductor.
 
-    What was compiled before is taken from inductor's cache on disk. Random operations left in the
-    graph draw as they do uncompiled.
+    A graph that was compiled before comes from inductor's cache on disk. Random operations of the
+    graph draw the numbers that they draw uncompiled.
 
     Args:
         graph: of tensor operations, with every gradient written out.
-        inputs: examples; later ones must have the same shapes, strides, types and devices.
+        inputs: examples; later inputs must have the same shapes, strides, dtypes and devices.
 
     Returns:
-        A function of the inputs, to be called without gradients. It changes the inputs in place
-        that the graph does.
+        A function of the inputs, to be called under ``torch.no_grad()``. It changes the same inputs
+        in place as the graph.
 
     Raises:
-        Exception: whatever inductor raises, such as for a missing C++ compiler.
+        Exception: any error of inductor, such as a missing C++ compiler.
 
     >>> from rlkit_sac.graph import record
     >>> x = torch.arange(3.0)
@@ -34,7 +34,7 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Tensor]) -> Callable[...,
     >>> [round(value.item(), 4) for value in compiled(torch.ones(3))]
     [2.5244]
     """
-    # Inductor takes a second to import, which runs that do not compile are spared.
+    # Importing inductor takes a second: only runs that compile pay it.
     from torch._guards import TracingContext, tracing
     from torch._inductor import config
     from torch._inductor.async_compile import shutdown_compile_workers

@@ -1,4 +1,4 @@
-"""A compiled function as a CUDA graph, launched as one."""
+"""A compiled function as a CUDA graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WARMUPS = 3  # PyTorch's number of calls before a capture
 
 
 def on_a_gpu(inputs: Sequence[Tensor]) -> bool:
-    """Whether a function of these tensors does something on a GPU.
+    """Return whether any of the tensors is on a CUDA device.
 
     >>> on_a_gpu([torch.zeros(2)])
     False
@@ -20,20 +20,20 @@ def on_a_gpu(inputs: Sequence[Tensor]) -> bool:
 
 
 class CUDAGraphFunction:
-    """Replays the kernels of a function, whose launches then cost the processor nothing.
+    """Captures a function as a CUDA graph and replays it, with one launch for all its kernels.
 
-    The tensors of the capture are read and changed where they lie. Those that are others in later
-    calls are copied into places of the graph's own before it is replayed; results are copied out of
-    it. Calling the function must have no effect but on tensors.
+    The inputs of the capture are read and changed in place in every replay. Inputs that are other
+    tensors in later calls are copied into static tensors before the replay; results are copied from
+    static tensors after it. The function must have no side effects but those on tensors.
 
     Args:
-        function: of ``inputs``; it is called four times here.
+        function: of ``inputs``; the capture calls it four times.
         inputs: examples, all on one GPU.
-        varying: the places of inputs that are other tensors in later calls.
+        varying: positions of the inputs that are other tensors in later calls.
 
     Raises:
-        RuntimeError: if the function cannot be captured, as where it waits for the GPU, or inputs
-            lie elsewhere.
+        RuntimeError: if the function cannot be captured, such as one that synchronizes with the
+            GPU, or if inputs are on different devices.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class CUDAGraphFunction:
                 self._results = list(function(*self._inputs))
 
     def __call__(self, *inputs: Tensor) -> list[Tensor]:
-        """What the function returns for inputs of the same layout."""
+        """Return the results of the function for inputs of the same shapes and strides."""
         for place in self._varying:
             self._inputs[place].copy_(inputs[place])
         self._graph.replay()

@@ -1,4 +1,4 @@
-"""Noticing that a module is no longer the one that was recorded."""
+"""Detecting that a module has changed since it was recorded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
-#: A dictionary and the keys of what counts in it, by the name of its owner.
+#: The name of an owner, a dictionary of its attributes, and the keys in it to watch.
 Held: TypeAlias = tuple[str, dict[Any, Any], Iterable[Any]]
 
 _kind = operator.attrgetter("requires_grad", "dtype", "device")
@@ -25,15 +25,16 @@ _HELD = (*_PLAIN, *_FUNCTIONS, Tensor, nn.Module)
 
 
 class Fingerprint:
-    """What a module and the modules it holds are made of at a moment.
+    """The attributes of a module and its submodules at one point in time.
 
-    Numbers, flags, strings, keys, functions, tensors, submodules, hooks, lists and mappings of
-    plain values. Tensors count by identity, type and need of gradients: other values in the same
-    tensor are no change. What objects of other kinds hold is not seen.
+    It holds numbers, flags, strings, keys, functions, tensors, submodules, hooks, and lists and
+    mappings of plain values. Tensors are compared by identity, dtype, device and
+    ``requires_grad``: new values in the same tensor are no change. The contents of other objects
+    are not compared.
 
     Args:
-        module: to be watched.
-        also: other dictionaries to watch; what is not plain counts by identity.
+        module: the module to watch.
+        also: further dictionaries to watch; values that are not plain are compared by identity.
 
     >>> dropout = nn.Dropout(0.1)
     >>> fingerprint = Fingerprint(dropout)
@@ -74,7 +75,7 @@ class Fingerprint:
         self._own_counts = list(map(len, self._own))
 
     def change(self) -> str | None:
-        """The first attribute that is another now; None if all are the same."""
+        """Return the name of the first attribute that has changed; None if none has."""
         # Called before every update: the loops over all places run inside map().
         if not all(map(operator.is_, map(dict.get, self._owners, self._keys), self._values)):
             now = map(dict.get, self._owners, self._keys)
@@ -91,7 +92,7 @@ class Fingerprint:
         return None
 
     def restore_numbers(self) -> None:
-        """Give numbers and flags that have changed the values they had."""
+        """Restore the values of numbers and flags that have changed."""
         for attributes, name, before in zip(self._owners, self._keys, self._values, strict=True):
             if type(before) in (bool, int, float) and name in attributes:
                 attributes[name] = before
@@ -108,7 +109,7 @@ def _value(place: tuple[str, dict[Any, Any], Any]) -> Any:
 
 
 def _is_own(name: str, value: Any) -> bool:
-    """Whether an attribute is one of the collections that every module has."""
+    """Return whether an attribute is one of the collections that every ``nn.Module`` has."""
     return (name.endswith("_hooks") or name in _OWN) and isinstance(value, dict | set)
 
 
@@ -117,7 +118,7 @@ def _first_difference(titles: list[str], now: list[Any], before: list[Any]) -> s
 
 
 def _modules(module: nn.Module, seen: set[int]) -> Iterator[nn.Module]:
-    """A module, its submodules, and those it holds as plain attributes, as TorchRL's losses do."""
+    """Yield a module, its submodules, and modules in plain attributes, as in TorchRL's losses."""
     if id(module) in seen:
         return
     seen.add(id(module))

@@ -1,4 +1,4 @@
-"""A recorded graph as straight-line code, where each call into PyTorch counts."""
+"""A recorded graph as a flat sequence of calls into PyTorch, with as few of them as possible."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from rlkit_sac.graph.record import Recording
 
 _aten = torch.ops.aten
 
-# They change each number by itself, whatever the shape.
+# Their results do not depend on the shape.
 _POINTWISE = (_aten.relu, _aten.tanh, _aten.sigmoid, _aten.exp, _aten.clamp, _aten.elu, _aten.silu)
 
 
 class FlatGraph:
-    """Calls the operations of a recording without gradients, as directly as Python can.
+    """Calls the operations of a recording without gradients and with little overhead.
 
-    Views of parameters and buffers, such as transposed weights, are made once: they show what
-    changes in place. Shapes are changed only where an operation needs it, and calls go to PyTorch's
-    own functions instead of its dispatcher's. Results are those of the graph, bit for bit.
+    Views of parameters and buffers, such as transposed weights, are made once: they follow changes
+    in place. Shapes are changed only where an operation needs it, and calls go to functions of
+    ``torch`` instead of ``torch.ops``. Results equal those of the graph, bit for bit.
 
     Args:
-        recording: of a function.
-        inputs: those of its tensors that each call is given; the others stay the same tensors.
+        recording: the recording of a function.
+        inputs: the inputs of the recording that each call passes; the others stay the same tensors.
 
     >>> from rlkit_sac.graph import record
     >>> weight, number = torch.ones(2, 2), torch.ones(2)
     >>> recording = record(lambda: [weight.t() @ number], [weight, number])
-    >>> line = FlatGraph(recording, [number])
+    >>> flat = FlatGraph(recording, [number])
     >>> _ = weight.mul_(3)
-    >>> line(torch.tensor([1.0, 2.0]))
+    >>> flat(torch.tensor([1.0, 2.0]))
     (tensor([9., 9.]),)
     """
 
@@ -75,10 +75,10 @@ class FlatGraph:
         self._make_views()
 
     def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """Carry out the operations.
+        """Run the operations.
 
         Args:
-            inputs: as those of the recording.
+            inputs: in the order of those that the constructor was given.
         """
         if self._layout != [(tensor.data_ptr(), tensor.stride()) for tensor in self._state]:
             self._make_views()
@@ -95,7 +95,7 @@ class FlatGraph:
 
 @dataclass
 class _View:
-    """A tensor in another shape, which has not been made yet."""
+    """A tensor in another shape, which is not in the new graph yet."""
 
     base: Node
     base_shape: torch.Size
@@ -103,19 +103,19 @@ class _View:
 
 
 class _Writer:
-    """Writes the nodes of a graph anew."""
+    """Copies the nodes of a graph into a new graph."""
 
     def __init__(self) -> None:
         self.graph = Graph()
         self.written: dict[Node, Any] = {}
 
     def function(self) -> Callable[..., tuple[Tensor, ...]]:
-        """What was written, as a function."""
+        """Return the new graph as a function."""
         function: Callable[..., tuple[Tensor, ...]] = GraphModule(nn.Module(), self.graph).forward
         return function
 
     def write(self, node: Node) -> None:
-        """Write one node, after those that it reads."""
+        """Copy a node; its inputs must have been copied before."""
         if node.op == "output":
             self.graph.output(map_arg(node.args[0], self._node))
         elif node.target is _aten.view.default:
@@ -130,7 +130,7 @@ class _Writer:
             )
 
     def _view(self, node: Node) -> _View:
-        """What a node with one tensor reads, in the shape that it gives."""
+        """Return the input of a node with one tensor, in the shape of the node's result."""
         (source,) = node.all_input_nodes
         base, shape = self.written[source], node.meta["val"].shape
         if isinstance(base, _View):
@@ -148,7 +148,7 @@ class _Writer:
         return found.base
 
     def _call(self, node: Node, arguments: tuple[Argument, ...]) -> Node:
-        """Call what the node calls, by PyTorch's own function where there is one."""
+        """Add a call of the node's target, as a function of ``torch`` if there is one."""
         keywords = {
             name: value
             for name, value in node.kwargs.items()

@@ -1,4 +1,4 @@
-"""How float32 matrices are multiplied."""
+"""The precision of float32 matrix products."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.fx import GraphModule
 
 MatmulPrecision = Literal["auto", "exact", "bfloat16"]
 
-#: Largest error, relative to the norm of the exact product, of one rounded as float32.
+#: Largest error of a float32 product, relative to the norm of the exact one.
 _FLOAT32_ERROR = 1e-6
 
 
@@ -20,13 +20,13 @@ _FLOAT32_ERROR = 1e-6
 def set_matmul_precision(kind: MatmulPrecision) -> Iterator[None]:
     """Choose the kernels of float32 matrix products on the CPU.
 
-    PyTorch has two libraries for them. MKL is its choice, which runs at half speed or less on
-    processors of other makers; oneDNN is used where bfloat16 may stand in for float32, and falls
-    back to float32 arithmetic where the processor does not gain from it.
+    PyTorch has two libraries for them. Its default, MKL, runs at half speed or less on processors
+    that are not Intel's. It uses oneDNN where bfloat16 is allowed in place of float32; on
+    processors without fast bfloat16 instructions, oneDNN computes in float32 all the same.
 
     Args:
-        kind: ``"exact"`` for PyTorch's choice, ``"bfloat16"`` for oneDNN whatever it rounds to, or
-            ``"auto"`` for oneDNN if its products are as exact as float32 on this processor.
+        kind: ``"exact"`` for PyTorch's default, ``"bfloat16"`` for oneDNN in whatever precision, or
+            ``"auto"`` for oneDNN if its products have float32's precision on this processor.
 
     >>> with set_matmul_precision("auto"):
     ...     (torch.ones(64, 64) @ torch.ones(64, 64))[0, 0].item()
@@ -46,7 +46,7 @@ def set_matmul_precision(kind: MatmulPrecision) -> Iterator[None]:
 
 @cache
 def onednn_is_exact() -> bool:
-    """Whether oneDNN's products, where bfloat16 is allowed, have float32's precision here.
+    """Return whether oneDNN, with bfloat16 allowed, has float32's precision on this processor.
 
     >>> isinstance(onednn_is_exact(), bool)
     True
@@ -58,7 +58,7 @@ def onednn_is_exact() -> bool:
         a = torch.randn(2, rows, inner, generator=generator)
         b = torch.randn(2, inner, columns, generator=generator)
         exact = a.double() @ b.double()
-        left, right = a.mT.contiguous().mT, b.mT.contiguous().mT  # the same, laid out otherwise
+        left, right = a.mT.contiguous().mT, b.mT.contiguous().mT  # the same in column-major order
         with set_matmul_precision("bfloat16"):
             products = [a @ b, left @ b, a @ right, a[0] @ b[0]]
         for product in products:
@@ -69,7 +69,7 @@ def onednn_is_exact() -> bool:
 
 
 def _switch() -> Any:
-    """Where oneDNN's precision is set; None before PyTorch 2.9, or without oneDNN."""
+    """Return the setting of oneDNN's precision; None before PyTorch 2.9, or without oneDNN."""
     if not torch.backends.mkldnn.is_available():
         return None
     switch = getattr(torch.backends.mkldnn, "matmul", None)
@@ -77,15 +77,15 @@ def _switch() -> Any:
 
 
 def round_matmuls(graph: GraphModule, *, smallest: int = 64) -> None:
-    """Let a graph's large float32 matrix products take bfloat16 factors.
+    """Round the factors of a graph's large float32 matrix products to bfloat16.
 
-    Sums within a product are kept in float32, and its result is rounded to bfloat16. Where a
-    product has a side shorter than ``smallest``, as those of inputs and outputs of a network have,
-    nothing changes: there is nothing to gain, and much to lose at the outputs.
+    A product is accumulated in float32 and its result rounded to bfloat16. Products with a
+    dimension below ``smallest``, as at the inputs and outputs of a network, stay exact: rounding
+    them would gain little, and cost precision at the outputs.
 
     Args:
         graph: changed in place.
-        smallest: shortest side of a product that is rounded.
+        smallest: least dimension of a product that is rounded.
 
     >>> from rlkit_sac.graph import record
     >>> x = torch.full((64, 64), 1.001)

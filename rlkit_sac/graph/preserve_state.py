@@ -1,4 +1,4 @@
-"""Running a module without leaving a trace."""
+"""Running a module without side effects."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from rlkit_sac.graph.fingerprint import Fingerprint
 def preserve_state(
     module: nn.Module, tensors: Iterable[Tensor] = (), *, changes: Iterable[Tensor] = ()
 ) -> Iterator[None]:
-    """Leaves random generators, and a module's buffers and numbers, as they were.
+    """Restore random generators, and a module's buffers and numbers, at the end of a block.
 
     Args:
-        module: what the block runs.
-        tensors: inputs, which tell whose generators besides the CPU's may be used.
+        module: the module that the block runs.
+        tensors: its inputs; the generators of their CUDA devices are restored too.
         changes: other tensors that the block changes in place.
 
     >>> noise = torch.rand

@@ -1,4 +1,4 @@
-"""Random numbers as inputs of a graph, so that every way to run it draws the same."""
+"""Random numbers as inputs of a graph, so that they do not depend on how it is compiled."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _FRESH = frozenset(
 
 
 class RandomInputs:
-    """Draws what a graph's random operations would draw, in their order.
+    """Draws the numbers that a graph's random operations would draw, in their order.
 
     Args:
-        draws: one function for each input.
+        draws: a function for each input.
     """
 
     def __init__(self, draws: tuple[Callable[[], Tensor], ...] = ()) -> None:
@@ -29,22 +29,22 @@ class RandomInputs:
         return len(self._draws)
 
     def draw(self) -> list[Tensor]:
-        """New random numbers from PyTorch's generators."""
+        """Draw new numbers from PyTorch's generators."""
         return [draw() for draw in self._draws]
 
 
 def lift_random_inputs(graph: GraphModule) -> RandomInputs:
-    """Make the results of a graph's random operations its last inputs.
+    """Turn the results of a graph's random operations into its last inputs.
 
-    A compiler may draw random numbers in its own way and order. Drawn before the graph runs, by the
-    operations of the graph in their order, they are those of the function that was recorded.
+    A compiler may draw random numbers in another way or order. Here they are drawn before the graph
+    runs, by its own operations in their order, and equal those of the recorded function.
 
     Args:
         graph: changed in place.
 
     Returns:
-        What to draw for the new inputs; nothing if some operation draws from a distribution that
-        the graph computes (such as ``multinomial``), in which case the graph is left as it is.
+        The draws for the new inputs. It is empty, and the graph unchanged, if some operation draws
+        from a distribution that the graph computes (such as ``multinomial``).
 
     >>> from rlkit_sac.graph import record
     >>> graph = record(lambda: [torch.randn(2) + 1], []).graph
@@ -85,7 +85,7 @@ def _is_in_place(node: Node) -> bool:
 
 
 def _draw(node: Node) -> Callable[[], Tensor] | None:
-    """A function that draws as the node does; None if the node's values decide what is drawn."""
+    """Return a function that draws as the node does; None if the draw depends on its inputs."""
     if not isinstance(node.meta.get("val"), Tensor):
         return None
     tensors = [value for value in (*node.args, *node.kwargs.values()) if isinstance(value, Node)]
@@ -100,7 +100,7 @@ def _draw(node: Node) -> Callable[[], Tensor] | None:
 
 
 def _is_fresh(node: Any, user: Node) -> bool:
-    """Whether a tensor is made just to be filled by its first user."""
+    """Return whether a tensor is allocated just to be filled by its first user."""
     return (
         isinstance(node, Node)
         and node.op == "call_function"

@@ -1,4 +1,4 @@
-"""From a Python function to the graph of the tensor operations it carries out."""
+"""Recording the tensor operations of a Python function as a graph."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
 
-class NotRecordable(Exception):  # noqa: N818 - says what the function is
-    """The function cannot be written as one graph of tensor operations."""
+class NotRecordable(Exception):  # noqa: N818 - it describes the function
+    """The function cannot be recorded as one graph of tensor operations."""
 
 
 @dataclass(frozen=True)
@@ -32,26 +32,26 @@ class Recording:
 
 
 def record(function: Callable[[], Sequence[Tensor | None]], tensors: Sequence[Tensor]) -> Recording:
-    """Run a function once and write down its tensor operations.
+    """Run a function once and record its tensor operations.
 
-    Gradients that the function takes with ``torch.autograd.grad`` are part of the graph, and so are
-    changes in place of the given tensors. Python values (numbers, flags, shapes) are those of this
-    run. Operations whose result is unused are left out. Modules, TensorDicts and vmap leave no
-    trace but their operations.
+    The graph contains the gradients that the function computes with ``torch.autograd.grad``, and
+    its in-place changes of the given tensors. Python values (numbers, flags, shapes) are constants
+    of the graph. Operations with unused results are removed.
 
     Args:
-        function: takes nothing; reads the tensors it needs and returns others.
-        tensors: those of them that may have other values, or other storage, in later runs. Others
-            are constants of the graph.
+        function: without arguments; it returns the tensors that it computes.
+        tensors: tensors that it reads and that may have other values, or other storage, in later
+            runs. All others are constants of the graph.
 
     Returns:
-        The graph, with those of ``tensors`` that it uses as its inputs. It returns the tensors of
+        The graph; its inputs are those of ``tensors`` that it uses. It returns the results of
         ``function`` in their order, without those that are ``None``.
 
     Raises:
-        NotRecordable: if what is computed depends on the values of tensors, as with ``item()``, or
-            otherwise cannot be written down. Values that leave PyTorch unseen, by ``numpy()`` or
-            ``tolist()``, become constants: compare a run of the graph on other inputs.
+        NotRecordable: if the computation depends on the values of tensors, as with ``item()``, or
+            cannot be traced for another reason. Values that leave PyTorch through ``numpy()`` or
+            ``tolist()`` are not detected and become constants: compare the results of the graph on
+            other inputs.
 
     >>> weight = torch.ones(2, requires_grad=True)
     >>> recording = record(lambda: torch.autograd.grad((weight**2).sum(), [weight]), [weight])
@@ -73,22 +73,19 @@ def record(function: Callable[[], Sequence[Tensor | None]], tensors: Sequence[Te
     _constants_to_inputs(graph, unique)
     _remove_detach(graph)
     graph.graph.eliminate_dead_code()
-    used = [
-        bool(node.users) or _erase(graph, node) for node in graph.graph.find_nodes(op="placeholder")
-    ]
+    inputs = []
+    for tensor, place in zip(unique, graph.graph.find_nodes(op="placeholder"), strict=True):
+        if place.users:
+            inputs.append(tensor)
+        else:
+            graph.graph.erase_node(place)
     graph.recompile()
-    inputs = [tensor for tensor, wanted in zip(unique, used, strict=True) if wanted]
     return Recording(graph, tuple(inputs))
-
-
-def _erase(graph: GraphModule, node: Node) -> bool:
-    graph.graph.erase_node(node)
-    return False
 
 
 @contextmanager
 def _unvalidated_distributions() -> Iterator[None]:
-    """Arguments of distributions are not looked at: their values are not those of later runs."""
+    """Do not validate the arguments of distributions: that would branch on values of tensors."""
     before = Distribution._validate_args
     Distribution.set_default_validate_args(False)
     try:
@@ -105,19 +102,19 @@ def _first_line(error: Exception) -> str:
 
 
 def _refuse_shapes_of_values(graph: GraphModule) -> None:
-    """A mask that selects elements gives a shape that later values may not have."""
+    """Raise an error where a shape depends on values, as that of elements selected by a mask."""
     for node in graph.graph.nodes:
-        tags = getattr(node.target, "tags", ())
-        masks = node.target is torch.ops.aten.index.Tensor and any(
-            index is not None and index.meta["val"].dtype in (torch.bool, torch.uint8)
-            for index in node.args[1]
-        )
-        if masks or torch.Tag.dynamic_output_shape in tags:
+        if node.target is torch.ops.aten.index.Tensor:
+            indices = [index.meta["val"] for index in node.args[1] if index is not None]
+            depends = any(index.dtype in (torch.bool, torch.uint8) for index in indices)
+        else:
+            depends = torch.Tag.dynamic_output_shape in getattr(node.target, "tags", ())
+        if depends:
             raise NotRecordable(f"the shape of {node.target} depends on the values of tensors")
 
 
 def _constants_to_inputs(graph: GraphModule, tensors: Sequence[Tensor]) -> None:
-    """Let what aliases an input, such as a detached parameter kept by a module, be that input."""
+    """Replace constants that alias an input, such as a detached parameter, by that input."""
     places = graph.graph.find_nodes(op="placeholder")
     known = {_place(tensor): place for tensor, place in zip(tensors, places, strict=True)}
     storages = {tensor.untyped_storage().data_ptr() for tensor in tensors if tensor.numel()}
@@ -141,7 +138,7 @@ def _place(tensor: Tensor) -> tuple[object, ...]:
 
 
 def _remove_detach(graph: GraphModule) -> None:
-    """Gradients are written out already, so that nothing has to be kept from them."""
+    """Remove ``detach``: the gradients are part of the graph already."""
     for node in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.detach.default):
         node.replace_all_uses_with(node.args[0])
         graph.graph.erase_node(node)

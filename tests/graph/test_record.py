@@ -88,6 +88,15 @@ def test_vmap_and_tensordicts_leave_no_trace() -> None:
     torch.testing.assert_close(found, run()[0])
 
 
+def test_elements_are_selected_by_index() -> None:
+    x, index = torch.randn(4, 3), torch.tensor([2, 0])
+    recording = record(lambda: [x[index], x[:, index]], [x, index])
+    other = torch.tensor([1, 3])
+    rows, columns = recording.graph(x, other - 1)
+    assert torch.equal(rows, x[other - 1])
+    assert torch.equal(columns, x[:, other - 1])
+
+
 @pytest.mark.parametrize(
     "function",
     {
