@@ -1,4 +1,4 @@
-"""Equations as pure tensor functions: one idea each, importing torch only."""
+"""Equations as pure functions of tensors, which import torch only."""
 
 from rlkit_sac.functional.action_gradient import clip_action_gradient
 from rlkit_sac.functional.categorical import (

@@ -1,4 +1,4 @@
-"""Bounding the gradient that reaches the policy through the critics."""
+"""Clipping of the critics' gradient with respect to the action."""
 
 import torch
 from torch import Tensor
@@ -7,7 +7,7 @@ from rlkit_sac.functional.surrogate import with_gradient
 
 
 def clip_action_gradient(value: Tensor, action: Tensor, bound: float | Tensor | None) -> Tensor:
-    r"""The same values, whose gradient with respect to each sample's action is clamped.
+    r"""The same values, with a clamped gradient with respect to each sample's action.
 
     .. math:: g = \operatorname{clip}(\partial V / \partial a,\, -x,\, x)
 
@@ -18,8 +18,8 @@ def clip_action_gradient(value: Tensor, action: Tensor, bound: float | Tensor | 
     Args:
         value: ``[*]``, computed from ``action``; each sample from its own action alone.
         action: ``[*, ...]``, part of the graph of ``value``.
-        bound: ``x`` in units of value per unit of action; ``None`` or the number ``0`` leaves
-            ``value`` as is. A tensor ``[]`` is above 0.
+        bound: ``x`` in units of value per unit of action; ``None`` or the number ``0``
+            returns ``value`` unchanged. A tensor ``[]`` must be positive.
 
     Returns:
         ``[*]``.

@@ -63,14 +63,14 @@ def categorical_parameters(log_prob: Tensor, space: CategoricalSpace) -> Tensor:
 def in_categorical_space(gradient: Tensor, prob: Tensor, space: CategoricalSpace) -> Tensor:
     r"""A gradient with respect to log-probabilities as one with respect to other parameters.
 
-    With :math:`h = \partial f / \partial \log\pi`, each log-probability taken as free,
+    With :math:`h = \partial f / \partial \log\pi`, treating log-probabilities as independent,
 
     .. math::
         \text{logits } x:\quad & \partial f/\partial x_a = h_a - \pi(a) \textstyle\sum_b h_b \\
         \text{log-probabilities}:\quad & \partial f/\partial \log\pi(a) = h_a \\
         \text{probabilities}:\quad & \partial f/\partial \pi(a) = h_a / \pi(a)
 
-    For :math:`f = \log\pi(a)` h is the unit vector of a; for :math:`f = -D(\bar\pi \Vert \pi)` it
+    For :math:`f = \log\pi(a)`, h is the unit vector of a; for :math:`f = -D(\bar\pi \Vert \pi)` it
     is :math:`\bar\pi`. Probabilities below the square root of the dtype's smallest normal number
     are clamped to it.
 

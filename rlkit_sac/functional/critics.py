@@ -11,16 +11,16 @@ CriticReduction = Literal["min", "mean"]
 def reduce_critics(
     q: Tensor, reward_weights: Tensor | None = None, reduction: CriticReduction = "min"
 ) -> Tensor:
-    r"""Pessimistic or mean value of an ensemble, for each reward dimension on its own.
+    r"""Pessimistic or mean value of an ensemble, separately in each reward dimension.
 
     .. math:: Q_{min,m} = \operatorname{sign}(w_m)\,\min_i\,\operatorname{sign}(w_m)\,Q_{i,m}
 
-    A dimension with a negative weight counts against the agent, so its pessimistic value is the
-    largest. A weight of zero takes the plain minimum: that dimension must still bootstrap.
+    In a dimension with a negative weight the pessimistic value is the largest. With a weight of
+    zero it is the minimum, since that dimension still bootstraps.
 
     Args:
         q: values ``[R, *, M]`` of R critics for M reward dimensions.
-        reward_weights: ``[M]``; ``None`` stands for positive weights.
+        reward_weights: ``[M]``; ``None`` for positive weights.
         reduction: ``"min"`` (default), or ``"mean"`` for the mean of the critics.
 
     Returns:
@@ -42,7 +42,7 @@ def reduce_critics(
 
 
 def weigh_rewards(value: Tensor, reward_weights: Tensor | None = None) -> Tensor:
-    r"""Scalar value of a vector one, :math:`\sum_m w_m V_m`; every weight is one by default.
+    r"""Weighted sum of a vector value, :math:`\sum_m w_m V_m`; weights are ones by default.
 
     Args:
         value: ``[*, M]``.

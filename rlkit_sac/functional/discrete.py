@@ -1,4 +1,4 @@
-"""Policies over discrete actions and what values come to under them."""
+"""Policies over discrete actions, and expected values under them."""
 
 import math
 
@@ -17,16 +17,16 @@ def boltzmann_log_prob(
 
     .. math:: \log\pi_k = Q_k/\alpha - \log\textstyle\sum_j e^{Q_j/\alpha}
 
-    With a prior :math:`\pi^0` the policy that is soft-optimal against the divergence from it,
+    With a prior :math:`\pi^0`, the policy that is optimal with a penalty on the divergence from it,
 
     .. math:: \log\pi_k = Q_k/\alpha + \log\pi^0_k
         - \log\textstyle\sum_j \pi^0_j e^{Q_j/\alpha}
 
-    A temperature of zero, or one too small to divide by, gives the greedy policy.
+    A temperature of zero, or below the smallest normal number, gives the greedy policy.
 
     Args:
         value: ``[*, K]``, one value for each action.
-        alpha: the temperature, a scalar, 0 or above.
+        alpha: the temperature, a scalar >= 0.
         log_prior: log-probabilities ``[*, K]`` of a prior; default none. An action at
             :data:`LOWEST_LOG_PROB` or below is never chosen.
 
@@ -62,8 +62,8 @@ def normalized_log_prob(logits: Tensor) -> Tensor:
 def sample_categorical(log_prob: Tensor) -> Tensor:
     r"""One index for each distribution, :math:`\arg\max_k (\log\pi_k - \log E_k)`.
 
-    The E are exponential variables. It asks nothing of the processor, so it can be captured in a
-    CUDA graph, which ``torch.multinomial`` cannot.
+    The E are exponential variables. It does not synchronize with the CPU, so that it can be
+    captured in a CUDA graph, unlike ``torch.multinomial``.
 
     Args:
         log_prob: ``[*, K]``; need not be normalized.

@@ -53,7 +53,7 @@ def truncate_ratio(ratio: Tensor, threshold: float | None) -> Tensor:
 
     Args:
         ratio: :math:`\rho`, ``[*]``.
-        threshold: c, 0 or above; ``None`` truncates only at 1e-8 times the square root of the
+        threshold: c >= 0; ``None`` truncates only at 1e-8 times the square root of the
             dtype's largest number (float16: 100), so that products with the ratio do not overflow.
 
     Source: Wang et al. 2016 (arXiv:1611.01224), eq. 7.

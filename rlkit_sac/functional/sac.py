@@ -1,13 +1,13 @@
-r"""The equations of soft actor-critic, in the order in which an update needs them.
+r"""The equations of soft actor-critic, in the order of an update.
 
 ====================================  ==========================================================
-:func:`entropy_bonus`                 :math:`b(s)`, what the entropy adds to the value of a state
+:func:`entropy_bonus`                 :math:`b(s)`, the entropy term in the value of a state
 :func:`soft_value`                    :math:`V(s)`, the soft value of a state
 :func:`soft_td_target`                :math:`y`, the target of the critics
 :func:`critic_loss`                   :math:`L_Q`, and :func:`td_error`, the priority
 :func:`actor_loss`                    :math:`L_\pi` of a reparameterized policy
 :func:`categorical_actor_loss`        :math:`L_\pi` of a policy over discrete actions
-:func:`value_loss`                    :math:`L_V` of a network for state values
+:func:`value_loss`                    :math:`L_V` of a value network
 :func:`temperature_loss`              :math:`L_\alpha`
 ====================================  ==========================================================
 
@@ -15,7 +15,7 @@ The targets of several steps are in :mod:`~rlkit_sac.functional.returns`, the so
 over discrete actions in :mod:`~rlkit_sac.functional.discrete`, the minimum over critics in
 :mod:`~rlkit_sac.functional.critics`, target entropies in
 :mod:`~rlkit_sac.functional.target_entropy`. With a prior :math:`\pi^0`,
-:math:`\log\pi - \log\pi^0` takes the place of :math:`\log\pi` everywhere.
+:math:`\log\pi - \log\pi^0` replaces :math:`\log\pi` everywhere.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _DISTANCES = {"l2": F.mse_loss, "l1": F.l1_loss, "smooth_l1": F.smooth_l1_loss}
 
 
 def entropy_bonus(log_ratios: Iterable[Tensor], alphas: Iterable[Tensor]) -> Tensor:
-    r"""What the entropy adds to the value of a state, summed over the policy's factors.
+    r"""Entropy term in the value of a state, summed over the policy's factors.
 
     .. math:: b(s) = -\textstyle\sum_f \alpha_f \log\pi_f
 
     Args:
-        log_ratios: of each factor :math:`\log\pi_f`, or minus its entropy, ``[*]``; at least one.
-        alphas: of each factor the temperature, a scalar.
+        log_ratios: :math:`\log\pi_f` of each factor, or minus its entropy, ``[*]``; at least one.
+        alphas: the temperature of each factor, a scalar.
 
     Returns:
         ``[*]``.
@@ -60,8 +60,9 @@ def soft_value(value: Tensor, bonus: Tensor) -> Tensor:
     .. math:: V(s) = E_{a\sim\pi}[Q_{min}(s, a)] + b(s)
 
     Args:
-        value: the expected value under the policy, ``[*, M]``; of continuous actions one sample.
-        bonus: of :func:`entropy_bonus`, ``[*, 1]``, added to every reward dimension.
+        value: the expected value under the policy, ``[*, M]``; for continuous actions the value of
+            one sample.
+        bonus: the :func:`entropy_bonus`, ``[*, 1]``, added to every reward dimension.
 
     Returns:
         ``[*, M]``.
@@ -79,9 +80,9 @@ def soft_td_target(
 ) -> Tensor:
     r"""One-step target :math:`y_t = r_t + \gamma (1 - \text{terminated}_t) V(s_{t+1})`.
 
-    Only ``terminated`` stops the bootstrap: an episode cut by a time limit goes on in value. The
-    next value is selected, not multiplied, so that whatever a network says of a terminal
-    observation cannot leak, not even as NaN.
+    Only ``terminated`` stops the bootstrap: a state at a time limit has a value. The next value is
+    masked by selection, not by multiplication, so that the value of a terminal observation has no
+    effect, even if it is NaN.
 
     Args:
         reward: ``[*, M]``.
@@ -148,7 +149,7 @@ def actor_loss(value: Tensor, log_ratio: Tensor, alpha: Tensor) -> Tensor:
     .. math:: L_\pi = \alpha \log\pi(a|s) - Q_{min}(s, a)
 
     Args:
-        value: :math:`Q_{min}(s, a)`, ``[*]``, a function of the drawn action; for a hybrid policy
+        value: :math:`Q_{min}(s, a)`, ``[*]``, a function of the sampled action; for a hybrid policy
             :math:`\sum_k \operatorname{sg}(\pi_d(k|s, c))\,Q_{min}(s, c)_k`.
         log_ratio: :math:`\log\pi(a|s)`, ``[*]``.
         alpha: the temperature, a scalar.
@@ -167,7 +168,7 @@ def actor_loss(value: Tensor, log_ratio: Tensor, alpha: Tensor) -> Tensor:
 def categorical_actor_loss(
     q: Tensor, log_prob: Tensor, alpha: Tensor, log_prior: Tensor | None = None
 ) -> Tensor:
-    r"""Loss of a policy over discrete actions at each step, its expectation taken exactly.
+    r"""Loss of a policy over discrete actions at each step, with the exact expectation.
 
     .. math:: L_\pi = \textstyle\sum_k \pi_k \left[\alpha\log\pi_k - Q_{min,k}\right]
 
@@ -191,7 +192,7 @@ def categorical_actor_loss(
 
 
 def value_loss(value: Tensor, target: Tensor, loss_function: LossFunction = "l2") -> Tensor:
-    r"""Loss of a network for state values at each step, averaged over reward dimensions.
+    r"""Loss of a value network at each step, averaged over reward dimensions.
 
     .. math:: L_V = \tfrac1M \textstyle\sum_m
         \left(V_m(s) - \operatorname{sg}(Q_{min,m}(s, a) + b(s))\right)^2
@@ -219,14 +220,14 @@ def temperature_loss(factor: Tensor, entropy: Tensor, target_entropy: float | Te
         \operatorname{sg}\left(\mathcal H(\pi(\cdot|s)) - \bar{\mathcal H}\right)
 
     Args:
-        factor: :math:`\log\alpha`, or :math:`\alpha`: what is learned, a scalar with gradient.
+        factor: :math:`\log\alpha` or :math:`\alpha`, a scalar with gradient.
         entropy: :math:`-\log\pi(a|s)` of a sample, or the exact entropy, ``[*]``, nats.
         target_entropy: nats.
 
     Returns:
         ``[*]``.
 
-    Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 18; :math:`\log\alpha` in the place of
+    Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 18; :math:`\log\alpha` instead of
     :math:`\alpha` as in the code of that paper.
 
     >>> temperature_loss(torch.tensor(0.5), torch.tensor([1.0]), -3.0)

@@ -9,7 +9,7 @@ def masked_mean(x: Tensor, valid: Tensor | None) -> Tensor:
 
     Args:
         x: ``[*]``.
-        valid: bool ``[*]``, or ``None`` where every step counts.
+        valid: bool ``[*]``, or ``None`` if every step is valid.
 
     >>> masked_mean(torch.tensor([1.0, 9.0]), torch.tensor([True, False]))
     tensor(1.)
@@ -20,7 +20,7 @@ def masked_mean(x: Tensor, valid: Tensor | None) -> Tensor:
 
 
 def explained_variance(values: Tensor, target: Tensor, valid: Tensor | None) -> Tensor:
-    r"""Share of the targets' variance that values explain, over the valid steps.
+    r"""Fraction of the targets' variance that the values explain, over the valid steps.
 
     .. math:: 1 - \operatorname{Var}(y - Q) / \operatorname{Var}(y)
 
@@ -30,8 +30,8 @@ def explained_variance(values: Tensor, target: Tensor, valid: Tensor | None) -> 
         valid: bool ``[*]`` or ``None``.
 
     Returns:
-        1 where values are perfect, 0 where they are no better than a constant, NaN where all
-        targets are equal.
+        1 for perfect values, 0 for values no better than a constant, NaN if all targets are
+        equal.
 
     >>> explained_variance(torch.tensor([[1.0], [2.0]]), torch.tensor([[1.0], [3.0]]), None)
     tensor(0.7500)

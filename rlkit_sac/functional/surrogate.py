@@ -1,15 +1,15 @@
-"""Values with a given gradient."""
+"""Values with a prescribed gradient."""
 
 from torch import Tensor
 
 
 def with_gradient(value: Tensor, variable: Tensor, gradient: Tensor) -> Tensor:
-    """The same values, with a given gradient with respect to one variable and no other.
+    """The same values, with a prescribed gradient with respect to one variable only.
 
     Args:
         value: ``[*]``.
         variable: ``[*, ...]``, part of a graph; finite.
-        gradient: of each value with respect to its own variables, like ``variable``.
+        gradient: of each value with respect to its own entries of ``variable``, of its shape.
 
     Returns:
         ``[*]``.

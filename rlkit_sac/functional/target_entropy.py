@@ -1,4 +1,4 @@
-"""Entropies for the temperature to hold the policy at, in nats."""
+"""Target entropies of the temperature, in nats."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 def continuous_target_entropy(
     low: Sequence[float], high: Sequence[float], min_prob: float = 0.1
 ) -> float:
-    r"""Entropy of a uniform policy that keeps a fraction of each action interval.
+    r"""Entropy of a uniform policy over a fraction of each action interval.
 
     .. math:: H = \sum_d \log\left(p\,(\text{high}_d - \text{low}_d)\right)
 
@@ -39,7 +39,7 @@ def negative_dimension_target_entropy(dimensions: int) -> float:
 
 
 def discrete_target_entropy(num_actions: int, min_prob: float = 0.1) -> float:
-    r"""Entropy of a policy that shares a small probability among all actions but one.
+    r"""Entropy of a policy with a small probability spread evenly over all actions but one.
 
     .. math:: H = p\,(\log(K-1) - \log p) - (1-p)\log(1-p)
 
@@ -60,7 +60,7 @@ def discrete_target_entropy(num_actions: int, min_prob: float = 0.1) -> float:
 
 
 def scaled_log_target_entropy(num_actions: int) -> float:
-    r"""Nearly the entropy of a uniform policy, :math:`0.98 \log K`.
+    r"""A little less than the entropy of a uniform policy, :math:`0.98 \log K`.
 
     Source: Christodoulou 2019 (arXiv:1910.07207), appendix.
 

@@ -5,21 +5,21 @@ from torch import Tensor
 
 
 def project_gradient(gradient: Tensor, kl_gradient: Tensor, delta: float) -> Tensor:
-    r"""The nearest gradient along which the divergence grows by at most a bound.
+    r"""Projection of a gradient such that the divergence grows by at most a bound.
 
     .. math:: z = g - \max\left(0, \frac{k^\top g - \delta}{\lVert k \rVert^2}\right) k
 
     solves :math:`\min_z \tfrac12 \lVert g - z \rVert^2` subject to :math:`k^\top z \le \delta`,
-    for each step on its own; where :math:`k = 0` it is g.
+    separately for each step; where :math:`k = 0` it is g.
 
     Both gradients have the same sign: with g that of a loss, k is that of **minus** the divergence
     :math:`D(\bar\pi \Vert \pi)`; with g that of an objective to be raised, k is that of the
-    divergence. The length of k may be anything in the range of its dtype.
+    divergence. The norm of k may have any value in the range of its dtype.
 
     Args:
         gradient: g, ``[*, P]``.
         kl_gradient: k, ``[*, P]``.
-        delta: the bound :math:`\delta`, 0 or above.
+        delta: the bound :math:`\delta \ge 0`.
 
     Returns:
         z, ``[*, P]``.

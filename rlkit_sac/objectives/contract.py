@@ -1,4 +1,4 @@
-"""What TorchRL asks of a loss module, for every loss of the package."""
+"""The interface of TorchRL's loss modules, for every loss of the package."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ScalarOutputMode = Literal["exclude", "non_tensor"]
 
 
 class LossContract(LossModule):
-    """Keys, reduction and outputs; no equation of any algorithm."""
+    """A loss module's keys, reduction and outputs, without the equations of an algorithm."""
 
     @dataclass
     class _AcceptedKeys:
@@ -65,7 +65,7 @@ class LossContract(LossModule):
 
     @abstractmethod
     def _set_in_keys(self) -> list[NestedKey]:
-        """Tell ``in_keys`` anew."""
+        """Compute ``in_keys`` again."""
 
     @property
     def in_keys(self) -> list[NestedKey]:
@@ -97,7 +97,7 @@ class LossContract(LossModule):
     # ------------------------------------------------------------------ numbers that change
 
     def _change_number(self, holder: nn.Module, option: str, value: float, like: Tensor) -> None:
-        """Give a module's number another value; a tensor from then on, which graphs follow."""
+        """Change a number of a module, as a tensor, so that graphs read its current value."""
         current = getattr(holder, option)
         if isinstance(current, Tensor):
             current.fill_(value)
@@ -119,7 +119,7 @@ class LossContract(LossModule):
         return weights if valid is None else torch.where(valid, weights, torch.zeros_like(weights))
 
     def _reduce(self, loss: Tensor, batch: TensorDictBase, weights: Tensor | None) -> Tensor:
-        """TorchRL's reduction over the valid steps; zero, not 0 / 0, where no weight counts."""
+        """TorchRL's reduction over the valid steps; zero, not 0 / 0, if the weights sum to 0."""
         if weights is None or self.reduction != "mean":
             return self._reduce_loss(loss, batch, weights=weights)
         total = weights.sum()
@@ -127,13 +127,13 @@ class LossContract(LossModule):
         return weighted / total.masked_fill(total == 0, 1.0)
 
     def _reduce_alone(self, loss: Tensor, batch: TensorDictBase) -> Tensor:
-        """The reduction of a loss ``[*]`` that is computed by itself."""
+        """The reduced value of a single loss ``[*]``, with the batch's importance weights."""
         return self._reduce(loss, batch, self._importance_weights(batch))
 
     def _output(
         self, losses: dict[str, Tensor], scalars: dict[str, Tensor], batch: TensorDictBase
     ) -> TensorDictBase:
-        """Reduce the losses of each step and put the scalars beside them."""
+        """Reduce the losses and add the scalars."""
         weights = self._importance_weights(batch)
         out = TensorDict(
             {name: self._reduce(loss, batch, weights) for name, loss in losses.items()},
@@ -147,14 +147,14 @@ class LossContract(LossModule):
         return out
 
     def _make_vmap(self) -> None:
-        """Nothing to cache: vmapped calls are made where they are used."""
+        """Do nothing: vmapped functions are made where they are called."""
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
-    """Refuse an option that is not one of a few.
+    """Refuse an option that is not one of the choices.
 
     Raises:
-        ConfigError: naming the option, what came and the choices.
+        ConfigError: naming the option, its value and the choices.
 
     >>> check_choice("reduction", "avg", ("mean", "sum"))
     Traceback (most recent call last):

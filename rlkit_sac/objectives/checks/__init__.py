@@ -1,1 +1,1 @@
-"""What a loss says of bad batches and networks."""
+"""Checks of batches, networks and specs, with errors that say what to change."""

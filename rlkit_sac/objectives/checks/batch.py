@@ -18,15 +18,15 @@ _WRITERS = {
 def check_entries(
     batch: TensorDictBase, keys: Iterable[NestedKey], roles: Mapping[NestedKey, str]
 ) -> None:
-    """Refuse a batch that lacks one of ``keys``.
+    """Refuse a batch in which one of the keys is missing.
 
     Args:
         batch: any batch shape.
-        keys: entries that must be there.
-        roles: the name under which ``set_keys`` knows a key, where it knows it.
+        keys: required entries.
+        roles: the argument of ``set_keys`` for a key, if there is one.
 
     Raises:
-        BatchError: naming the key, what the batch holds and what to do.
+        BatchError: naming the key, the entries of the batch and what to do.
 
     >>> import torch
     >>> from tensordict import TensorDict
@@ -49,10 +49,10 @@ Add it, or let the networks read what is there
 
 
 def check_flag(batch: TensorDictBase, key: NestedKey, role: str) -> None:
-    """Refuse a flag of each step whose shape is not ``[*batch, 1]``.
+    """Refuse a flag whose shape is not ``[*batch, 1]``.
 
     Raises:
-        BatchError: naming the entry, its shape and the shape wanted.
+        BatchError: naming the entry, its shape and the expected shape.
     """
     shape = batch.get(key).shape
     if shape != (*batch.batch_size, 1):
@@ -63,12 +63,12 @@ def check_flag(batch: TensorDictBase, key: NestedKey, role: str) -> None:
 
 
 def check_action(action: Tensor, sampled: Tensor, key: NestedKey) -> None:
-    """Refuse actions of another shape than the policy's.
+    """Refuse actions whose shape differs from that of the policy's actions.
 
     Args:
-        action: the batch's.
-        sampled: the policy's at the same states.
-        key: where the batch holds its actions.
+        action: of the batch.
+        sampled: of the policy, at the same states.
+        key: of the action in the batch.
 
     Raises:
         BatchError: naming both shapes.
@@ -83,14 +83,14 @@ def check_action(action: Tensor, sampled: Tensor, key: NestedKey) -> None:
 def check_index(action: Tensor, num_actions: int, batch_size: torch.Size, key: NestedKey) -> None:
     """Refuse discrete actions that are not one index for each step.
 
-    The values of indices on other devices than the CPU are left alone, since reading them would
-    make the processor wait, and so are those of a graph being compiled.
+    The values of the indices are checked on the CPU only, since reading them from another device
+    would synchronize with it, and not while a graph is compiled.
 
     Args:
-        action: the batch's.
-        num_actions: number of values the critics write.
-        batch_size: the batch's.
-        key: where the batch holds its discrete actions.
+        action: of the batch.
+        num_actions: number of values that the critics write.
+        batch_size: of the batch.
+        key: of the discrete action in the batch.
 
     Raises:
         BatchError: naming the shape, the dtype or the index, and what to do.
@@ -124,21 +124,21 @@ def check_index(action: Tensor, num_actions: int, batch_size: torch.Size, key: N
 
 
 def can_read(entry: Tensor) -> bool:
-    """Whether values may be looked at: there are some, on the CPU, and no graph is being made."""
+    """Whether values may be read: of a non-empty tensor on the CPU, while nothing is traced."""
     traced = torch.compiler.is_compiling() or get_proxy_mode() is not None
     return entry.device.type == "cpu" and not traced and bool(entry.numel())
 
 
 def check_reward(reward: Tensor, reward_weights: Tensor | None, batch: TensorDictBase) -> None:
-    """Refuse rewards and reward weights that do not belong together.
+    """Refuse rewards and reward weights whose shapes do not match.
 
     Args:
-        reward: wanted ``[*batch, M]``.
-        reward_weights: wanted ``[M]`` with M > 1, or ``None``.
-        batch: what the reward comes from.
+        reward: expected ``[*batch, M]``.
+        reward_weights: expected ``[M]`` with M > 1, or ``None``.
+        batch: the batch of the reward.
 
     Raises:
-        BatchError: naming what came and what was wanted.
+        BatchError: naming the given and the expected shape.
     """
     dimensions = reward.shape[-1] if reward.ndim == batch.ndim + 1 else None
     if dimensions is None or reward.shape[:-1] != batch.batch_size:
@@ -158,13 +158,13 @@ def check_reward(reward: Tensor, reward_weights: Tensor | None, batch: TensorDic
 def check_values(
     values: Tensor, wanted: Sequence[int], reward_dim: int, network: str = "qvalue_network"
 ) -> None:
-    """Refuse values of critics that do not belong to the rewards.
+    """Refuse values of critics whose shape does not match the rewards.
 
     Args:
-        values: ``[R, ...]`` as R critics wrote them.
-        wanted: the shape one critic's values must have.
+        values: ``[R, ...]`` of R critics.
+        wanted: the expected shape of one critic's values.
         reward_dim: number M of reward dimensions.
-        network: what wrote them.
+        network: name of the network in the error.
 
     Raises:
         BatchError: naming both shapes.

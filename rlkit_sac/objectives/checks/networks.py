@@ -1,4 +1,4 @@
-"""What is asked of the networks of a loss."""
+"""Checks of the networks of a loss."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rlkit_sac.errors import ConfigError
 
 
 def actor_keys(actor: TensorDictModuleBase) -> tuple[NestedKey, NestedKey]:
-    """Where an actor writes its action and its log-probability.
+    """The keys under which an actor writes its action and its log-probability.
 
     Raises:
-        ConfigError: for a module that is no probabilistic actor, or one of several actions.
+        ConfigError: for a module that is not a probabilistic actor, or an actor of several actions.
     """
     if not hasattr(actor, "get_dist"):
         raise ConfigError(
@@ -27,10 +27,10 @@ def actor_keys(actor: TensorDictModuleBase) -> tuple[NestedKey, NestedKey]:
 
 
 def refuse_composite(actor: nn.Module) -> None:
-    """Refuse an actor whose distribution is composed of several.
+    """Refuse an actor with a ``CompositeDistribution``.
 
     Raises:
-        ConfigError: saying which loss such actions need.
+        ConfigError: naming the loss for such actions.
     """
     for module in actor.modules():
         if getattr(module, "distribution_class", None) is CompositeDistribution:
@@ -45,12 +45,12 @@ def refuse_composite(actor: nn.Module) -> None:
 def refuse_batch_norm(network: nn.Module, name: str) -> None:
     """Refuse a network whose layers keep running statistics of their inputs.
 
-    Target updaters track parameters, not buffers: a target critic's statistics would never move,
-    and the forward passes at next states would move those of the others.
+    Target updaters track parameters, not buffers: the statistics of a target critic would never be
+    updated, and forward passes at next states would update those of the other networks.
 
     Args:
         network: an actor or a critic.
-        name: what to call it.
+        name: of the network in the error.
 
     Raises:
         ConfigError: naming the layer.
@@ -64,11 +64,11 @@ def refuse_batch_norm(network: nn.Module, name: str) -> None:
 
 
 def check_member(critic: nn.Module, name: str) -> None:
-    """Refuse a critic that no target network could follow, or whose parameters are not there yet.
+    """Refuse a critic with running statistics or with uninitialized lazy layers.
 
     Args:
         critic: one network.
-        name: what to call it.
+        name: of the network in the error.
 
     Raises:
         ConfigError: naming the layer or what to do.

@@ -1,4 +1,4 @@
-"""The spec of one action, out of the specs that a loss is given."""
+"""The spec of an action, from the specs that are passed to a loss."""
 
 from tensordict import NestedKey
 from torchrl.data import Bounded, Categorical, Composite, MultiCategorical, OneHot, TensorSpec
@@ -10,10 +10,10 @@ from rlkit_sac.modules.box import check_box
 def continuous_spec(
     given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
 ) -> TensorSpec | None:
-    """The spec of one continuous action: the one passed, or else the actor's.
+    """The spec of a continuous action: the given one, or else the actor's.
 
     Raises:
-        ConfigError: where the two have different shapes, or for bounds without a width.
+        ConfigError: if the two have different shapes, or for invalid bounds.
     """
     passed, own = action_leaf(given, key), action_leaf(of_actor, key)
     if passed is not None and own is not None and passed.shape != own.shape:
@@ -28,10 +28,10 @@ def continuous_spec(
 def discrete_spec(
     given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
 ) -> TensorSpec | None:
-    """The spec of one discrete action: the one passed, or else the actor's.
+    """The spec of a discrete action: the given one, or else the actor's.
 
     Raises:
-        ConfigError: where the two have different numbers of actions.
+        ConfigError: if the two have different numbers of actions.
     """
     passed, own = discrete_leaf(given, key), discrete_leaf(of_actor, key)
     if passed is not None and own is not None and passed.space.n != own.space.n:
@@ -42,14 +42,14 @@ def discrete_spec(
 
 
 def action_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
-    """The spec of one action, out of the composite spec that may hold it.
+    """The spec of one action, which may be an entry of a composite spec.
 
     Args:
-        spec: spec of the action (returned as it is), a composite one, or ``None``.
-        key: where a composite spec holds the action; its batch dimensions are taken off.
+        spec: spec of the action (returned unchanged), a composite spec, or ``None``.
+        key: of the action in a composite spec, whose batch dimensions are removed.
 
     Raises:
-        ConfigError: for bounds that are not finite or leave no width.
+        ConfigError: for bounds that are infinite or equal.
     """
     if isinstance(spec, Composite):
         path = key if isinstance(key, tuple) else (key,)
@@ -67,7 +67,7 @@ def action_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
 
 
 def discrete_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
-    """The categorical spec of one discrete action, out of the composite spec that may hold it.
+    """The categorical spec of one discrete action, which may be an entry of a composite spec.
 
     Raises:
         ConfigError: for another kind of spec.
@@ -88,8 +88,8 @@ def hybrid_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
     """The spec of one part of a hybrid action.
 
     Args:
-        spec: of everything (``env.full_action_spec``), or of the action alone, with the last names
-            of the keys.
+        spec: ``env.full_action_spec``, or the spec of the action alone, whose entries are the last
+            elements of the keys.
         key: of the part.
 
     Raises:

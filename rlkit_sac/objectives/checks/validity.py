@@ -1,4 +1,4 @@
-"""Which steps of a batch count, and where its rows are cut."""
+"""The valid steps of a batch, and the ends of trajectories in its rows."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def valid_steps(batch: TensorDictBase, mask_keys: Iterable[NestedKey]) -> Tensor | None:
-    """The steps every mask of the batch declares valid, bool ``[*batch]``; ``None`` without masks.
+    """The steps that are valid in every mask, bool ``[*batch]``; ``None`` without masks.
 
     Masks may have the batch's shape or a trailing dimension of one.
 
@@ -26,8 +26,8 @@ def valid_steps(batch: TensorDictBase, mask_keys: Iterable[NestedKey]) -> Tensor
 def fill_invalid(batch: TensorDictBase, valid: Tensor | None) -> TensorDictBase:
     """The batch with zeros in its invalid steps.
 
-    Selecting the losses afterwards is not enough: a NaN in a padded observation reaches the
-    weights' gradients as ``0 * NaN``.
+    Masking the losses alone is not enough: a NaN in a padded observation reaches the gradients
+    of the weights as ``0 * NaN``.
     """
     if valid is None:
         return batch
@@ -40,7 +40,7 @@ def fill_invalid(batch: TensorDictBase, valid: Tensor | None) -> TensorDictBase:
 
 
 def cut_steps(done: Tensor, valid: Tensor | None) -> Tensor:
-    """Steps of ``[*, T, 1]`` sequences that the next step of their row does not continue."""
+    """Steps of ``[*, T, 1]`` sequences after which the trajectory does not continue in the row."""
     if valid is None:
         return done
     last = torch.zeros_like(done[..., -1:, :])

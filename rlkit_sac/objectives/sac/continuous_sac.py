@@ -37,13 +37,13 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         L_\alpha &= \operatorname{mean}_B
             \left[\log\alpha \cdot (-\log\pi(a|s) - \bar{\mathcal H})\right]
 
-    where each loss trains its own parameters alone. Source: Haarnoja et al. 2018
+    where each loss trains its own parameters only. Source: Haarnoja et al. 2018
     (arXiv:1812.05905), eq. 5-9 and 18, without the factor 1/2 of eq. 5. A time limit
     (``truncated``) bootstraps; only ``terminated`` does not.
 
     Reads, with batch shape ``[*]`` (for sequences ``[*, T]``): ``observation`` and whatever else
-    the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` here
-    alone); ``action`` ``[*, D]``; ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``;
+    the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` only
+    here); ``action`` ``[*, D]``; ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``;
     ``("next", "terminated")`` ``[*, 1]``; ``("next", "done")`` ``[*, 1]`` for sequences;
     ``priority_weight`` ``[*]`` and ``("collector", "mask")`` ``[*]`` if present.
 
@@ -56,15 +56,14 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         actor_network: a TorchRL ``ProbabilisticActor``; its distribution gives reparameterized
             samples and log-probabilities ``[*]`` (summed over the action's dimensions).
         qvalue_network: writes ``state_action_value`` ``[*, 1]`` (``[*, M]`` for vector rewards). A
-            single module is copied, each copy initialized afresh; the modules of a list are kept as
-            they are. A trunk shared with the actor becomes the critics' own copy.
+            single module is copied, each copy newly initialized; the modules of a list are used as
+            given. A trunk shared with the actor becomes the critics' own copy.
 
-    Keyword Args:
-        options: see :class:`SACOptions`, which documents every keyword of the signature.
+    All keyword arguments are documented in :class:`SACOptions`.
 
     Raises:
-        ConfigError: for an impossible option or network.
-        BatchError: in the call, for a missing entry or a wrong shape.
+        ConfigError: for an invalid option or network.
+        BatchError: in a call, for a missing entry or a wrong shape.
 
     >>> import torch
     >>> from tensordict import TensorDict

@@ -1,4 +1,4 @@
-"""What the losses ask of an ensemble of critics."""
+"""Ensembles of critics, as the losses evaluate them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CriticOwner(Protocol):
 
     @property
     def vmap_randomness(self) -> str:
-        """What vmap does with random numbers."""
+        """The ``randomness`` argument of vmap."""
 
     @property
     def reward_weights(self) -> Tensor | None:
@@ -49,7 +49,7 @@ class CriticOwner(Protocol):
 
 @dataclass(frozen=True)
 class Critics:
-    """An ensemble ``Q_i(s, a)`` with one value for each reward dimension.
+    """An ensemble :math:`Q_i(s, a)` with one value for each reward dimension.
 
     Attributes:
         role: the accepted key under which the critics write.
@@ -60,7 +60,7 @@ class Critics:
     action_roles: tuple[str, ...] = ("action",)
 
     def check_keys(self, owner: CriticOwner) -> None:
-        """Refuse critics that read another action than the actor writes.
+        """Refuse critics that do not read the action that the actor writes.
 
         Raises:
             BatchError: naming the keys.
@@ -83,8 +83,8 @@ class Critics:
 
         Args:
             owner: the loss.
-            inputs: ``[*]``, what the critics read.
-            params: of the live critics or of target critics.
+            inputs: ``[*]``, the critics' inputs.
+            params: those of the live or of the target critics.
 
         Raises:
             BatchError: for an output under another key, or of another shape.
@@ -121,7 +121,7 @@ class Critics:
             owner: the loss.
             states: of the batch.
             batch: with its actions.
-            like: an action of the policy at the states; ``None`` where no action is continuous.
+            like: an action of the policy at the states; ``None`` if no action is continuous.
         """
         if like is not None:
             key: NestedKey = getattr(owner.tensor_keys, self.action_roles[0])
@@ -160,11 +160,11 @@ class Critics:
     def target(
         self, owner: CriticOwner, inputs: TensorDictBase, log_probs: Tensor | None, reward_dim: int
     ) -> Tensor:
-        r"""The expected value ``[*, M]`` under the policy of the target critics' minimum.
+        r"""The minimum over target critics, in expectation under the policy, ``[*, M]``.
 
         Args:
             owner: the loss.
-            inputs: next states and the continuous action drawn there.
+            inputs: next states and the continuous action sampled there.
             log_probs: of the discrete actions, ``[*, K]``.
             reward_dim: M.
         """
@@ -174,7 +174,7 @@ class Critics:
         return self.expected(self.reduced(owner, q, "min"), log_probs)
 
     def _target_params(self, owner: CriticOwner) -> TensorDictParams:
-        """Of all target critics, or of some drawn anew without replacement."""
+        """Parameters of all target critics, or of a random subset, without replacement."""
         params = owner.target_qvalue_network_params
         if owner.target_subset in (None, owner.num_qvalue_nets):
             return params
@@ -187,7 +187,7 @@ class Critics:
 
 @dataclass(frozen=True)
 class ActionValueCritics(Critics):
-    """An ensemble ``Q_i(s)_k`` or ``Q_i(s, c)_k`` with values for each of K discrete actions.
+    """An ensemble :math:`Q_i(s)_k` or :math:`Q_i(s, c)_k` with values for K discrete actions.
 
     Attributes:
         index_role: the accepted key of the discrete action, which the critics do not read.

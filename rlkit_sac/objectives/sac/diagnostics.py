@@ -7,7 +7,7 @@ from rlkit_sac.functional import explained_variance, masked_mean
 
 
 def diagnostic_keys(num_critics: int) -> list[str]:
-    """Names of what :func:`critic_diagnostics` returns."""
+    """Keys of the output of :func:`critic_diagnostics`."""
     critics = [f"q{i}_{name}" for i in range(num_critics) for name in ("loss", *_STATISTICS)]
     return [*critics, "target_mean", "td_error_mean", "explained_variance"]
 
@@ -19,7 +19,7 @@ def value_statistics(name: str, values: Tensor, valid: Tensor | None) -> dict[st
     """Mean, minimum and maximum over the valid steps.
 
     Args:
-        name: what the keys begin with.
+        name: prefix of the keys.
         values: ``[*, M]``.
         valid: bool ``[*]`` or ``None``.
 
@@ -39,14 +39,14 @@ def value_statistics(name: str, values: Tensor, valid: Tensor | None) -> dict[st
 
 
 def statistic_keys(name: str) -> list[str]:
-    """Names of what :func:`value_statistics` returns."""
+    """Keys of the output of :func:`value_statistics`."""
     return [f"{name}_{statistic}" for statistic in _STATISTICS]
 
 
 def critic_diagnostics(
     values: Tensor, target: Tensor, losses: Tensor, td_error: Tensor, valid: Tensor | None
 ) -> dict[str, Tensor]:
-    r"""Scalars that tell how the critics are doing, over the valid steps of a batch.
+    r"""Statistics of the critics over the valid steps of a batch.
 
     ``explained_variance`` is :math:`1 - \operatorname{Var}(y - \bar Q) / \operatorname{Var}(y)`
     with the mean of the critics; 1 is perfect, 0 no better than a constant, NaN where all targets

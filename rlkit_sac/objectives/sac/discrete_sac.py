@@ -30,13 +30,13 @@ from rlkit_sac.objectives.sac.target_entropy import TargetEntropy
 
 
 class DiscreteSACLoss(SoftActorCriticLoss):
-    r"""Losses of soft actor-critic over discrete actions; the critics alone make a policy.
+    r"""Losses of soft actor-critic over discrete actions, with a policy made of the critics alone.
 
     Without an actor the policy is the soft-optimal one of the live critics,
 
     .. math:: \pi(k|s) = \operatorname{softmax}_k\left(\min_i Q_i(s)_k / \alpha\right)
 
-    With an actor it is the actor's. Every expectation over actions is a sum:
+    With an actor it is the actor's. Every expectation over actions is an exact sum:
 
     .. math::
         V(s') &= \textstyle\sum_k \pi(k|s')
@@ -48,15 +48,15 @@ class DiscreteSACLoss(SoftActorCriticLoss):
         L_\pi &= \operatorname{mean}_B \textstyle\sum_k \pi(k|s)
             \left[\alpha\log\pi(k|s) - \min_i Q_i(s)_k\right]
 
-    where each loss trains its own parameters alone, and the last exists with an actor only. The
-    policy comes from the live critics, the values in V from the target critics. Source:
+    where each loss trains its own parameters only, and the last requires an actor. The
+    policy is computed from the live critics, the values in V from the target critics. Source:
     Christodoulou 2019 (arXiv:1910.07207), eq. 10-12, without the factor 1/2 of the critic loss;
     without an actor Haarnoja et al. 2017 (arXiv:1702.08165), theorem 1. A time limit
     (``truncated``) bootstraps; only ``terminated`` does not.
 
     Reads, with batch shape ``[*]`` (for sequences ``[*, T]``): ``observation`` and whatever else
-    the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` here
-    alone); ``action``, an integer index ``[*]`` from 0 to K - 1 (never one-hot);
+    the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` only
+    here); ``action``, an integer index ``[*]`` from 0 to K - 1 (never one-hot);
     ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``; ``("next", "terminated")`` ``[*, 1]``;
     ``("next", "done")`` ``[*, 1]`` for sequences; ``priority_weight`` ``[*]`` and
     ``("collector", "mask")`` ``[*]`` if present.
@@ -68,17 +68,16 @@ class DiscreteSACLoss(SoftActorCriticLoss):
 
     Args:
         qvalue_network: reads no action and writes ``action_value`` ``[*, K]`` (``[*, K, M]`` for
-            vector rewards). A single module is copied, each copy initialized afresh; the modules of
-            a list are kept as they are. A trunk shared with the actor becomes the critics' own.
+            vector rewards). A single module is copied, each copy newly initialized; the modules of
+            a list are used as given. A trunk shared with the actor becomes the critics' own.
         actor_network: a TorchRL ``ProbabilisticActor`` with a ``Categorical`` distribution over
-            indices, or ``None``.
+            indices, or ``None``. TorchRL's order, the actor first, is accepted too.
 
-    Keyword Args:
-        options: see :class:`SACOptions`, which documents every keyword of the signature.
+    All keyword arguments are documented in :class:`SACOptions`.
 
     Raises:
-        ConfigError: for an impossible option or network.
-        BatchError: in the call, for a missing entry or a wrong shape.
+        ConfigError: for an invalid option or network.
+        BatchError: in a call, for a missing entry or a wrong shape.
 
     >>> import torch
     >>> from tensordict import TensorDict

@@ -17,17 +17,17 @@ from rlkit_sac.objectives.sac.options import NUM_CRITICS
 
 
 def critic_list(network: nn.Module | Sequence[nn.Module], count: int) -> list[nn.Module]:
-    """The members of a critic ensemble, each with parameters and an initialization of its own.
+    """The members of a critic ensemble, each with its own parameters and initialization.
 
-    A single module is the first member; the others are copies of it whose layers are initialized
-    afresh by their ``reset_parameters``. A list is kept as it is.
+    A single module is the first member; the others are copies of it whose layers are
+    reinitialized by their ``reset_parameters``. The modules of a list are used as given.
 
     Args:
         network: one critic, or a list with one critic for each member.
-        count: number of members to make of a single critic; a list brings its own.
+        count: number of members to make of a single critic; ignored for a list.
 
     Raises:
-        ConfigError: where the members would not be independent networks of one structure.
+        ConfigError: if the members are not independent networks of the same structure.
 
     >>> first, second = critic_list(nn.Linear(2, 1), 2)
     >>> bool((first.weight != second.weight).all())
@@ -61,15 +61,15 @@ def critic_list(network: nn.Module | Sequence[nn.Module], count: int) -> list[nn
 
 
 def register_critics(loss: LossModule, critics: list[nn.Module], *, with_targets: bool) -> None:
-    """Give a loss the stacked parameters of its critics, as ``qvalue_network_params``.
+    """Register the stacked parameters of critics on a loss, as ``qvalue_network_params``.
 
     Args:
-        loss: which gets them.
+        loss: on which they are registered.
         critics: the members.
-        with_targets: whether it gets target parameters too.
+        with_targets: whether to register target parameters too.
 
     Raises:
-        ConfigError: for a module that is no TensorDictModule.
+        ConfigError: for a module that is not a TensorDictModule.
     """
     for critic in critics:
         if not hasattr(critic, "in_keys"):
@@ -98,7 +98,7 @@ def register_critics(loss: LossModule, critics: list[nn.Module], *, with_targets
 
 
 def _check_same_structure(first: nn.Module, critic: nn.Module, index: int) -> None:
-    """One module's code runs with every member's parameters, so the code must be the same too."""
+    """The code of the first member runs with the parameters of all, so it has to be the same."""
     wanted, found = _structure(first), _structure(critic)
     for name in {**wanted, **found}:
         if wanted.get(name) != found.get(name):

@@ -9,9 +9,9 @@ from rlkit_sac.functional import masked_mean
 class RunningLogProb(nn.Module):
     r"""A running mean of :math:`\log\pi`, subtracted from it before the entropy bonus.
 
-    The k-th batch moves the mean towards the batch mean by the rate :math:`8/(7+k)`, so the first
-    sets it. It moves in training mode with gradients enabled, and at no other time; a batch without
-    a valid step does not count.
+    The k-th batch moves the mean towards the batch mean with the rate :math:`8/(7+k)`, so the
+    first sets it. It is updated in training mode with gradients enabled only; batches without
+    a valid step are ignored.
 
     Source: the ``normalize_entropy_reward`` option of ALF's ``SacAlgorithm``.
 
@@ -37,7 +37,7 @@ class RunningLogProb(nn.Module):
 
         Args:
             log_prob: ``[*]``.
-            valid: bool ``[*]``, or ``None`` where every step counts.
+            valid: bool ``[*]``, or ``None`` if every step is valid.
         """
         if not (self.training and torch.is_grad_enabled()):
             return

@@ -1,4 +1,4 @@
-"""The factors of a policy: how each is drawn, and which target entropy it has."""
+"""The factors of a policy: how each is sampled, and its target entropy."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ from rlkit_sac.objectives.sac.target_entropy import (
 
 @dataclass(frozen=True)
 class Draw:
-    r"""What one draw from a factor of the policy, at the states ``[*]``, gives to the losses.
+    r"""One sample from a factor of the policy at states ``[*]``, with what the losses need of it.
 
     Attributes:
-        neg_entropy: :math:`\log\pi(a|s)` of the drawn action, ``[*]``, an estimate of minus the
+        neg_entropy: :math:`\log\pi(a|s)` of the sampled action, ``[*]``, an estimate of minus the
             entropy, or minus the exact entropy, nats.
         log_prior: the same under the prior, ``[*]``; ``None`` without one.
-        action: the drawn action ``[*, D]`` of a continuous factor, reparameterized.
+        action: the sampled action ``[*, D]`` of a continuous factor, reparameterized.
         log_probs: of each action of a discrete factor, ``[*, K]``.
         log_prior_of_each: the same under the prior, ``[*, K]``; ``None`` without one.
         used_share: the expected share ``[*]`` of the dimensions of ``action`` that the discrete
-            action uses; ``None`` where it uses them all.
+            action uses; ``None`` without a parameter mask.
     """
 
     neg_entropy: Tensor
@@ -66,17 +66,17 @@ class Draw:
 
 @dataclass(frozen=True)
 class PolicyDraw:
-    """One draw from the whole policy at some states.
+    """One sample from the whole policy at some states.
 
     Attributes:
-        factors: the draw from each factor, by name.
-        inputs: the states with the drawn continuous action, as critics read them.
+        factors: the sample from each factor, by name.
+        inputs: the states with the sampled continuous action, the input of the critics.
         log_probs: of the discrete actions, ``[*, K]``; ``None`` without any.
-        q: values ``[R, *, K, M]`` of the live critics where no action is continuous, with a
-            gradient to their parameters; otherwise ``None``.
-        value: ``[*, (K,) M]``, those of ``q`` or of the inputs reduced over the critics, with a
-            gradient to the drawn action; ``None`` where it was not needed yet.
-        state_value: ``[*, M]``, of a value network, where there is one.
+        q: values ``[R, *, K, M]`` of the live critics if no action is continuous, with gradients
+            with respect to their parameters; otherwise ``None``.
+        value: ``[*, (K,) M]``, the values of the inputs reduced over the live critics, with
+            gradients with respect to the sampled action; ``None`` if not computed yet.
+        state_value: ``[*, M]``, of the value network, if there is one.
     """
 
     factors: dict[str, Draw]
@@ -92,9 +92,9 @@ class Factor(ABC):
     """One factor of a policy. It holds no tensors: parameters belong to the loss.
 
     Attributes:
-        name: ``"discrete"`` or ``"continuous"``; ``""`` of a policy's only factor.
-        temperature: how its parameter stands for the temperature.
-        fixed: whether the temperature is.
+        name: ``"discrete"`` or ``"continuous"``; ``""`` for a policy's only factor.
+        temperature: the parametrization and the bounds of its temperature.
+        fixed: whether the temperature is fixed.
         target: the option ``target_entropy``.
         min_prob: the option of that name.
     """
@@ -117,7 +117,7 @@ class Factor(ABC):
     @classmethod
     @abstractmethod
     def of(cls, options: SACOptions, **common: Any) -> Factor:
-        """Make a factor from the options of a loss, and from what all factors have."""
+        """Make a factor from the options of a loss and the fields that all factors have."""
 
     @abstractmethod
     def spec(
@@ -129,21 +129,21 @@ class Factor(ABC):
     def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
         """The target entropy in nats, or with a prior minus the target divergence.
 
-        ``None`` where the number of actions is not known yet.
+        ``None`` if the number of actions is not known yet.
         """
 
     @abstractmethod
     def target_at(self, resolved: float | None, draw: Draw) -> float | Tensor:
-        """The target entropy at the states of a draw, a number or ``[*]``."""
+        """The target entropy at the states of a sample, a number or ``[*]``."""
 
 
 @dataclass(frozen=True, eq=False)
 class ContinuousFactor(Factor):
-    """A factor over vectors, drawn by reparameterization.
+    """A continuous factor, sampled by reparameterization.
 
     Attributes:
         target_kld: the option ``target_kld_per_dim``.
-        masked: whether the densities of its dimensions are weighed by a parameter mask.
+        masked: whether the densities of its dimensions are weighted by a parameter mask.
     """
 
     target_kld: float
@@ -151,33 +151,33 @@ class ContinuousFactor(Factor):
 
     @classmethod
     def of(cls, options: SACOptions, **common: Any) -> ContinuousFactor:
-        """Make a factor over vectors."""
+        """Make a continuous factor."""
         masked = options.parameter_mask is not None
         return cls(**common, target_kld=options.target_kld_per_dim, masked=masked)
 
     def spec(
         self, given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
     ) -> TensorSpec | None:
-        """The spec of the vector."""
+        """The spec of the continuous action."""
         return continuous_spec(given, of_actor, key)
 
     def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
-        """The target entropy, which needs the spec unless it is a number."""
+        """The target entropy; it needs the spec unless it is given as a number."""
         if prior is None:
             return resolve_continuous_target_entropy(self.target, spec, min_prob=self.min_prob)
         refuse_target_entropy(self.target)
         return -continuous_target_kld(self.target_kld, spec)
 
     def target_at(self, resolved: float | None, draw: Draw) -> float | Tensor:
-        """The target entropy; with a mask the share of it that is used, ``[*]``."""
+        """The target entropy; with a mask scaled by the share of used dimensions, ``[*]``."""
         assert resolved is not None
         return resolved if draw.used_share is None else resolved * draw.used_share
 
     def draw(self, dist: Distribution, batch_size: torch.Size) -> Draw:
-        """Draw an action; with a mask ``neg_entropy`` has a last dimension D.
+        """Sample an action; with a mask ``neg_entropy`` has a last dimension D.
 
         Raises:
-            BatchError: for a distribution without the densities that are needed.
+            BatchError: for a distribution without the required log-probabilities.
         """
         if self.masked:
             if not isinstance(dist, TanhGaussian):
@@ -199,7 +199,7 @@ class ContinuousFactor(Factor):
     def with_prior(
         self, draw: Draw, prior: FrozenPrior | None, states: TensorDictBase, key: NestedKey
     ) -> Draw:
-        """The draw with its log-density under the prior."""
+        """The sample with its log-density under the prior."""
         if prior is None:
             return draw
         assert draw.action is not None
@@ -207,10 +207,10 @@ class ContinuousFactor(Factor):
         return replace(draw, log_prior=score(states, draw.action, key))
 
     def weighed(self, draw: Draw, log_probs: Tensor, mask: Tensor) -> Draw:
-        """The draw with its densities weighed by how far the discrete action uses each dimension.
+        """The sample with its densities weighted by the probability that a dimension is used.
 
         Args:
-            draw: with the densities of each dimension.
+            draw: a sample with the density of each dimension.
             log_probs: of the discrete actions, ``[*, K]``.
             mask: ``[K, D]``.
 
@@ -237,7 +237,7 @@ class ContinuousFactor(Factor):
 
 @dataclass(frozen=True, eq=False)
 class DiscreteFactor(Factor):
-    """A factor over indices, whose expectations are taken exactly.
+    """A discrete factor, whose expectations are exact sums.
 
     Attributes:
         target_kld: the option ``target_kld_discrete``.
@@ -249,18 +249,18 @@ class DiscreteFactor(Factor):
 
     @classmethod
     def of(cls, options: SACOptions, **common: Any) -> DiscreteFactor:
-        """Make a factor over indices."""
+        """Make a discrete factor."""
         entropy = options.discrete_entropy
         return cls(**common, target_kld=options.target_kld_discrete, entropy=entropy)
 
     def spec(
         self, given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
     ) -> TensorSpec | None:
-        """The spec of the index."""
+        """The spec of the discrete action."""
         return discrete_spec(given, of_actor, key)
 
     def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
-        """The target entropy, or ``None`` where the critics will show the number of actions."""
+        """The target entropy, or ``None`` if only the critics know the number of actions."""
         if prior is None:
             return resolve_discrete_target_entropy(self.target, spec, min_prob=self.min_prob)
         refuse_target_entropy(self.target)
@@ -271,7 +271,7 @@ class DiscreteFactor(Factor):
         return None if divergence is None else -divergence
 
     def target_at(self, resolved: float | None, draw: Draw) -> float | Tensor:
-        """The target entropy, from the number of actions where no spec told it."""
+        """The target entropy, computed from the number of actions if there was no spec."""
         if resolved is not None:
             return resolved
         assert draw.log_probs is not None
@@ -289,7 +289,7 @@ class DiscreteFactor(Factor):
         key: NestedKey,
         target: float | None,
     ) -> Tensor | None:
-        """Log-probabilities ``[*, K]`` of all actions under the prior, if there is one.
+        """Log-probabilities ``[*, K]`` of all actions under the prior; ``None`` without one.
 
         Raises:
             ConfigError: for a target divergence that no policy over K actions reaches.
@@ -319,7 +319,7 @@ class DiscreteFactor(Factor):
         return normalized_log_prob(dist.logits)
 
     def draw(self, log_probs: Tensor, log_prior: Tensor | None) -> Draw:
-        """The exact entropy of a policy, or one sample of it; no gradient.
+        """The exact entropy of a policy, or an estimate from one sample, without gradient.
 
         Args:
             log_probs: ``[*, K]``.
@@ -346,7 +346,7 @@ def _of_one_sample(log_probs: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def factor_key(entry: str, factor: str) -> str:
-    """The name of a factor's parameter, attribute or output; that of an only factor has no suffix.
+    """The name of a factor's parameter, attribute or output; a single factor has no suffix.
 
     >>> factor_key("alpha", "discrete"), factor_key("alpha", "")
     ('alpha_discrete', 'alpha')
@@ -360,7 +360,7 @@ def make_factors(
     """The factors of a policy.
 
     Args:
-        kinds: the kind of each factor, by name.
+        kinds: the class of each factor, by name.
         options: of the loss.
 
     Raises:

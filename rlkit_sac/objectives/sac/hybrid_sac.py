@@ -1,4 +1,4 @@
-"""Soft actor-critic for actions that are discrete and continuous at once."""
+"""Soft actor-critic for hybrid actions, with a discrete and a continuous part."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from rlkit_sac.objectives.sac.target_entropy import TargetEntropy
 
 
 class HybridSACLoss(SoftActorCriticLoss):
-    r"""Losses of soft actor-critic over a discrete and a continuous action at once.
+    r"""Losses of soft actor-critic over hybrid actions, one discrete and one continuous part.
 
-    The policy is :math:`\pi(d, c|s) = \pi_c(c|s)\,\pi_d(d|s, c)`. The actor draws the continuous
+    The policy is :math:`\pi(d, c|s) = \pi_c(c|s)\,\pi_d(d|s, c)`. The actor samples the continuous
     action c; the critics read it and have one output for each discrete action d; the discrete
     policy is the soft-optimal one of the live critics,
 
@@ -55,18 +55,18 @@ class HybridSACLoss(SoftActorCriticLoss):
             \log\alpha_d \cdot (\mathcal H(\pi_d(\cdot|s, c)) - \bar{\mathcal H}_d)
             + \log\alpha_c \cdot (-\log\pi_c(c|s) - \bar{\mathcal H}_c)\right]
 
-    where each loss trains its own parameters alone and sg stops gradients. The discrete policy
-    comes from the live critics, the values in V from the target critics. The two temperatures and
-    the weighting of the two entropies are those of Delalleau et al. 2019 (arXiv:1912.11077), whose
-    discrete policy is an actor's output; the losses are eq. 5-9 and 18 of Haarnoja et al. 2018
-    (arXiv:1812.05905), without the factor 1/2 of eq. 5, and the discrete policy is theorem 1 of
-    Haarnoja et al. 2017 (arXiv:1702.08165). With one discrete action this is
+    where each loss trains its own parameters only and sg stops gradients. The discrete policy is
+    computed from the live critics, the values in V from the target critics. The two temperatures
+    and the weighting of the two entropies are those of Delalleau et al. 2019 (arXiv:1912.11077),
+    whose discrete policy is an actor's output; the losses are eq. 5-9 and 18 of Haarnoja et al.
+    2018 (arXiv:1812.05905), without the factor 1/2 of eq. 5, and the discrete policy is theorem 1
+    of Haarnoja et al. 2017 (arXiv:1702.08165). With one discrete action this is
     :class:`ContinuousSACLoss`. A time limit (``truncated``) bootstraps; only ``terminated`` does
     not.
 
     Reads, with batch shape ``[*]`` (for sequences ``[*, T]``): ``observation`` and whatever else
-    the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` here
-    alone); ``("action", "continuous")`` ``[*, D]``; ``("action", "discrete")``, an integer index
+    the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` only
+    here); ``("action", "continuous")`` ``[*, D]``; ``("action", "discrete")``, an integer index
     ``[*]`` from 0 to K - 1 (never one-hot);
     ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``; ``("next", "terminated")`` ``[*, 1]``;
     ``("next", "done")`` ``[*, 1]`` for sequences; ``priority_weight`` ``[*]`` and
@@ -84,16 +84,15 @@ class HybridSACLoss(SoftActorCriticLoss):
             under ``("action", "continuous")``; its distribution gives reparameterized samples and
             log-probabilities ``[*]`` (summed over the action's dimensions).
         qvalue_network: reads the continuous action and writes ``action_value`` ``[*, K]``
-            (``[*, K, M]`` for vector rewards). A single module is copied, each copy initialized
-            afresh; the modules of a list are kept as they are. A trunk shared with the actor
+            (``[*, K, M]`` for vector rewards). A single module is copied, each copy newly
+            initialized; the modules of a list are used as given. A trunk shared with the actor
             becomes the critics' own copy.
 
-    Keyword Args:
-        options: see :class:`SACOptions`, which documents every keyword of the signature.
+    All keyword arguments are documented in :class:`SACOptions`.
 
     Raises:
-        ConfigError: for an impossible option or network.
-        BatchError: in the call, for a missing entry or a wrong shape.
+        ConfigError: for an invalid option or network.
+        BatchError: in a call, for a missing entry or a wrong shape.
 
     >>> import torch
     >>> from tensordict import TensorDict

@@ -34,15 +34,15 @@ NUM_CRITICS = 2
 class SACOptions:
     r"""Options of the soft actor-critic losses; they mean the same in every loss that takes them.
 
-    They are keyword arguments of the losses, whose signatures name those that each takes.
+    They are keyword arguments of the losses; the signature of a loss lists those that it takes.
     :class:`~rlkit_sac.objectives.HybridSACLoss` takes one value for both factors of its policy or
     a (discrete, continuous) pair for ``alpha_init``, ``min_alpha``, ``max_alpha``,
     ``fixed_alpha``, ``alpha_parametrization``, ``target_entropy`` and ``prior_network``.
 
     Args:
         num_qvalue_nets: number of critics made of a single module. Default 2.
-        target_subset: number of target critics, drawn anew in each call, whose minimum the targets
-            take. Default all. Source: Chen et al. 2021 (arXiv:2101.05982).
+        target_subset: number of target critics, sampled in each call, of which the targets take
+            the minimum. Default all. Source: Chen et al. 2021 (arXiv:2101.05982).
         policy_reduction: the value that the policy maximizes, the ``"min"`` (default) or the
             ``"mean"`` of the critics.
         gamma: discount in [0, 1]. Default 0.99.
@@ -51,12 +51,12 @@ class SACOptions:
         qvalue_coef: factor on ``loss_qvalue``. Default 1.
         reward_scale: factor on the reward in the targets. Default 1.
         reward_weights: ``[M]`` weights of a vector reward (default ones), an attribute that may be
-            assigned during a run; not part of the state dict. The minimum over critics is taken for
-            each dimension before weighting, a maximum where the weight is negative; the weighted
-            sum drives the policy; targets stay one for each dimension.
-        alpha_init: temperature to start from. Default 1.
+            assigned during a run; not part of the state dict. The minimum over critics is taken in
+            each dimension before weighting, a maximum where the weight is negative; the policy
+            maximizes the weighted sum; each dimension has its own target.
+        alpha_init: initial temperature. Default 1.
         min_alpha: lower bound of the temperature, ``alpha_init`` included. Default none. Losses and
-            policy clamp it; ``project_parameters()`` moves the parameter inside.
+            policy clamp it; ``project_parameters()`` clamps the parameter itself.
         max_alpha: upper bound of the temperature. Default none.
         fixed_alpha: keep the temperature at ``alpha_init``; its part of ``loss_alpha`` is zero.
         alpha_parametrization: what the parameter ``log_alpha`` holds and its loss multiplies:
@@ -66,47 +66,47 @@ class SACOptions:
         target_entropy: ``"auto"`` (default), a number of nats, or a function of the action spec.
             Continuous actions: ``"auto"`` is :math:`\sum_d\log(p(\text{high}_d-\text{low}_d))`,
             ``"neg_dim"`` :math:`-\dim`. Discrete actions: ``"auto"`` is :math:`p(\log(K-1) -
-            \log p) - (1-p)\log(1-p)`, ``"scaled_log_k"`` :math:`0.98\log K`; the attribute of that
-            name is ``None`` while K is not known.
+            \log p) - (1-p)\log(1-p)`, ``"scaled_log_k"`` :math:`0.98\log K`; the attribute
+            ``target_entropy`` is ``None`` if K is known from the critics only.
         min_prob: p of ``"auto"``. Default 0.1.
         prior_network: a prior :math:`\pi^0` such as :class:`~rlkit_sac.modules.UniformPrior`, or
-            any module with ``in_keys`` and ``get_dist(tensordict)``: everywhere :math:`\log\pi`
-            becomes :math:`\log\pi - \log\pi^0`, and a discrete policy without an actor is
-            :math:`\pi_k \propto \pi^0_k \exp(\min_i Q_{i,k}/\alpha)`. The loss keeps a copy that
-            nothing trains. Default none.
-        target_kld_per_dim: with a prior, the divergence from it at which the temperature of
-            continuous actions holds the policy, nats for each action dimension, in the place of
+            any module with ``in_keys`` and ``get_dist(tensordict)``: :math:`\log\pi - \log\pi^0`
+            replaces :math:`\log\pi` everywhere, and a discrete policy without an actor is
+            :math:`\pi_k \propto \pi^0_k \exp(\min_i Q_{i,k}/\alpha)`. The loss keeps a copy,
+            which is not trained. Default none.
+        target_kld_per_dim: with a prior, the target divergence from it for the temperature of
+            continuous actions, nats for each action dimension, which replaces
             ``target_entropy``. Default 3.
         target_kld_discrete: the same for discrete actions, nats. Default :math:`\tfrac12\log K`.
         action_spec: spec of one action, or the composite spec of the environment; default the
-            actor's. Without one the critics' output tells the number of discrete actions.
+            actor's. Without one the number of discrete actions is that of the critics' output.
         parameter_mask: ``[K, D]``, true where discrete action k uses continuous dimension j; for
-            parameterized actions, of which each has its own parameters. Default: every dimension
-            counts. With the mask m the continuous entropy counts as far as it is used: with
-            :math:`u_j = \sum_k \operatorname{sg}(\pi_d(k|s, c))\,m_{kj}`, everywhere
-            :math:`\log\pi_c` becomes :math:`\sum_j u_j \log\pi_{c,j}(c_j|s)`, and the target
-            entropy of each state :math:`\bar{\mathcal H}_c \sum_j u_j / D`; the discrete policy
-            stays as it is. The actor's distribution must be a
+            parameterized actions, each of which has its own parameters. Default: every action
+            uses every dimension. A mask m weights each dimension by the probability
+            :math:`u_j = \sum_k \operatorname{sg}(\pi_d(k|s, c))\,m_{kj}` that it is used:
+            :math:`\sum_j u_j \log\pi_{c,j}(c_j|s)` replaces :math:`\log\pi_c` everywhere, and the
+            target entropy of each state is :math:`\bar{\mathcal H}_c \sum_j u_j / D`; the discrete
+            policy is unchanged. The actor's distribution must be a
             :class:`~rlkit_sac.modules.TanhGaussian`.
         discrete_entropy: ``"expected"`` (default) takes the exact entropy of the discrete policy in
             V and in the temperature loss, ``"sampled"`` minus the log-probability of one sample.
         dqda_clipping: bound x on every element of each sample's :math:`\partial Q/\partial a` in
             the actor loss. Default none.
-        use_entropy_reward: whether the targets hold the entropy. Default ``True``.
-        normalize_entropy_reward: subtract a running mean of :math:`\log\pi` from it in the targets,
-            for each factor its own.
-        policy_loss_steps: states of the actor and temperature losses: ``"first"`` (default), the
-            batch's; ``"next"``, the next ones (ALF's ``reproduce_locomotion``); ``"all"``, both,
-            added. The critic loss stays. (ALF averages over its two steps, with no critic loss at
+        use_entropy_reward: whether the targets include the entropy. Default ``True``.
+        normalize_entropy_reward: center the entropy of the targets by a running mean of
+            :math:`\log\pi`, one for each factor.
+        policy_loss_steps: states of the actor and temperature losses: ``"first"`` (default), s;
+            ``"next"``, s' (ALF's ``reproduce_locomotion``); ``"all"``, the sum over both. The
+            critic loss is unchanged. (ALF averages over its two steps, with no critic loss at
             the second: the same relative weights.)
         reduction: ``"mean"`` (default), ``"sum"`` or ``"none"``, over the valid steps.
         scalar_output_mode: with ``reduction="none"``, ``"exclude"`` or ``"non_tensor"`` scalars.
         use_prioritized_weights: whether losses are weighted by ``priority_weight``
-            (:math:`\sum wl/\sum w`). Default ``"auto"``: where it is present.
+            (:math:`\sum wl/\sum w`). Default ``"auto"``: if it is present.
         observation_normalizer: normalizes the observations of networks and policy; ``observe()``
-            moves its statistics. Default none.
-        reward_normalizer: normalizes the rewards in the targets, before ``reward_scale``; moved in
-            the same way. Default none.
+            updates its statistics. Default none.
+        reward_normalizer: normalizes the rewards in the targets, before ``reward_scale``; updated
+            in the same way. Default none.
         deactivate_vmap: call the critics one after another.
         diagnostics: add statistics of the critics to the output.
 
@@ -168,20 +168,20 @@ class SACOptions:
 
     @classmethod
     def of_call(cls, arguments: Mapping[str, Any]) -> SACOptions:
-        """The options among the arguments that a loss was called with.
+        """The options among the arguments of a constructor.
 
         Args:
-            arguments: the ``locals()`` of its constructor.
+            arguments: the ``locals()`` of the constructor of a loss.
         """
         names = [field.name for field in fields(cls)]
         return cls(**{name: arguments[name] for name in names if name in arguments})
 
     def of_each(self, name: str, factors: Sequence[str]) -> dict[str, Any]:
-        """An option by factor.
+        """The value of an option for each factor.
 
         Args:
             name: of the option.
-            factors: names of the policy's factors, ``[""]`` where it has one.
+            factors: names of the policy's factors, ``[""]`` for a single one.
 
         Raises:
             ConfigError: for a sequence of another length.

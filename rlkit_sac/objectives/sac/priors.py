@@ -1,4 +1,4 @@
-"""The priors of a policy's factors, and what they read at the next state."""
+"""The priors of a policy's factors, and their inputs at the next state."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ PREVIOUS_ACTION, IS_INIT = "prev_action", "is_init"
 
 
 class Priors(nn.Module):
-    """A prior for each factor of a policy that has one; copies that nothing trains.
+    """The priors of a policy's factors, copied and not trained.
 
     Args:
-        options: with ``prior_network``: one prior for all factors, ``None``, or a sequence with one
-            or ``None`` for each.
+        options: of the loss. ``prior_network`` is one prior for all factors, ``None``, or a
+            sequence with a prior or ``None`` for each.
         factors: names of the policy's factors.
-        like: whose dtype and device they take.
+        like: a tensor with the dtype and the device for the copies.
 
     Raises:
-        ConfigError: for a module that is no prior.
+        ConfigError: for a module that is not a prior.
     """
 
     def __init__(self, options: SACOptions, factors: Sequence[str], like: Tensor) -> None:
@@ -58,7 +58,7 @@ class Priors(nn.Module):
 
 
 def is_previous_step_key(key: NestedKey) -> bool:
-    """Whether an entry of a state is about the step before.
+    """Whether an entry of a state describes the previous step.
 
     >>> is_previous_step_key(("prev_action", "discrete")), is_previous_step_key("observation")
     (True, False)
@@ -69,7 +69,7 @@ def is_previous_step_key(key: NestedKey) -> bool:
 def one_step_later(
     key: NestedKey, batch: TensorDictBase, action_keys: list[NestedKey]
 ) -> Tensor | TensorDictBase:
-    """What an entry about the step before is at the next state.
+    """The value at the next state of an entry that describes the previous step.
 
     Args:
         key: ``is_init``, false there; ``prev_action``, the action of the batch; or
@@ -78,7 +78,7 @@ def one_step_later(
         action_keys: of the parts of its action.
 
     Raises:
-        BatchError: for a part that no action has.
+        BatchError: for a part that the action does not have.
     """
     if key == IS_INIT:
         return torch.zeros_like(batch.get(key))

@@ -67,7 +67,7 @@ SCALARS = ("gamma", "qvalue_coef", "reward_scale", "dqda_clipping", "target_entr
 
 
 class CriticTerms(NamedTuple):
-    """What the critics' loss is made of.
+    """The terms of the critics' loss.
 
     Attributes:
         q: values ``[R, *, M]`` of the live critics for the actions of the batch.
@@ -85,7 +85,7 @@ class CriticTerms(NamedTuple):
 class SoftActorCriticLoss(LossContract):
     """Critic, actor and temperature losses over a policy made of factors.
 
-    A subclass names the kinds of its policy's factors and of its critics.
+    A subclass defines the classes of its policy's factors and its critics.
     """
 
     @dataclass
@@ -174,7 +174,7 @@ class SoftActorCriticLoss(LossContract):
         self.make_value_estimator(gamma=options.gamma)
 
     def _set_actor_keys(self) -> None:
-        """Take over the keys the actor writes: of the continuous action, if there is one."""
+        """Set the keys to those the actor writes."""
         if self.actor_network is not None:
             action, log_prob = actor_keys(self.actor_network)
             role = (self._continuous or self._discrete).role  # type: ignore[union-attr]
@@ -210,7 +210,7 @@ class SoftActorCriticLoss(LossContract):
 
     @dispatch
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
-        """Losses and scalars of a batch ``[*]``; the batch gains its priority and nothing else."""
+        """Losses and scalars of a batch ``[*]``, into which only the priority is written."""
         read, draw, next_draw, critics = self._critic_pass(tensordict)
         draws = {"first": (draw,), "next": (next_draw,), "all": (draw, next_draw)}
         drawn = [each for each in draws[self.policy_loss_steps] if each is not None]
@@ -230,7 +230,7 @@ class SoftActorCriticLoss(LossContract):
         """The loss of the critics alone, ``loss_qvalue`` of :meth:`forward`.
 
         Args:
-            tensordict: ``[*]``; it gains its priority.
+            tensordict: ``[*]``; the priority is written into it.
 
         Returns:
             The loss, and ``td_error`` ``[*]``.
@@ -243,10 +243,10 @@ class SoftActorCriticLoss(LossContract):
         """The loss of the actor alone, ``loss_actor`` of :meth:`forward`.
 
         Args:
-            tensordict: ``[*]``, left as it is.
+            tensordict: ``[*]``, not modified.
 
         Returns:
-            The loss, and the temperatures, entropies and divergences of the draw.
+            The loss, and the scalars of :meth:`forward`: temperatures, entropies, divergences.
 
         Raises:
             ConfigError: for a loss without an actor.
@@ -263,10 +263,10 @@ class SoftActorCriticLoss(LossContract):
         """The loss of the temperatures alone, ``loss_alpha`` of :meth:`forward`.
 
         Args:
-            tensordict: ``[*]``, left as it is.
+            tensordict: ``[*]``, not modified.
 
         Returns:
-            The loss, and the temperatures, entropies and divergences of the draw.
+            The loss, and the scalars of :meth:`forward`: temperatures, entropies, divergences.
         """
         read, drawn = self._read_and_draw(tensordict)
         loss = self._reduce_alone(self._alpha_loss(drawn), tensordict)
@@ -275,7 +275,7 @@ class SoftActorCriticLoss(LossContract):
     def _critic_pass(
         self, tensordict: TensorDictBase
     ) -> tuple[Transitions, PolicyDraw, PolicyDraw | None, CriticTerms]:
-        """Read a batch, draw at its next states and its states, and judge the critics by it."""
+        """Read a batch, sample at its states and next states, and compute the critics' terms."""
         read = self._read(tensordict)
         next_draw = self._next_draw(read)
         draw = self._draw(read.states)
@@ -317,14 +317,14 @@ class SoftActorCriticLoss(LossContract):
     def _next_value(
         self, next_states: TensorDictBase, next_draw: PolicyDraw | None, reward_dim: int
     ) -> tuple[Tensor, Tensor]:
-        """The soft value ``[*, M]`` of the next states, and the entropy's share, ``[*, 1]``."""
+        """The soft value ``[*, M]`` of the next states, and the entropy bonus in it, ``[*, 1]``."""
         assert next_draw is not None
         value = self.critics.target(self, next_draw.inputs, next_draw.log_probs, reward_dim)
         bonus = self._entropy_bonus(next_draw).unsqueeze(-1)
         return soft_value(value, bonus), bonus
 
     def _entropy_bonus(self, draw: PolicyDraw) -> Tensor:
-        """What the entropy adds to the value of a state, ``[*]``; 0 without the entropy reward."""
+        """The entropy bonus of a state, ``[*]``; 0 without ``use_entropy_reward``."""
         log_ratios = [each.log_ratio for each in draw.factors.values()]
         if not self.use_entropy_reward:
             return torch.zeros_like(log_ratios[0])
@@ -335,7 +335,7 @@ class SoftActorCriticLoss(LossContract):
         return entropy_bonus(log_ratios, map(self.alpha, draw.factors))
 
     def _actor_loss(self, drawn: Sequence[PolicyDraw]) -> Tensor:
-        """Loss ``[*]`` of the actor, added over the draws; critics get no gradient from it."""
+        """Loss ``[*]`` of the actor, summed over the samples, without gradients for the critics."""
         first, *others = map(self._actor_loss_at, drawn)
         return sum(others, first)
 
@@ -365,14 +365,14 @@ class SoftActorCriticLoss(LossContract):
         return loss
 
     def _policy_value(self, draw: PolicyDraw) -> Tensor:
-        """The reduced value ``[*, (K,) M]`` of the live critics, a function of the drawn action."""
+        """The reduced value ``[*, (K,) M]`` of the live critics for the sampled action."""
         if draw.value is not None:
             return draw.value
         q = self.critics.values(self, draw.inputs, self.qvalue_network_params.data)
         return self.critics.reduced(self, q, self.policy_reduction)
 
     def _alpha_loss(self, drawn: Sequence[PolicyDraw]) -> Tensor:
-        """Loss ``[*]`` of the temperatures, added over the draws; 0 where they are fixed."""
+        """Loss ``[*]`` of the temperatures, summed over the samples; 0 for fixed ones."""
         some = next(iter(drawn[0].factors.values())).neg_entropy
         loss = torch.zeros_like(some).detach()
         for name, factor in self.factors.items():
@@ -388,7 +388,7 @@ class SoftActorCriticLoss(LossContract):
         return loss
 
     def _further_losses(self, draw: PolicyDraw) -> dict[str, Tensor]:
-        """Losses ``[*]`` that only a subclass has."""
+        """Additional losses ``[*]`` of a subclass."""
         return {}
 
     def _scalars(self, draw: PolicyDraw, valid: Tensor | None) -> dict[str, Tensor]:
@@ -411,7 +411,7 @@ class SoftActorCriticLoss(LossContract):
     # ------------------------------------------------------------------ the policy
 
     def _draw(self, states: TensorDictBase) -> PolicyDraw:
-        """Draw from the live policy: the continuous action first, the discrete one given it."""
+        """Sample from the live policy: the continuous action first, then the discrete one."""
         continuous, discrete = self._continuous, self._discrete
         draws: dict[str, Draw] = {}
         inputs = states
@@ -450,12 +450,12 @@ class SoftActorCriticLoss(LossContract):
         return PolicyDraw(draws, inputs, log_probs, q, value)
 
     def _next_draw(self, read: Transitions) -> PolicyDraw | None:
-        """A draw at the next states, ``None`` where nothing asks for one."""
+        """A sample at the next states, ``None`` if it is not needed."""
         with torch.set_grad_enabled(self.policy_loss_steps != "first" and torch.is_grad_enabled()):
             return self._draw(read.next_states)
 
     def _read_and_draw(self, tensordict: TensorDictBase) -> tuple[Transitions, list[PolicyDraw]]:
-        """A batch, and draws at the states of the actor and temperature losses."""
+        """A batch, and samples at the states of the actor and temperature losses."""
         read, steps = self._read(tensordict), self.policy_loss_steps
         following = [self._draw(read.next_states)] if steps != "first" else []
         first = [self._draw(read.states)] if steps != "next" else []
@@ -491,12 +491,12 @@ class SoftActorCriticLoss(LossContract):
     def policy(self, *, epsilon: float | None = None) -> TensorDictModuleBase:
         """The acting policy, a module that shares this loss's live parameters.
 
-        It obeys TorchRL's exploration types and goes into a collector or an evaluation as it is.
+        It follows TorchRL's exploration types, and can be passed to a collector or an evaluation.
 
         Args:
             epsilon: makes the deterministic mode epsilon-greedy, see
-                :class:`~rlkit_sac.modules.EpsilonGreedy`; each factor of the policy draws for
-                itself.
+                :class:`~rlkit_sac.modules.EpsilonGreedy`; independently for each factor of the
+                policy.
         """
         modules: list[TensorDictModuleBase] = []
         if self.actor_network is not None:
@@ -533,7 +533,7 @@ class SoftActorCriticLoss(LossContract):
         self._reward_weights.assign(weights, like=self._like)
 
     def set_scalar(self, option: str, value: float) -> None:
-        """Change a number during a training; a compiled update follows it without a new graph.
+        """Change a number during training; a compiled update uses it without recompilation.
 
         Args:
             option: ``gamma``, ``qvalue_coef``, ``reward_scale``, ``dqda_clipping``,
@@ -554,10 +554,10 @@ class SoftActorCriticLoss(LossContract):
         self._change_number(holder, option, value, self._like)
 
     def observe(self, batch: TensorDictBase) -> None:
-        """Take newly collected frames into the running statistics of the normalizers, if any.
+        """Update the running statistics of the normalizers, if any, with newly collected frames.
 
         Args:
-            batch: each frame once, in their order, ``[T]`` or ``[N, T]`` of N environments.
+            batch: each frame once, in order, ``[T]`` or ``[N, T]`` of N environments.
         """
         keys, following = self.tensor_keys, batch.get("next")
         if self.observation_normalizer is not None:
@@ -578,14 +578,14 @@ class SoftActorCriticLoss(LossContract):
     def make_value_estimator(
         self, value_type: ValueEstimators | str | None = None, **hyperparams: Any
     ) -> SoftActorCriticLoss:
-        """Choose the targets of the critics.
+        """Select the targets of the critics.
 
         Args:
             value_type: ``TD0`` (default), ``TD1`` or ``TDLambda``. The last two read ``[*, T]``
                 sequences, time in the last batch dimension; n-step targets are ``TD1`` on slices
                 of n steps.
-            **hyperparams: ``gamma`` (kept from before by default) and, for ``TDLambda``, ``lmbda``
-                (0.95).
+            **hyperparams: ``gamma`` (default: the current one) and, for ``TDLambda``, ``lmbda``
+                (default 0.95).
 
         Returns:
             The loss itself.
@@ -653,7 +653,7 @@ class SoftActorCriticLoss(LossContract):
         return self._in_keys
 
     def _check_network_keys(self) -> None:
-        """Refuse networks that read or write other entries than they should."""
+        """Refuse networks that read or write unexpected entries."""
         self.critics.check_keys(self)
 
     def _network_keys(self) -> list[NestedKey]:
@@ -662,7 +662,7 @@ class SoftActorCriticLoss(LossContract):
         return [*of_actor, *self.qvalue_network.in_keys]
 
     def _normalized(self, states: TensorDictBase) -> TensorDictBase:
-        """States as the networks see them."""
+        """States with normalized observations."""
         normalizer = self.observation_normalizer
         return states if normalizer is None else normalizer.normalized(states)
 

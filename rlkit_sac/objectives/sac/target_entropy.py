@@ -1,4 +1,4 @@
-"""From the options to what a temperature aims at: an entropy or a divergence, in nats."""
+"""The target of a temperature from the options: an entropy or a divergence, in nats."""
 
 import math
 import warnings
@@ -81,8 +81,8 @@ def resolve_discrete_target_entropy(
         min_prob: the probability that ``"auto"`` leaves to all actions but one, in (0, 1].
 
     Returns:
-        nats; ``None`` for a named option without a spec: the critics will show the number of
-        actions, see :func:`named_discrete_target_entropy`.
+        nats; ``None`` for a named option without a spec: the number of actions is then taken from
+        the critics, see :func:`named_discrete_target_entropy`.
 
     Raises:
         ConfigError: for an unknown option, or a function without a spec.
@@ -133,14 +133,14 @@ def named_discrete_target_entropy(option: str, num_actions: int, min_prob: float
 
 
 def continuous_target_kld(per_dim: float, spec: TensorSpec | None) -> float:
-    """The divergence of a continuous policy from its prior.
+    """The target divergence of a continuous policy from its prior.
 
     Args:
         per_dim: nats for each dimension of the action.
         spec: of one action.
 
     Raises:
-        ConfigError: for a number that is no divergence, or a missing spec.
+        ConfigError: for a negative or infinite number, or a missing spec.
 
     >>> from torchrl.data import Bounded
     >>> continuous_target_kld(3.0, Bounded(-1.0, 1.0, (2,)))
@@ -159,19 +159,19 @@ def continuous_target_kld(per_dim: float, spec: TensorSpec | None) -> float:
 def discrete_target_kld(
     target: float | None, num_actions: int | None, prior: nn.Module
 ) -> float | None:
-    """The divergence of a policy over discrete actions from its prior.
+    """The target divergence of a policy over discrete actions from its prior.
 
     Args:
         target: nats, or ``None`` for :func:`default_discrete_kld`.
-        num_actions: K, or ``None`` where the critics will show it.
-        prior: tells by a method ``largest_kld(num_actions)``, if it has one, what no policy
-            exceeds.
+        num_actions: K, or ``None`` if it is taken from the critics.
+        prior: its method ``largest_kld(num_actions)``, if there is one, returns the largest
+            possible divergence.
 
     Returns:
-        nats; ``None`` where the critics will tell.
+        nats; ``None`` if it depends on the number of actions of the critics.
 
     Raises:
-        ConfigError: for a target out of reach: the temperature would fall to 0.
+        ConfigError: for a target that no policy reaches: the temperature would fall to 0.
     """
     if target is not None and not 0 <= target < math.inf:
         raise ConfigError(f"target_kld_discrete must be a finite number >= 0, not {target}")
@@ -200,13 +200,13 @@ def default_discrete_kld(num_actions: int) -> float:
 
 
 def refuse_target_entropy(option: TargetEntropy) -> None:
-    """Refuse a target entropy where the temperature aims at a divergence.
+    """Refuse a target entropy if the target of the temperature is a divergence.
 
     Args:
         option: the target entropy that was passed.
 
     Raises:
-        ConfigError: naming the options that count.
+        ConfigError: naming the options to set instead.
 
     >>> refuse_target_entropy(-1.0)
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""What the soft actor-critic losses read of a batch."""
+"""The entries of a batch that the soft actor-critic losses read."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Transitions:
 
     Attributes:
         batch: every entry the loss reads.
-        states: what networks and priors read at s.
+        states: the inputs of networks and priors at s.
         next_states: the same at s'.
-        valid: bool ``[*]``; ``None`` where every step is valid.
+        valid: bool ``[*]``; ``None`` if every step is valid.
     """
 
     batch: TensorDictBase
@@ -34,7 +34,7 @@ class Transitions:
 
 
 class TransitionKeys:
-    """Where a loss finds what it reads of a transition.
+    """The keys of the entries that a loss reads from transitions.
 
     Args:
         tensor_keys: of the loss.
@@ -44,8 +44,8 @@ class TransitionKeys:
 
     Attributes:
         states: entries that are read at a state.
-        next_states: those of them that are there under ``next``. An entry about the step before a
-            state is known from the transition itself, see
+        next_states: those that are read under ``next``. Entries that describe the previous step
+            are computed from the transition itself, see
             :func:`~rlkit_sac.objectives.sac.priors.one_step_later`.
     """
 
@@ -78,7 +78,7 @@ class TransitionKeys:
         reward_weights: Tensor | None,
         sequential: bool,
     ) -> Transitions:
-        """Check a batch and select what the loss needs of it.
+        """Check a batch and select the entries that the loss reads.
 
         Args:
             tensordict: ``[*]``.
@@ -88,7 +88,7 @@ class TransitionKeys:
             sequential: whether the targets need sequences ``[*, T]``.
 
         Raises:
-            BatchError: naming what came and what was wanted.
+            BatchError: naming the given and the expected entry or shape.
         """
         done = unravel_key(("next", self._tensor_keys.done))
         # A one-step target has no use for `done`: only `terminated` stops the bootstrap.
@@ -123,7 +123,7 @@ class TransitionKeys:
 
 
 def unraveled(*keys: NestedKey) -> list[NestedKey]:
-    """The keys in one form, each once.
+    """The keys in TensorDict's canonical form, without duplicates.
 
     >>> unraveled("observation", ("observation",), ("next", ("reward",)))
     ['observation', ('next', 'reward')]

@@ -48,15 +48,15 @@ class ValueSACLoss(SoftActorCriticLoss):
         L_\alpha &= \operatorname{mean}_B
             \left[\log\alpha \cdot (-\log\pi(a|s) - \bar{\mathcal H})\right]
 
-    where each loss trains its own parameters alone, sg stops gradients and the critics are the
+    where each loss trains its own parameters only, sg stops gradients and the critics are the
     live ones: only the value network has a target network. V(s) in the actor loss changes its
     value, not its gradient. Source: Haarnoja et al. 2018 (arXiv:1801.01290), eq. 5-13, without the
     factor 1/2 of eq. 5 and 7 and with the two critics of its section 4.2; the temperature is
     that of arXiv:1812.05905. A time limit (``truncated``) bootstraps; only ``terminated`` does not.
 
     Reads, with batch shape ``[*]`` (for sequences ``[*, T]``): ``observation`` and whatever else
-    the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` here
-    alone); ``action`` ``[*, D]``; ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``;
+    the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` only
+    here); ``action`` ``[*, D]``; ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``;
     ``("next", "terminated")`` ``[*, 1]``; ``("next", "done")`` ``[*, 1]`` for sequences;
     ``priority_weight`` ``[*]`` and ``("collector", "mask")`` ``[*]`` if present.
 
@@ -69,17 +69,16 @@ class ValueSACLoss(SoftActorCriticLoss):
         actor_network: a TorchRL ``ProbabilisticActor``; its distribution gives reparameterized
             samples and log-probabilities ``[*]`` (summed over the action's dimensions).
         qvalue_network: writes ``state_action_value`` ``[*, 1]`` (``[*, M]`` for vector rewards). A
-            single module is copied, each copy initialized afresh; the modules of a list are kept as
-            they are. A trunk shared with the actor becomes the critics' own copy.
+            single module is copied, each copy newly initialized; the modules of a list are used as
+            given. A trunk shared with the actor becomes the critics' own copy.
         value_network: reads no action and writes ``state_value`` ``[*, 1]`` (``[*, M]``). A trunk
             shared with the actor becomes its own copy.
 
-    Keyword Args:
-        options: see :class:`SACOptions`, which documents every keyword of the signature.
+    All keyword arguments are documented in :class:`SACOptions`.
 
     Raises:
-        ConfigError: for an impossible option or network.
-        BatchError: in the call, for a missing entry or a wrong shape.
+        ConfigError: for an invalid option or network.
+        BatchError: in a call, for a missing entry or a wrong shape.
 
     >>> import torch
     >>> from tensordict import TensorDict
@@ -177,10 +176,10 @@ class ValueSACLoss(SoftActorCriticLoss):
         """The loss of the value network alone, ``loss_value`` of :meth:`forward`.
 
         Args:
-            tensordict: ``[*]``, left as it is.
+            tensordict: ``[*]``, not modified.
 
         Returns:
-            The loss, and the temperature, entropy and divergence of the draw.
+            The loss, and ``alpha``, ``entropy`` and, with a prior, ``kl``.
         """
         read = self._read(tensordict)
         draw = self._draw(read.states)
@@ -231,7 +230,7 @@ class ValueSACLoss(SoftActorCriticLoss):
     def _state_value(
         self, states: TensorDictBase, params: TensorDictParams, reward_dim: int
     ) -> Tensor:
-        """What the value network writes for the states with the given parameters, ``[*, M]``."""
+        """The output ``[*, M]`` of the value network with the given parameters."""
         with params.to_module(self.value_network, preserve_module_state=False):
             value = self.value_network(self._normalized(states).copy()).get(self.tensor_keys.value)
         check_values(
@@ -248,7 +247,7 @@ class ValueSACLoss(SoftActorCriticLoss):
         return value, self._entropy_bonus(next_draw).unsqueeze(-1)
 
     def _actor_loss_at(self, draw: PolicyDraw) -> Tensor:
-        """The baseline V(s) changes the value of the loss, not its gradient."""
+        """Loss ``[*]`` with the baseline V(s), which changes its value, not its gradient."""
         assert draw.state_value is not None
         baseline = weigh_rewards(draw.state_value.detach(), self.reward_weights)
         return super()._actor_loss_at(draw) + baseline
