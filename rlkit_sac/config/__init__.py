@@ -8,40 +8,40 @@ from rlkit_sac.config.acer import (
     ACERUpdateConfig,
     ACERWarmStartConfig,
 )
-from rlkit_sac.config.bounds import Check, PositiveInt, Seed, check_config
-from rlkit_sac.config.checkpoint import CheckpointConfig
-from rlkit_sac.config.collector import CollectorConfig, FramesConfig
-from rlkit_sac.config.env import EnvConfig
-from rlkit_sac.config.evaluation import EvaluationConfig
-from rlkit_sac.config.flat import flat_config
-from rlkit_sac.config.hybrid_loss import HybridLossConfig
-from rlkit_sac.config.logging import LoggingConfig
+from rlkit_sac.config.bounds import Check, PositiveInt, Seed
+from rlkit_sac.config.collection import (
+    CollectorConfig,
+    EnvConfig,
+    FramesConfig,
+    ReplayConfig,
+    StorageConfig,
+)
 from rlkit_sac.config.loss import (
     ContinuousLossConfig,
     DiscreteLossConfig,
+    HybridLossConfig,
+    KLPriorLossConfig,
     LossConfig,
     ReturnConfig,
     TemperatureConfig,
     ValueLossConfig,
 )
 from rlkit_sac.config.network import (
-    GaussianHeadConfig,
     GaussianNetworkConfig,
     LayersConfig,
     NetworkConfig,
+    NormalizationConfig,
+    PriorConfig,
     ValueNetworkConfig,
 )
-from rlkit_sac.config.normalization import NormalizationConfig
 from rlkit_sac.config.parse import parse_config
-from rlkit_sac.config.prior import KLPriorLossConfig, PriorConfig
-from rlkit_sac.config.replay import ReplayConfig, StorageConfig
+from rlkit_sac.config.run import CheckpointConfig, EvaluationConfig, LoggingConfig, WarmStartConfig
 from rlkit_sac.config.update import (
     DiscreteUpdateConfig,
     StepConfig,
     UpdateConfig,
     ValueUpdateConfig,
 )
-from rlkit_sac.config.warm_start import WarmStartConfig
 
 __all__ = [
     "ACERCollectorConfig",
@@ -59,7 +59,6 @@ __all__ = [
     "EnvConfig",
     "EvaluationConfig",
     "FramesConfig",
-    "GaussianHeadConfig",
     "GaussianNetworkConfig",
     "HybridLossConfig",
     "KLPriorLossConfig",
@@ -81,7 +80,5 @@ __all__ = [
     "ValueNetworkConfig",
     "ValueUpdateConfig",
     "WarmStartConfig",
-    "check_config",
-    "flat_config",
     "parse_config",
 ]

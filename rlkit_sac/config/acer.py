@@ -12,12 +12,11 @@ from rlkit_sac.config.bounds import (
     PositiveFloat,
     PositiveInt,
 )
-from rlkit_sac.config.collector import FramesConfig
+from rlkit_sac.config.collection import FramesConfig, StorageConfig
 from rlkit_sac.config.loss import ReturnConfig
 from rlkit_sac.config.network import GaussianHeadConfig
-from rlkit_sac.config.replay import StorageConfig
+from rlkit_sac.config.run import WarmStartConfig
 from rlkit_sac.config.update import StepConfig
-from rlkit_sac.config.warm_start import WarmStartConfig
 
 ActionKind = Literal["discrete", "continuous"]
 

@@ -1,9 +1,13 @@
-"""A configuration as one level of dotted keys."""
+"""A configuration as one level of dotted keys, and the keys of earlier versions."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
+
+#: Dotted keys of today by those of before.
+RENAMED = {"update.products": "update.matmul_precision"}
 
 
 def flat_config(config: Any, prefix: str = "") -> dict[str, Any]:
@@ -27,6 +31,18 @@ def flat_config(config: Any, prefix: str = "") -> dict[str, Any]:
         elif key != "resume":
             flat[key] = _with_string_keys(value)
     return flat
+
+
+def with_current_names(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a stored run under their names of today.
+
+    Args:
+        options: values by dotted key.
+
+    >>> with_current_names({"seed": 3, "update.products": "exact"})
+    {'seed': 3, 'update.matmul_precision': 'exact'}
+    """
+    return {RENAMED.get(key, key): value for key, value in options.items()}
 
 
 def _with_string_keys(value: Any) -> Any:

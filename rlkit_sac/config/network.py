@@ -1,4 +1,4 @@
-"""The networks of a run."""
+"""The networks of a run, the normalization of what they read, and the prior."""
 
 from __future__ import annotations
 
@@ -100,3 +100,61 @@ class ValueNetworkConfig(GaussianNetworkConfig):
 
     output_init: PositiveFloat | None = None
     """Last layers are initialized uniformly within this bound; null for PyTorch's default."""
+
+
+@dataclass
+class NormalizationConfig:
+    """Normalization by running statistics of the frames collected.
+
+    >>> NormalizationConfig().observations
+    False
+    """
+
+    observations: bool = False
+    """Subtract the running mean of observations, and divide by their standard deviation."""
+
+    rewards: bool = False
+    """Divide rewards by the running standard deviation of the discounted return."""
+
+    clip: PositiveFloat = 10.0
+    """Largest absolute value of a normalized observation or reward."""
+
+
+@dataclass
+class PriorConfig:
+    """The policy that the learned one is kept close to.
+
+    >>> PriorConfig(kind="policy").errors()
+    [('run', "must name a run directory where kind is 'policy'")]
+    """
+
+    kind: Literal["uniform", "same_action", "policy", "factory"] = "uniform"
+    """Uniform over actions, near the previous action, the policy of a run, or a user's own."""
+
+    same_action_prob: Annotated[float, Bound(ge=0, le=1)] = 0.9
+    """Weight of the previous action, for same_action."""
+
+    same_action_noise: PositiveFloat = 0.1
+    """Standard deviation around the previous action, as a share of the action's range, for
+    same_action."""
+
+    run: str | None = None
+    """Run directory whose trained policy is the prior, for policy."""
+
+    which: Literal["last", "best"] = "last"
+    """Checkpoint of run: the newest, or that of the best evaluation."""
+
+    factory: str | None = None
+    """module:function that makes a prior for the environment, for factory."""
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        found = []
+        needs = {"policy": ("run", "a run directory"), "factory": ("factory", "module:function")}
+        for kind, (name, what) in needs.items():
+            value = getattr(self, name)
+            if self.kind == kind and value is None:
+                found.append((name, f"must name {what} where kind is {kind!r}"))
+            if self.kind != kind and value is not None:
+                found.append((name, f"is for kind {kind!r}, but kind is {self.kind!r}"))
+        return found

@@ -16,7 +16,7 @@ import docstring_parser
 from jsonargparse import ArgumentParser
 
 from rlkit_sac.config.bounds import bounds_of, config_errors
-from rlkit_sac.config.renamed import RENAMED
+from rlkit_sac.config.flat import RENAMED
 from rlkit_sac.config.yaml_file import read_yaml
 from rlkit_sac.errors import ConfigError
 

@@ -1,7 +1,7 @@
 import json
 from dataclasses import dataclass, field
 
-from rlkit_sac.config import flat_config
+from rlkit_sac.config.flat import flat_config
 
 
 @dataclass

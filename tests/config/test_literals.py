@@ -5,7 +5,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from rlkit_sac import config
-from rlkit_sac.config import acer, collector, hybrid_loss, update
+from rlkit_sac.config import acer, collection, loss, update
 from rlkit_sac.data import CollectorKind
 from rlkit_sac.data.replay.buffer import StorageKind
 from rlkit_sac.functional.categorical import CategoricalSpace
@@ -31,9 +31,9 @@ def choices(section: type, option: str) -> Any:
     ("own", "owner"),
     [
         (get_args(acer.ActionKind), get_args(ActionKind)),
-        (get_args(collector.CollectorKind), get_args(CollectorKind)),
+        (get_args(collection.CollectorKind), get_args(CollectorKind)),
         (get_args(update.MatmulPrecision), get_args(MatmulPrecision)),
-        (get_args(hybrid_loss.AlphaParametrization), get_args(AlphaParametrization)),
+        (get_args(loss.AlphaParametrization), get_args(AlphaParametrization)),
         (choices(config.LayersConfig, "activation"), ACTIVATIONS),
         (choices(config.GaussianNetworkConfig, "log_std_mode"), get_args(LogStdMode)),
         (choices(config.ReplayConfig, "storage"), get_args(StorageKind)),

@@ -22,10 +22,10 @@ from rlkit_sac.config import (
     ReplayConfig,
     UpdateConfig,
     WarmStartConfig,
-    flat_config,
-    renamed,
+    flat,
 )
 from rlkit_sac.config.bounds import Check, PositiveInt, Seed
+from rlkit_sac.config.flat import flat_config
 from rlkit_sac.config.parse import parse_config
 from rlkit_sac.config.yaml_file import read_yaml, to_yaml
 from rlkit_sac.errors import ConfigError
@@ -377,5 +377,5 @@ def test_an_option_by_its_old_name_brings_the_new_one(tmp_path: Path) -> None:
 
 def test_old_names_are_those_of_options_that_there_are() -> None:
     options = flat_config(RunConfig())
-    assert set(renamed.RENAMED.values()) <= set(options)
-    assert not set(renamed.RENAMED) & set(options)
+    assert set(flat.RENAMED.values()) <= set(options)
+    assert not set(flat.RENAMED) & set(options)

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rlkit_sac.config import EnvConfig, FramesConfig, LoggingConfig
-from rlkit_sac.config.flat import flat_config
-from rlkit_sac.config.renamed import with_current_names
+from rlkit_sac.config.flat import flat_config, with_current_names
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.checkpoints import (
     Checkpoints,

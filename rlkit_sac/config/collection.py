@@ -1,0 +1,166 @@
+"""The task of a run, the collection of its frames, and the replay buffer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from rlkit_sac.config.bounds import (
+    Bound,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
+
+CollectorKind = Literal["auto", "light", "torchrl"]
+
+
+@dataclass
+class EnvConfig:
+    """The task and how many copies of it run side by side.
+
+    >>> EnvConfig(id="HalfCheetah-v5").num_envs
+    1
+    """
+
+    id: str = "Pendulum-v1"
+    """Gymnasium id of the task."""
+
+    num_envs: PositiveInt = 1
+    """Environments stepped together."""
+
+    parallel: bool = False
+    """Run each environment in its own process."""
+
+    rescale_actions: bool = True
+    """Present bounded continuous actions to the policy as [-1, 1]."""
+
+    max_episode_steps: PositiveInt | None = None
+    """Time limit in frames; null keeps the task's own."""
+
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    """Keyword arguments of gymnasium.make, for example {goal_velocity: 0.1}."""
+
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments of ``make_env`` for one environment."""
+        return {
+            "rescale_actions": self.rescale_actions,
+            "max_episode_steps": self.max_episode_steps,
+            "kwargs": self.kwargs,
+        }
+
+
+@dataclass
+class FramesConfig:
+    """How frames are collected, in every recipe.
+
+    >>> FramesConfig(total_frames=500).batch_frames(num_envs=4)
+    4
+    """
+
+    total_frames: PositiveInt = 10_000
+    """Environment steps of the whole run, all environments together; the last batch is whole."""
+
+    init_random_frames: NonNegativeInt = 1_000
+    """First frames, whose actions are drawn uniformly; rounded up to whole batches."""
+
+    kind: CollectorKind = "auto"
+    """light steps environments in a plain loop, torchrl uses TorchRL's collector, auto chooses."""
+
+    def batch_frames(self, num_envs: int) -> int:
+        """Frames of one batch: one of each environment.
+
+        Args:
+            num_envs: environments that step together.
+        """
+        return num_envs
+
+
+@dataclass
+class CollectorConfig(FramesConfig):
+    """How frames are collected, and when learning starts.
+
+    >>> CollectorConfig(total_frames=500).init_random_frames
+    1000
+    >>> CollectorConfig().batch_frames(num_envs=4)
+    4
+    """
+
+    frames_per_batch: PositiveInt | None = None
+    """Frames collected between two rounds of updates; null for one of each environment."""
+
+    learning_starts: NonNegativeInt = 1_000
+    """Frames collected before the first update."""
+
+    def batch_frames(self, num_envs: int) -> int:
+        """Frames of one batch: ``frames_per_batch``, or one of each environment.
+
+        Args:
+            num_envs: environments that step together.
+        """
+        return num_envs if self.frames_per_batch is None else self.frames_per_batch
+
+    def replay_layout(self, num_envs: int) -> dict[str, int]:
+        """The batches that extend a replay buffer, as arguments of ``make_replay_buffer``.
+
+        Args:
+            num_envs: environments that step together.
+        """
+        return {"num_envs": num_envs, "frames_per_batch": self.batch_frames(num_envs)}
+
+
+@dataclass
+class StorageConfig:
+    """Size and place of the replay buffer, in every recipe.
+
+    >>> StorageConfig(capacity=1000).storage
+    'tensor'
+    """
+
+    capacity: PositiveInt = 1_000_000
+    """Transitions kept; the oldest are overwritten."""
+
+    batch_size: PositiveInt = 256
+    """Transitions sampled for one update, or slices of them."""
+
+    storage: Literal["tensor", "memmap"] = "tensor"
+    """Where transitions are stored: in memory, or in memory-mapped files on disk."""
+
+
+@dataclass
+class ReplayConfig(StorageConfig):
+    """Size and place of the replay buffer, and how transitions are drawn.
+
+    >>> ReplayConfig(capacity=100).errors()
+    [('capacity', 'must be at least batch_size (256), got 100')]
+    """
+
+    slice_length: PositiveInt = 1
+    """Consecutive frames of a slice, for loss.lmbda: n of them give n-step targets."""
+
+    prioritized: bool = False
+    """Draw transitions by priorities, which follow their TD errors, instead of uniformly."""
+
+    priority_alpha: NonNegativeFloat = 0.6
+    """Exponent of priorities: 0 for uniform sampling, 1 in proportion to the error."""
+
+    priority_beta: Annotated[float, Bound(ge=0, le=1)] = 0.4
+    """Exponent of importance weights at first: 0 for none, 1 for a full correction."""
+
+    priority_beta_frames: PositiveInt | None = 100_000
+    """Frames over which priority_beta rises linearly to 1; null for never."""
+
+    priority_eps: PositiveFloat = 1e-6
+    """Added to each priority, so that every transition can be drawn."""
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        found = []
+        if self.capacity < self.batch_size:
+            text = f"must be at least batch_size ({self.batch_size}), got {self.capacity}"
+            found.append(("capacity", text))
+        if self.prioritized and self.slice_length > 1:
+            text = f"must be false where slice_length is above 1 ({self.slice_length}), got true"
+            found.append(("prioritized", text))
+        return found

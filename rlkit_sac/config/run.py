@@ -1,0 +1,104 @@
+"""Evaluation, checkpoints and output of a run, and the run it starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from rlkit_sac.config.bounds import Bound, PositiveInt
+
+
+@dataclass
+class EvaluationConfig:
+    """When and how the policy is evaluated during training.
+
+    >>> EvaluationConfig().episodes
+    10
+    """
+
+    interval: PositiveInt = 2_500
+    """Frames between two evaluations."""
+
+    episodes: PositiveInt = 10
+    """Episodes of one evaluation."""
+
+    deterministic: bool = True
+    """Act with the mode of the policy instead of a sample."""
+
+    epsilon: Annotated[float, Bound(ge=0, le=1)] = 0.0
+    """Probability with which each action of a deterministic evaluation is a sample after all."""
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        if self.deterministic or not self.epsilon:
+            return []
+        text = f"must be 0 unless deterministic is true, got {self.epsilon}"
+        return [("epsilon", text)]
+
+
+@dataclass
+class CheckpointConfig:
+    """How often the whole state of a run is saved, and how many checkpoints are kept.
+
+    >>> CheckpointConfig().keep
+    2
+    """
+
+    interval: PositiveInt = 5_000
+    """Frames between two checkpoints."""
+
+    keep: PositiveInt = 2
+    """Newest checkpoints kept, besides that of the best evaluation."""
+
+
+@dataclass
+class LoggingConfig:
+    """Where a run is written, and what it shows.
+
+    >>> LoggingConfig().dir
+    'runs'
+    """
+
+    dir: str = "runs"
+    """Folder under which each run gets its own directory."""
+
+    interval: PositiveInt = 500
+    """Frames between two rows of metrics.csv."""
+
+    progress: bool = True
+    """Show a progress bar."""
+
+    tensorboard: bool = False
+    """Also write the numbers of the CSV files for TensorBoard."""
+
+    wandb: bool = False
+    """Also send the numbers of the CSV files to Weights & Biases."""
+
+    wandb_project: str = "rlkit_sac"
+    """Project of Weights & Biases that the run belongs to."""
+
+
+@dataclass
+class WarmStartConfig:
+    """Modules initialized with the parameters of another run.
+
+    >>> WarmStartConfig(run="runs/sac/Ant-v5/first", modules=["actor"]).errors()
+    []
+    """
+
+    run: str | None = None
+    """Run directory whose newest checkpoint initializes some modules; null for none."""
+
+    modules: list[Literal["actor", "qvalue", "value", "alpha"]] = field(
+        default_factory=lambda: ["actor", "qvalue", "alpha"]
+    )
+    """Which modules: actor, qvalue (critics and their targets), value (value network and its
+    target), alpha."""
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        if len(set(self.modules)) != len(self.modules):
+            return [("modules", f"must name each module once, got {self.modules}")]
+        if self.run is not None and not self.modules:
+            return [("modules", "must name at least one module to take from run")]
+        return []
