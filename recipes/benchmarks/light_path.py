@@ -28,9 +28,9 @@ from timing import describe_machine, load_averages, median, take_turns
 from rlkit_sac.config.bounds import NonNegativeInt, PositiveInt
 from rlkit_sac.data import make_collector
 from rlkit_sac.envs import continuous_action_bounds, make_env, observation_dim
-from rlkit_sac.envs.call_each import base_env
-from rlkit_sac.envs.gym_wrapper import EpisodicGymWrapper
 from rlkit_sac.envs.seeding import EpisodeSeeding
+from rlkit_sac.envs.torchrl_env import EpisodicGymWrapper
+from rlkit_sac.envs.workers import base_env
 from rlkit_sac.modules import tanh_gaussian_actor
 from rlkit_sac.runs import run_recipe
 

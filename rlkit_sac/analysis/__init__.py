@@ -4,9 +4,8 @@ Needs pandas; intervals and interquartile means need scipy and figures matplotli
 `plots` installs.
 """
 
-from rlkit_sac.analysis.curves import learning_curves
+from rlkit_sac.analysis.curves import learning_curves, plot_learning_curves
 from rlkit_sac.analysis.performance import aggregate_scores, final_performance
-from rlkit_sac.analysis.plots import plot_learning_curves
 from rlkit_sac.analysis.runs import load_runs
 from rlkit_sac.analysis.tables import markdown_table, write_table
 

@@ -65,6 +65,33 @@ def select_rows(data: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -
     return rows
 
 
+def select_runs(
+    data: pd.DataFrame, column: str, by: str | Sequence[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """The rows to aggregate and the grouping columns, with a warning of repeated seeds.
+
+    Args:
+        data: a table of :func:`load_runs`.
+        column: the column to aggregate.
+        by: a grouping column or several.
+
+    Returns:
+        As :func:`select_rows` and :func:`grouping_columns`.
+
+    Raises:
+        ConfigError: as :func:`select_rows`.
+
+    Example:
+        >>> data = pd.DataFrame({"run": ["a"], "task": "X", "frames": 100, "return": 5.0})
+        >>> select_runs(data, "return", [])[1]
+        []
+    """
+    names = grouping_columns(by)
+    rows = select_rows(data, ["run", "task", "frames", column], names)
+    _warn_of_repeats(rows, names)
+    return rows, names
+
+
 def split(data: pd.DataFrame, columns: Sequence[str]) -> list[tuple[Key, pd.DataFrame]]:
     """Split a table by the values of some columns.
 
@@ -112,29 +139,6 @@ def describe(key: Key) -> str:
     return f"{text} on {key['task']}" if text else str(key["task"])
 
 
-def warn_of_repeats(data: pd.DataFrame, by: Sequence[str]) -> None:
-    """Warn if a group holds several runs of one seed.
-
-    Args:
-        data: a table of :func:`load_runs`; without a column `seed` nothing is checked.
-        by: the grouping columns besides the task.
-    """
-    if "seed" not in data.columns:
-        return
-    columns = ["task", *by, "seed"]
-    seeds = data[[*columns, "run"]].drop_duplicates()
-    repeats = seeds[seeds.duplicated(columns)] if "seed" not in by else seeds[:0]
-    if len(repeats):
-        first = repeats.iloc[0]
-        group = describe({name: _plain(first[name]) for name in [*by, "task"]})
-        warnings.warn(
-            f"several runs of {group} have the seed {first['seed']}: each counts as a run of its "
-            "own; if their configurations differ, tell them apart: load_runs(..., config=True) "
-            "shows the settings, by= takes them",
-            stacklevel=3,
-        )
-
-
 def warn_of_early_ends(group: pd.DataFrame, name: str, consequence: str) -> None:
     """Warn if some runs of a group stopped well before the others.
 
@@ -160,6 +164,29 @@ def warn_of_early_ends(group: pd.DataFrame, name: str, consequence: str) -> None
         f"{listing}; {consequence}; {advice} if they should not count",
         stacklevel=3,
     )
+
+
+def _warn_of_repeats(data: pd.DataFrame, by: Sequence[str]) -> None:
+    """Warn if a group holds several runs of one seed.
+
+    Args:
+        data: a table of :func:`load_runs`; without a column `seed` nothing is checked.
+        by: the grouping columns besides the task.
+    """
+    if "seed" not in data.columns:
+        return
+    columns = ["task", *by, "seed"]
+    seeds = data[[*columns, "run"]].drop_duplicates()
+    repeats = seeds[seeds.duplicated(columns)] if "seed" not in by else seeds[:0]
+    if len(repeats):
+        first = repeats.iloc[0]
+        group = describe({name: _plain(first[name]) for name in [*by, "task"]})
+        warnings.warn(
+            f"several runs of {group} have the seed {first['seed']}: each counts as a run of its "
+            "own; if their configurations differ, tell them apart: load_runs(..., config=True) "
+            "shows the settings, by= takes them",
+            stacklevel=4,
+        )
 
 
 def _plain(value: Any) -> Any:

@@ -10,11 +10,9 @@ import pandas as pd
 from rlkit_sac.analysis.estimates import Estimator, Statistic
 from rlkit_sac.analysis.groups import (
     describe,
-    grouping_columns,
-    select_rows,
+    select_runs,
     split,
     warn_of_early_ends,
-    warn_of_repeats,
 )
 from rlkit_sac.errors import ConfigError
 
@@ -67,9 +65,7 @@ def final_performance(
     """
     estimator = Estimator(statistic, confidence, resamples, seed)
     interquartile = Estimator("iqm")
-    by = grouping_columns(by)
-    rows = select_rows(data, ["run", "task", "frames", column], by)
-    warn_of_repeats(rows, by)
+    rows, by = select_runs(data, column, by)
     table = []
     for key, group in split(rows, ["task", *by]):
         name = describe(key)
@@ -144,9 +140,7 @@ def aggregate_scores(
         0    sac      2     4   0.45  0.35  0.55
     """
     estimator = Estimator(statistic, confidence, resamples, seed)
-    by = grouping_columns(by)
-    rows = select_rows(data, ["run", "task", "frames", column], by)
-    warn_of_repeats(rows, by)
+    rows, by = select_runs(data, column, by)
     tasks = sorted(rows["task"].unique())
     _check_references(references, tasks)
     table = []

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import io
 import json
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
+import yaml
 
-from rlkit_sac.analysis.config_columns import config_cells, differing_names, read_config
 from rlkit_sac.errors import ConfigError, RunError
 
 IDENTITY = ("recipe", "task", "seed", "status")
@@ -81,7 +82,7 @@ def load_runs(
     problems = []
     for run_dir in run_dirs:
         try:
-            values = read_config(run_dir / "config.yaml") if names is not False else {}
+            values = _read_config(run_dir / "config.yaml") if names is not False else {}
             runs[str(run_dir)] = _load_run(run_dir, table)
             configs.append(values)
         except RunError as error:  # noqa: PERF203
@@ -95,9 +96,9 @@ def load_runs(
     filled = [frame for frame in runs.values() if not frame.empty]
     data = pd.concat(filled or list(runs.values())[:1], ignore_index=True)
     if names is not False:
-        names = differing_names(configs) if names is True else names
+        names = _differing_names(configs) if names is True else names
         names = [name for name in dict.fromkeys(names) if name not in IDENTITY]
-        for index, (name, cells) in enumerate(config_cells(configs, names).items()):
+        for index, (name, cells) in enumerate(_config_cells(configs, names).items()):
             of_run = dict(zip(runs, cells, strict=True))
             data.insert(1 + len(IDENTITY) + index, name, [of_run[run] for run in data["run"]])
     return data
@@ -140,3 +141,95 @@ def _read_complete_rows(file: Path) -> pd.DataFrame:
         return pd.read_csv(io.BytesIO(complete), **_EXACT_FLOATS)
     except ValueError as error:
         raise RunError(f"{file} cannot be read as a table: {error}") from error
+
+
+def _read_config(file: Path) -> dict[str, Any]:
+    r"""Read a configuration and give each value under its dotted name as well.
+
+    Args:
+        file: the `config.yaml` of a run.
+
+    Returns:
+        The sections and top-level values by name, and the values of sections by dotted name.
+
+    Raises:
+        RunError: the file cannot be read, or is not a mapping in YAML.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "config.yaml"
+        >>> _ = file.write_text("seed: 3\nupdate: {lr_actor: 0.001, periods: {target: 2}}")
+        >>> list(_read_config(file))
+        ['seed', 'update', 'update.lr_actor', 'update.periods']
+    """
+    try:
+        config = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RunError(f"{file} cannot be read: {error.strerror}") from error
+    except (ValueError, yaml.YAMLError) as error:
+        raise RunError(f"{file} cannot be read as YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(config, dict):
+        raise RunError(f"{file} cannot be read as a configuration: it holds no 'key: value' lines")
+    values = {}
+    for name, value in config.items():
+        values[str(name)] = value
+        if isinstance(value, dict):
+            values |= {f"{name}.{key}": entry for key, entry in value.items()}
+    return values
+
+
+def _config_cells(
+    configs: Sequence[Mapping[str, Any]], names: Iterable[str]
+) -> dict[str, list[Any]]:
+    """Look up names in the configurations of several runs.
+
+    Args:
+        configs: one result of :func:`_read_config` for each run.
+        names: the dotted names.
+
+    Returns:
+        For each name one cell per run: lists and mappings as JSON text, None where a run has no
+        such value.
+
+    Raises:
+        ConfigError: no run has a value of a name.
+
+    Example:
+        >>> configs = [{"network.num_cells": [64, 64]}, {"network.num_cells": [256, 256]}]
+        >>> _config_cells(configs, ["network.num_cells"])
+        {'network.num_cells': ['[64, 64]', '[256, 256]']}
+    """
+    known = dict.fromkeys(name for config in configs for name in config)
+    cells = {}
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
+            raise ConfigError(f"no config.yaml has a value {name!r}{hint}")
+        cells[name] = [_cell(config.get(name)) for config in configs]
+    return cells
+
+
+def _differing_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of the values, sections aside, that are not the same in all configurations.
+
+    Args:
+        configs: one result of :func:`_read_config` for each run.
+
+    Returns:
+        The names, in the order of the files. A value that some runs lack differs from the others.
+
+    Example:
+        >>> _differing_names([{"seed": 0, "device": "cpu"}, {"seed": 1, "device": "cpu"}])
+        ['seed']
+    """
+    known = dict.fromkeys(name for config in configs for name in config)
+    sections = {name.partition(".")[0] for name in known if "." in name}
+    cells = _config_cells(configs, [name for name in known if name not in sections])
+    return [name for name, values in cells.items() if any(v != values[0] for v in values)]
+
+
+def _cell(value: Any) -> str | float | None:
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    return json.dumps(value, sort_keys=True, default=str)

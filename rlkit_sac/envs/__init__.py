@@ -1,8 +1,12 @@
 """From a Gymnasium id to a TorchRL environment."""
 
-from rlkit_sac.envs.gymnasium_envs import GymnasiumEnvs
+from rlkit_sac.envs.episodes import (
+    SavedEpisodes,
+    can_save_episodes,
+    load_episodes,
+    save_episodes,
+)
 from rlkit_sac.envs.make import check_env, closing_env, make_env
-from rlkit_sac.envs.previous_action import PreviousAction
 from rlkit_sac.envs.specs import (
     check_scalar_reward,
     continuous_action_bounds,
@@ -13,12 +17,7 @@ from rlkit_sac.envs.specs import (
     parameter_mask,
     reward_dim,
 )
-from rlkit_sac.envs.state.episodes import (
-    SavedEpisodes,
-    can_save_episodes,
-    load_episodes,
-    save_episodes,
-)
+from rlkit_sac.envs.torchrl_env import GymnasiumEnvs, PreviousAction
 
 __all__ = [
     "GymnasiumEnvs",

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, Space, Tuple
 from numpy.typing import NDArray
 
-from rlkit_sac.envs.action_layout import ActionLayout
+from rlkit_sac.errors import ConfigError
 
-_NO_VALUES = np.empty(0)
+# Environments often write "unbounded" as the largest float instead of infinity.
+_LARGEST_BOUND = float(np.finfo(np.float32).max)
+
+_SUPPORTED = (
+    "supported are a floating-point Box with finite bounds, Discrete, and any Tuple or Dict of "
+    "these with at most one Discrete in it"
+)
+
+Path = tuple[int | str, ...]
 
 
 class AdaptedActions(gym.ActionWrapper[Any, Any, Any]):
@@ -22,68 +32,182 @@ class AdaptedActions(gym.ActionWrapper[Any, Any, Any]):
     - Both: ``{"action": {"discrete": index, "continuous": vector}}``, which TorchRL turns into the
       nested keys ``("action", "discrete")`` and ``("action", "continuous")``.
 
-    The vector holds all boxes, see :class:`~rlkit_sac.envs.action_layout.ActionLayout`. With
-    ``rescale`` it lies in [-1, 1] and is mapped linearly, -1 to each lower and 1 to each upper
-    bound without rounding; otherwise it lies in the bounds of the environment. Values outside
-    of the bounds are clipped.
+    The vector holds all boxes, flattened in C order and concatenated in the order of the space: a
+    `Tuple` by index, a `Dict` as its ``spaces`` iterate (by sorted name, unless an ordered mapping
+    was given). The environment receives tuples, dictionaries, Python integers and arrays of each
+    box's own shape and dtype.
+
+    With ``rescale`` the vector lies in [-1, 1] and is mapped linearly, -1 to each lower and 1 to
+    each upper bound without rounding; otherwise it lies in the bounds of the environment. Values
+    outside of the bounds are clipped.
 
     Args:
         env: environment with an action space of `Box`, `Discrete`, or a `Tuple` or `Dict` of these.
         rescale: whether the agent's vector lies in [-1, 1].
 
     Attributes:
-        parameter_mask: bool `[K, D]`, the dimensions that belong to each choice of a parameterized
-            action space; None where each choice uses each dimension.
+        parameter_mask: bool `[K, D]`, for a `Tuple` of ``Discrete(K)`` and K boxes, or of
+            ``Discrete(K)`` and a `Tuple` of K boxes. Box k is the parameter of choice k, and
+            ``mask[k, d]`` is true if dimension d belongs to it. None if each choice uses each
+            dimension.
 
     Raises:
-        ConfigError: the space is not supported, or a bound is infinite or equal to the other.
+        ConfigError: the space holds another kind of space, several `Discrete`, no dimension at all,
+            or a box of integers, with an infinite bound, or with an empty interval.
 
-    >>> env = AdaptedActions(gym.make("Pendulum-v1"), rescale=True)
-    >>> env.action_space
-    Box(-1.0, 1.0, (1,), float32)
-    >>> env.action(np.array([1.0], dtype=np.float32))
-    array([2.], dtype=float32)
+    >>> env = AdaptedActions(gym.make("rlkit_sac/Platform-v0"), rescale=True)
+    >>> env.action_space["action"]["continuous"]
+    Box(-1.0, 1.0, (3,), float32)
+    >>> env.parameter_mask[1]
+    array([False,  True, False])
+    >>> env.action({"action": {"discrete": 1, "continuous": np.array([1.0, -1.0, 0.0])}})[1]
+    (array([30.], dtype=float32), array([0.], dtype=float32), array([215.], dtype=float32))
     """
 
     def __init__(self, env: gym.Env[Any, Any], *, rescale: bool) -> None:
         super().__init__(env)
-        self._layout = ActionLayout.of(env.action_space)
+        boxes, self._num_choices = _boxes_and_choices(env.action_space)
+        self._ends = tuple(accumulate((box.low.size for box in boxes), initial=0))
+        self._low, self._high = (
+            _joined([box.low for box in boxes]),
+            _joined([box.high for box in boxes]),
+        )
+        self._half_low, self._half_high = 0.5 * self._low, 0.5 * self._high
         self._rescale = rescale
-        self._half_low, self._half_high = 0.5 * self._layout.low, 0.5 * self._layout.high
+        self.parameter_mask = _parameter_mask(env.action_space)
         self.action_space = self._agent_space()
-
-    @property
-    def parameter_mask(self) -> NDArray[np.bool_] | None:
-        """Which continuous dimensions belong to which discrete choice."""
-        return self._layout.parameter_mask
 
     def action(self, action: Any) -> Any:
         """Returns the environment's action for the agent's."""
+        choice, values = 0, action
         if isinstance(action, dict):
-            parts = action["action"]
-            return self._layout.restore(
-                int(parts["discrete"]), self._in_bounds(parts["continuous"])
-            )
-        if self._layout.num_choices is not None:
-            return self._layout.restore(int(action), _NO_VALUES)
-        return self._layout.restore(0, self._in_bounds(action))
+            choice, values = int(action["action"]["discrete"]), action["action"]["continuous"]
+        elif self._num_choices is not None:
+            choice, values = int(action), self._low
+        values = self._in_bounds(values)
+        boxes = (values[i:j] for i, j in pairwise(self._ends))
+        return _build(self.env.action_space, choice, boxes)
 
-    def _agent_space(self) -> gym.Space[Any]:
-        layout = self._layout
-        if not len(layout.low):
-            return Discrete(layout.num_choices or 0)
-        low = np.full_like(layout.low, -1.0) if self._rescale else layout.low
-        high = np.full_like(layout.high, 1.0) if self._rescale else layout.high
+    def _agent_space(self) -> Space[Any]:
+        if not len(self._low):
+            return Discrete(self._num_choices or 0)
+        low = np.full_like(self._low, -1.0) if self._rescale else self._low
+        high = np.full_like(self._high, 1.0) if self._rescale else self._high
         continuous = Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
-        if layout.num_choices is None:
+        if self._num_choices is None:
             return continuous
-        both = {"discrete": Discrete(layout.num_choices), "continuous": continuous}
+        both = {"discrete": Discrete(self._num_choices), "continuous": continuous}
         return Dict({"action": Dict(both)})
 
     def _in_bounds(self, values: Any) -> NDArray[np.float64]:
-        low, high = self._layout.low, self._layout.high
         value = np.asarray(values, dtype=np.float64)
         if self._rescale:
             # Two weighted ends: exact at -1 and 1, where low + (value + 1) * scale would round.
             value = (1.0 - value) * self._half_low + (1.0 + value) * self._half_high
-        return np.minimum(np.maximum(value, low), high)  # clips, faster than `numpy.clip`
+        return np.minimum(np.maximum(value, self._low), self._high)  # faster than `numpy.clip`
+
+
+def leaves(
+    space: Space[Any], value: Any = None, path: Path = ()
+) -> Iterator[tuple[Path, Space[Any], Any]]:
+    """The parts of a space that are neither `Tuple` nor `Dict`, in the order of the space.
+
+    Args:
+        space: any space.
+        value: an element of it, or None.
+        path: of the space in another one.
+
+    Yields:
+        Path, space and value (or None) of each part.
+
+    >>> from gymnasium.spaces import Discrete
+    >>> space = Tuple([Discrete(2), Dict(speed=Discrete(3))])
+    >>> list(leaves(space, (1, {"speed": 2})))
+    [((0,), Discrete(2), 1), ((1, 'speed'), Discrete(3), 2)]
+    """
+    if isinstance(space, Tuple):
+        parts: Any = enumerate(space.spaces)
+    elif isinstance(space, Dict):
+        parts = space.spaces.items()
+    else:
+        yield path, space, value
+        return
+    for key, part in parts:
+        yield from leaves(part, None if value is None else value[key], (*path, key))
+
+
+def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], int | None]:
+    """The boxes of an action space, and the size of its `Discrete`, None without one."""
+    boxes: list[Box] = []
+    choices: dict[str, Discrete[Any]] = {}
+    for keys, leaf, _ in leaves(space):
+        path = "".join(f"[{key!r}]" for key in keys)
+        if isinstance(leaf, Box):
+            _check_box(leaf, path)
+            boxes.append(leaf)
+        elif isinstance(leaf, Discrete):
+            choices[path] = leaf
+        else:
+            where = f" holds {leaf} at {path}, which" if path else ""
+            raise ConfigError(f"the action space {space}{where} is not supported; {_SUPPORTED}")
+    sizes = [int(choice.n) for choice in choices.values()]
+    if len(sizes) > 1:
+        raise ConfigError(
+            f"the action space {space} holds several Discrete, at {' and '.join(choices)}; "
+            f"{_SUPPORTED}: let the environment take one Discrete({np.prod(sizes)}) of all "
+            "combinations"
+        )
+    if not any(box.low.size for box in boxes) and not choices:
+        raise ConfigError(f"the action space {space} has no dimensions; it needs at least one")
+    return boxes, sizes[0] if sizes else None
+
+
+def _build(space: Space[Any], choice: int, boxes: Iterator[NDArray[np.float64]]) -> Any:
+    if isinstance(space, Box):
+        return next(boxes).reshape(space.shape).astype(space.dtype)
+    if isinstance(space, Discrete):
+        return choice + int(space.start)
+    if isinstance(space, Tuple):
+        return tuple(_build(part, choice, boxes) for part in space.spaces)
+    assert isinstance(space, Dict)
+    return {name: _build(part, choice, boxes) for name, part in space.spaces.items()}
+
+
+def _joined(bounds: list[NDArray[Any]]) -> NDArray[np.float64]:
+    return np.concatenate([np.empty(0), *(np.ravel(bound) for bound in bounds)])
+
+
+def _parameter_mask(space: Space[Any]) -> NDArray[np.bool_] | None:
+    if not isinstance(space, Tuple) or not isinstance(space.spaces[0], Discrete):
+        return None
+    parts = space.spaces[1:]
+    if len(parts) == 1 and isinstance(parts[0], Tuple):
+        parts = parts[0].spaces
+    sizes = [part.low.size for part in parts if isinstance(part, Box)]
+    choices = np.arange(int(space.spaces[0].n))
+    if len(sizes) != len(parts) or len(parts) != len(choices):
+        return None
+    mask: NDArray[np.bool_] = np.repeat(choices, sizes) == choices[:, None]
+    return None if mask.all() else mask
+
+
+def _check_box(space: Box, path: str) -> None:
+    where = f" of the Box at {path}" if path else ""
+    if not np.issubdtype(space.dtype, np.floating):
+        raise ConfigError(
+            f"the action space {space}{f' at {path}' if path else ''} holds {space.dtype} values; "
+            "a Box of actions must be floating-point (whole numbers are a Discrete space)"
+        )
+    for name, bound in (("lower", space.low), ("upper", space.high)):
+        for index in np.argwhere(~(np.abs(bound) < _LARGEST_BOUND)):
+            raise ConfigError(
+                f"the {name} bound of action dimension {index.tolist()}{where} is "
+                f"{bound[tuple(index)]}; every bound must be finite: give the environment an "
+                "action space with finite bounds"
+            )
+    for index in np.argwhere(~(space.low < space.high)):
+        low, high = space.low[tuple(index)], space.high[tuple(index)]
+        raise ConfigError(
+            f"the lower bound {low} of action dimension {index.tolist()}{where} is not below its "
+            f"upper bound {high}; remove the dimension or widen its bounds"
+        )

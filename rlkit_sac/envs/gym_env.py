@@ -15,10 +15,8 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, load_env_creator, parse_env_id
 
 from rlkit_sac.envs.actions import AdaptedActions
-from rlkit_sac.envs.faults import NamedFaults
-from rlkit_sac.envs.observations import ArrayObservation
-from rlkit_sac.envs.rewards import ArrayReward
-from rlkit_sac.envs.seeding import EpisodeSeeding
+from rlkit_sac.envs.observations import ArrayObservation, ArrayReward
+from rlkit_sac.envs.seeding import EpisodeSeeding, NamedFaults
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError
 
@@ -135,9 +133,9 @@ def _create(
                 spec, max_episode_steps=max_episode_steps, disable_env_checker=True, **arguments
             )
     except gym.error.DependencyNotInstalled as error:
-        raise ConfigError(
-            f"{spec.id} needs a missing package: {_how_to_install(spec, error)}"
-        ) from error
+        extra = _extra_of(spec)
+        advice = error if extra is None else f"pip install 'rlkit_sac[{extra}]'"
+        raise ConfigError(f"{spec.id} needs a missing package: {advice}") from error
     except Exception as error:
         accepted = _accepted_arguments(spec)
         unknown = [] if accepted is None else [name for name in arguments if name not in accepted]
@@ -203,11 +201,6 @@ def _describe_unknown(env_id: str, name: str) -> str:
         f"unknown environment {env_id!r}{hint} (name an environment of another package together "
         "with the module that registers it: 'module:Name-v0')"
     )
-
-
-def _how_to_install(spec: EnvSpec, error: Exception) -> str:
-    extra = _extra_of(spec)
-    return str(error) if extra is None else f"pip install 'rlkit_sac[{extra}]'"
 
 
 def _extra_of(spec: EnvSpec) -> str | None:

@@ -23,10 +23,9 @@ from torchrl.envs import (
 )
 
 from rlkit_sac.envs.gym_env import find_env_spec, make_gym_env
-from rlkit_sac.envs.gym_wrapper import EpisodicGymWrapper
-from rlkit_sac.envs.previous_action import PreviousAction
 from rlkit_sac.envs.seeding import episode_seed
-from rlkit_sac.envs.workers import WatchedParallelEnv, Worker
+from rlkit_sac.envs.torchrl_env import EpisodicGymWrapper, PreviousAction
+from rlkit_sac.envs.workers import WatchedParallelEnv, Worker, reporting
 from rlkit_sac.errors import ConfigError
 
 
@@ -50,7 +49,7 @@ def make_env(
     - ``action`` float32 `[*, D]` in [-1, 1], or an int64 index `[*]`, or both as
       ``("action", "continuous")`` and ``("action", "discrete")``: nests of `Box` are flattened, and
       the environment receives its own structure
-      (:class:`~rlkit_sac.envs.action_layout.ActionLayout`),
+      (:class:`~rlkit_sac.envs.actions.AdaptedActions`),
     - ``("next", "reward")`` float32 `[*, 1]`, or `[*, M]` where the environment declares a
       ``reward_space`` of M numbers, ``done``, ``terminated``, ``truncated`` `[*, 1]`; a time limit
       sets ``truncated`` alone, and ``("next", "observation")`` is the true last one,
@@ -159,7 +158,7 @@ def _make_single(
     **options: Any,
 ) -> EpisodicGymWrapper:
     here = worker if worker is not None and worker.is_here else None
-    try:
+    with reporting(here):
         if here is not None:
             here.set_up()
             _seed_worker(options["seed"], env_index)
@@ -169,10 +168,6 @@ def _make_single(
             categorical_action_encoding=True,
             device=device,
         )
-    except Exception as error:
-        if here is not None:
-            here.exit_with(error)
-        raise
     # RewardSum gives the sum the spec of the reward, whose bounds are those of one step.
     env.reward_spec = Unbounded(shape=env.reward_spec.shape, device=device, dtype=torch.float32)
     return env

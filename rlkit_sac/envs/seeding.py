@@ -1,21 +1,16 @@
-"""Seeding each episode by the run's seed, the environment's index and the episode's number."""
+"""Seeded episodes, and the exceptions raised in them."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
 
-from rlkit_sac.envs.box2d import renew_box2d_world
-from rlkit_sac.envs.faults import in_one_line
-from rlkit_sac.envs.state import (
-    CannotSaveError,
-    fixed_parts,
-    read_simulator,
-    write_simulator,
-)
+from rlkit_sac.envs.state import CannotSaveError
+from rlkit_sac.envs.state.objects import fixed_parts, read_simulator, write_simulator
+from rlkit_sac.errors import EnvironmentFault, RlkitSacError
 
 
 def episode_seed(seed: int, env_index: int, episode: int) -> int:
@@ -78,7 +73,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         derived = episode_seed(self._seed, self._env_index, self._next_episode)
         self._next_episode += 1
         self.env.action_space.seed(derived)
-        renew_box2d_world(self.env.unwrapped)
+        _renew_box2d_world(self.env.unwrapped)
         result = self.env.reset(seed=derived, options=options)
         self._at_reset = {}
         with suppress(Exception):  # objects may raise when their attributes are read
@@ -135,3 +130,77 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
             return None, str(error)
         except Exception as error:  # raised when attributes of an object are read
             return None, in_one_line(error)
+
+
+class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
+    """Turns exceptions of `step` and `reset` into `EnvironmentFault` with episode, step and seed.
+
+    Args:
+        env: environment with an :class:`EpisodeSeeding` among its wrappers.
+        env_index: position of the environment among those that run side by side, from 0.
+
+    >>> env = NamedFaults(EpisodeSeeding(gym.make("CartPole-v1"), seed=0), env_index=0)
+    >>> _ = env.reset()
+    >>> env.step(7)
+    Traceback (most recent call last):
+    rlkit_sac.errors.EnvironmentFault: environment 0 raised AssertionError: ... in step 1 of its
+    episode 0 (reset seed 2044266242)
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], *, env_index: int) -> None:
+        super().__init__(env)
+        self._env_index = env_index
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Resets the environment."""
+        try:
+            return self.env.reset(seed=seed, options=options)
+        except (Exception, SystemExit) as error:
+            self.raise_fault(error)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Takes one step."""
+        try:
+            return self.env.step(action)
+        except (Exception, SystemExit) as error:
+            self.raise_fault(error)
+
+    def raise_fault(self, error: Exception | SystemExit) -> NoReturn:
+        """Raises an exception of the environment as `EnvironmentFault`."""
+        if isinstance(error, RlkitSacError):
+            raise error
+        position = self.env.get_wrapper_attr("position")
+        raise EnvironmentFault(
+            f"environment {self._env_index} raised {in_one_line(error)} in {position}"
+        ) from error
+
+
+def in_one_line(error: BaseException) -> str:
+    r"""Returns type and text of an exception without line breaks.
+
+    >>> in_one_line(ValueError("two\n  lines")), in_one_line(KeyError())
+    ('ValueError: two lines', 'KeyError')
+    """
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _renew_box2d_world(env: Any) -> None:
+    """Gives a Box2D task a new world, so that its next episode depends on nothing before it.
+
+    BipedalWalker empties its world at a reset but keeps it, and what is left of earlier episodes
+    (the order of its contacts) shows in the last digits of the next one.
+
+    Args:
+        env: an environment without wrappers; anything but a Box2D task is left alone.
+    """
+    world: Any = getattr(env, "world", None)
+    if type(world).__name__ != "b2World" or not hasattr(env, "_destroy"):
+        return
+    make_world: Any = type(world)
+    env._destroy()
+    if hasattr(env, "terrain"):
+        env.terrain = []  # its bodies are gone: the reset must not take them out of the new world
+    env.world = make_world(gravity=world.gravity)

@@ -7,7 +7,7 @@ from torch import Tensor
 from torchrl.data import Bounded, Categorical, Composite, TensorSpec
 from torchrl.envs import EnvBase
 
-from rlkit_sac.envs.call_each import call_each
+from rlkit_sac.envs.workers import call_each
 from rlkit_sac.errors import ConfigError
 
 
@@ -100,7 +100,7 @@ def parameter_mask(env: EnvBase) -> Tensor | None:
 
     Returns:
         Bool `[K, D]` on the environment's device, or None where each discrete action uses each
-        dimension (see :class:`~rlkit_sac.envs.action_layout.ActionLayout`).
+        dimension (see :class:`~rlkit_sac.envs.actions.AdaptedActions`).
 
     Raises:
         EnvironmentFault: the process of an environment has failed.

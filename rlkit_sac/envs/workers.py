@@ -1,4 +1,4 @@
-"""Environments in processes of their own: start, failure and end."""
+"""Environments in processes of their own, and calls to each of several environments."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from multiprocessing import RawArray, connection, resource_tracker
 from typing import Any, NoReturn
 
 from tensordict import TensorDictBase
-from torchrl.envs import EnvBase, ParallelEnv
+from torchrl.envs import EnvBase, ParallelEnv, SerialEnv, TransformedEnv
 
 from rlkit_sac import errors
-from rlkit_sac.envs.faults import in_one_line
+from rlkit_sac.envs.seeding import in_one_line
 from rlkit_sac.errors import EnvironmentFault, RlkitSacError, RunError
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -60,7 +60,7 @@ class Worker:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         threading.Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
 
-    def exit_with(self, error: Exception, close: Callable[[], Any] = lambda: None) -> NoReturn:
+    def exit_with(self, error: Exception, close: Callable[[], Any]) -> NoReturn:
         """Report an error to the main process, and end the process of the environment quietly.
 
         Args:
@@ -92,6 +92,22 @@ class Worker:
         fault: RlkitSacError = getattr(errors, kind, RunError)(text)
         fault.__cause__ = WorkerTraceback(f"\n{trace}")
         return fault
+
+
+@contextmanager
+def reporting(worker: Worker | None, close: Callable[[], Any] = lambda: None) -> Iterator[None]:
+    """Ends the process of an environment by :meth:`Worker.exit_with` where the block raises.
+
+    Args:
+        worker: None for an environment in the main process, which raises the exception itself.
+        close: closes the environment.
+    """
+    try:
+        yield
+    except Exception as error:
+        if worker is None:
+            raise
+        worker.exit_with(error, close)
 
 
 class WorkerTraceback(Exception):  # noqa: N818 (it is shown, never raised)
@@ -229,6 +245,48 @@ class WatchedParallelEnv(ParallelEnv):
         fault, self._fault = self._fault, None
         if fault is not None:
             raise fault from fault.__cause__
+
+
+def call_each(env: EnvBase, method: str, *arguments: Any) -> list[Any]:
+    """Calls a method of each environment and returns the results.
+
+    Args:
+        env: what :func:`~rlkit_sac.envs.make_env` returned; several environments are started if
+            they are closed.
+        method: name of a method of the environments.
+        arguments: of the method.
+
+    Raises:
+        EnvironmentFault: the process of an environment has failed.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> call_each(make_env("Pendulum-v1", num_envs=2), "get_wrapper_attr", "max_torque")
+    [2.0, 2.0]
+    """
+    base = base_env(env)
+    if not is_batched(base):
+        return [getattr(base, method)(*arguments)]
+    with watching(base):
+        if base.is_closed:
+            base.start()
+        return list(getattr(base, method)(*arguments))
+
+
+def base_env(env: EnvBase) -> EnvBase:
+    """Returns the environment under all transforms."""
+    while isinstance(env, TransformedEnv):
+        env = env.base_env
+    return env
+
+
+def is_batched(env: EnvBase) -> bool:
+    """Whether an environment without transforms consists of several."""
+    return isinstance(env, (SerialEnv, WatchedParallelEnv))
+
+
+def watching(env: EnvBase) -> AbstractContextManager[None]:
+    """Raises the failure of a process in the block as the exception that caused it."""
+    return env.watching() if isinstance(env, WatchedParallelEnv) else nullcontext()
 
 
 def _describe_exit(exit_code: int) -> str:

@@ -8,7 +8,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete, Space
 
 from rlkit_sac.envs import closing_env, make_env, reward_dim
-from rlkit_sac.envs.rewards import ArrayReward
+from rlkit_sac.envs.observations import ArrayReward
 from rlkit_sac.errors import ConfigError, EnvironmentFault
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rlkit_sac.envs.state.errors import CannotSaveError
+from rlkit_sac.envs.state.plain_data import CannotSaveError
 from rlkit_sac.errors import ConfigError
 
 
@@ -38,7 +38,9 @@ def read_data(data: Any) -> dict[str, Any]:
         raise CannotSaveError("a MuJoCo model with plugins cannot be saved")
     fresh = type(data)(data.model)
     state: dict[str, Any] = {}
-    for name in _public_names(data):
+    for name in dir(data):
+        if name.startswith("_"):
+            continue
         value = getattr(data, name)
         if isinstance(value, (bool, float)):
             state[name] = value
@@ -74,10 +76,6 @@ def write_data(data: Any, state: dict[str, Any], path: str) -> None:
             raise ConfigError(_misfit(f"{path}.{name}", reason))
         else:
             current[...] = saved
-
-
-def _public_names(data: Any) -> list[str]:
-    return [name for name in dir(data) if not name.startswith("_")]
 
 
 def _misfit(path: str, reason: str) -> str:

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from gymnasium.envs.registration import EnvSpec
 
-from rlkit_sac.envs.state.errors import CannotSaveError
 from rlkit_sac.envs.state.mujoco import is_mujoco, read_data, write_data
+from rlkit_sac.envs.state.plain_data import CannotSaveError
 from rlkit_sac.envs.state.values import MISSING, VALUE_TYPES, Node, ValueReader, ValueWriter
 from rlkit_sac.errors import ConfigError
 

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlkit_sac.envs.state.arrays import array_node, array_of, extent
-from rlkit_sac.envs.state.errors import CannotSaveError
-from rlkit_sac.envs.state.generators import (
+from rlkit_sac.envs.state.plain_data import (
     GENERATORS,
+    CannotSaveError,
+    array_node,
+    array_of,
+    extent,
     generator_name,
     generator_state,
     make_generator,
@@ -45,7 +47,7 @@ class ValueWriter:
     {'kind': 'tuple', 'items': [1, 'two']}
     >>> writer.write(object())
     Traceback (most recent call last):
-    rlkit_sac.envs.state.errors.CannotSaveError: a value of type object cannot be saved
+    rlkit_sac.envs.state.plain_data.CannotSaveError: a value of type object cannot be saved
     """
 
     def __init__(self) -> None:

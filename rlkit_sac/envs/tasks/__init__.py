@@ -9,10 +9,10 @@ gym.register(
     entry_point="rlkit_sac.envs.tasks.platform:PlatformEnv",
     max_episode_steps=200,
 )
-gym.register(f"{NAMESPACE}/Moving-v0", entry_point="rlkit_sac.envs.tasks.moving:MovingEnv")
-gym.register(f"{NAMESPACE}/Sliding-v0", entry_point="rlkit_sac.envs.tasks.moving:SlidingEnv")
+gym.register(f"{NAMESPACE}/Moving-v0", entry_point="rlkit_sac.envs.tasks.field:MovingEnv")
+gym.register(f"{NAMESPACE}/Sliding-v0", entry_point="rlkit_sac.envs.tasks.field:SlidingEnv")
 gym.register(
     f"{NAMESPACE}/HardMove-v0",
-    entry_point="rlkit_sac.envs.tasks.hard_move:HardMoveEnv",
+    entry_point="rlkit_sac.envs.tasks.field:HardMoveEnv",
     max_episode_steps=25,
 )

@@ -16,12 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from rlkit_sac.envs.state import (
-    CannotSaveError,
-    fixed_parts,
-    read_simulator,
-    write_simulator,
-)
+from rlkit_sac.envs.state import CannotSaveError
+from rlkit_sac.envs.state.objects import fixed_parts, read_simulator, write_simulator
 from rlkit_sac.errors import ConfigError
 
 

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from rlkit_sac.envs import make_env
-from rlkit_sac.envs.tasks.field import FieldEnv
-from rlkit_sac.envs.tasks.hard_move import HardMoveEnv
-from rlkit_sac.envs.tasks.moving import MovingEnv, SlidingEnv
+from rlkit_sac.envs.tasks.field import FieldEnv, HardMoveEnv, MovingEnv, SlidingEnv
 from rlkit_sac.errors import ConfigError
 from tests.envs.tasks.scripts import actuator_policy, driving_policy, play
 

@@ -18,7 +18,7 @@ from rlkit_sac.data import example_transition, make_collector, make_replay_buffe
 from rlkit_sac.envs import can_save_episodes, load_episodes, make_env, save_episodes
 from rlkit_sac.envs.gym_env import find_env_spec
 from rlkit_sac.envs.tasks import NAMESPACE
-from rlkit_sac.envs.tasks.hard_move import HardMoveEnv
+from rlkit_sac.envs.tasks.field import HardMoveEnv
 from rlkit_sac.errors import ConfigError
 
 TASKS = [f"{NAMESPACE}/{name}-v0" for name in ("Platform", "Moving", "Sliding", "HardMove")]

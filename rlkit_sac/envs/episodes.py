@@ -7,7 +7,7 @@ from typing import Any
 
 from torchrl.envs import EnvBase
 
-from rlkit_sac.envs.call_each import base_env, call_each, is_batched, watching
+from rlkit_sac.envs.workers import base_env, call_each, is_batched, watching
 from rlkit_sac.errors import ConfigError, RunError
 
 

@@ -1,5 +1,0 @@
-"""Why a state cannot be saved."""
-
-
-class CannotSaveError(TypeError):
-    """A value that cannot be turned into plain data."""

@@ -1,0 +1,216 @@
+"""TorchRL's side of environments: their wrapper, the previous action, and steps of plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import gymnasium as gym
+from numpy.typing import NDArray
+from tensordict import TensorDictBase
+from torchrl.data import Categorical, Composite, TensorSpec, Unbounded
+from torchrl.envs import EnvBase, GymWrapper, SerialEnv, Transform
+from torchrl.envs.transforms import InitTracker, RewardSum, StepCounter, TransformedEnv
+
+from rlkit_sac.envs.actions import AdaptedActions
+from rlkit_sac.envs.observations import ArrayObservation, ArrayReward
+from rlkit_sac.envs.seeding import EpisodeSeeding, NamedFaults
+from rlkit_sac.envs.workers import Worker, base_env, call_each, reporting
+
+Wrapper = TypeVar("Wrapper", bound="gym.Wrapper[Any, Any, Any, Any]")
+
+
+class EpisodicGymWrapper(GymWrapper):
+    """TorchRL's wrapper of a Gymnasium environment, with the methods of its `EpisodeSeeding`.
+
+    Args:
+        env: environment with an :class:`~rlkit_sac.envs.seeding.EpisodeSeeding` among its wrappers.
+        worker: where the environment has a process of its own, which ends with an exception.
+        options: as for ``GymWrapper``.
+
+    >>> from rlkit_sac.envs.seeding import EpisodeSeeding
+    >>> env = EpisodicGymWrapper(EpisodeSeeding(gym.make("Pendulum-v1"), seed=0))
+    >>> _ = env.rollout(3)
+    >>> env.save_episode()["step"]
+    3
+    """
+
+    def __init__(
+        self, env: gym.Env[Any, Any] | None = None, *, worker: Worker | None = None, **options: Any
+    ) -> None:
+        super().__init__(env, **options)
+        self._worker = worker
+
+    def gym_env(self) -> gym.Env[Any, Any]:
+        """Returns the environment inside, as this wrapper steps it."""
+        return self._env
+
+    def save_episode(self) -> dict[str, Any]:
+        """Returns the episode as :func:`rlkit_sac.envs.save_episodes` does."""
+        return self._env.get_wrapper_attr("save_episode")()
+
+    def load_episode(self, saved: dict[str, Any]) -> bool:
+        """Prepares the next reset as :func:`rlkit_sac.envs.load_episodes` does."""
+        return self._env.get_wrapper_attr("load_episode")(saved)
+
+    def why_not_saved(self) -> str | None:
+        """Returns what keeps the present state from being saved, None if nothing does."""
+        return self._env.get_wrapper_attr("why_not_saved")()
+
+    def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
+        with reporting(self._worker, self._env.close):
+            return super()._step(tensordict)
+
+    def _reset(self, tensordict: TensorDictBase | None = None, **options: Any) -> TensorDictBase:
+        with reporting(self._worker, self._env.close):
+            return super()._reset(tensordict, **options)
+
+
+class PreviousAction(Transform):
+    """Writes ``prev_action``, the action of the step before; zeros at the start of an episode.
+
+    Zeros are index 0 for a discrete action: tell the two apart by ``is_init``.
+
+    Keys: reads ``action``; writes ``prev_action`` of the same shape `[*, D]` or `[*]` and dtype,
+    or of the same entries where the action is nested.
+
+    >>> from torchrl.envs import GymEnv, TransformedEnv
+    >>> env = TransformedEnv(GymEnv("Pendulum-v1"), PreviousAction())
+    >>> rollout = env.rollout(3)
+    >>> rollout["prev_action"][0]
+    tensor([0.])
+    >>> bool((rollout["prev_action"][1:] == rollout["action"][:-1]).all())
+    True
+    """
+
+    def __init__(self) -> None:
+        super().__init__(in_keys=["action"], out_keys=["prev_action"])
+
+    def _call(self, next_tensordict: TensorDictBase) -> TensorDictBase:
+        return next_tensordict
+
+    def _step(self, tensordict: TensorDictBase, next_tensordict: TensorDictBase) -> TensorDictBase:
+        return next_tensordict.set("prev_action", tensordict.get("action").clone())
+
+    def _reset(
+        self, tensordict: TensorDictBase, tensordict_reset: TensorDictBase
+    ) -> TensorDictBase:
+        # Where only some environments are reset, TorchRL keeps the values of the others.
+        return tensordict_reset.set("prev_action", self.parent.full_action_spec["action"].zero())
+
+    def transform_observation_spec(self, observation_spec: Composite) -> Composite:
+        """Adds ``prev_action``, unbounded where continuous: zeros may lie outside the bounds."""
+        observation_spec["prev_action"] = _unbounded(self.parent.full_action_spec["action"])
+        return observation_spec
+
+
+class GymnasiumEnvs:
+    """Steps the environments of :func:`~rlkit_sac.envs.make_env` and writes into given arrays.
+
+    Args:
+        env: what :func:`~rlkit_sac.envs.make_env` returned with ``parallel=False``.
+
+    >>> import numpy as np
+    >>> from rlkit_sac.envs import make_env
+    >>> envs = GymnasiumEnvs(make_env("Pendulum-v1"))
+    >>> envs.reset(0).shape
+    (3,)
+    >>> arrays = {"observation": np.zeros((1, 3)), "reward": np.zeros((1, 1))}
+    >>> arrays |= {"terminated": np.zeros(1), "truncated": np.zeros(1)}
+    >>> envs.step([np.zeros(1, np.float32)], **arrays)
+    []
+    """
+
+    def __init__(self, env: EnvBase) -> None:
+        self._envs = [_DirectEnv(each) for each in call_each(env, "gym_env")]
+
+    def __len__(self) -> int:
+        """Number N of environments."""
+        return len(self._envs)
+
+    @staticmethod
+    def can_step(env: EnvBase) -> bool:
+        """Whether an environment is one of :func:`~rlkit_sac.envs.make_env`, in this process."""
+        if not isinstance(env, TransformedEnv):
+            return False
+        expected = [InitTracker, StepCounter, RewardSum, PreviousAction]
+        if [type(each) for each in env.transform] != expected or env.transform[1].max_steps:
+            return False
+        return type(base_env(env)) in (EpisodicGymWrapper, SerialEnv)
+
+    def reset(self, index: int) -> NDArray[Any]:
+        """Begin an episode in one environment, or continue the one that was loaded.
+
+        Returns:
+            Its observation.
+        """
+        return self._envs[index].reset()
+
+    def step(
+        self,
+        actions: Sequence[Any],
+        *,
+        observation: NDArray[Any],
+        reward: NDArray[Any],
+        terminated: NDArray[Any],
+        truncated: NDArray[Any],
+    ) -> list[int]:
+        """Step every environment.
+
+        Args:
+            actions: one for each environment, as its `AdaptedActions` takes it.
+            observation: ``[N, …]``, to be written.
+            reward: ``[N, M]``, to be written.
+            terminated: ``[N]``, to be written.
+            truncated: ``[N]``, to be written.
+
+        Returns:
+            The environments whose episode ended.
+        """
+        ended = []
+        for index, env in enumerate(self._envs):
+            observation[index], reward[index], terminal, limit = env.step(actions[index])
+            terminated[index], truncated[index] = terminal, limit
+            if terminal or limit:
+                ended.append(index)
+        return ended
+
+
+class _DirectEnv:
+    """One environment of :func:`make_gym_env`, stepped without most of its wrappers' calls."""
+
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        self._env = _wrapper_of(env, NamedFaults)
+        self._seeded = _wrapper_of(env, EpisodeSeeding)
+        self._action = _wrapper_of(env, AdaptedActions).action
+        self._reward = _wrapper_of(env, ArrayReward).reward
+        self._observation = _wrapper_of(env, ArrayObservation).array
+
+    def reset(self) -> NDArray[Any]:
+        """The first observation of an episode."""
+        observation: NDArray[Any] = self._env.reset()[0]["observation"]
+        return observation
+
+    def step(self, action: Any) -> tuple[NDArray[Any], NDArray[Any], bool, bool]:
+        """Observation, reward, and whether the episode ended by itself or by a limit."""
+        try:
+            after, reward, terminated, truncated, _ = self._seeded.step(self._action(action))
+            return self._observation(after), self._reward(reward), terminated, truncated
+        except (Exception, SystemExit) as error:
+            self._env.raise_fault(error)
+
+
+def _wrapper_of(env: gym.Env[Any, Any], kind: type[Wrapper]) -> Wrapper:
+    while not isinstance(env, kind):
+        assert isinstance(env, gym.Wrapper), f"the environment has no {kind.__name__}"
+        env = env.env
+    return env
+
+
+def _unbounded(spec: TensorSpec) -> TensorSpec:
+    if isinstance(spec, Composite):
+        parts = {name: _unbounded(part) for name, part in spec.items()}
+        return Composite(parts, shape=spec.shape, device=spec.device)
+    if isinstance(spec, Categorical):
+        return spec.clone()
+    return Unbounded(shape=spec.shape, device=spec.device, dtype=spec.dtype)
