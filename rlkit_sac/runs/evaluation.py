@@ -1,10 +1,13 @@
-"""Evaluation of a policy, without effect on the training that it interrupts."""
+"""Evaluation of a policy, without effect on the training that it interrupts, and its table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import csv
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import isnan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +20,6 @@ from torchrl.envs.utils import ExplorationType, set_exploration_type
 from rlkit_sac.data import ActingLoop
 from rlkit_sac.errors import BatchError, RunError
 from rlkit_sac.functional import weigh_rewards
-from rlkit_sac.runs.episodes import per_dimension
 from rlkit_sac.runs.random_streams import separate_random_streams
 
 #: Frames after which an evaluation gives up on an episode.
@@ -66,6 +68,19 @@ class EvaluationResult:
             "seconds": seconds,
             "returns": self.returns.tolist(),
         }
+
+
+def per_dimension(name: str, values: Sequence[float]) -> dict[str, float]:
+    """Columns for each dimension of a vector reward; none for a scalar one.
+
+    Args:
+        name: of the column, to which the number of the dimension is added.
+        values: one for each dimension.
+
+    >>> per_dimension("return", [3.0, -1.0]), per_dimension("return", [3.0])
+    ({'return_0': 3.0, 'return_1': -1.0}, {})
+    """
+    return {f"{name}_{m}": value for m, value in enumerate(values)} if len(values) > 1 else {}
 
 
 def evaluate(
@@ -197,3 +212,44 @@ def _evaluation_mode(policy: torch.nn.Module) -> Iterator[None]:
     finally:
         for module, training in modes.items():
             module.training = training
+
+
+def best_frames(run_path: Path, *, among: Container[int]) -> int | None:
+    r"""Frames of the best evaluation, by ``return_mean``; the last of equal ones.
+
+    Args:
+        run_path: the run directory, with ``evaluations.csv``.
+        among: frames to choose from.
+
+    Returns:
+        ``None`` where none of them was evaluated.
+
+    >>> import tempfile
+    >>> run = Path(tempfile.mkdtemp())
+    >>> best_frames(run, among=[100])
+    >>> _ = (run / "evaluations.csv").write_text("frames,return_mean\n100,2.0\n200,1.0\n")
+    >>> best_frames(run, among=[100, 200])
+    100
+    """
+    means = ((float(row["return_mean"]), int(row["frames"])) for row in evaluation_rows(run_path))
+    rows = [(mean, frames) for mean, frames in means if frames in among and not isnan(mean)]
+    return max(rows)[1] if rows else None
+
+
+def evaluation_rows(run_path: Path) -> list[dict[str, str]]:
+    """The complete rows of ``evaluations.csv``.
+
+    Raises:
+        RunError: if it is not what a run writes.
+    """
+    file = run_path / "evaluations.csv"
+    try:
+        complete = file.read_text(encoding="utf-8").rpartition("\n")[0]
+        rows = list(csv.DictReader(complete.splitlines()))
+        for row in rows:
+            int(row["frames"]), float(row["return_mean"])
+    except FileNotFoundError:
+        return []
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{file} is no table of evaluations: {error!r}") from error
+    return rows

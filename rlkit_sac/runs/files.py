@@ -1,12 +1,35 @@
-"""Atomic writes: a file is either the old version or the new one, whatever happens."""
+"""Atomic writes, and JSON files that carry their own checksum."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rlkit_sac.errors import RunError
+
+
+@contextlib.contextmanager
+def os_errors_named(text: str) -> Iterator[None]:
+    """In the block an `OSError` becomes a `RunError` that says what failed, and why.
+
+    Args:
+        text: the beginning of the message.
+
+    >>> with os_errors_named("cannot read notes"):
+    ...     Path("nowhere/notes").read_text()
+    Traceback (most recent call last):
+        ...
+    rlkit_sac.errors.RunError: cannot read notes: No such file or directory
+    """
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"{text}: {error.strerror or error}") from error
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -26,19 +49,18 @@ def write_atomically(path: Path, content: bytes) -> None:
     b'hello'
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-        sync_folder(path.parent)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise RunError(f"cannot write {path}: {error.strerror}") from error
-        raise
+    with os_errors_named(f"cannot write {path}"):
+        try:
+            with partial.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, path)
+            sync_folder(path.parent)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
+            raise
 
 
 def sync_folder(folder: Path) -> None:
@@ -69,3 +91,38 @@ def make_new_folder(parent: Path, name: str) -> Path:
             number += 1
         else:
             return path
+
+
+def checksum(content: Mapping[str, Any]) -> str:
+    """The SHA-256 of a JSON object without its entry ``sha256``."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def read_described(file: Path, what: str, *, versions: Sequence[int]) -> dict[str, Any]:
+    """Read a JSON object that has a ``format_version`` and, as ``sha256``, its :func:`checksum`.
+
+    Args:
+        file: where it is.
+        what: what it describes, for messages.
+        versions: the format versions that can be read.
+
+    Returns:
+        The object without ``sha256``.
+
+    Raises:
+        RunError: naming the file, if it is missing, damaged or of another format.
+    """
+    try:
+        with os_errors_named(f"{file} cannot be read"):
+            content = json.loads(file.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{file} is damaged: it is not JSON ({error})") from error
+    if not isinstance(content, dict) or "format_version" not in content:
+        raise RunError(f"{file} does not describe {what}")
+    version = content["format_version"]
+    if version not in versions:
+        known = " and ".join(map(str, versions))
+        raise RunError(f"{file} has format version {version!r}, this version reads {known}")
+    if content.pop("sha256", None) != checksum(content):
+        raise RunError(f"{file} is damaged: its checksum does not match its content")
+    return content

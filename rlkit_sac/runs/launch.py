@@ -15,17 +15,13 @@ from rlkit_sac.runs.checkpoints.resume import stored_options
 from rlkit_sac.runs.failures import (
     describe_failure,
     exit_code,
+    interrupt_behind,
     needs_traceback,
+    raised_signals,
     results_so_far,
 )
-from rlkit_sac.runs.interrupts import interrupt_behind, raised_signals
-from rlkit_sac.runs.seeds import (
-    HELP,
-    SeedOptions,
-    run_seeds,
-    seed_errors,
-    split_seed_options,
-)
+from rlkit_sac.runs.seeds.joint import run_seeds
+from rlkit_sac.runs.seeds.options import HELP, SeedOptions, seed_errors, split_seed_options
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 Config = TypeVar("Config")

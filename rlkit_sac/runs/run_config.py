@@ -35,15 +35,19 @@ from rlkit_sac.config.bounds import Check, PositiveInt, Seed, check_config
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.buffer import check_replay_fits
 from rlkit_sac.envs import closing_env, make_env, observation_dim, reward_dim
-from rlkit_sac.runs.checkpoints.resume import check_resume
-from rlkit_sac.runs.checkpoints.warm_start import check_warm_start
+from rlkit_sac.runs.checkpoints.resume import check_resume, check_warm_start
 from rlkit_sac.runs.devices import resolve_device
-from rlkit_sac.runs.preflight import check_collector_kind, check_slices, check_writable
+from rlkit_sac.runs.preflight import (
+    TaskFacts,
+    check_collector_kind,
+    check_slices,
+    check_task,
+    check_writable,
+    stored_transition,
+)
 from rlkit_sac.runs.random_streams import seed_everything
-from rlkit_sac.runs.reward_weights import check_reward_weights, check_reward_weights_at
-from rlkit_sac.runs.scalar_schedules import check_schedules
+from rlkit_sac.runs.schedules import check_reward_weights, check_reward_weights_at, check_schedules
 from rlkit_sac.runs.tables.loggers import check_logger
-from rlkit_sac.runs.task_facts import TaskFacts, check_task, stored_transition
 
 
 @dataclass

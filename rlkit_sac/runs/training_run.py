@@ -20,14 +20,12 @@ from rlkit_sac.envs import SavedEpisodes
 from rlkit_sac.runs.checkpoints import Checkpoints
 from rlkit_sac.runs.checkpoints.resume import begin_run, open_run
 from rlkit_sac.runs.evaluation import evaluate
-from rlkit_sac.runs.interrupts import StopRequest, deferred_signals
-from rlkit_sac.runs.policies.policy_files import policy_files
+from rlkit_sac.runs.failures import StopRequest, deferred_signals
+from rlkit_sac.runs.policy_files import policy_files
 from rlkit_sac.runs.random_streams import evaluation_seed
-from rlkit_sac.runs.reward_weights import reward_weights_due
 from rlkit_sac.runs.run_config import BaseRunConfig
-from rlkit_sac.runs.scalar_schedules import apply_schedules
-from rlkit_sac.runs.tables.log import TrainingLog
-from rlkit_sac.runs.tables.progress import ProgressBar
+from rlkit_sac.runs.schedules import apply_schedules, reward_weights_due
+from rlkit_sac.runs.tables.log import ProgressBar, TrainingLog
 from rlkit_sac.runs.tables.report import report
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 from rlkit_sac.updates.schedule import EveryFrames

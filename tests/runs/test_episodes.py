@@ -3,7 +3,7 @@ import torch
 from tensordict import TensorDict
 
 from rlkit_sac.envs import make_env
-from rlkit_sac.runs.episodes import finished_episodes
+from rlkit_sac.runs.tables.log import finished_episodes
 
 
 def collected(done: list, terminated: list, returns: list, lengths: list) -> TensorDict:

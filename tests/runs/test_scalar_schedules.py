@@ -15,7 +15,7 @@ from rlkit_sac.config import (
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import hybrid_critic, state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss, HybridSACLoss
-from rlkit_sac.runs.scalar_schedules import apply_schedules, check_schedules, value_at
+from rlkit_sac.runs.schedules import apply_schedules, check_schedules, value_at
 from tests.objectives.acer_networks import make_acer
 from tests.runs.recipe_updates import make_acer_update, make_update
 

@@ -16,7 +16,7 @@ import pytest
 
 from rlkit_sac.config import Seed
 from rlkit_sac.runs import run_recipe
-from rlkit_sac.runs.seeds import split_seed_options
+from rlkit_sac.runs.seeds.options import split_seed_options
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -31,7 +31,7 @@ from pathlib import Path
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.config import LoggingConfig, Seed
 from rlkit_sac.runs import RunDirectory, run_recipe
-from rlkit_sac.runs.interrupts import deferred_signals
+from rlkit_sac.runs.failures import deferred_signals
 
 
 @dataclass

@@ -41,8 +41,8 @@ from rlkit_sac.runs import (
     read_config,
     training_run,
 )
-from rlkit_sac.runs.checkpoints.folders import checksum
-from rlkit_sac.runs.interrupts import Interrupted
+from rlkit_sac.runs.failures import Interrupted
+from rlkit_sac.runs.files import checksum
 from tests.runs.recipe_updates import make_update
 
 STEPS = 5

@@ -29,8 +29,9 @@ from rlkit_sac.runs.checkpoints.replay_segments import (
     write_segments,
 )
 from rlkit_sac.runs.checkpoints.state_tree import join_format_1, join_state, split_state
+from rlkit_sac.runs.evaluation import best_frames
+from rlkit_sac.runs.files import os_errors_named
 from rlkit_sac.runs.random_streams import random_state, set_random_state
-from rlkit_sac.runs.tables.best import best_frames
 from rlkit_sac.updates.schedule import EveryFrames
 
 STATE = "state.safetensors"
@@ -62,12 +63,13 @@ class Checkpoints:
         parts: by name.
         replay: the buffer, with a ring of ``capacity`` slots.
         policy: returns the files of the acting policy, as
-            :func:`~rlkit_sac.runs.policies.policy_files.policy_files` makes them.
+            :func:`~rlkit_sac.runs.policy_files.policy_files` makes them.
         config: the options of the run by dotted key, JSON values.
         interval: frames between two checkpoints.
         keep: newest checkpoints kept, besides that of the best evaluation.
 
     Attributes:
+        folder: where the checkpoints are, ``step_<frames>`` each.
         saved_at: frames of the newest checkpoint.
     """
 
@@ -82,7 +84,9 @@ class Checkpoints:
         interval: int,
         keep: int,
     ) -> None:
+        self.folder = run_path / "checkpoints"
         self._run_path = run_path
+        self._replay_folder = run_path / "replay"
         self._parts = dict(parts)
         self._replay = replay
         self._policy = policy
@@ -91,15 +95,6 @@ class Checkpoints:
         self._keep = keep
         self._segments: dict[str, FileRecord] = {}
         self.saved_at = 0
-
-    @property
-    def folder(self) -> Path:
-        """Where the checkpoints are, ``step_<frames>`` each."""
-        return self._run_path / "checkpoints"
-
-    @property
-    def _replay_folder(self) -> Path:
-        return self._run_path / "replay"
 
     def due(self, frames: int, *, preferred: Callable[[], bool] = lambda: False) -> bool:
         """Whether a multiple of the interval was reached since the last checkpoint.
@@ -121,10 +116,8 @@ class Checkpoints:
         """
         if frames in step_folders(self.folder):
             return
-        try:
+        with os_errors_named(f"cannot create {self._replay_folder}"):
             self._replay_folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise RunError(f"cannot create {self._replay_folder}: {error.strerror}") from error
         oldest = self._replay.write_count - self._replay.storage.max_size
         saved = _stop_of(self._segments)
         segments = {name: record for name, record in self._segments.items() if _stop(name) > oldest}

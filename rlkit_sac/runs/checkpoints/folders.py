@@ -21,7 +21,13 @@ from typing import Any
 
 from rlkit_sac.errors import RunError
 from rlkit_sac.runs.checkpoints.replay_segments import segment_range
-from rlkit_sac.runs.files import sync_folder, write_atomically
+from rlkit_sac.runs.files import (
+    checksum,
+    os_errors_named,
+    read_described,
+    sync_folder,
+    write_atomically,
+)
 
 FORMAT_VERSION = 2  # since 1 another notation of the state
 MANIFEST = "checkpoint.json"
@@ -51,11 +57,9 @@ def read_checked(file: Path, record: FileRecord) -> bytes:
     Raises:
         RunError: naming the file, if it is missing, cut short or changed.
     """
-    try:
+    with os_errors_named(f"{file} cannot be read"):
         size = file.stat().st_size if file.is_file() else None
         content = file.read_bytes() if size == record.size else b""
-    except OSError as error:
-        raise RunError(f"{file} cannot be read: {error.strerror}") from error
     if size is None:
         raise RunError(f"{file} cannot be read: there is no such file")
     if size != record.size:
@@ -120,33 +124,30 @@ def write_folder(
         "state": state,
     }
     manifest["sha256"] = checksum(manifest)
-    try:
-        checkpoints.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
-        for name, content in files.items():
-            write_atomically(partial / name, content)
-        write_atomically(partial / MANIFEST, json.dumps(manifest).encode())
-        if folder.exists():  # without its manifest it was no checkpoint
-            remove_folder(folder)
-        os.rename(partial, folder)
-        sync_folder(checkpoints)
-    except BaseException as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise RunError(f"cannot write {folder}: {error.strerror}") from error
-        raise
+    with os_errors_named(f"cannot write {folder}"):
+        try:
+            checkpoints.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            for name, content in files.items():
+                write_atomically(partial / name, content)
+            write_atomically(partial / MANIFEST, json.dumps(manifest).encode())
+            if folder.exists():  # without its manifest it was no checkpoint
+                remove_folder(folder)
+            os.rename(partial, folder)
+            sync_folder(checkpoints)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
     return folder
 
 
 def remove_folder(folder: Path) -> None:
     """Delete a checkpoint; an interrupted deletion leaves nothing that looks like one."""
     doomed = folder.with_name(f".{folder.name}.removed.partial")
-    try:
+    with os_errors_named(f"cannot remove {folder}"):
         shutil.rmtree(doomed, ignore_errors=True)
         os.rename(folder, doomed)
-    except OSError as error:
-        raise RunError(f"cannot remove {folder}: {error.strerror}") from error
     shutil.rmtree(doomed, ignore_errors=True)
 
 
@@ -180,26 +181,11 @@ class Manifest:
             RunError: naming the file, if it is missing, damaged or of another format.
         """
         file = folder / MANIFEST
-        try:
-            content = json.loads(file.read_bytes())
-        except OSError as error:
-            raise RunError(f"{file} cannot be read: {error.strerror}") from error
-        except (ValueError, RecursionError) as error:
-            raise RunError(f"{file} is damaged: it is not JSON ({error})") from error
-        if not isinstance(content, dict) or "format_version" not in content:
-            raise RunError(f"{file} does not describe a checkpoint")
-        version = content["format_version"]
-        if version not in (1, FORMAT_VERSION):
-            raise RunError(
-                f"{file} has format version {version!r}, this version reads 1 and {FORMAT_VERSION}"
-            )
-        claimed = content.pop("sha256", None)
-        if claimed != checksum(content):
-            raise RunError(f"{file} is damaged: its checksum does not match its content")
+        content = read_described(file, "a checkpoint", versions=(1, FORMAT_VERSION))
         try:
             manifest = cls(
                 folder,
-                version,
+                content["format_version"],
                 content["frames"],
                 {name: FileRecord(**record) for name, record in content["files"].items()},
                 {name: FileRecord(**record) for name, record in content["segments"].items()},
@@ -223,8 +209,3 @@ class Manifest:
         if name not in self.files:
             raise RunError(f"{self.folder / MANIFEST} knows no file {name}")
         return read_checked(self.folder / name, self.files[name])
-
-
-def checksum(manifest: Mapping[str, Any]) -> str:
-    """The SHA-256 of a manifest without its entry ``sha256``."""
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()

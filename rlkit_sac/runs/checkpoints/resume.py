@@ -1,4 +1,4 @@
-"""Resuming a run: which checkpoint, which options may change, and the first writes."""
+"""Starting from a checkpoint: a run resumed, or some modules of another run loaded."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import dataclasses
 from pathlib import Path
 from typing import Any, Protocol
 
-from rlkit_sac.config import EnvConfig, FramesConfig, LoggingConfig
+from torchrl.objectives import LossModule
+
+from rlkit_sac.config import EnvConfig, FramesConfig, LoggingConfig, WarmStartConfig
 from rlkit_sac.config.flat import flat_config, with_current_names
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.checkpoints import (
     Checkpoints,
     Manifest,
     describe_damage,
+    read_state,
     step_folders,
     step_of,
 )
 from rlkit_sac.runs.tables.loggers import make_loggers
-from rlkit_sac.runs.tables.run_directory import RunDirectory
+from rlkit_sac.runs.tables.run_directory import RunDirectory, write_config
+from rlkit_sac.runs.update_steps import PARAMETER_PREFIXES
 
 #: Options, and sections of options, that a resumed run may give other values.
 MAY_CHANGE = (
@@ -200,7 +204,7 @@ def begin_run(
         # Later checkpoints know rows that `begin` removes: killed in between, they must be gone.
         checkpoints.discard_later()
         run.begin(resumed_at=frames, exact=not inexact_reasons, **facts)
-        run.write_config(dataclasses.replace(config, resume=None))  # type: ignore[type-var]
+        write_config(run.path, dataclasses.replace(config, resume=None))  # type: ignore[type-var]
         print(f"resuming {run.path} at frame {frames:,}")
         for reason in inexact_reasons:
             print(f"not exactly the run that never stopped: {reason}")
@@ -218,3 +222,72 @@ def begin_run(
 
 def _may_change(key: str) -> bool:
     return key in MAY_CHANGE or key.partition(".")[0] in MAY_CHANGE
+
+
+_PREFIXES = PARAMETER_PREFIXES | {"critic": "critic_network_params"}
+
+
+def check_warm_start(config: WarmStartConfig) -> None:
+    """Refuse a run without a checkpoint to start from.
+
+    Args:
+        config: which run; without one nothing is checked.
+
+    Raises:
+        ConfigError: naming what is missing.
+
+    >>> check_warm_start(WarmStartConfig())
+    """
+    if config.run is not None:
+        find_checkpoint(config.run)
+
+
+def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
+    """Load modules of a loss from a checkpoint of another run.
+
+    Critics are loaded with their target networks; optimizers, replay and counters are not loaded.
+
+    Args:
+        loss_module: the loss to be trained.
+        config: which run, which modules; without a run nothing happens.
+
+    Raises:
+        ConfigError: if the checkpoint cannot be read, or a module is missing or of another shape.
+    """
+    if config.run is None:
+        return
+    folder = find_checkpoint(config.run)[1]
+    try:
+        saved = read_state(Manifest.read(folder))["loss"]
+    except Exception as error:  # any error that wrong content of a file can cause
+        raise ConfigError(f"cannot warm-start from {folder}: {error}") from error
+    own = loss_module.state_dict()
+    normalizer = "observation_normalizer"
+    both = [any(name.startswith(normalizer) for name in state) for state in (saved, own)]
+    networks = [module for module in config.modules if module != "alpha"]
+    if networks and both[0] != both[1]:
+        raise ConfigError(
+            f"cannot warm-start {networks[0]} from {folder}: its networks "
+            f"{'read' if both[0] else 'do not read'} normalized observations; set "
+            f"normalization.observations to {str(both[0]).lower()}"
+        )
+    for module in config.modules:
+        prefix = _PREFIXES[module]
+        names = [name for name in own if name.startswith((prefix, f"target_{prefix}"))]
+        if not names:
+            raise ConfigError(
+                f"cannot warm-start {module}: {type(loss_module).__name__} has none; leave it out "
+                "of warm_start.modules"
+            )
+        if module != "alpha":
+            names += [name for name in own if name.startswith(normalizer)]
+        for name in names:
+            there = list(saved[name].shape) if name in saved else "missing"
+            if there != list(own[name].shape):
+                raise ConfigError(
+                    f"cannot warm-start {module} from {folder}: {name} is {there} there and "
+                    f"{list(own[name].shape)} here; use the same environment and network options, "
+                    "or leave the module out of warm_start.modules"
+                )
+            own[name] = saved[name]
+    loss_module.load_state_dict(own)

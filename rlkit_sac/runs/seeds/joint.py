@@ -1,4 +1,4 @@
-"""One configuration run with several seeds, with one report of all of them at the end."""
+"""One configuration run with several seeds, with a joint table and figure at the end."""
 
 from __future__ import annotations
 
@@ -9,10 +9,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rlkit_sac.runs.seeds.one_run import SeedRun, run_seed
+from rlkit_sac.analysis import (
+    final_performance,
+    load_runs,
+    markdown_table,
+    plot_learning_curves,
+    write_table,
+)
+from rlkit_sac.errors import RlkitSacError
+from rlkit_sac.runs.files import make_new_folder
 from rlkit_sac.runs.seeds.options import SeedOptions
-from rlkit_sac.runs.seeds.processes import run_in_processes
-from rlkit_sac.runs.seeds.report import report_seeds
+from rlkit_sac.runs.seeds.processes import SeedRun, run_in_processes, run_seed
+from rlkit_sac.runs.tables.report import summary_table
 
 
 def run_seeds(main: Callable[[Any], Path], config: Any, options: SeedOptions) -> int:
@@ -87,3 +95,47 @@ def _errors(runs: Sequence[SeedRun], seeds: Sequence[int]) -> list[str]:
             lines.append(f"error: seed {run.seed}: {'; '.join(run.error.splitlines())}")
     not_started = [str(seed) for seed in seeds if seed not in {run.seed for run in runs}]
     return lines + ([f"not started: {', '.join(not_started)}"] if not_started else [])
+
+
+def report_seeds(runs: Sequence[Path], name: str) -> str:
+    """Compare runs that differ in their seed, in a folder beside them.
+
+    The folder gets ``seeds.csv`` with the last evaluation of each run, ``final_performance.csv``
+    and ``.md`` with the statistics over the runs, and ``learning_curve.png``. Without the extra
+    ``plots`` the latter are left out, and the description says how to get them.
+
+    Args:
+        runs: directories of finished runs.
+        name: name of the folder; a number is added if it exists.
+
+    Returns:
+        The text to print.
+    """
+    try:
+        data = load_runs(runs)
+        if data.empty:
+            return "the runs have no evaluations to compare"
+        folder = make_new_folder(runs[0].parent, name)
+        seeds = data.sort_values("frames").groupby("run").tail(1).sort_values("seed")
+        seeds = seeds[["seed", "frames", "return_mean", "return_std", "run"]]
+        write_table(seeds, folder / "seeds.csv")
+    except (RlkitSacError, OSError) as error:
+        return str(error)
+    paths = {"seeds": folder / "seeds.csv"}
+    text = [markdown_table(seeds.drop(columns="run"))]
+    missing = []
+    try:
+        table = final_performance(data)
+        for suffix in (".csv", ".md"):
+            write_table(table, folder / f"final_performance{suffix}")
+        text.append(markdown_table(table.drop(columns=["task", "recipe"])))
+        paths["final performance"] = folder / "final_performance.md"
+    except (RlkitSacError, OSError) as error:
+        missing.append(str(error))
+    try:
+        plot_learning_curves(data, path=folder / "learning_curve.png")
+        paths["learning curve"] = folder / "learning_curve.png"
+    except (RlkitSacError, OSError) as error:
+        missing.append(str(error))
+    places = summary_table({label: str(path) for label, path in paths.items()})
+    return "\n".join([*text, places, *dict.fromkeys(missing)])

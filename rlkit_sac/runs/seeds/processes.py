@@ -1,4 +1,4 @@
-"""Runs of several seeds at a time, each in a process of its own."""
+"""Runs of several seeds, each of which may fail without ending the others."""
 
 from __future__ import annotations
 
@@ -13,14 +13,78 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from multiprocessing import connection, resource_tracker
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from rlkit_sac.runs.interrupts import SIGNALS, handled_by, raised_signals
-from rlkit_sac.runs.seeds.one_run import SeedRun, run_seed
+from rlkit_sac.errors import ConfigError, RlkitSacError
+from rlkit_sac.runs.failures import (
+    SIGNALS,
+    describe_failure,
+    exit_code,
+    handled_by,
+    interrupt_behind,
+    raised_signals,
+)
+from rlkit_sac.runs.tables.run_directory import RunDirectory
+
+
+@dataclass(frozen=True)
+class SeedRun:
+    """How the run of one seed ended.
+
+    >>> SeedRun(seed=3, exit_code=1, error="killed by SIGKILL").path is None
+    True
+    """
+
+    seed: int
+    exit_code: int
+    path: str | None = None
+    """Its run directory, if one was made and is known."""
+    error: str = ""
+    """What went wrong; empty after exit code 0."""
+
+    @property
+    def ending(self) -> str:
+        """``finished``, ``failed`` or ``interrupted``."""
+        if self.exit_code > 128:
+            return "interrupted"
+        return "failed" if self.exit_code else "finished"
+
+
+def run_seed(main: Callable[[Any], Path], config: Any) -> SeedRun:
+    """Call ``main(config)`` and catch whatever ends it.
+
+    A failure is printed with all its lines, except for a `ConfigError`, which may be the same for
+    all seeds.
+
+    Args:
+        main: the recipe; it returns the run directory.
+        config: its configuration, with a field ``seed``.
+
+    >>> from rlkit_sac.config import EnvConfig
+    >>> config = EnvConfig()
+    >>> config.seed = 4
+    >>> run_seed(lambda config: Path("runs") / config.id, config)
+    SeedRun(seed=4, exit_code=0, path='runs/Pendulum-v1', error='')
+    """
+    RunDirectory.last_begun = None
+    try:
+        return SeedRun(config.seed, 0, str(main(config)))
+    except BaseException as error:
+        interrupted = interrupt_behind(error) is not None
+        if isinstance(error, SystemExit) and not interrupted:
+            raise
+        path = RunDirectory.last_begun
+        if interrupted or not isinstance(error, ConfigError):
+            print(describe_failure(error, path), file=sys.stderr, flush=True)
+        kind = "" if isinstance(error, RlkitSacError) else f"{type(error).__name__}: "
+        return SeedRun(
+            config.seed, exit_code(error), None if path is None else str(path), f"{kind}{error}"
+        )
 
 
 def run_in_processes(

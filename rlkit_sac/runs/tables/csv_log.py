@@ -9,10 +9,10 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO
 
 from rlkit_sac.errors import RunError
+from rlkit_sac.runs.files import os_errors_named
 
 
 class CSVLog:
@@ -29,6 +29,9 @@ class CSVLog:
         keys: the columns that identify a row. The first must grow strictly from row to row, or
             stay while the others change to a combination not yet seen at that value.
 
+    Attributes:
+        last: the first key of the last row, ``None`` before any row.
+
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "metrics.csv"
     >>> with CSVLog(path) as log:
@@ -43,7 +46,7 @@ class CSVLog:
         self._keys = tuple(keys)
         self._columns: tuple[str, ...] = ()
         self._file: BinaryIO | None = None
-        self._last: Any = None
+        self.last: Any = None
         self._seen: set[tuple[Any, ...]] = set()
         self._size = 0
         self._digest = hashlib.sha256()
@@ -60,23 +63,19 @@ class CSVLog:
                 written.
         """
         columns = self._columns or tuple(row)
-        _check_columns(self.path, columns, row, self._keys)
+        missing = [name for name in dict.fromkeys([*self._keys, *columns]) if name not in row]
+        unknown = [name for name in row if name not in columns]
+        if missing or unknown:
+            parts = [f"missing {', '.join(missing)}"] if missing else []
+            parts += [f"unknown {', '.join(unknown)}"] if unknown else []
+            raise RunError(f"{self.path}: columns are fixed by the first row: {'; '.join(parts)}")
         cells = [_cell(self.path, name, row[name]) for name in columns]
         self._check_order(row)
-        if self._file is None:
-            self._file = self._create()
-            self._append(self._file, [columns, cells])
-        else:
-            self._append(self._file, [cells])
+        self._append([cells] if self._file else [columns, cells])
         self._columns = columns
         first, others = row[self._keys[0]], tuple(row[key] for key in self._keys[1:])
-        self._seen = {*self._seen, others} if first == self._last else {others}
-        self._last = first
-
-    @property
-    def last(self) -> Any:
-        """The first key of the last row, ``None`` before any row."""
-        return self._last
+        self._seen = {*self._seen, others} if first == self.last else {others}
+        self.last = first
 
     def state_dict(self) -> dict[str, Any]:
         """The position of the table; the rows so far are synced to disk.
@@ -85,15 +84,13 @@ class CSVLog:
             RunError: if they cannot be.
         """
         if self._file is not None:
-            try:
+            with os_errors_named(f"cannot write {self.path}"):
                 os.fsync(self._file.fileno())
-            except OSError as error:
-                raise RunError(f"cannot write {self.path}: {error.strerror}") from error
         return {
             "size": self._size,
             "sha256": self._digest.hexdigest(),
             "columns": list(self._columns),
-            "last": self._last,
+            "last": self.last,
             "seen": [list(others) for others in sorted(self._seen)],
         }
 
@@ -104,13 +101,10 @@ class CSVLog:
             RunError: if the file does not begin with the rows that the state counted.
         """
         size = int(state["size"])
-        try:
-            with self.path.open("rb") as file:
+        content = b""
+        if self.path.exists():
+            with os_errors_named(f"{self.path} cannot be read"), self.path.open("rb") as file:
                 content = file.read(size)
-        except FileNotFoundError:
-            content = b""
-        except OSError as error:
-            raise RunError(f"{self.path} cannot be read: {error.strerror}") from error
         self._digest = hashlib.sha256(content)
         if len(content) != size or self._digest.hexdigest() != state["sha256"]:
             raise RunError(
@@ -119,7 +113,7 @@ class CSVLog:
             )
         self._size = size
         self._columns = tuple(state["columns"])
-        self._last = state["last"]
+        self.last = state["last"]
         self._seen = {tuple(others) for others in state["seen"]}
 
     def cut(self) -> None:
@@ -128,15 +122,13 @@ class CSVLog:
         Raises:
             RunError: if the file cannot be written.
         """
-        try:
+        with os_errors_named(f"cannot write {self.path}"):
             if self._size == 0:
                 self.path.unlink(missing_ok=True)
                 return
             self._file = self.path.open("r+b", buffering=0)
             self._file.truncate(self._size)
             self._file.seek(self._size)
-        except OSError as error:
-            raise RunError(f"cannot write {self.path}: {error.strerror}") from error
 
     def close(self) -> None:
         """Close the file; rows already written need no closing to be safe."""
@@ -146,58 +138,35 @@ class CSVLog:
     def __enter__(self) -> CSVLog:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _check_order(self, row: Mapping[str, Any]) -> None:
-        if self._last is None:
+        if self.last is None:
             return
         name, *others = self._keys
         value = row[name]
-        if value > self._last:
+        if value > self.last:
             return
-        if value == self._last and tuple(row[key] for key in others) not in self._seen:
+        if value == self.last and tuple(row[key] for key in others) not in self._seen:
             return
         described = ", ".join(f"{key}={row[key]}" for key in self._keys)
-        raise RunError(f"{self.path}: row {described} does not come after {name}={self._last}")
+        raise RunError(f"{self.path}: row {described} does not come after {name}={self.last}")
 
-    def _create(self) -> BinaryIO:
-        try:
-            # Unbuffered: one write() is one system call, and a row is never half of another's.
-            return self.path.open("xb", buffering=0)
-        except FileExistsError:
-            raise RunError(f"{self.path} already exists; a log is not mixed with another") from None
-        except OSError as error:
-            raise RunError(f"cannot write {self.path}: {error.strerror}") from error
-
-    def _append(self, file: BinaryIO, rows: list[Sequence[str]]) -> None:
+    def _append(self, rows: list[Sequence[str]]) -> None:
         text = io.StringIO(newline="")
         csv.writer(text, lineterminator="\n").writerows(rows)
         content = text.getvalue().encode()
-        try:
-            written = file.write(content)
-        except OSError as error:
-            raise RunError(f"cannot write {self.path}: {error.strerror}") from error
+        if self._file is None and self.path.exists():
+            raise RunError(f"{self.path} already exists; a log is not mixed with another")
+        with os_errors_named(f"cannot write {self.path}"):
+            # Unbuffered: one write() is one system call, and a row is never half of another's.
+            self._file = self._file or self.path.open("xb", buffering=0)
+            written = self._file.write(content)
         if written != len(content):
             raise RunError(f"cannot write {self.path}: only part of a row fitted on the disk")
         self._size += written
         self._digest.update(content)
-
-
-def _check_columns(
-    path: Path, columns: Sequence[str], row: Mapping[str, Any], keys: Sequence[str]
-) -> None:
-    missing = [name for name in dict.fromkeys([*keys, *columns]) if name not in row]
-    unknown = [name for name in row if name not in columns]
-    if missing or unknown:
-        parts = [f"missing {', '.join(missing)}"] if missing else []
-        parts += [f"unknown {', '.join(unknown)}"] if unknown else []
-        raise RunError(f"{path}: columns are fixed by the first row: {'; '.join(parts)}")
 
 
 def _cell(path: Path, name: str, value: Any) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any
 
+import torch
 from tensordict import TensorDictBase
 from torch import Tensor
+from tqdm import tqdm
 
-from rlkit_sac.runs.episodes import finished_episodes
-from rlkit_sac.runs.evaluation import EvaluationResult
-from rlkit_sac.runs.tables.best import evaluation_means
-from rlkit_sac.runs.tables.metrics import MetricsAverage
-from rlkit_sac.runs.tables.progress import ProgressBar
+from rlkit_sac.functional import weigh_rewards
+from rlkit_sac.runs.evaluation import EvaluationResult, evaluation_rows, per_dimension
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 
@@ -115,8 +115,161 @@ class TrainingLog:
             Whether no evaluation of the run was better.
         """
         row = result.row(self.frames, self.seconds)
-        earlier = [mean for _, mean in evaluation_means(self._run.path)]
+        earlier = [float(each["return_mean"]) for each in evaluation_rows(self._run.path)]
         self._run.write("evaluations", row)
         self._shown["evaluation"] = row["return_mean"]
         mean = row["return_mean"]
         return not isnan(mean) and not any(other > mean for other in earlier)  # one may be NaN
+
+
+def finished_episodes(
+    batch: TensorDictBase, *, frames: int, reward_weights: Tensor | None = None
+) -> list[dict[str, Any]]:
+    """A row of ``episodes.csv`` for each episode that ends in a batch, in the order of their ends.
+
+    Args:
+        batch: collected frames ``[T]``, or ``[N, T]`` of N environments stepped together.
+        frames: frames of the run before this batch.
+        reward_weights: weights ``[M]`` of a vector reward; default ones.
+
+    Returns:
+        Rows with ``frames`` (of the run at the episode's end), ``env``, ``return`` (undiscounted),
+        ``length`` in frames and ``terminated`` (false: a time limit). For vector rewards
+        ``return`` is the weighted sum of ``return_0``, ``return_1``, …
+
+    >>> import torch
+    >>> from tensordict import TensorDict
+    >>> batch = TensorDict(batch_size=[2])
+    >>> batch["next"] = TensorDict(
+    ...     done=torch.tensor([[False], [True]]),
+    ...     terminated=torch.tensor([[False], [False]]),
+    ...     episode_reward=torch.tensor([[1.0], [3.0]]),
+    ...     step_count=torch.tensor([[1], [2]]),
+    ...     batch_size=[2],
+    ... )
+    >>> finished_episodes(batch, frames=10)
+    [{'frames': 12, 'env': 0, 'return': 3.0, 'length': 2, 'terminated': False}]
+    """
+    if not batch.get(("next", "done")).any():
+        return []
+    after = batch.get("next").select("done", "terminated", "episode_reward", "step_count")
+    after = after.reshape(-1, batch.shape[-1]).transpose(0, 1)  # [T, N]: time first
+    rows = []
+    for t, env in after.get("done").squeeze(-1).nonzero().tolist():
+        end = after[t, env]
+        rows.append(
+            {
+                "frames": frames + (t + 1) * after.shape[1],
+                "env": env,
+                "return": weigh_rewards(end["episode_reward"], reward_weights).item(),
+                **per_dimension("return", end["episode_reward"].tolist()),
+                "length": end["step_count"].item(),
+                "terminated": end["terminated"].item(),
+            }
+        )
+    return rows
+
+
+class MetricsAverage:
+    """Collects scalars on their device and reduces them once for each row.
+
+    Names that end in ``_min`` and ``_max`` are reduced by minimum and maximum, the others by mean.
+    The values reach the host only in :meth:`compute`, so logging does not stall a GPU, and take no
+    more memory however many updates a row covers.
+
+    >>> average = MetricsAverage()
+    >>> average.add({"alpha": torch.tensor(1.0), "q0_min": torch.tensor(-2.0)})
+    >>> average.add({"alpha": torch.tensor(2.0), "q0_min": torch.tensor(-1.0)})
+    >>> average.compute()
+    {'alpha': 1.5, 'q0_min': -2.0}
+    """
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[str, ...], tuple[int, Tensor, Tensor, Tensor]] = {}
+
+    def add(self, scalars: Mapping[str, Tensor]) -> None:
+        """Take in the scalars of one update."""
+        names = tuple(scalars)
+        values = torch.stack(tuple(scalars.values())).detach()
+        if names not in self._parts:
+            self._parts[names] = 1, values, values, values
+            return
+        count, *reduced = self._parts[names]
+        # A state may come from another device.
+        total, low, high = (each.to(values.device) for each in reduced)
+        total, low, high = total + values, torch.minimum(low, values), torch.maximum(high, values)
+        self._parts[names] = count + 1, total, low, high
+
+    def compute(self) -> dict[str, float]:
+        """The reduced values since the last call, in the order of first appearance."""
+        means: dict[str, tuple[int, float]] = {}
+        out: dict[str, float] = {}
+        for names, (added, *reduced) in self._parts.items():
+            rows = torch.stack(reduced).tolist()
+            for name, total, low, high in zip(names, *rows, strict=True):
+                if name.endswith("_min"):
+                    out[name] = min(out.get(name, low), low)
+                elif name.endswith("_max"):
+                    out[name] = max(out.get(name, high), high)
+                else:
+                    count, sum_so_far = means.get(name, (0, 0.0))
+                    means[name] = count + added, sum_so_far + total
+                    out[name] = means[name][1] / means[name][0]
+        self._parts = {}
+        return out
+
+    def state_dict(self) -> dict[str, Any]:
+        """What was added since the last row."""
+        return {"parts": [(list(names), *part) for names, part in self._parts.items()]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state, which may lie on another device."""
+        self._parts = {tuple(names): tuple(part) for names, *part in state["parts"]}
+
+
+class ProgressBar:
+    """A bar in frames that shows the frames per second and a few named numbers.
+
+    Args:
+        total_frames: frames of the whole run.
+        enabled: ``False`` shows nothing.
+
+    >>> with ProgressBar(100, enabled=False) as bar:
+    ...     bar.update(50, {"return": -120.0, "alpha": 0.2})
+    """
+
+    def __init__(self, total_frames: int, *, enabled: bool = True) -> None:
+        self._bar = tqdm(
+            total=total_frames,
+            unit=" frames",
+            disable=not enabled,
+            dynamic_ncols=True,
+            # A file or a pipe keeps every state of the bar: one in a while is enough there.
+            mininterval=0.1 if sys.stderr.isatty() else 30.0,
+        )
+        self._frames = 0
+        self._shown: Mapping[str, float] = {}
+
+    def start_at(self, frames: int) -> None:
+        """Begin with the frames of earlier sessions; the speed shown counts later ones only."""
+        self._bar.initial = self._bar.n = self._frames = frames
+
+    def update(self, frames: int, shown: Mapping[str, float] | None = None) -> None:
+        """Move the bar.
+
+        Args:
+            frames: frames of the run so far.
+            shown: numbers to show from now on; ``None`` keeps those shown.
+        """
+        if shown is not None and shown != self._shown:
+            self._shown = dict(shown)
+            text = {name: f"{value:.4g}" for name, value in shown.items()}
+            self._bar.set_postfix(text, refresh=False)
+        self._bar.update(frames - self._frames)
+        self._frames = frames
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.close()

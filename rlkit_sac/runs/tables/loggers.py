@@ -12,9 +12,12 @@ from torchrl.record.loggers import Logger, TensorboardLogger, WandbLogger
 
 from rlkit_sac.config import LoggingConfig
 from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.runs.files import os_errors_named
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
+
+_TENSORBOARD_FAILED = "cannot write the files of TensorBoard"
 
 
 class RunLoggers:
@@ -58,11 +61,9 @@ class RunLoggers:
             if number is not None and column != "frames"
         }
         if self._tensorboard is not None:
-            try:
+            with os_errors_named(_TENSORBOARD_FAILED):
                 self._tensorboard.log_metrics(scalars, step=step)
                 self._tensorboard.flush()  # a killed run would lack what the writer still holds
-            except OSError as error:
-                raise RunError(f"cannot write the files of TensorBoard: {error}") from error
         self._call_wandb(lambda logger: logger.log_metrics(scalars, step=step))
 
     def close(self, *, failed: bool = False) -> None:
@@ -73,10 +74,8 @@ class RunLoggers:
         """
         self._call_wandb(lambda logger: logger.experiment.finish(exit_code=int(failed)))
         if self._tensorboard is not None:
-            try:
+            with os_errors_named(_TENSORBOARD_FAILED):
                 self._tensorboard.close()
-            except OSError as error:
-                raise RunError(f"cannot write the files of TensorBoard: {error}") from error
 
     def _call_wandb(self, act: Callable[[Logger], object]) -> None:
         if self._wandb is None:
@@ -102,7 +101,9 @@ def check_logger(name: Literal["tensorboard", "wandb"], wanted: bool) -> None:
 
     >>> check_logger("wandb", wanted=False)
     """
-    if wanted and not _is_installed(name):
+    spec = find_spec(name) if wanted else None
+    # A mere folder of that name, such as W&B leaves behind, would pass for a package.
+    if wanted and (spec is None or spec.origin is None):
         raise ConfigError(f"the package {name} is missing: pip install 'rlkit_sac[{name}]'")
 
 
@@ -139,10 +140,8 @@ def make_loggers(
     check_logger("wandb", config.wandb)
     tensorboard = wandb = None
     if config.tensorboard:
-        try:
+        with os_errors_named(_TENSORBOARD_FAILED):
             tensorboard = _PurgingTensorboardLogger(path, resumed_at)
-        except OSError as error:
-            raise RunError(f"cannot write the files of TensorBoard: {error}") from error
     if config.wandb:
         try:
             wandb = _start_wandb(config.wandb_project, path, name, options, wandb_id)
@@ -195,9 +194,3 @@ def _number(value: Any) -> float | int | None:
     if isinstance(value, bool):
         return int(value)
     return value if isinstance(value, int | float) else None
-
-
-def _is_installed(package: str) -> bool:
-    spec = find_spec(package)
-    # A mere folder of that name, such as W&B leaves behind, would pass for a package.
-    return spec is not None and spec.origin is not None

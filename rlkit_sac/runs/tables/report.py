@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+
 from rlkit_sac.analysis import load_runs, plot_learning_curves
 from rlkit_sac.errors import RlkitSacError
+from rlkit_sac.runs.evaluation import best_frames, evaluation_rows
 from rlkit_sac.runs.tables.log import TrainingLog
-from rlkit_sac.runs.tables.progress import final_summary
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 
@@ -22,7 +28,7 @@ def report(run: RunDirectory, log: TrainingLog) -> str:
         The text to print.
     """
     summary = final_summary(run.path, frames=log.frames, updates=log.updates, seconds=log.seconds)
-    figure = run.figures / "learning_curve.png"
+    figure = run.path / "figures" / "learning_curve.png"
     try:
         episodes = load_runs(run.path, table="episodes")
         plot_learning_curves(
@@ -31,3 +37,63 @@ def report(run: RunDirectory, log: TrainingLog) -> str:
     except (RlkitSacError, OSError) as error:
         return f"{summary}\n{error}"
     return f"{summary}\nlearning curve   {figure}"
+
+
+def summary_table(rows: Mapping[str, str]) -> str:
+    """Lay out names and values in two aligned columns.
+
+    >>> print(summary_table({"frames": "500", "wall time": "3 s"}))
+    frames     500
+    wall time  3 s
+    """
+    width = max(len(name) for name in rows)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows.items())
+
+
+def final_summary(run: Path, *, frames: int, updates: int, seconds: float) -> str:
+    """Describe a finished run: last and best evaluation, cost, and where its files lie.
+
+    Args:
+        run: the run directory; its ``evaluations.csv`` is read.
+        frames: frames collected.
+        updates: gradient updates made.
+        seconds: wall time.
+
+    >>> print(final_summary(Path("no-run"), frames=10, updates=0, seconds=61.5))
+    last evaluation  none
+    ...
+    wall time        0:01:01 (0 frames/s)
+    ...
+    """
+    evaluations = {int(row["frames"]): row for row in evaluation_rows(run)}
+    last, best = max(evaluations, default=None), best_frames(run, among=evaluations)
+    hours, rest = divmod(int(seconds), 3600)
+    rate = frames / seconds if seconds > 0 else 0.0
+    rows = {
+        "last evaluation": "none" if last is None else _evaluation(evaluations[last]),
+        "best evaluation": "none" if best is None else _evaluation(evaluations[best]),
+        "frames": f"{frames:,}",
+        "updates": f"{updates:,}",
+        "wall time": f"{hours}:{rest // 60:02}:{rest % 60:02} ({rate:,.0f} frames/s)",
+        "peak memory": _peak_memory(),
+        "results": str(run),
+    }
+    return summary_table(rows)
+
+
+def _evaluation(row: Mapping[str, str]) -> str:
+    mean, std = float(row["return_mean"]), float(row["return_std"])
+    return f"{mean:.2f} ± {std:.2f} ({row['episodes']} episodes at frame {int(row['frames']):,})"
+
+
+def _peak_memory() -> str:
+    parts = []
+    if sys.platform != "win32":
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        peak *= 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
+        parts.append(f"{peak / 2**20:,.0f} MiB")
+    if torch.cuda.is_initialized():
+        parts.append(f"{torch.cuda.max_memory_allocated() / 2**20:,.0f} MiB on the GPU")
+    return ", ".join(parts) or "unknown"

@@ -15,15 +15,14 @@ import sys
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar
 
 from filelock import FileLock, Timeout
 
 from rlkit_sac.config.yaml_file import to_yaml
 from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.runs.failures import interrupt_behind
 from rlkit_sac.runs.files import make_new_folder, write_atomically
-from rlkit_sac.runs.interrupts import interrupt_behind
 from rlkit_sac.runs.tables.csv_log import CSVLog
 from rlkit_sac.runs.tables.loggers import RunLoggers
 
@@ -76,9 +75,7 @@ class RunDirectory:
         self.episodes = CSVLog(self.path / "episodes.csv", keys=("frames", "env"))
         self.evaluations = CSVLog(self.path / "evaluations.csv")
         self._tables = {
-            "metrics": self.metrics,
-            "episodes": self.episodes,
-            "evaluations": self.evaluations,
+            log.path.stem: log for log in (self.metrics, self.episodes, self.evaluations)
         }
         self.loggers = RunLoggers()
         self._begun = False
@@ -106,7 +103,7 @@ class RunDirectory:
         try:
             parent.mkdir(parents=True, exist_ok=True)
             path = make_new_folder(parent, f"{started:%Y-%m-%d_%H-%M-%S}-seed{seed}")
-            _write_config(path, config)
+            write_config(path, config)
             facts = {"recipe": recipe, "task": task, "seed": seed, "status": "created"}
             info = {"format_version": FORMAT_VERSION, **facts, **_machine()}
             _write_info(path / "run.json", info)
@@ -116,11 +113,6 @@ class RunDirectory:
             reason = error.strerror if isinstance(error, OSError) else error
             raise ConfigError(f"cannot create a run directory in {parent}: {reason}") from error
         return cls(path)
-
-    @property
-    def figures(self) -> Path:
-        """Folder of the figures, made by the first figure."""
-        return self.path / "figures"
 
     def update_info(self, **facts: Any) -> None:
         """Add facts to ``run.json``, or change them.
@@ -168,12 +160,7 @@ class RunDirectory:
         self._begun = True
         RunDirectory.last_begun = self.path
         self.update_info(
-            status="running",
-            error=None,
-            pid=os.getpid(),
-            started=_now(),
-            finished=None,
-            **facts,
+            status="running", error=None, pid=os.getpid(), started=_now(), finished=None, **facts
         )
 
     def write(self, table: str, row: Mapping[str, Any]) -> None:
@@ -188,14 +175,6 @@ class RunDirectory:
         """
         self._tables[table].write(row)
         self.loggers.write(table, row)
-
-    def write_config(self, config: Any) -> None:
-        """Replace ``config.yaml``.
-
-        Args:
-            config: a configuration dataclass.
-        """
-        _write_config(self.path, config)
 
     def __enter__(self) -> RunDirectory:
         try:
@@ -215,12 +194,7 @@ class RunDirectory:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         facts: dict[str, Any] = {"status": "finished", "finished": _now()}
         if interrupt_behind(error) is not None:
             facts["status"] = "interrupted"
@@ -240,7 +214,13 @@ class RunDirectory:
             self._lock.release()
 
 
-def _write_config(path: Path, config: Any) -> None:
+def write_config(path: Path, config: Any) -> None:
+    """Write or replace the ``config.yaml`` of a run directory.
+
+    Args:
+        path: the run directory.
+        config: a configuration dataclass.
+    """
     write_atomically(path / "config.yaml", to_yaml(dataclasses.asdict(config)).encode())
 
 

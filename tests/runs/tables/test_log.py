@@ -10,8 +10,9 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from rlkit_sac.runs import EvaluationResult, ProgressBar, RunDirectory, TrainingLog
+from rlkit_sac.runs import EvaluationResult, RunDirectory
 from rlkit_sac.runs.checkpoints.state_tree import join_state, split_state
+from rlkit_sac.runs.tables.log import ProgressBar, TrainingLog
 
 NAMES = ("loss_actor", "alpha", "q0_min", "grad_norm_actor")
 

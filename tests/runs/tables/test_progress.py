@@ -5,7 +5,8 @@ import pytest
 
 from rlkit_sac.runs.evaluation import EvaluationResult
 from rlkit_sac.runs.tables.csv_log import CSVLog
-from rlkit_sac.runs.tables.progress import ProgressBar, final_summary, summary_table
+from rlkit_sac.runs.tables.log import ProgressBar
+from rlkit_sac.runs.tables.report import final_summary, summary_table
 
 
 def test_the_table_is_aligned() -> None:

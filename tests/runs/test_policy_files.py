@@ -27,7 +27,7 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.objectives import DiscreteSACLoss
-from rlkit_sac.runs.policies.policy_files import load_policy, save_policy
+from rlkit_sac.runs.policy_files import load_policy, save_policy
 
 BUILDER = "tanh_gaussian_actor"
 ARGUMENTS: dict[str, Any] = {

@@ -25,8 +25,8 @@ from rlkit_sac.modules import (
 from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.runs.checkpoints import step_of
-from rlkit_sac.runs.files import write_atomically
-from rlkit_sac.runs.tables.best import best_frames
+from rlkit_sac.runs.evaluation import best_frames
+from rlkit_sac.runs.files import checksum, os_errors_named, read_described, write_atomically
 
 FORMAT_VERSION = 1
 # Only these may be called: a file never names code by its import path.
@@ -71,10 +71,8 @@ def save_policy(
     ['observation']
     """
     files = policy_files(policy, builder=builder, arguments=arguments)
-    try:
+    with os_errors_named(f"cannot create {directory}"):
         directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot create {directory}: {error.strerror}") from error
     for name, content in files.items():
         write_atomically(directory / name, content)
 
@@ -95,6 +93,7 @@ def policy_files(
     """
     if builder not in _BUILDERS:
         raise ValueError(f"unknown builder {builder!r}; choose one of {sorted(_BUILDERS)}")
+    json.dumps(arguments, allow_nan=False, default=_refuse)
     if any(isinstance(module, FrozenPrior) for module in policy.modules()):
         raise ConfigError(
             "a policy over discrete actions that acts by a prior cannot be saved as a file that "
@@ -116,7 +115,7 @@ def policy_files(
             "clip": normalizer.clip,
             "key": normalizer.key,
         }
-    description["sha256"] = _checksum(description)
+    description["sha256"] = checksum(description)
     return {
         "policy.safetensors": weights,
         "policy.json": json.dumps(description, indent=2).encode(),
@@ -142,10 +141,8 @@ def load_policy(
     directory = _find_checkpoint(Path(run_dir), which)
     description = _read_description(directory / "policy.json")
     weights_file = directory / "policy.safetensors"
-    try:
+    with os_errors_named(f"{weights_file} cannot be read"):
         content = weights_file.read_bytes()
-    except OSError as error:
-        raise RunError(f"{weights_file} cannot be read: {error.strerror}") from error
     if hashlib.sha256(content).hexdigest() != description.get("weights_sha256"):
         raise RunError(f"{weights_file} is damaged: its checksum is not that of policy.json")
     try:
@@ -182,33 +179,11 @@ def _find_checkpoint(run_dir: Path, which: str) -> Path:
 
 
 def _read_description(path: Path) -> dict[str, Any]:
-    try:
-        description = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise RunError(f"{path} cannot be read: {error}") from error
-    if not isinstance(description, dict) or "format_version" not in description:
-        raise RunError(f"{path} does not describe a policy")
-    if description["format_version"] != FORMAT_VERSION:
-        version = description["format_version"]
-        raise RunError(
-            f"{path} has format version {version!r}, this version reads {FORMAT_VERSION}"
-        )
-    claimed = description.pop("sha256", None)
-    try:
-        checksum = _checksum(description)
-    except ValueError as error:  # NaN, which JSON does not have
-        raise RunError(f"{path} is damaged: {error}") from error
-    if claimed != checksum:
-        raise RunError(f"{path} is damaged: its checksum does not match its content")
+    description = read_described(path, "a policy", versions=[FORMAT_VERSION])
     name = description.get("builder")
     if not isinstance(name, str) or name not in _BUILDERS:
         raise RunError(f"{path} names the unknown builder {name!r}; known are {sorted(_BUILDERS)}")
     return description
-
-
-def _checksum(description: Mapping[str, Any]) -> str:
-    canonical = json.dumps(description, sort_keys=True, allow_nan=False, default=_refuse)
-    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def _refuse(value: object) -> None:

@@ -1,4 +1,4 @@
-"""The prior of a run: made, and checked with its task."""
+"""What a run gives its loss besides networks: the prior and the normalizers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from torch import nn
 from torchrl.data import Bounded
 from torchrl.envs import EnvBase
 
-from rlkit_sac.config import Check, PriorConfig
+from rlkit_sac.config import Check, NormalizationConfig, PriorConfig
+from rlkit_sac.envs import observation_dim, reward_dim
 from rlkit_sac.errors import BatchError, ConfigError, RunError
 from rlkit_sac.modules import NormalizedPolicy, PolicyPrior, SameActionPrior, UniformPrior
+from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.priors.frozen import FrozenPrior
-from rlkit_sac.runs.policies.policy_files import load_policy
+from rlkit_sac.runs.policy_files import load_policy
 
 
 def check_prior_source(config: PriorConfig) -> list[Check]:
@@ -151,3 +153,36 @@ def _imported(name: str) -> Any:
 def _summary(error: Exception) -> str:
     first = str(error).strip().partition("\n")[0]
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+def make_normalizers(
+    config: NormalizationConfig, env: EnvBase, *, gamma: float
+) -> dict[str, nn.Module]:
+    """The keyword arguments of a loss for what a configuration asks to normalize.
+
+    Args:
+        config: what to normalize.
+        env: of the training.
+        gamma: discount per frame.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> config = NormalizationConfig(rewards=True)
+    >>> list(make_normalizers(config, make_env("Pendulum-v1"), gamma=0.99))
+    ['reward_normalizer']
+    """
+    device = env.device or torch.device("cpu")
+    dtype = torch.float32 if device.type == "mps" else torch.float64  # which MPS does not have
+    found: dict[str, nn.Module] = {}
+    if config.observations:
+        found["observation_normalizer"] = ObservationNormalizer(
+            observation_dim(env), clip=config.clip, dtype=dtype
+        ).to(device)
+    if config.rewards:
+        found["reward_normalizer"] = RewardNormalizer(
+            gamma,
+            num_envs=env.batch_size.numel(),
+            reward_dim=reward_dim(env),
+            clip=config.clip,
+            dtype=dtype,
+        ).to(device)
+    return found
