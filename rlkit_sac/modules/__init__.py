@@ -1,10 +1,10 @@
 """Networks that act and can be scored."""
 
-from rlkit_sac.modules.actor_critic import categorical_actor_critic, gaussian_actor_critic
 from rlkit_sac.modules.actors import (
-    GaussianHead,
     categorical_actor,
+    categorical_actor_critic,
     gaussian_actor,
+    gaussian_actor_critic,
     tanh_gaussian_actor,
 )
 from rlkit_sac.modules.behavior import ActionKind, BehaviorPolicy, RandomBehavior
@@ -15,23 +15,25 @@ from rlkit_sac.modules.critics import (
     state_action_critic,
     state_critic,
 )
-from rlkit_sac.modules.deployment import PlainPolicy
 from rlkit_sac.modules.distributions import TanhGaussian
 from rlkit_sac.modules.dueling import StochasticDuelingNetwork
 from rlkit_sac.modules.ensemble import CriticEnsemble
-from rlkit_sac.modules.epsilon_greedy import EpsilonGreedy
 from rlkit_sac.modules.normalization import (
     NormalizedPolicy,
     ObservationNormalizer,
     RewardNormalizer,
 )
+from rlkit_sac.modules.perceptron import GaussianHead
 from rlkit_sac.modules.policies import (
     boltzmann_policy,
     categorical_behavior_policy,
     gaussian_behavior_policy,
     hybrid_policy,
 )
-from rlkit_sac.modules.priors import PolicyPrior, SameActionPrior, UniformPrior
+from rlkit_sac.modules.priors.parts import UniformPrior
+from rlkit_sac.modules.priors.policy import PolicyPrior
+from rlkit_sac.modules.priors.same_action import SameActionPrior
+from rlkit_sac.modules.wrappers import EpsilonGreedy, PlainPolicy
 
 __all__ = [
     "ActionKind",

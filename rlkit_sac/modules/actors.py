@@ -1,73 +1,20 @@
-"""Actors: networks with a distribution over actions."""
+"""Actors, networks with a distribution over actions; and actors and critics on one trunk."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
 from tensordict import NestedKey, unravel_key
 from tensordict.nn import TensorDictModule
-from torch import Tensor, nn
+from torch import nn
 from torch.distributions import Categorical
 from torchrl.data import Bounded, UnboundedContinuous
 from torchrl.data import Categorical as CategoricalSpec
-from torchrl.modules import IndependentNormal, ProbabilisticActor
+from torchrl.modules import ActorValueOperator, IndependentNormal, ProbabilisticActor
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.box import check_box
-from rlkit_sac.modules.distributions import TanhGaussian
-from rlkit_sac.modules.perceptron import perceptron
-
-LogStdMode = Literal["clipped_exp", "tanh"]
-
-
-class GaussianHead(nn.Module):
-    r"""Splits a network's output into the mean and the standard deviation of a Gaussian.
-
-    ``"clipped_exp"`` clamps :math:`\log\sigma` to ``[log_std_min, log_std_max]``; ``"tanh"``
-    rescales :math:`\tanh` of the output to that interval, which keeps a gradient everywhere.
-
-    Args:
-        log_std_mode: ``"clipped_exp"`` or ``"tanh"``.
-        log_std_min: smallest :math:`\log\sigma`.
-        log_std_max: largest :math:`\log\sigma`.
-        tanh_loc: keep the mean in [-1, 1] by a tanh of its own.
-
-    Raises:
-        ConfigError: for an unknown mode or an empty interval.
-
-    >>> loc, scale = GaussianHead()(torch.tensor([0.5, 7.0]))
-    >>> loc, scale.log()
-    (tensor([0.5000]), tensor([2.]))
-    """
-
-    def __init__(
-        self,
-        log_std_mode: LogStdMode = "clipped_exp",
-        log_std_min: float = -20.0,
-        log_std_max: float = 2.0,
-        *,
-        tanh_loc: bool = False,
-    ) -> None:
-        super().__init__()
-        if log_std_mode not in ("clipped_exp", "tanh"):
-            raise ConfigError(f"log_std_mode {log_std_mode!r} is not 'clipped_exp' or 'tanh'")
-        if not log_std_min < log_std_max:
-            raise ConfigError(
-                f"log_std_min ({log_std_min}) must be smaller than log_std_max ({log_std_max})"
-            )
-        self.log_std_mode = log_std_mode
-        self.log_std_min, self.log_std_max = log_std_min, log_std_max
-        self.tanh_loc = tanh_loc
-
-    def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """``[*, 2 D]`` to the mean and the standard deviation, ``[*, D]`` each."""
-        loc, log_std = features.chunk(2, -1)
-        if self.log_std_mode == "tanh":
-            middle = 0.5 * (self.log_std_max + self.log_std_min)
-            log_std = middle + 0.5 * (self.log_std_max - self.log_std_min) * log_std.tanh()
-        else:
-            log_std = log_std.clamp(self.log_std_min, self.log_std_max)
-        return loc.tanh() if self.tanh_loc else loc, log_std.exp()
+from rlkit_sac.modules.distributions import TanhGaussian, check_box
+from rlkit_sac.modules.dueling import Sampler, StochasticDuelingNetwork, draw_samples
+from rlkit_sac.modules.perceptron import GaussianHead, LogStdMode, perceptron
 
 
 def tanh_gaussian_actor(
@@ -95,7 +42,7 @@ def tanh_gaussian_actor(
             ``action`` entry (-1 where actions are rescaled).
         action_high: upper bounds.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
         log_std_mode: see :class:`GaussianHead`.
         log_std_min: smallest log standard deviation.
         log_std_max: largest log standard deviation.
@@ -154,7 +101,7 @@ def gaussian_actor(
         observation_dim: length of the observation.
         action_dim: length D of the action.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
         log_std_mode: see :class:`GaussianHead`.
         log_std_min: smallest log standard deviation.
         log_std_max: largest log standard deviation.
@@ -216,7 +163,7 @@ def categorical_actor(
         observation_dim: length of the observation.
         num_actions: number K of discrete actions.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
 
     Raises:
         ConfigError: for an unknown activation.
@@ -250,3 +197,98 @@ def categorical_policy(
         spec=CategoricalSpec(num_actions),
         distribution_class=Categorical,
     )
+
+
+def categorical_actor_critic(
+    observation_dim: int,
+    num_actions: int,
+    *,
+    num_cells: Sequence[int] = (256, 256),
+    activation: str = "relu",
+) -> ActorValueOperator:
+    """One trunk with a categorical policy and the value of each action as its linear heads.
+
+    Reads ``observation`` ``[*, observation_dim]``; writes ``hidden``, ``logits`` and
+    ``action_value`` ``[*, num_actions]``, and ``action``, an index int64 ``[*]``.
+
+    Args:
+        observation_dim: length of the observation.
+        num_actions: number K of discrete actions.
+        num_cells: widths of the trunk's layers.
+        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
+
+    Raises:
+        ConfigError: for an unknown activation, or a trunk without layers.
+
+    >>> from tensordict import TensorDict
+    >>> both = categorical_actor_critic(3, 2)
+    >>> both(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["action_value"].shape
+    torch.Size([5, 2])
+    """
+    trunk = _trunk(observation_dim, num_cells, activation)
+    width = num_cells[-1]
+    policy = categorical_policy(nn.Linear(width, num_actions), num_actions, "hidden")
+    critic = TensorDictModule(nn.Linear(width, num_actions), ["hidden"], ["action_value"])
+    return ActorValueOperator(trunk, policy, critic)
+
+
+def gaussian_actor_critic(
+    observation_dim: int,
+    action_dim: int,
+    *,
+    num_cells: Sequence[int] = (256, 256),
+    activation: str = "relu",
+    log_std_mode: LogStdMode = "clipped_exp",
+    log_std_min: float = -20.0,
+    log_std_max: float = 2.0,
+    num_samples: int = 5,
+    sampler: Sampler = draw_samples,
+) -> ActorValueOperator:
+    """One trunk with a Gaussian policy and a stochastic dueling network as its heads.
+
+    Policy and V are linear in the trunk's output; A has one hidden layer, as wide as it.
+
+    Reads ``observation`` ``[*, observation_dim]``; writes ``hidden``, ``loc``, ``scale`` and
+    ``action`` ``[*, action_dim]``, ``state_value`` and ``state_action_value`` ``[*, 1]``.
+
+    Args:
+        observation_dim: length of the observation.
+        action_dim: length D of the action.
+        num_cells: widths of the trunk's layers.
+        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
+        log_std_mode: see :class:`~rlkit_sac.modules.GaussianHead`.
+        log_std_min: smallest log standard deviation.
+        log_std_max: largest log standard deviation.
+        num_samples: see :class:`~rlkit_sac.modules.StochasticDuelingNetwork`.
+        sampler: see :class:`~rlkit_sac.modules.StochasticDuelingNetwork`.
+
+    Raises:
+        ConfigError: for an unknown option, or a trunk without layers.
+
+    >>> from tensordict import TensorDict
+    >>> both = gaussian_actor_critic(3, 1)
+    >>> both(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["state_value"].shape
+    torch.Size([5, 1])
+    """
+    trunk = _trunk(observation_dim, num_cells, activation)
+    width = num_cells[-1]
+    head = GaussianHead(log_std_mode, log_std_min, log_std_max)
+    policy = gaussian_policy(
+        nn.Sequential(nn.Linear(width, 2 * action_dim), head), action_dim, "hidden"
+    )
+    advantage = perceptron(width + action_dim, 1, [width], activation)
+    critic = StochasticDuelingNetwork(
+        TensorDictModule(nn.Linear(width, 1), ["hidden"], ["state_value"]),
+        TensorDictModule(advantage, ["hidden", "action"], ["advantage"]),
+        num_samples,
+        sampler=sampler,
+    )
+    return ActorValueOperator(trunk, policy, critic)
+
+
+def _trunk(observation_dim: int, num_cells: Sequence[int], activation: str) -> TensorDictModule:
+    if not num_cells:
+        raise ConfigError("num_cells is empty: a trunk needs at least one layer")
+    *hidden, width = num_cells
+    network = perceptron(observation_dim, width, hidden, activation, activate_last_layer=True)
+    return TensorDictModule(network, ["observation"], ["hidden"])

@@ -34,7 +34,7 @@ def state_action_critic(
         observation_dim: length of the observation.
         action_dim: length of the action.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
         layer_norm: normalize the outputs of each hidden layer, before the activation.
         dropout: probability with which outputs of the hidden layers are set to zero in training,
             before they are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
@@ -79,7 +79,7 @@ def state_critic(
     Args:
         observation_dim: length of the observation.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
         reward_dim: number of reward dimensions, one value each.
         output_init: weights and biases of the last layer are drawn uniformly from
             ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
@@ -118,7 +118,7 @@ def action_value_critic(
         observation_dim: length of the observation.
         num_actions: number K of discrete actions.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
         layer_norm: normalize the outputs of each hidden layer, before the activation.
         dropout: probability with which outputs of the hidden layers are set to zero in training,
             before they are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
@@ -162,7 +162,7 @@ def hybrid_critic(
         action_dim: length D of the continuous action.
         num_actions: number K of discrete actions.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
         layer_norm: normalize the outputs of each hidden layer, before the activation.
         dropout: probability with which outputs of the hidden layers are set to zero in training,
             before they are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.

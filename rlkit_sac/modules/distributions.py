@@ -1,10 +1,12 @@
-"""The squashed Gaussian of continuous policies."""
+"""The squashed Gaussian of continuous policies, and a check of its bounds."""
 
 import math
 
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
+
+from rlkit_sac.errors import ConfigError
 
 SampleShape = torch.Size | list[int] | tuple[int, ...]
 
@@ -116,3 +118,29 @@ class TanhGaussian(Distribution):
             return slope
         low, high = self._box
         return slope + (0.5 * (high - low)).log()
+
+
+def check_box(low: Tensor, high: Tensor) -> None:
+    """Refuse bounds without a finite, positive width in their own precision.
+
+    Args:
+        low: lower bounds, any shape.
+        high: upper bounds.
+
+    Raises:
+        ConfigError: naming the first dimension whose bounds are not usable.
+
+    >>> check_box(torch.tensor([-1.0, 0.0]), torch.tensor([1.0, torch.inf]))
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: action dimension 1 has the bounds [0.0, inf]: ...
+    """
+    width = high - low
+    usable = (width > 0) & width.isfinite()
+    if bool(usable.all()):
+        return
+    dimension = int((~usable).flatten().nonzero()[0])
+    lower, upper = low.flatten()[dimension].item(), high.flatten()[dimension].item()
+    raise ConfigError(
+        f"action dimension {dimension} has the bounds [{lower}, {upper}]: a squashed policy needs "
+        f"finite ones, the lower below the upper, and a width that {low.dtype} can hold"
+    )

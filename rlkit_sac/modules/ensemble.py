@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from types import FunctionType
+from typing import Any, cast
 
 import torch
 from tensordict.nn import TensorDictModule
@@ -37,7 +38,7 @@ class CriticEnsemble(nn.Module):
     Reads tensors ``[*, …]``, joined along the last dimension; returns ``[R, *, …]``.
 
     Raises:
-        ConfigError: for another kind of network.
+        ConfigError: for another kind of network, or members of different structures.
 
     >>> critics = CriticEnsemble([MLP(in_features=4, out_features=1, num_cells=[8])] * 5)
     >>> critics(torch.zeros(8, 3), torch.zeros(8, 1)).shape
@@ -47,8 +48,8 @@ class CriticEnsemble(nn.Module):
     def __init__(self, members: Sequence[nn.Module]) -> None:
         super().__init__()
         layers = perceptron_layers(members[0])
-        if any(repr(member) != repr(members[0]) for member in members):
-            raise ConfigError("the members of a CriticEnsemble must be built alike")
+        for index in range(1, len(members)):
+            check_same_structure(members, index, "members")
         if layers is None:
             raise ConfigError(
                 f"{type(members[0]).__name__} is not a perceptron of linear layers, layer norms, "
@@ -62,6 +63,34 @@ class CriticEnsemble(nn.Module):
         assert layers is not None
         weights = dict(self.members.named_parameters())
         return evaluate_perceptrons(layers, weights, torch.cat(inputs, -1))
+
+
+def check_same_structure(members: Sequence[nn.Module], index: int, name: str) -> None:
+    """Refuse a member whose code, which runs once for all of them, is not that of the first.
+
+    Compares the shapes of tensors, the types of layers, and their attributes that are numbers,
+    strings or functions.
+
+    Args:
+        members: networks.
+        index: of the member.
+        name: what an error calls the members.
+
+    Raises:
+        ConfigError: naming what differs.
+
+    >>> check_same_structure([nn.Linear(2, 1), nn.Linear(3, 1)], 1, "members")
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: members[1] is built differently from members[0]: weight is ...
+    """
+    wanted, found = _structure(members[0]), _structure(members[index])
+    for part in {**wanted, **found}:
+        if wanted.get(part) != found.get(part):
+            raise ConfigError(
+                f"{name}[{index}] is built differently from {name}[0]: {part} is "
+                f"{found.get(part)}, wanted {wanted.get(part)}; members are evaluated in one "
+                "batched call, so they need the same layers"
+            )
 
 
 def perceptron_layers(network: nn.Module) -> Layers | None:
@@ -158,3 +187,23 @@ def _is_known(layer: nn.Module) -> bool:
 
 def _has_hooks(module: nn.Module) -> bool:
     return bool(module._forward_hooks or module._forward_pre_hooks or module._backward_hooks)
+
+
+def _structure(network: nn.Module) -> dict[str, Any]:
+    """The shapes of a network's tensors, the types of its layers and their plain attributes."""
+    tensors = (*network.named_parameters(), *network.named_buffers())
+    found: dict[str, Any] = {name: f"of shape {tuple(value.shape)}" for name, value in tensors}
+    for name, layer in network.named_modules():
+        found[f"the layer {name!r}"] = type(layer).__name__
+        for attribute, value in vars(layer).items():
+            if isinstance(value, FunctionType):
+                found[f"{attribute} of {name!r}"] = value.__qualname__
+            elif _is_plain(value) and attribute != "training":
+                found[f"{attribute} of {name!r}"] = value
+    return found
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return isinstance(value, bool | int | float | str)

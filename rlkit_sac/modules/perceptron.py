@@ -1,13 +1,24 @@
-"""The multilayer perceptrons of actors and critics."""
+"""The multilayer perceptrons of actors and critics, and the head of a Gaussian."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torchrl.modules import MLP
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.activations import activation_class
+
+#: The activations that a configuration can name.
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "relu": nn.ReLU,
+    "tanh": nn.Tanh,
+    "elu": nn.ELU,
+    "silu": nn.SiLU,
+    "gelu": nn.GELU,
+}
+
+LogStdMode = Literal["clipped_exp", "tanh"]
 
 
 def perceptron(
@@ -19,6 +30,7 @@ def perceptron(
     layer_norm: bool = False,
     dropout: float = 0.0,
     output_init: float | None = None,
+    activate_last_layer: bool = False,
 ) -> MLP:
     """A perceptron whose hidden layers are linear map, dropout, layer norm, activation.
 
@@ -28,11 +40,12 @@ def perceptron(
         inputs: number of inputs.
         outputs: number, or shape, of outputs.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
         layer_norm: whether there are layer norms.
         dropout: probability, 0 for no such layers.
         output_init: weights and biases of the last layer are drawn uniformly from
             ``[-output_init, output_init]``; ``None`` for PyTorch's initialization.
+        activate_last_layer: whether the outputs are activated too.
 
     Raises:
         ConfigError: for an unknown activation, or a dropout outside of [0, 1).
@@ -46,6 +59,10 @@ def perceptron(
       (4): Linear(in_features=8, out_features=1, bias=True)
     )
     """
+    if activation not in ACTIVATIONS:
+        raise ConfigError(
+            f"activation {activation!r} is not one of {', '.join(sorted(ACTIVATIONS))}"
+        )
     if not 0 <= dropout < 1:
         raise ConfigError(f"dropout must be at least 0 and below 1, not {dropout}")
     norms = [{"normalized_shape": width} for width in num_cells]
@@ -53,13 +70,64 @@ def perceptron(
         in_features=inputs,
         out_features=outputs,
         num_cells=list(num_cells),
-        activation_class=activation_class(activation),
+        activation_class=ACTIVATIONS[activation],
         dropout=dropout or None,
         norm_class=nn.LayerNorm if layer_norm else None,
         norm_kwargs=norms if layer_norm else None,
+        activate_last_layer=activate_last_layer,
     )
     if output_init is not None:
         with torch.no_grad():
             for parameter in network[-1].parameters():
                 parameter.uniform_(-output_init, output_init)
     return network
+
+
+class GaussianHead(nn.Module):
+    r"""Splits a network's output into the mean and the standard deviation of a Gaussian.
+
+    ``"clipped_exp"`` clamps :math:`\log\sigma` to ``[log_std_min, log_std_max]``; ``"tanh"``
+    rescales :math:`\tanh` of the output to that interval, which keeps a gradient everywhere.
+
+    Args:
+        log_std_mode: ``"clipped_exp"`` or ``"tanh"``.
+        log_std_min: smallest :math:`\log\sigma`.
+        log_std_max: largest :math:`\log\sigma`.
+        tanh_loc: keep the mean in [-1, 1] by a tanh of its own.
+
+    Raises:
+        ConfigError: for an unknown mode or an empty interval.
+
+    >>> loc, scale = GaussianHead()(torch.tensor([0.5, 7.0]))
+    >>> loc, scale.log()
+    (tensor([0.5000]), tensor([2.]))
+    """
+
+    def __init__(
+        self,
+        log_std_mode: LogStdMode = "clipped_exp",
+        log_std_min: float = -20.0,
+        log_std_max: float = 2.0,
+        *,
+        tanh_loc: bool = False,
+    ) -> None:
+        super().__init__()
+        if log_std_mode not in ("clipped_exp", "tanh"):
+            raise ConfigError(f"log_std_mode {log_std_mode!r} is not 'clipped_exp' or 'tanh'")
+        if not log_std_min < log_std_max:
+            raise ConfigError(
+                f"log_std_min ({log_std_min}) must be smaller than log_std_max ({log_std_max})"
+            )
+        self.log_std_mode = log_std_mode
+        self.log_std_min, self.log_std_max = log_std_min, log_std_max
+        self.tanh_loc = tanh_loc
+
+    def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """``[*, 2 D]`` to the mean and the standard deviation, ``[*, D]`` each."""
+        loc, log_std = features.chunk(2, -1)
+        if self.log_std_mode == "tanh":
+            middle = 0.5 * (self.log_std_max + self.log_std_min)
+            log_std = middle + 0.5 * (self.log_std_max - self.log_std_min) * log_std.tanh()
+        else:
+            log_std = log_std.clamp(self.log_std_min, self.log_std_max)
+        return loc.tanh() if self.tanh_loc else loc, log_std.exp()

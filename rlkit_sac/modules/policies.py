@@ -8,16 +8,17 @@ from tensordict import NestedKey
 from tensordict.nn import TensorDictModule, TensorDictSequential
 
 from rlkit_sac.functional.critics import CriticReduction
-from rlkit_sac.modules.actor_critic import categorical_actor_critic, gaussian_actor_critic
 from rlkit_sac.modules.actors import (
-    LogStdMode,
     categorical_actor,
+    categorical_actor_critic,
     gaussian_actor,
+    gaussian_actor_critic,
     tanh_gaussian_actor,
 )
 from rlkit_sac.modules.behavior import BehaviorPolicy
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
 from rlkit_sac.modules.critics import action_value_critic, hybrid_critic, stack_critics
+from rlkit_sac.modules.perceptron import LogStdMode
 from rlkit_sac.modules.temperature import AlphaParametrization, Temperature
 
 
@@ -45,7 +46,7 @@ def boltzmann_policy(
         observation_dim: length of the observation.
         num_actions: number K of discrete actions.
         num_cells: widths of the critics' hidden layers.
-        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
         reward_dim: number of reward dimensions.
         critic_layer_norm: ``layer_norm`` of the critics.
         critic_dropout: ``dropout`` of the critics, which does not act here.
@@ -109,7 +110,7 @@ def hybrid_policy(
         action_high: upper bounds.
         num_actions: number K of discrete actions.
         num_cells: widths of the hidden layers, in actor and critics.
-        activation: one of :data:`rlkit_sac.modules.activations.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
         log_std_mode: see :class:`~rlkit_sac.modules.GaussianHead`.
         log_std_min: smallest log standard deviation.
         log_std_max: largest log standard deviation.

@@ -14,8 +14,7 @@ from rlkit_sac.functional.gaussian import GaussianSpace
 from rlkit_sac.functional.sac import LossFunction
 from rlkit_sac.graph import MatmulPrecision
 from rlkit_sac.modules import ActionKind
-from rlkit_sac.modules.activations import ACTIVATIONS
-from rlkit_sac.modules.actors import LogStdMode
+from rlkit_sac.modules.perceptron import ACTIVATIONS, LogStdMode
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.sac.options import DiscreteEntropy, PolicyLossSteps
 

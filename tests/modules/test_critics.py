@@ -4,7 +4,7 @@ from tensordict import TensorDict
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import action_value_critic, hybrid_critic, state_action_critic, state_critic
-from rlkit_sac.modules.activations import ACTIVATIONS
+from rlkit_sac.modules.perceptron import ACTIVATIONS
 
 
 @pytest.mark.parametrize("batch", [(), (7,), (3, 5)])

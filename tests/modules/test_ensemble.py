@@ -149,5 +149,5 @@ def test_a_layer_may_be_there_twice() -> None:
 
 def test_members_must_be_built_alike() -> None:
     members = [nn.Sequential(nn.Linear(3, 1), act()) for act in (nn.ReLU, nn.Tanh)]
-    with pytest.raises(ConfigError, match="built alike"):
+    with pytest.raises(ConfigError, match=r"members\[1\] is built differently"):
         CriticEnsemble(members)

@@ -24,7 +24,7 @@ from rlkit_sac.modules import (
     state_critic,
     tanh_gaussian_actor,
 )
-from rlkit_sac.modules.priors.distributions import FactoredDistribution
+from rlkit_sac.modules.priors.parts import FactoredDistribution
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss, ValueSACLoss
 from tests.objectives.comparison import assert_same, results
 

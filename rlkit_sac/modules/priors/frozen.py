@@ -33,7 +33,7 @@ class FrozenPrior(nn.Module):
         BatchError: in a call, for a distribution that does not fit the actions.
 
     >>> from rlkit_sac.modules.actors import tanh_gaussian_actor
-    >>> from rlkit_sac.modules.priors import PolicyPrior
+    >>> from rlkit_sac.modules.priors.policy import PolicyPrior
     >>> frozen = FrozenPrior(PolicyPrior(tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[])))
     >>> len(list(frozen.parameters())), len(list(frozen.buffers()))
     (0, 2)

@@ -1,18 +1,65 @@
-"""Priors with independent distributions of the parts of an action."""
+"""Priors with independent distributions of the parts of an action, and the uniform one."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 import torch
 from tensordict import NestedKey, TensorDictBase
 from torch import Tensor, nn
-from torch.distributions import Distribution
-from torchrl.data import Bounded, Categorical, Composite, MultiCategorical, TensorSpec
+from torch.distributions import Categorical, Distribution
+from torchrl.data import Bounded, Composite, MultiCategorical, TensorSpec
+from torchrl.data import Categorical as CategoricalSpec
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.box import check_box
-from rlkit_sac.modules.priors.distributions import FactoredDistribution
+from rlkit_sac.modules.distributions import check_box
+
+
+class FactoredDistribution(Distribution):
+    """Distributions of the parts of an action, each given the parts before it.
+
+    Args:
+        dists: by the key or name of the part, as in TorchRL's ``CompositeDistribution``.
+    """
+
+    arg_constraints = {}  # noqa: RUF012  (torch's own declaration)
+
+    def __init__(self, dists: Mapping[NestedKey, Distribution]) -> None:
+        self.dists = dict(dists)
+        super().__init__(next(iter(self.dists.values())).batch_shape, validate_args=False)
+
+    def log_prob(self, value: TensorDictBase) -> Tensor:
+        """Log-density ``[*]`` of all parts together, each found under its key."""
+        parts = [dist.log_prob(value.get(key)) for key, dist in self.dists.items()]
+        return torch.stack(parts).sum(0)
+
+
+class BoxDistribution(Distribution, ABC):
+    """A distribution over a closed box with independent dimensions.
+
+    An action outside of the box, by rounding, is scored as the nearest one inside.
+
+    Args:
+        low: lower bounds ``[D]``.
+        high: upper bounds ``[D]``.
+        batch_shape: of the distribution.
+    """
+
+    arg_constraints = {}  # noqa: RUF012  (torch's own declaration)
+
+    def __init__(self, low: Tensor, high: Tensor, batch_shape: torch.Size) -> None:
+        self.low, self.high = low, high
+        super().__init__(batch_shape, low.shape, validate_args=False)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Log-density ``[*]`` of actions ``[*, D]``, in their units."""
+        return self.log_probs(value).sum(-1)
+
+    @abstractmethod
+    def log_probs(self, value: Tensor) -> Tensor:
+        """Log-density of each dimension, ``[*, D]``."""
 
 
 class Box(nn.Module):
@@ -53,13 +100,12 @@ class PartwisePrior(nn.Module):
 
     def __init__(self, action_spec: TensorSpec) -> None:
         super().__init__()
-        specs = action_parts(action_spec)
-        parts: dict[str, nn.Module] = {
-            name: Box(spec) if isinstance(spec, Bounded) else Index(spec.space.n)
-            for name, spec in specs.items()
-        }
+        parts = action_parts(action_spec)
         self._names = list(parts)
-        self._parts = nn.ModuleList(parts.values())
+        self._parts = nn.ModuleList(
+            Box(spec) if isinstance(spec, Bounded) else Index(spec.space.n)
+            for spec in parts.values()
+        )
 
     def get_dist(self, tensordict: TensorDictBase) -> Distribution:
         """The distribution over one action, or over its parts.
@@ -98,28 +144,80 @@ def action_parts(spec: TensorSpec) -> dict[str, TensorSpec]:
     Raises:
         ConfigError: for anything but a box of one dimension and a categorical index.
 
-    >>> list(action_parts(Composite(continuous=Bounded(-1.0, 1.0, (2,)), discrete=Categorical(3))))
+    >>> box, index = Bounded(-1.0, 1.0, (2,)), CategoricalSpec(3)
+    >>> list(action_parts(Composite(continuous=box, discrete=index)))
     ['continuous', 'discrete']
     """
     if isinstance(spec, Composite) and list(spec.keys()) == ["action"]:
         spec = spec["action"]
     parts = dict(spec.items()) if isinstance(spec, Composite) else {"": spec}
     for name, part in parts.items():
-        _check_part(name, part)
+        where = f" of {name!r}" if name else ""
+        if isinstance(part, Bounded):
+            if part.ndim != 1:
+                raise ConfigError(
+                    f"the action spec{where} has the shape {list(part.shape)}: pass that of one "
+                    "action [D] (for a batched environment env.full_action_spec_unbatched)"
+                )
+            check_box(part.space.low, part.space.high)
+        elif not isinstance(part, CategoricalSpec) or isinstance(part, MultiCategorical):
+            raise ConfigError(
+                f"the action spec{where} is {type(part).__name__}: a prior needs a bounded box, or "
+                "indices (GymEnv(..., categorical_action_encoding=True))"
+            )
     return parts
 
 
-def _check_part(name: str, part: TensorSpec) -> None:
-    where = f" of {name!r}" if name else ""
-    if isinstance(part, Bounded):
-        if part.ndim != 1:
-            raise ConfigError(
-                f"the action spec{where} has the shape {list(part.shape)}: pass that of one action "
-                "[D] (for a batched environment env.full_action_spec_unbatched)"
-            )
-        check_box(part.space.low, part.space.high)
-    elif not isinstance(part, Categorical) or isinstance(part, MultiCategorical):
-        raise ConfigError(
-            f"the action spec{where} is {type(part).__name__}: a prior needs a bounded box, or "
-            "indices (GymEnv(..., categorical_action_encoding=True))"
-        )
+class BoxUniform(BoxDistribution):
+    r"""The uniform distribution over a closed box.
+
+    .. math:: \log\pi(a) = -\sum_d \log(\text{high}_d - \text{low}_d)
+
+    >>> box = BoxUniform(torch.tensor([-1.0]), torch.tensor([1.0]), torch.Size([2]))
+    >>> box.log_prob(torch.tensor([[0.3], [1.0]]))
+    tensor([-0.6931, -0.6931])
+    """
+
+    def log_probs(self, value: Tensor) -> Tensor:
+        """Log-density of each dimension, ``[*, D]``."""
+        return -(self.high - self.low).log().to(value).expand(value.shape)
+
+
+class UniformPrior(PartwisePrior):
+    r"""The uniform distribution over actions.
+
+    Its log-density is :math:`-\sum_d\log(\text{high}_d-\text{low}_d)`, or :math:`-\log K`. The
+    divergence from it is minus the entropy, up to this constant. The density is finite on the
+    closed box, whose bounds a saturated tanh reaches exactly.
+
+    Args:
+        action_spec: of one action: a box ``[D]``, a categorical one, or both in a composite spec
+            for hybrid actions.
+
+    Raises:
+        ConfigError: for another spec or bounds that are not finite.
+
+    >>> from tensordict import TensorDict
+    >>> prior = UniformPrior(Bounded(-2.0, 2.0, (1,)))
+    >>> prior.get_dist(TensorDict(batch_size=[2])).log_prob(torch.tensor([[0.0], [2.0]]))
+    tensor([-1.3863, -1.3863])
+    """
+
+    def __init__(self, action_spec: TensorSpec) -> None:
+        super().__init__(action_spec)
+        self.in_keys: list[NestedKey] = []
+
+    def largest_kld(self, num_actions: int) -> float:
+        r"""The largest divergence of a policy over K actions, :math:`\log K` nats.
+
+        Args:
+            num_actions: K.
+        """
+        return math.log(num_actions)
+
+    def _box(self, name: str, box: Box, states: TensorDictBase) -> Distribution:
+        return BoxUniform(box.low, box.high, states.batch_size)
+
+    def _index(self, name: str, index: Index, states: TensorDictBase) -> Distribution:
+        logits = index.alike.expand(*states.batch_size, -1)
+        return Categorical(logits=logits, validate_args=False)

@@ -17,7 +17,7 @@ from torch.distributions import Distribution
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.normalization import NormalizedPolicy
-from rlkit_sac.modules.priors.distributions import FactoredDistribution
+from rlkit_sac.modules.priors.parts import FactoredDistribution
 
 
 class PolicyPrior(nn.Module):

@@ -11,8 +11,52 @@ from torch.distributions import Categorical, Distribution
 from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.modules.priors.distributions import SameActionMixture, log_of
-from rlkit_sac.modules.priors.parts import Box, Index, PartwisePrior
+from rlkit_sac.modules.priors.parts import Box, BoxDistribution, Index, PartwisePrior
+
+
+class SameActionMixture(BoxDistribution):
+    r"""Mixture of a wide normal distribution and a narrow one around the previous action.
+
+    In each dimension, with :math:`R = \text{high} - \text{low}`, both truncated to ``[low, high]``,
+
+    .. math:: \pi(a) = (1-p)\,\mathcal N_{[l,h]}\!\left(\tfrac{l+h}{2}, R\right)
+        + p\,\mathcal N_{[l,h]}(a_{before}, \text{noise}\cdot R)
+
+    Args:
+        low: lower bounds ``[D]``.
+        high: upper bounds ``[D]``.
+        before: the previous action ``[*, D]``.
+        prob: p, in [0, 1].
+        noise: standard deviation of the narrow component in widths of the box.
+        is_init: bool ``[*, 1]``, where there is no previous action: p is 0 there.
+
+    >>> one = torch.ones(1)
+    >>> before, is_init = torch.zeros(2, 1), torch.tensor([[False], [True]])
+    >>> SameActionMixture(-one, one, before, 0.9, 0.1, is_init).log_prob(torch.zeros(2, 1)).exp()
+    tensor([1.8473, 0.5209])
+    """
+
+    def __init__(
+        self,
+        low: Tensor,
+        high: Tensor,
+        before: Tensor,
+        prob: float,
+        noise: float,
+        is_init: Tensor,
+    ) -> None:
+        super().__init__(low, high, before.shape[:-1])
+        self.before, self.prob, self.noise, self.is_init = before, prob, noise, is_init
+
+    def log_probs(self, value: Tensor) -> Tensor:
+        """Log-density of each dimension, ``[*, D]``."""
+        low, high = self.low.to(value), self.high.to(value)
+        inside = value.clamp(low, high)
+        wide = _log_truncated_normal(inside, 0.5 * (low + high), high - low, low, high)
+        before = self.before.to(value).clamp(low, high)
+        narrow = _log_truncated_normal(inside, before, self.noise * (high - low), low, high)
+        mixed = torch.logaddexp(_log(1 - self.prob) + wide, _log(self.prob) + narrow)
+        return torch.where(self.is_init, wide, mixed)
 
 
 class SameActionPrior(PartwisePrior):
@@ -84,8 +128,7 @@ class SameActionPrior(PartwisePrior):
         if num_actions == 1:
             return 0.0
         other = (1 - self.same_action_prob) / (num_actions - 1)
-        rarest = min(self.same_action_prob, other)
-        return -math.log(rarest) if rarest > 0 else math.inf
+        return -_log(min(self.same_action_prob, other))
 
     def _box(self, name: str, box: Box, states: TensorDictBase) -> Distribution:
         before = _before(name, states, (*states.batch_size, *box.low.shape))
@@ -106,8 +149,8 @@ class SameActionPrior(PartwisePrior):
             places = torch.arange(index.num_actions, device=before.device)
             preferred = torch.where(
                 before == places,
-                index.alike + log_of(self.same_action_prob),
-                index.alike + log_of(other),
+                index.alike + _log(self.same_action_prob),
+                index.alike + _log(other),
             )
             logits = torch.where(_is_first(states), logits, preferred)
         return Categorical(logits=logits, validate_args=False)
@@ -136,3 +179,19 @@ def _before(name: str, states: TensorDictBase, shape: tuple[int, ...]) -> Tensor
             f"{list(shape)}"
         )
     return before
+
+
+def _log_truncated_normal(
+    value: Tensor, mean: Tensor, scale: Tensor, low: Tensor, high: Tensor
+) -> Tensor:
+    """Log-density of a normal distribution whose mean lies inside of its bounds."""
+    # Each side of the mean by itself: both are positive, so that their sum loses no digits.
+    unit = math.sqrt(2) * scale
+    mass = 0.5 * (((high - mean) / unit).erf() + ((mean - low) / unit).erf())
+    normal = -0.5 * ((value - mean) / scale).square() - scale.log() - 0.5 * math.log(2 * math.pi)
+    return normal - mass.log()
+
+
+def _log(probability: float) -> float:
+    """The logarithm of a probability, minus infinity for 0."""
+    return math.log(probability) if probability > 0 else -math.inf

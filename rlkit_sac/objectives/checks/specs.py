@@ -4,7 +4,7 @@ from tensordict import NestedKey
 from torchrl.data import Bounded, Categorical, Composite, MultiCategorical, OneHot, TensorSpec
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.box import check_box
+from rlkit_sac.modules.distributions import check_box
 
 
 def continuous_spec(

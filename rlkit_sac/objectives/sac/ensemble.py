@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from types import FunctionType
-from typing import Any
 
 from tensordict import TensorDict
 from torch import nn
 from torchrl.objectives import LossModule
 
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules.ensemble import check_same_structure
 from rlkit_sac.objectives.checks.networks import check_member
 from rlkit_sac.objectives.sac.options import NUM_CRITICS
 
@@ -49,7 +48,7 @@ def critic_list(network: nn.Module | Sequence[nn.Module], count: int) -> list[nn
     seen: dict[int, int] = {}
     for index, critic in enumerate(critics):
         check_member(critic, f"qvalue_network[{index}]")
-        _check_same_structure(critics[0], critic, index)
+        check_same_structure(critics, index, "qvalue_network")
         for parameter in critic.parameters():
             if seen.setdefault(id(parameter), index) != index:
                 raise ConfigError(
@@ -95,38 +94,6 @@ def register_critics(loss: LossModule, critics: list[nn.Module], *, with_targets
     for name, parameter in critics[0].named_parameters():
         key = tuple(name.split("."))
         loss.qvalue_network_params.get(key).requires_grad_(parameter.requires_grad)
-
-
-def _check_same_structure(first: nn.Module, critic: nn.Module, index: int) -> None:
-    """The code of the first member runs with the parameters of all, so it has to be the same."""
-    wanted, found = _structure(first), _structure(critic)
-    for name in {**wanted, **found}:
-        if wanted.get(name) != found.get(name):
-            raise ConfigError(
-                f"qvalue_network[{index}] is built differently from qvalue_network[0]: {name} is "
-                f"{found.get(name)}, wanted {wanted.get(name)}; members are evaluated in one "
-                "batched call, so they need the same layers"
-            )
-
-
-def _structure(critic: nn.Module) -> dict[str, Any]:
-    """The shapes of a critic's tensors, the types of its layers and their plain attributes."""
-    tensors = (*critic.named_parameters(), *critic.named_buffers())
-    found: dict[str, Any] = {name: f"of shape {tuple(value.shape)}" for name, value in tensors}
-    for name, layer in critic.named_modules():
-        found[f"the layer {name!r}"] = type(layer).__name__
-        for attribute, value in vars(layer).items():
-            if isinstance(value, FunctionType):
-                found[f"{attribute} of {name!r}"] = value.__qualname__
-            elif _is_plain(value) and attribute != "training":
-                found[f"{attribute} of {name!r}"] = value
-    return found
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return all(map(_is_plain, value))
-    return isinstance(value, bool | int | float | str)
 
 
 def _fresh_copy(critic: nn.Module) -> nn.Module:
