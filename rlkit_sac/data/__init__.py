@@ -7,9 +7,8 @@ gives batches of transitions, ``[B]``, or of B slices or segments of T consecuti
 """
 
 from rlkit_sac.data.collect.acting_loop import ActingLoop
-from rlkit_sac.data.collect.collector import AnyCollector, CollectorKind, make_collector
+from rlkit_sac.data.collect.collector import AnyCollector, LightCollector, make_collector
 from rlkit_sac.data.collect.finite import check_finite
-from rlkit_sac.data.collect.light_collector import LightCollector
 from rlkit_sac.data.replay.buffer import check_replay_fits, make_replay_buffer
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay.slices import SliceSampler
@@ -19,7 +18,6 @@ from rlkit_sac.data.replay.transition import example_transition
 __all__ = [
     "ActingLoop",
     "AnyCollector",
-    "CollectorKind",
     "LightCollector",
     "PrioritizedSampler",
     "SliceSampler",

@@ -91,33 +91,27 @@ def check_feedforward(module: TensorDictModuleBase, name: str) -> None:
             )
 
 
-def logits_of(dist: Distribution) -> Tensor:
-    """Normalized logits ``[*, A]`` of a categorical distribution.
+def distribution_parameters(dist: Distribution) -> tuple[Tensor, ...]:
+    """The normalized logits ``[*, A]`` of a categorical distribution, in a tuple of one.
+
+    Of a diagonal Gaussian the mean and the standard deviation, ``[*, D]`` each.
 
     Raises:
         ConfigError: for a distribution of another kind.
 
-    >>> logits_of(Categorical(logits=torch.tensor([1.0, 1.0])))
-    tensor([-0.6931, -0.6931])
-    """
-    if not isinstance(dist, Categorical):
-        raise ConfigError(f"the actor's distribution is {type(dist).__name__}, wanted Categorical")
-    return dist.logits
-
-
-def gaussian_of(dist: Distribution) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of a diagonal Gaussian, ``[*, D]`` each.
-
-    Raises:
-        ConfigError: for a distribution of another kind.
-
-    >>> gaussian_of(Independent(Normal(torch.zeros(2), torch.ones(2)), 1))
+    >>> distribution_parameters(Categorical(logits=torch.tensor([1.0, 1.0])))
+    (tensor([-0.6931, -0.6931]),)
+    >>> distribution_parameters(Independent(Normal(torch.zeros(2), torch.ones(2)), 1))
     (tensor([0., 0.]), tensor([1., 1.]))
     """
+    if isinstance(dist, Categorical):
+        return (dist.logits,)
     base = dist.base_dist if isinstance(dist, Independent) else dist
-    if not isinstance(base, Normal):
-        raise ConfigError(f"the actor's distribution is over {type(base).__name__}, wanted Normal")
-    return base.loc, base.scale
+    if isinstance(base, Normal):
+        return base.loc, base.scale
+    raise ConfigError(
+        f"the actor's distribution is {type(base).__name__}, wanted Categorical or Normal"
+    )
 
 
 class BehaviorPolicy(TensorDictModuleBase):
@@ -163,7 +157,7 @@ class BehaviorPolicy(TensorDictModuleBase):
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write action and parameters into ``tensordict`` and return it."""
         dist = self.get_dist(tensordict)
-        parameters = (logits_of(dist),) if self.kind == "discrete" else gaussian_of(dist)
+        parameters = distribution_parameters(dist)
         if exploration_type() is ExplorationType.RANDOM:
             action = _sample(*parameters)
         else:

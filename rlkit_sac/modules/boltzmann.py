@@ -13,12 +13,7 @@ from torch import Tensor, nn
 from torch.distributions import Categorical
 from torchrl.envs.utils import ExplorationType, exploration_type
 
-from rlkit_sac.functional import (
-    boltzmann_log_prob,
-    reduce_critics,
-    sample_categorical,
-    weigh_rewards,
-)
+from rlkit_sac import functional as F
 from rlkit_sac.functional.critics import CriticReduction
 from rlkit_sac.modules.normalization import as_observed
 from rlkit_sac.modules.priors.frozen import FrozenPrior
@@ -93,7 +88,7 @@ class BoltzmannPolicy(TensorDictModuleBase):
         """Write the action into ``tensordict`` and return it."""
         value = self.action_value(tensordict)
         if exploration_type() is ExplorationType.RANDOM:
-            action = sample_categorical(self._log_prob(tensordict, value))
+            action = F.sample_categorical(self._log_prob(tensordict, value))
         elif self.prior is None:
             action = value.argmax(-1)
         else:
@@ -111,7 +106,7 @@ class BoltzmannPolicy(TensorDictModuleBase):
             key = self.out_keys[0]
             raw = as_observed(states)
             log_prior = self.prior.log_prob_of_each_action(raw, value.shape[-1], key)
-        return boltzmann_log_prob(value, self.alpha(), log_prior)
+        return F.boltzmann_log_prob(value, self.alpha(), log_prior)
 
     def action_value(self, tensordict: TensorDictBase) -> Tensor:
         """The value ``[*, K]`` of each action, reduced over critics and reward dimensions."""
@@ -129,7 +124,7 @@ class BoltzmannPolicy(TensorDictModuleBase):
         if q.ndim == tensordict.ndim + 2:
             q = q.unsqueeze(-1)
         weights = self.reward_weights.value
-        return weigh_rewards(reduce_critics(q, weights, self.reduction), weights)
+        return F.weigh_rewards(F.reduce_critics(q, weights, self.reduction), weights)
 
     def train(self, mode: bool = True) -> BoltzmannPolicy:
         """Set training mode, but for the critics."""

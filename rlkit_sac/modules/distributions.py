@@ -65,8 +65,7 @@ class TanhGaussian(Distribution):
             (*sample_shape, *self.loc.shape), dtype=self.loc.dtype, device=self.loc.device
         )
         preimage = self.loc + self.scale * noise
-        normal = -0.5 * noise.square() - self.scale.log() - 0.5 * math.log(2 * math.pi)
-        return self._squash(preimage), normal - self._log_slope(preimage)
+        return self._squash(preimage), self._log_densities(noise, preimage)
 
     def rsample(self, sample_shape: SampleShape = ()) -> Tensor:
         """A sample through which gradients reach ``loc`` and ``scale``."""
@@ -88,9 +87,7 @@ class TanhGaussian(Distribution):
             unit = (2 * value - high - low) / (high - low)
         inside = 1 - torch.finfo(unit.dtype).eps / 2
         preimage = unit.clamp(-inside, inside).atanh()
-        noise = (preimage - self.loc) / self.scale
-        normal = -0.5 * noise.square() - self.scale.log() - 0.5 * math.log(2 * math.pi)
-        return normal - self._log_slope(preimage)
+        return self._log_densities((preimage - self.loc) / self.scale, preimage)
 
     @property
     def deterministic_sample(self) -> Tensor:
@@ -110,14 +107,15 @@ class TanhGaussian(Distribution):
         action = 0.5 * (high + low) + 0.5 * (high - low) * unit
         return action.clamp(low, high)  # rounding must not leave the box
 
-    def _log_slope(self, preimage: Tensor) -> Tensor:
-        """Log-derivative of the action with respect to its preimage, ``[*, D]``."""
+    def _log_densities(self, noise: Tensor, preimage: Tensor) -> Tensor:
+        """Log-density of each dimension of an action, ``[*, D]``, from its value before tanh."""
+        normal = -0.5 * noise.square() - self.scale.log() - 0.5 * math.log(2 * math.pi)
         size = preimage.abs()  # torch's softplus rounds its tail, this form does not
         slope = 2 * (math.log(2) - size - (-2 * size).exp().log1p())
-        if self._box is None:
-            return slope
-        low, high = self._box
-        return slope + (0.5 * (high - low)).log()
+        if self._box is not None:
+            low, high = self._box
+            slope = slope + (0.5 * (high - low)).log()
+        return normal - slope
 
 
 def check_box(low: Tensor, high: Tensor) -> None:

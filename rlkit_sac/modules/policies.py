@@ -18,7 +18,6 @@ from rlkit_sac.modules.actors import (
 from rlkit_sac.modules.behavior import BehaviorPolicy
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
 from rlkit_sac.modules.critics import action_value_critic, hybrid_critic, stack_critics
-from rlkit_sac.modules.perceptron import LogStdMode
 from rlkit_sac.modules.temperature import AlphaParametrization, Temperature
 
 
@@ -26,9 +25,6 @@ def boltzmann_policy(
     observation_dim: int,
     num_actions: int,
     *,
-    num_cells: Sequence[int] = (256, 256),
-    activation: str = "relu",
-    reward_dim: int = 1,
     critic_layer_norm: bool = False,
     critic_dropout: float = 0.0,
     num_qvalue_nets: int = 2,
@@ -36,6 +32,7 @@ def boltzmann_policy(
     alpha_parametrization: AlphaParametrization = "log",
     min_alpha: float | None = None,
     max_alpha: float | None = None,
+    **options: Any,
 ) -> BoltzmannPolicy:
     """The policy of a discrete loss without actor, built from JSON values.
 
@@ -45,9 +42,6 @@ def boltzmann_policy(
     Args:
         observation_dim: length of the observation.
         num_actions: number K of discrete actions.
-        num_cells: widths of the critics' hidden layers.
-        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
-        reward_dim: number of reward dimensions.
         critic_layer_norm: ``layer_norm`` of the critics.
         critic_dropout: ``dropout`` of the critics, which does not act here.
         num_qvalue_nets: number of critics.
@@ -55,6 +49,8 @@ def boltzmann_policy(
         alpha_parametrization: as in the loss.
         min_alpha: as in the loss.
         max_alpha: as in the loss.
+        **options: of :func:`~rlkit_sac.modules.action_value_critic`: ``num_cells``,
+            ``activation``, ``reward_dim``.
 
     Raises:
         ConfigError: for an unknown option.
@@ -66,11 +62,9 @@ def boltzmann_policy(
         action_value_critic(
             observation_dim,
             num_actions,
-            num_cells=num_cells,
-            activation=activation,
             layer_norm=critic_layer_norm,
             dropout=critic_dropout,
-            reward_dim=reward_dim,
+            **options,
         )
         for _ in range(num_qvalue_nets)
     ]
@@ -86,9 +80,6 @@ def hybrid_policy(
     *,
     num_cells: Sequence[int] = (256, 256),
     activation: str = "relu",
-    log_std_mode: LogStdMode = "clipped_exp",
-    log_std_min: float = -20.0,
-    log_std_max: float = 2.0,
     reward_dim: int = 1,
     critic_layer_norm: bool = False,
     critic_dropout: float = 0.0,
@@ -97,6 +88,7 @@ def hybrid_policy(
     alpha_parametrization: AlphaParametrization = "log",
     min_alpha: float | None = None,
     max_alpha: float | None = None,
+    **options: Any,
 ) -> TensorDictSequential:
     """The policy of a hybrid loss, built from JSON values.
 
@@ -111,9 +103,6 @@ def hybrid_policy(
         num_actions: number K of discrete actions.
         num_cells: widths of the hidden layers, in actor and critics.
         activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
-        log_std_mode: see :class:`~rlkit_sac.modules.GaussianHead`.
-        log_std_min: smallest log standard deviation.
-        log_std_max: largest log standard deviation.
         reward_dim: number of reward dimensions.
         critic_layer_norm: ``layer_norm`` of the critics.
         critic_dropout: ``dropout`` of the critics, which does not act here.
@@ -122,6 +111,8 @@ def hybrid_policy(
         alpha_parametrization: that of the discrete temperature.
         min_alpha: that of the discrete temperature.
         max_alpha: that of the discrete temperature.
+        **options: of :func:`~rlkit_sac.modules.tanh_gaussian_actor`: ``log_std_mode``,
+            ``log_std_min``, ``log_std_max``.
 
     Raises:
         ConfigError: for an unknown option or bounds that are not usable.
@@ -135,10 +126,8 @@ def hybrid_policy(
         action_high,
         num_cells=num_cells,
         activation=activation,
-        log_std_mode=log_std_mode,
-        log_std_min=log_std_min,
-        log_std_max=log_std_max,
         action_key=("action", "continuous"),
+        **options,
     )
     critics = [
         hybrid_critic(

@@ -6,7 +6,7 @@ import pytest
 
 from rlkit_sac import config
 from rlkit_sac.config import acer, collection, loss, update
-from rlkit_sac.data import CollectorKind
+from rlkit_sac.data.collect.collector import CollectorKind
 from rlkit_sac.data.replay.buffer import StorageKind
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.critics import CriticReduction

@@ -18,7 +18,7 @@ from rlkit_sac.modules import (
     state_action_critic,
     state_critic,
 )
-from rlkit_sac.modules.behavior import gaussian_of
+from rlkit_sac.modules.behavior import distribution_parameters
 from rlkit_sac.objectives import ACERLoss
 
 OBSERVATION_DIM, NUM_ACTIONS, ACTION_DIM, NUM_SAMPLES = 3, 4, 2, 3
@@ -32,7 +32,7 @@ class Noise:
     queue: list[Tensor] = field(default_factory=list)
 
     def __call__(self, dist: Distribution, count: int) -> Tensor:
-        loc, scale = gaussian_of(dist)
+        loc, scale = distribution_parameters(dist)
         noise = self.queue.pop(0)
         assert len(noise) == count
         return loc + scale * noise

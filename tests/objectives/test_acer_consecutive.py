@@ -90,6 +90,7 @@ def samples(replay, count: int = 40) -> Iterator[TensorDictBase]:
 @pytest.mark.parametrize("sampler", [TrajectorySampler, replays.SliceSampler])
 def test_segments_of_the_package_pass(sampler: type, steps: int) -> None:
     """Across the blocks of environments, the end of the buffer, and with padding."""
+    torch.manual_seed(0)  # with some seeds no segment reaches the end of the buffer
     options = {"capacity": 210, "num_envs": 4, "frames_per_batch": 4 * steps}
     jumps, wraps, episodes = 0, 0, 0
     for batch in samples(light_replay(sampler(T, **options), steps), 80):

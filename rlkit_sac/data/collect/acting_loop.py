@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, cast
@@ -13,7 +12,6 @@ from numpy.typing import DTypeLike, NDArray
 from tensordict import NestedKey, TensorDict, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
-from torchrl.data import Categorical, TensorSpec
 from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType
 
@@ -73,8 +71,7 @@ class ActingLoop:
         blank = env.fake_tensordict()
         # What the policy writes besides the action, for random actions.
         self._random_entries = {
-            key: torch.full_like(value, _log_density(env, key) or 0.0)
-            for key, value in _policy_entries(policy, blank).items()
+            key: torch.zeros_like(value) for key, value in _policy_entries(policy, blank).items()
         }
         carried: list[NestedKey] = [*_CARRIED, *previous]
         beside: list[NestedKey] = ["terminated", "truncated", "done"]
@@ -132,8 +129,7 @@ class ActingLoop:
 
         Args:
             random: act by ``random_policy``; without one, draw the actions from the action space.
-                Other entries that the policy writes are then 0, except for log-densities of the
-                action, which are those of the draw.
+                Other entries that the policy writes are then 0.
             unchanged: whether nothing but values of parameters has changed in the policy since the
                 last step.
         """
@@ -247,23 +243,3 @@ def _layout(value: Tensor, *, batch_dims: int) -> tuple[tuple[int, ...], DTypeLi
 
 def _previous_key(key: NestedKey) -> NestedKey:
     return "prev_action" if isinstance(key, str) else ("prev_action", *key[1:])
-
-
-def _log_density(env: EnvBase, written: NestedKey) -> float | None:
-    """The log-density of a random action, where this key is that of a log-density; else None."""
-    name = written if isinstance(written, str) else written[-1]
-    if not name.endswith("_log_prob"):
-        return None
-    part = (*written[:-1], name.removesuffix("_log_prob")) if name != written else None
-    return sum(
-        _uniform_log_density(env.full_action_spec_unbatched[key])
-        for key in env.action_keys
-        if part is None or key == part
-    )
-
-
-def _uniform_log_density(spec: TensorSpec) -> float:
-    if isinstance(spec, Categorical):
-        return -math.log(spec.n)
-    width = spec.space.high.double() - spec.space.low.double()
-    return -float(width.log().sum())

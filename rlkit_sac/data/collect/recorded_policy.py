@@ -95,9 +95,8 @@ class RecordedPolicy:
         try:
             with preserve_state(self._policy, inputs):
                 recording = record(act, [*inputs, *state])
-                if (
-                    before.change() is not None
-                ):  # such as a counter, which a graph would not advance
+                # Such as a counter, which a graph would not advance.
+                if before.change() is not None:
                     return self._eager
         except NotRecordable:
             return self._eager

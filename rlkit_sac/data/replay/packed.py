@@ -8,10 +8,11 @@ import torch
 from tensordict import NestedKey, TensorDictBase
 from torch import Tensor
 from torchrl.data import LazyTensorStorage, RandomSampler, TensorDictReplayBuffer
+from torchrl.data.replay_buffers.samplers import Sampler
 
 from rlkit_sac.data.nested import NestedEntries
-from rlkit_sac.data.replay.blocks import BlockSampler
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
+from rlkit_sac.data.replay.slices import BlockSampler
 
 _ALIGNMENT = 8  # bytes; of the largest number
 
@@ -141,7 +142,7 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         capacity: transitions the buffer holds.
         batch_size: transitions, slices or segments per sample.
         device: where they lie.
-        options: as for ``TensorDictReplayBuffer``, such as another sampler.
+        sampler: what draws; default uniformly with replacement.
 
     >>> from tensordict import TensorDict
     >>> replay = PackedReplayBuffer(capacity=10, batch_size=4)
@@ -156,12 +157,10 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         capacity: int,
         batch_size: int,
         device: torch.device | str = "cpu",
-        **options: Any,
+        sampler: Sampler | None = None,
     ) -> None:
-        super().__init__(
-            storage=PackedStorage(capacity, device=device), batch_size=batch_size, **options
-        )
-        self._has_options = bool(options.keys() - {"sampler"})
+        storage = PackedStorage(capacity, device=device)
+        super().__init__(storage=storage, batch_size=batch_size, sampler=sampler)
 
     def extend(self, tensordicts: TensorDictBase, **options: Any) -> Tensor:
         """Store transitions ``[n]``, in a full buffer over the oldest.
@@ -174,29 +173,20 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         storage, writer, count = self._storage, self._writer, len(tensordicts)
         capacity = storage.max_size
         with self._replay_lock, self._write_lock:
-            first = writer._cursor
-            if first + count < capacity:
-                storage.write(first, tensordicts)
-                writer._cursor = first + count
-            else:
-                self._write_wrapped(first, tensordicts)
+            first, written = writer._cursor, 0
+            while written < count:  # more than once where they reach the end of the buffer
+                place = (first + written) % capacity
+                size = min(count - written, capacity - place)
+                part = tensordicts if size == count else tensordicts[written : written + size]
+                storage.write(place, part)
+                written += size
+            writer._cursor = (first + count) % capacity
             writer._write_count += count
             places = torch.arange(first, first + count, device=storage.device)
             if first + count > capacity:
                 places = places % capacity
             self._sampler.extend(places)
         return places
-
-    def _write_wrapped(self, first: int, tensordicts: TensorDictBase) -> None:
-        """Store transitions that reach the end of the buffer and continue at its beginning."""
-        capacity, stop = self._storage.max_size, first + len(tensordicts)
-        written = first
-        while written < stop:
-            place = written % capacity
-            chunk = tensordicts[written - first : written - first + capacity - place]
-            self._storage.write(place, chunk)
-            written += len(chunk)
-        self._writer._cursor = written % capacity
 
     def sample(self, batch_size: int | None = None, **options: Any) -> TensorDictBase:
         """A batch drawn uniformly with replacement, or as the sampler given draws it."""
@@ -215,12 +205,9 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
 
     @property
     def _is_basic(self) -> bool:
-        """Whether the buffer has none of TorchRL's options, transforms or other samplers."""
+        """Whether the buffer has neither transforms nor another sampler of TorchRL's."""
+        sampler = self._sampler
         return (
-            not self._has_options
-            and (
-                type(self._sampler) in (RandomSampler, PrioritizedSampler)
-                or isinstance(self._sampler, BlockSampler)
-            )
-            and (self._transform is None or not len(self._transform))
-        )
+            type(sampler) in (RandomSampler, PrioritizedSampler)
+            or isinstance(sampler, BlockSampler)
+        ) and (self._transform is None or not len(self._transform))

@@ -9,13 +9,11 @@ import torch
 from torch import Tensor
 from torchrl.data.replay_buffers.storages import Storage
 
-from rlkit_sac.data.replay.blocks import BlockSampler
+from rlkit_sac.data.replay.slices import BlockSampler
 from rlkit_sac.errors import ConfigError
 
 _LARGE = 2**62
-_CHUNK = (
-    1024  # frames read at once: storages return whole frames, and files may be larger than memory
-)
+_CHUNK = 1024  # frames read at once: storages return whole ones, and files may exceed the memory
 
 
 class TrajectorySampler(BlockSampler):
@@ -54,23 +52,10 @@ class TrajectorySampler(BlockSampler):
     (tensor([0, 1, 1]), tensor([ True,  True, False]))
     """
 
-    frames: int
     _known: int
     _ended: Tensor
     _running: Tensor
     _episodes: Tensor
-
-    def __init__(
-        self, length: int, *, capacity: int, num_envs: int, frames_per_batch: int | None = None
-    ) -> None:
-        super().__init__(
-            length, capacity=capacity, num_envs=num_envs, frames_per_batch=frames_per_batch
-        )
-        if capacity < 2 * self._block:
-            raise ConfigError(
-                f"frames that are stored {self._block} at a time need a replay capacity of at "
-                f"least {2 * self._block}, got {capacity}"
-            )
 
     def sample(
         self, storage: Storage, batch_size: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -13,8 +13,6 @@ from torch.distributions import Categorical, Distribution, Independent
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import normalized_log_prob
-
-ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 class FrozenPrior(nn.Module):
@@ -148,7 +146,7 @@ class FrozenPrior(nn.Module):
         )
 
 
-def frozen_copy(module: ModuleT) -> ModuleT:
+def frozen_copy(module: nn.Module) -> nn.Module:
     """A copy whose parameters are buffers.
 
     >>> [name for name, _ in frozen_copy(nn.Linear(1, 1)).named_buffers()]

@@ -6,11 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tensordict import NestedKey, TensorDictBase
-from tensordict.nn import (
-    ProbabilisticTensorDictModule,
-    TensorDictModuleBase,
-    TensorDictSequential,
-)
+from tensordict.nn import TensorDictModuleBase, TensorDictSequential
 from tensordict.utils import unravel_key
 from torch import nn
 from torch.distributions import Distribution
@@ -47,7 +43,7 @@ class PolicyPrior(nn.Module):
         super().__init__()
         self.actor = actor
         steps = list(_steps(actor))
-        drawn = [_action_key(step) for step in steps if _is_random(step)]
+        drawn = [_action_key(step) for step in steps if hasattr(step, "get_dist")]
         if not drawn:
             raise ConfigError(
                 f"a PolicyPrior of a {type(actor).__name__} has no distribution: pass a TorchRL "
@@ -67,7 +63,7 @@ class PolicyPrior(nn.Module):
         states = tensordict.copy()
         dists: dict[NestedKey, Distribution] = {}
         for step in _steps(self.actor):
-            if _is_random(step):
+            if hasattr(step, "get_dist"):
                 dists[_action_key(step)] = step.get_dist(states)
             else:
                 states = step(states)
@@ -84,10 +80,6 @@ def _steps(policy: nn.Module) -> Iterator[Any]:
         yield from _steps(policy.policy)
     else:
         yield policy
-
-
-def _is_random(step: object) -> bool:
-    return isinstance(step, ProbabilisticTensorDictModule) or hasattr(step, "get_dist")
 
 
 def _action_key(step: Any) -> NestedKey:

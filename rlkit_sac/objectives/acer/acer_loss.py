@@ -9,11 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import torch
 from tensordict import TensorDictBase
-from tensordict.nn import (
-    ProbabilisticTensorDictSequential,
-    TensorDictModuleBase,
-    dispatch,
-)
+from tensordict.nn import ProbabilisticTensorDictSequential, TensorDictModuleBase, dispatch
 from torch import Tensor
 from torch.distributions import Distribution
 from torchrl.modules import ActorValueOperator
@@ -23,7 +19,7 @@ from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import explained_variance, masked_mean, opc_return, retrace_return
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
-from rlkit_sac.modules.behavior import ActionKind, gaussian_of, logits_of
+from rlkit_sac.modules.behavior import ActionKind, distribution_parameters
 from rlkit_sac.objectives.acer.segments import SegmentLoss, Segments
 from rlkit_sac.objectives.acer.terms import (
     ACERTerms,
@@ -67,12 +63,14 @@ class Evaluation(NamedTuple):
         terms: the policy and its critic at each step.
         advantage: of the policy loss, without gradient.
         q_ret: the Retrace targets.
+        threshold: c, at which ratios are truncated; ``None`` for no truncation, as on-policy.
         valid: bool; ``None`` where all steps are.
     """
 
     terms: ACERTerms
     advantage: Tensor
     q_ret: Tensor
+    threshold: float | None
     valid: Tensor | None
 
 
@@ -307,18 +305,16 @@ class ACERLoss(SegmentLoss):
         return self._reduce_alone(loss, batch), scalars
 
     def _actor(self, steps: Evaluation) -> Part:
-        terms, valid, threshold = steps.terms, steps.valid, self.truncation_threshold
+        terms, valid, threshold = steps.terms, steps.valid, steps.threshold
         delta = self.trust_region_delta if self.use_trust_region else None
         loss, projected = terms.policy_loss(steps.advantage, threshold, delta)
         scalars = {"kl": masked_mean(terms.kl, valid)}
         if self.diagnostics:
-            ratio = terms.ratio()
-            if threshold is None or terms.log_ratio is None:
-                threshold = math.inf
+            ratio, limit = terms.ratio(), math.inf if threshold is None else threshold
             # The sum of the ratios must not overflow.
             finite = ratio.clamp_max(torch.finfo(ratio.dtype).max / max(1, ratio.numel()))
             scalars["ratio"] = masked_mean(finite, valid)
-            scalars["truncated"] = masked_mean((ratio > threshold).to(ratio.dtype), valid)
+            scalars["truncated"] = masked_mean((ratio > limit).to(ratio.dtype), valid)
             scalars["projected"] = masked_mean(projected.to(ratio.dtype), valid)
         return self.policy_coef * loss, scalars
 
@@ -345,7 +341,10 @@ class ACERLoss(SegmentLoss):
         batch, cut, valid = segments.batch, segments.cut, segments.valid
         states, keys = batch.select(*self._state_keys()), self.tensor_keys
         average = self._average_policy(states)
-        with self._live_networks():
+        with (
+            self.actor_network_params.to_module(self.actor_network, preserve_module_state=False),
+            self.critic_network_params.to_module(self.critic_network, preserve_module_state=False),
+        ):
             policy, states = self._run_actor(states)
             terms: ACERTerms
             if self.kind == "discrete":
@@ -362,7 +361,8 @@ class ACERLoss(SegmentLoss):
         )
         if self.use_q_opc:
             followed = opc_return(reward, value, q, next_value, cut, gamma=gamma, valid=valid)
-        return Evaluation(terms, followed - value, q_ret, valid)
+        threshold = self.truncation_threshold if segments.behavior else None
+        return Evaluation(terms, followed - value, q_ret, threshold, valid)
 
     def _categorical_terms(
         self,
@@ -426,8 +426,8 @@ class ACERLoss(SegmentLoss):
         if self.kind == "discrete":
             policy, states = self._run_actor(states)
             return (_log_probs(policy).exp() * self._action_values(states)).sum(-1)
-        if self._critic_reads_actor():
-            _, states = self._run_actor(states)
+        if not set(self._critic_state_keys()) <= set(self._state_keys()):
+            _, states = self._run_actor(states)  # the critic reads what it writes
         return full_precision(self.critic_network.state_value(states)).squeeze(-1)
 
     # ------------------------------------------------------------------ options
@@ -481,13 +481,13 @@ class ACERLoss(SegmentLoss):
 
 def _log_probs(policy: Distribution) -> Tensor:
     """Log-probabilities ``[*, A]`` of all actions; half precision could not normalize them."""
-    logits = logits_of(policy)
+    (logits,) = distribution_parameters(policy)
     wide = full_precision(logits)
     return logits if wide is logits else wide.log_softmax(-1)
 
 
 def _gaussian(policy: Distribution) -> Gaussian:
-    return Gaussian(*map(full_precision, gaussian_of(policy)))
+    return Gaussian(*map(full_precision, distribution_parameters(policy)))
 
 
 def _check_number(name: str, value: object) -> None:

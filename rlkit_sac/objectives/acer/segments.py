@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
 from tensordict import NestedKey, TensorDictBase
-from tensordict.nn import (
-    ProbabilisticTensorDictSequential,
-    TensorDictModuleBase,
-    TensorDictParams,
-)
+from tensordict.nn import ProbabilisticTensorDictSequential, TensorDictModuleBase, TensorDictParams
 from tensordict.utils import unravel_key
 from torch import Tensor
 from torch.distributions import Distribution
@@ -112,16 +106,6 @@ class SegmentLoss(LossContract):
         self.set_keys(action=action_key)
 
     # ------------------------------------------------------------------ the networks
-
-    @contextmanager
-    def _live_networks(self) -> Iterator[None]:
-        """Actor and critic compute with their live parameters."""
-        actor, critic = self.actor_network, self.critic_network
-        with (
-            self.actor_network_params.to_module(actor, preserve_module_state=False),
-            self.critic_network_params.to_module(critic, preserve_module_state=False),
-        ):
-            yield
 
     def _average_policy(self, states: TensorDictBase) -> Distribution:
         """The average policy at some states, which are not changed."""
@@ -242,11 +226,6 @@ class SegmentLoss(LossContract):
         if isinstance(critic, StochasticDuelingNetwork):
             return critic.state_keys
         return [unravel_key(key) for key in critic.in_keys]
-
-    def _critic_reads_actor(self) -> bool:
-        """Whether the critic reads what the actor writes."""
-        written = {unravel_key(key) for key in self.actor_network.out_keys}
-        return not written.isdisjoint(self._critic_state_keys())
 
     def _state_keys(self) -> list[NestedKey]:
         """Entries of a batch that the networks read at a state."""

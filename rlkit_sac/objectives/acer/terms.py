@@ -8,26 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from rlkit_sac.functional import (
-    categorical_entropy,
-    categorical_kl,
-    categorical_parameters,
-    correction_weight,
-    expected_correction,
-    gaussian_entropy,
-    gaussian_kl,
-    gaussian_kl_gradient,
-    gaussian_log_prob,
-    gaussian_parameters,
-    gaussian_score,
-    importance_ratio,
-    in_categorical_space,
-    log_importance_ratio,
-    project_gradient,
-    retrace_coefficient,
-    truncate_ratio,
-    with_gradient,
-)
+from rlkit_sac import functional as F
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.discrete import LOWEST_LOG_PROB
 from rlkit_sac.functional.gaussian import GaussianSpace
@@ -58,8 +39,7 @@ class ACERTerms(ABC):
         parameters: :math:`\phi`, ``[*, P]``.
         entropy: nats, ``[*]``.
         kl: :math:`D(\bar\pi \Vert \pi)`, nats, ``[*]``, without gradient.
-        log_ratio: :math:`\log\rho` of the stored action, ``[*]``, without gradient; ``None``
-            on-policy.
+        log_ratio: :math:`\log\rho` of the stored action, ``[*]``, without gradient; 0 on-policy.
         action_dim: D of the traces.
     """
 
@@ -68,20 +48,16 @@ class ACERTerms(ABC):
     parameters: Tensor
     entropy: Tensor
     kl: Tensor
-    log_ratio: Tensor | None
+    log_ratio: Tensor
     action_dim: int = 1
 
     def ratio(self) -> Tensor:
-        r""":math:`\rho`, ``[*]``; 1 on-policy."""
-        if self.log_ratio is None:
-            return torch.ones_like(self.kl)
-        return importance_ratio(self.log_ratio)
+        r""":math:`\rho`, ``[*]``."""
+        return F.importance_ratio(self.log_ratio)
 
     def trace(self) -> Tensor:
-        r""":math:`\bar\rho`, ``[*]``; 1 on-policy."""
-        if self.log_ratio is None:
-            return torch.ones_like(self.kl)
-        return retrace_coefficient(self.log_ratio, self.action_dim)
+        r""":math:`\bar\rho`, ``[*]``."""
+        return F.retrace_coefficient(self.log_ratio, self.action_dim)
 
     def policy_loss(
         self, advantage: Tensor, threshold: float | None, delta: float | None
@@ -90,23 +66,20 @@ class ACERTerms(ABC):
 
         Args:
             advantage: ``[*]``, without gradient.
-            threshold: c; ``None`` for no truncation. On-policy there is none.
+            threshold: c; ``None`` for no truncation, as on-policy.
             delta: bound of the trust region; ``None`` for no projection.
 
         Returns:
             ``[*]`` each: the loss, with the value of the unprojected policy loss and the gradient
             of the projected one, and bool, where the projection changed the gradient.
         """
-        if self.log_ratio is None:
-            threshold = None
-        else:
-            advantage = truncate_ratio(self.ratio(), threshold) * advantage
-        loss, gradient = self._policy_gradient(advantage, threshold)
+        weight = F.truncate_ratio(self.ratio(), threshold) * advantage
+        loss, gradient = self._policy_gradient(weight, threshold)
         projected = gradient
         if delta is not None:
-            projected = project_gradient(gradient, self._kl_gradient(), delta)
+            projected = F.project_gradient(gradient, self._kl_gradient(), delta)
         changed = (projected != gradient).any(-1)
-        return with_gradient(loss, self.parameters, projected), changed
+        return F.with_gradient(loss, self.parameters, projected), changed
 
     @abstractmethod
     def critic_loss(self, q_ret: Tensor) -> Tensor:
@@ -159,15 +132,15 @@ class CategoricalTerms(ACERTerms):
         self._values = values.detach()
         self.value = (self._prob * self._values).sum(-1)
         self.q = self._taken(values)
-        self.parameters = categorical_parameters(log_prob, space)
-        self.entropy = categorical_entropy(finite)
+        self.parameters = F.categorical_parameters(log_prob, space)
+        self.entropy = F.categorical_entropy(finite)
         average = average.clamp_min(LOWEST_LOG_PROB)
         self._average_prob = average.exp()
-        self.kl = categorical_kl(average, self._log_prob)
-        self.log_ratio = None
+        self.kl = F.categorical_kl(average, self._log_prob)
+        self.log_ratio = torch.zeros_like(self.kl)
         if behavior is not None:
             behavior = behavior.clamp_min(LOWEST_LOG_PROB)
-            self._log_ratios = log_importance_ratio(self._log_prob, behavior)
+            self._log_ratios = F.log_importance_ratio(self._log_prob, behavior)
             self.log_ratio = self._taken(self._log_ratios)
 
     def critic_loss(self, q_ret: Tensor) -> Tensor:
@@ -178,14 +151,14 @@ class CategoricalTerms(ACERTerms):
         weights = torch.zeros_like(self._prob).scatter(-1, self._index, weight.unsqueeze(-1))
         if threshold is not None:
             advantage = self._values - self.value.unsqueeze(-1)
-            weights = weights + expected_correction(
+            weights = weights + F.expected_correction(
                 self._log_ratios, self._prob, advantage, threshold
             )
         loss = -(weights * self._log_prob).sum(-1)
-        return loss, in_categorical_space(-weights, self._prob, self._space)
+        return loss, F.in_categorical_space(-weights, self._prob, self._space)
 
     def _kl_gradient(self) -> Tensor:
-        return in_categorical_space(self._average_prob, self._prob, self._space)
+        return F.in_categorical_space(self._average_prob, self._prob, self._space)
 
     def _taken(self, values: Tensor) -> Tensor:
         return values.gather(-1, self._index).squeeze(-1)
@@ -223,14 +196,14 @@ class GaussianTerms(ACERTerms):
         self._action, self._sampled = action, sampled
         self.value, self.q = value, q
         self.action_dim = action.shape[-1]
-        self.parameters = gaussian_parameters(*policy, space)
-        self.entropy = gaussian_entropy(policy.scale)
-        self.kl = gaussian_kl(*average, *self._policy)
-        self._log_prob = gaussian_log_prob(action, *self._policy)
-        self.log_ratio = None
+        self.parameters = F.gaussian_parameters(*policy, space)
+        self.entropy = F.gaussian_entropy(policy.scale)
+        self.kl = F.gaussian_kl(*average, *self._policy)
+        self._log_prob = F.gaussian_log_prob(action, *self._policy)
+        self.log_ratio = torch.zeros_like(self.kl)
         if behavior is not None:
-            self.log_ratio = log_importance_ratio(
-                self._log_prob, gaussian_log_prob(action, *behavior)
+            self.log_ratio = F.log_importance_ratio(
+                self._log_prob, F.gaussian_log_prob(action, *behavior)
             )
 
     def critic_loss(self, q_ret: Tensor) -> Tensor:
@@ -252,15 +225,17 @@ class GaussianTerms(ACERTerms):
             assert self._sampled is not None
             assert self._behavior is not None
             action, q = self._sampled
-            log_prob = gaussian_log_prob(action, *self._policy)
-            log_ratio = log_importance_ratio(log_prob, gaussian_log_prob(action, *self._behavior))
-            correction = correction_weight(log_ratio, threshold) * (q - self.value.detach())
+            log_prob = F.gaussian_log_prob(action, *self._policy)
+            log_ratio = F.log_importance_ratio(
+                log_prob, F.gaussian_log_prob(action, *self._behavior)
+            )
+            correction = F.correction_weight(log_ratio, threshold) * (q - self.value.detach())
             loss = loss - correction * log_prob
             gradient = gradient - correction.unsqueeze(-1) * self._score(action)
         return loss, gradient
 
     def _score(self, action: Tensor) -> Tensor:
-        return gaussian_score(action, *self._policy, self._space)
+        return F.gaussian_score(action, *self._policy, self._space)
 
     def _kl_gradient(self) -> Tensor:
-        return gaussian_kl_gradient(*self._average, *self._policy, self._space)
+        return F.gaussian_kl_gradient(*self._average, *self._policy, self._space)

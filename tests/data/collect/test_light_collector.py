@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import pytest
@@ -60,6 +59,7 @@ TASKS: dict[str, tuple[str, int | None, Callable[[], TensorDictModuleBase]]] = {
     "discrete": ("CartPole-v1", 11, boltzmann),
     "categorical": ("CartPole-v1", None, lambda: categorical_actor(4, 2, num_cells=[8])),
     "hybrid": ("Platform-v0", 3, hybrid),
+    "log-density": ("Pendulum-v1", 7, with_log_density),
 }
 
 
@@ -112,25 +112,6 @@ def test_frames_are_those_of_torchrls_collector(task: str, num_envs: int, steps:
     assert torch.equal(after, wanted_after)
     ends = torch.cat([batch["next", "done"].flatten() for batch in wanted])
     assert ends.any()  # or the beginning of another episode would not have been compared
-
-
-@pytest.mark.parametrize("num_envs", [1, 3])
-def test_random_actions_have_their_own_density(num_envs: int) -> None:
-    collector = LightCollector(
-        make_env("Pendulum-v1", num_envs=num_envs),
-        with_log_density(),
-        total_frames=12 * num_envs,
-        frames_per_batch=4 * num_envs,
-        init_random_frames=8 * num_envs,
-    )
-    random, _, own = collector
-    collector.shutdown()
-    # Uniform on [-1, 1].
-    assert random["action_log_prob"].flatten().tolist() == pytest.approx(
-        [-math.log(2)] * 4 * num_envs
-    )
-    assert (own["action_log_prob"] != random["action_log_prob"]).all()
-    assert (random["loc"] == 0).all()
 
 
 @pytest.mark.parametrize("num_envs", [1, 3])

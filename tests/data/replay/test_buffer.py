@@ -9,8 +9,8 @@ import torch
 from tensordict import TensorDict
 
 from rlkit_sac.data import check_replay_fits, make_replay_buffer
-from rlkit_sac.data.replay import buffer, memory
-from rlkit_sac.data.replay.memory import free_device_memory, free_disk_space
+from rlkit_sac.data.replay import buffer
+from rlkit_sac.data.replay.buffer import free_device_memory, free_disk_space
 from rlkit_sac.errors import ConfigError
 
 
@@ -135,8 +135,8 @@ def test_a_container_limit_below_the_free_memory_counts(
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal: 4000 kB\nMemFree: 10 kB\nMemAvailable: 3000 kB\n")
     (tmp_path / "memory.max").write_text("max\n")
-    monkeypatch.setattr(memory, "_MEMINFO", meminfo)
-    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
+    monkeypatch.setattr(buffer, "_MEMINFO", meminfo)
+    monkeypatch.setattr(buffer, "_CGROUP", tmp_path)
     assert free_device_memory("cpu") == 3000 * 1024
     (tmp_path / "memory.max").write_text("2000000\n")
     (tmp_path / "memory.current").write_text("1500000\n")
