@@ -92,7 +92,7 @@ class LossContract(LossModule):
         """Every entry the loss writes into its output."""
 
     def _forward_value_estimator_keys(self, **kwargs: Any) -> None:
-        self._in_keys = None  # to be told anew; the estimator reads no keys of its own
+        self._in_keys = None  # computed again when read; the estimator has no keys of its own
 
     # ------------------------------------------------------------------ numbers that change
 

@@ -296,7 +296,7 @@ class DiscreteFactor(Factor):
         """
         if prior is None:
             return None
-        if target is not None:  # without an action spec only the critics tell K
+        if target is not None:  # without an action spec K is known from the critics only
             discrete_target_kld(-target, num_actions, prior.prior)
         return prior.log_prob_of_each_action(states, num_actions, key)
 

@@ -20,13 +20,13 @@ from rlkit_sac.objectives.sac.target_entropy import TargetEntropy
 
 T = TypeVar("T")
 
-#: An option for all factors of the policy, or a (discrete, continuous) pair.
+#: One value for all factors of the policy, or a (discrete, continuous) pair.
 PerFactor: TypeAlias = T | tuple[T, T] | list[T]
 
 PolicyLossSteps = Literal["first", "next", "all"]
 DiscreteEntropy = Literal["expected", "sampled"]
 
-#: Number of critics made of a single module, unless told otherwise.
+#: Default number of critics made of a single module.
 NUM_CRITICS = 2
 
 

@@ -14,7 +14,7 @@ from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.objectives.sac.factors import factor_key
 from rlkit_sac.objectives.sac.options import SACOptions
 
-#: Entries of a state about the step before it; for the next state that is the batch's own step.
+#: Entries of a state that describe the previous step; at the next state, the step of the batch.
 PREVIOUS_ACTION, IS_INIT = "prev_action", "is_init"
 
 
@@ -33,7 +33,7 @@ class Priors(nn.Module):
 
     def __init__(self, options: SACOptions, factors: Sequence[str], like: Tensor) -> None:
         super().__init__()
-        # One prior over all factors is held once.
+        # One prior over all factors is copied once.
         shared = not isinstance(options.prior_network, tuple | list)
         self._names: dict[str, str] = {}
         for factor, network in options.of_each("prior_network", factors).items():

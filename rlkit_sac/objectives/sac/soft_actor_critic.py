@@ -62,7 +62,7 @@ from rlkit_sac.objectives.sac.priors import Priors
 from rlkit_sac.objectives.sac.transitions import TransitionKeys, Transitions
 from rlkit_sac.objectives.sac.value_estimator import SoftValueEstimator, parse_estimator
 
-#: Numbers of the losses that may change during a training, beside a fixed temperature.
+#: Numbers of the losses that may change during training, besides a fixed temperature.
 SCALARS = ("gamma", "qvalue_coef", "reward_scale", "dqda_clipping", "target_entropy")
 
 
@@ -521,7 +521,7 @@ class SoftActorCriticLoss(LossContract):
         normalizer = self.observation_normalizer
         return policy if normalizer is None else NormalizedPolicy(policy, normalizer)
 
-    # ------------------------------------------------------------------ what changes in a training
+    # ------------------------------------------------------------------ changes during training
 
     @property
     def reward_weights(self) -> Tensor | None:
