@@ -7,7 +7,6 @@ from rlkit_sac.functional.categorical import (
     categorical_parameters,
     in_categorical_space,
 )
-from rlkit_sac.functional.critics import reduce_critics, weigh_rewards
 from rlkit_sac.functional.discrete import (
     boltzmann_log_prob,
     expected_value,
@@ -38,11 +37,13 @@ from rlkit_sac.functional.sac import (
     categorical_actor_loss,
     critic_loss,
     entropy_bonus,
+    reduce_critics,
     soft_td_target,
     soft_value,
     td_error,
     temperature_loss,
     value_loss,
+    weigh_rewards,
 )
 from rlkit_sac.functional.statistics import explained_variance, masked_mean
 from rlkit_sac.functional.surrogate import with_gradient

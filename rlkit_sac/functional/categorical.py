@@ -1,4 +1,7 @@
-"""Categorical distributions: divergence, entropy, and gradients in their parameter spaces."""
+"""Categorical distributions: divergence, entropy, and gradients in their parameter spaces.
+
+The loss of a categorical actor of soft actor-critic is in :mod:`~rlkit_sac.functional.sac`.
+"""
 
 from typing import Literal
 

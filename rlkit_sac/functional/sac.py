@@ -1,6 +1,8 @@
 r"""The equations of soft actor-critic, in the order of an update.
 
 ====================================  ==========================================================
+:func:`reduce_critics`                :math:`Q_{min}`, the minimum over the critics
+:func:`weigh_rewards`                 the scalar value of a vector reward
 :func:`entropy_bonus`                 :math:`b(s)`, the entropy term in the value of a state
 :func:`soft_value`                    :math:`V(s)`, the soft value of a state
 :func:`soft_td_target`                :math:`y`, the target of the critics
@@ -12,8 +14,7 @@ r"""The equations of soft actor-critic, in the order of an update.
 ====================================  ==========================================================
 
 The targets of several steps are in :mod:`~rlkit_sac.functional.returns`, the soft-optimal policy
-over discrete actions in :mod:`~rlkit_sac.functional.discrete`, the minimum over critics in
-:mod:`~rlkit_sac.functional.critics`, target entropies in
+over discrete actions in :mod:`~rlkit_sac.functional.discrete`, target entropies in
 :mod:`~rlkit_sac.functional.target_entropy`. With a prior :math:`\pi^0`,
 :math:`\log\pi - \log\pi^0` replaces :math:`\log\pi` everywhere.
 """
@@ -28,8 +29,60 @@ from torch import Tensor
 from torch.nn import functional as F
 
 LossFunction = Literal["l2", "l1", "smooth_l1"]
+CriticReduction = Literal["min", "mean"]
 
 _DISTANCES = {"l2": F.mse_loss, "l1": F.l1_loss, "smooth_l1": F.smooth_l1_loss}
+
+
+def reduce_critics(
+    q: Tensor, reward_weights: Tensor | None = None, reduction: CriticReduction = "min"
+) -> Tensor:
+    r"""Pessimistic or mean value of an ensemble, separately in each reward dimension.
+
+    .. math:: Q_{min,m} = \operatorname{sign}(w_m)\,\min_i\,\operatorname{sign}(w_m)\,Q_{i,m}
+
+    In a dimension with a negative weight the pessimistic value is the largest. With a weight of
+    zero it is the minimum, since that dimension still bootstraps.
+
+    Args:
+        q: values ``[R, *, M]`` of R critics for M reward dimensions.
+        reward_weights: ``[M]``; ``None`` for positive weights.
+        reduction: ``"min"`` (default), or ``"mean"`` for the mean of the critics.
+
+    Returns:
+        ``[*, M]``.
+
+    Source: Fujimoto et al. 2018 (arXiv:1802.09477), eq. 10, with signed reward weights; the mean as
+    in Chen et al. 2021 (arXiv:2101.05982), algorithm 1.
+
+    >>> q = torch.tensor([[[1.0, 1.0]], [[2.0, 3.0]]])
+    >>> reduce_critics(q, torch.tensor([0.5, -0.5]))
+    tensor([[1., 3.]])
+    """
+    if reduction == "mean":
+        return q.mean(0)
+    if reward_weights is None:
+        return q.min(0).values
+    sign = torch.where(reward_weights < 0, -1.0, 1.0).to(q.dtype)
+    return (q * sign).min(0).values * sign
+
+
+def weigh_rewards(value: Tensor, reward_weights: Tensor | None = None) -> Tensor:
+    r"""Weighted sum of a vector value, :math:`\sum_m w_m V_m`; weights are ones by default.
+
+    Args:
+        value: ``[*, M]``.
+        reward_weights: ``[M]`` or ``None``.
+
+    Returns:
+        ``[*]``.
+
+    >>> weigh_rewards(torch.tensor([[1.0, 3.0]]), torch.tensor([0.5, -0.5]))
+    tensor([-1.])
+    """
+    if reward_weights is not None:
+        value = value * reward_weights
+    return value.sum(-1)
 
 
 def entropy_bonus(log_ratios: Iterable[Tensor], alphas: Iterable[Tensor]) -> Tensor:

@@ -14,7 +14,7 @@ from torch.distributions import Categorical
 from torchrl.envs.utils import ExplorationType, exploration_type
 
 from rlkit_sac import functional as F
-from rlkit_sac.functional.critics import CriticReduction
+from rlkit_sac.functional.sac import CriticReduction
 from rlkit_sac.modules.normalization import as_observed
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.modules.reward_weights import RewardWeights

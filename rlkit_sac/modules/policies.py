@@ -7,7 +7,7 @@ import torch
 from tensordict import NestedKey
 from tensordict.nn import TensorDictModule, TensorDictSequential
 
-from rlkit_sac.functional.critics import CriticReduction
+from rlkit_sac.functional.sac import CriticReduction
 from rlkit_sac.modules.actors import (
     categorical_actor,
     categorical_actor_critic,

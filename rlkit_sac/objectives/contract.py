@@ -80,7 +80,10 @@ class LossContract(LossModule):
     def out_keys(self) -> list[str]:
         """Entries of the output."""
         if self._out_keys is None:
-            self._out_keys = self._default_out_keys()
+            keys = self._default_out_keys()
+            if self.reduction == "none" and self.scalar_output_mode == "exclude":
+                keys = [key for key in keys if key.startswith("loss_")]
+            self._out_keys = keys
         return self._out_keys
 
     @out_keys.setter

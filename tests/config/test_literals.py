@@ -9,9 +9,8 @@ from rlkit_sac.config import acer, collection, loss, update
 from rlkit_sac.data.collect.collector import CollectorKind
 from rlkit_sac.data.replay.buffer import StorageKind
 from rlkit_sac.functional.categorical import CategoricalSpace
-from rlkit_sac.functional.critics import CriticReduction
 from rlkit_sac.functional.gaussian import GaussianSpace
-from rlkit_sac.functional.sac import LossFunction
+from rlkit_sac.functional.sac import CriticReduction, LossFunction
 from rlkit_sac.graph import MatmulPrecision
 from rlkit_sac.modules import ActionKind
 from rlkit_sac.modules.perceptron import ACTIVATIONS, LogStdMode

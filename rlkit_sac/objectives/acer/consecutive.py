@@ -34,6 +34,8 @@ def check_consecutive(
       observations at sampling may change every one. Steps that have consecutive ``index`` and the
       same trajectory id need not agree.
 
+    An ``index`` that is constant along a row is that of the whole segment, and no evidence.
+
     Args:
         batch: ``[*, T]``.
         cut: bool ``[*, T]``, where a step need not be followed by its successor.
@@ -66,7 +68,11 @@ def check_consecutive(
     for key in state_keys:
         differs = _differs(batch.get(("next", key)), batch.get(key), follows)
         if differs is not None and bool((follows & ~differs).any()):
-            _refuse(differs & ~known, f"its {key!r} is not the next one of that step")
+            _refuse(
+                differs & ~known,
+                f"its {key!r} is not the next one of that step (where observations are augmented, "
+                "keep 'index' and ('collector', 'traj_ids') in the batch)",
+            )
 
 
 def _check_index(index: Tensor, follows: Tensor) -> None:
@@ -75,7 +81,8 @@ def _check_index(index: Tensor, follows: Tensor) -> None:
         moved = index[..., 1:].diff(dim=-2).any(-1)
         _refuse(follows & moved, "they are stored for different environments")
     place = index[..., 0]
-    back = follows & (place.diff() <= 0)
+    constant = (place == place[..., :1]).all(-1, keepdim=True)
+    back = follows & (place.diff() <= 0) & ~constant
     if bool(back.any()):
         wraps = 1 + (~follows).sum(-1, keepdim=True)
         _refuse(back & (back.sum(-1, keepdim=True) > wraps), "index goes from {} to {}", place)

@@ -15,7 +15,7 @@ from torchrl.objectives.utils import _vmap_func
 
 from rlkit_sac.errors import BatchError
 from rlkit_sac.functional import expected_value, taken_value
-from rlkit_sac.functional.critics import CriticReduction, reduce_critics
+from rlkit_sac.functional.sac import CriticReduction, reduce_critics
 from rlkit_sac.modules.ensemble import evaluate_perceptrons, perceptron_layers
 from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.objectives.checks.batch import check_action, check_index, check_values

@@ -33,7 +33,7 @@ class RunningLogProb(nn.Module):
         self.register_buffer("count", torch.zeros((), dtype=torch.int64))
 
     def move(self, log_prob: Tensor, valid: Tensor | None = None) -> None:
-        """Move towards the mean log-probability of a batch.
+        """Move towards the mean log-probability of a batch, unless that is not finite.
 
         Args:
             log_prob: ``[*]``.
@@ -43,10 +43,12 @@ class RunningLogProb(nn.Module):
             return
         with torch.no_grad():
             # Selected on the device: a branch would make the processor wait for it.
-            counts = torch.ones_like(self.count) if valid is None else valid.any().to(torch.int64)
-            self.count += counts
-            rate = counts * 8 / (7 + self.count.to(self.mean.dtype))
-            self.mean += rate * (masked_mean(log_prob, valid) - self.mean)
+            mean = masked_mean(log_prob, valid)
+            # Terminal states may be NaN, which must not stay in the running mean.
+            counts = mean.isfinite() if valid is None else mean.isfinite() & valid.any()
+            self.count += counts.to(torch.int64)
+            rate = 8 / (7 + self.count.to(self.mean.dtype))
+            self.mean += torch.where(counts, rate * (mean - self.mean), torch.zeros_like(mean))
 
     def forward(self, log_prob: Tensor) -> Tensor:
         """``log_prob`` minus the running mean."""

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.functional.critics import CriticReduction
-from rlkit_sac.functional.sac import LossFunction
+from rlkit_sac.functional.sac import CriticReduction, LossFunction
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode, check_choice

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
@@ -62,8 +63,14 @@ from rlkit_sac.objectives.sac.priors import Priors
 from rlkit_sac.objectives.sac.transitions import TransitionKeys, Transitions
 from rlkit_sac.objectives.sac.value_estimator import SoftValueEstimator, parse_estimator
 
-#: Numbers of the losses that may change during training, besides a fixed temperature.
-SCALARS = ("gamma", "qvalue_coef", "reward_scale", "dqda_clipping", "target_entropy")
+#: What :meth:`SoftActorCriticLoss.set_scalar` can change, and whether a finite value is possible.
+_IN_RANGE: dict[str, Callable[[float], bool]] = {
+    "gamma": lambda value: 0 <= value <= 1,
+    "qvalue_coef": lambda value: value >= 0,
+    "reward_scale": lambda value: True,
+    "dqda_clipping": lambda value: value > 0,
+    "target_entropy": lambda value: True,
+}
 
 
 class CriticTerms(NamedTuple):
@@ -185,7 +192,7 @@ class SoftActorCriticLoss(LossContract):
         of_actor = getattr(self.actor_network, "spec", None)
         several = len(self.factors) > 1
         self.specs: dict[str, TensorSpec | None] = {}
-        for name, factor in self.factors.items():
+        for name, factor in list(self.factors.items()):
             key = self._action_key(factor)
             passed = hybrid_leaf(given, key) if several else given
             own = None if several and isinstance(factor, DiscreteFactor) else of_actor
@@ -195,6 +202,8 @@ class SoftActorCriticLoss(LossContract):
             if not factor.fixed:
                 target = factor.resolve_target(spec, None if prior is None else prior.prior)
             setattr(self, factor.key("target_entropy"), target)
+            if not isinstance(factor.target, str):  # it may be a function, which pickle refuses
+                self.factors[name] = replace(factor, target="resolved")
 
     @property
     def _continuous(self) -> ContinuousFactor | None:
@@ -541,7 +550,7 @@ class SoftActorCriticLoss(LossContract):
             value: the new one.
 
         Raises:
-            ConfigError: for an option that this loss does not have.
+            ConfigError: for an option that this loss does not have, or a value that it cannot have.
         """
         only = self.factors.get("")
         if option == "alpha_init" and only is not None and only.fixed:
@@ -549,8 +558,10 @@ class SoftActorCriticLoss(LossContract):
             return
         holder = self.value_estimator if option == "gamma" else self
         has_it = option != "dqda_clipping" or self._continuous is not None
-        if option not in SCALARS or not has_it or not hasattr(holder, option):
+        if option not in _IN_RANGE or not has_it or not hasattr(holder, option):
             raise ConfigError(f"{type(self).__name__} has no number {option!r} that may change")
+        if not (math.isfinite(value) and _IN_RANGE[option](value)):
+            raise ConfigError(f"{option} cannot be {value}")
         self._change_number(holder, option, value, self._like)
 
     def observe(self, batch: TensorDictBase) -> None:

@@ -16,8 +16,7 @@ from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import soft_value, value_loss, weigh_rewards
-from rlkit_sac.functional.critics import CriticReduction
-from rlkit_sac.functional.sac import LossFunction
+from rlkit_sac.functional.sac import CriticReduction, LossFunction
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.checks.batch import check_values
@@ -174,6 +173,9 @@ class ValueSACLoss(SoftActorCriticLoss):
 
     def value_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of the value network alone, ``loss_value`` of :meth:`forward`.
+
+        The running mean of ``normalize_entropy_reward`` moves in :meth:`forward` and
+        :meth:`qvalue_loss` only.
 
         Args:
             tensordict: ``[*]``, not modified.
