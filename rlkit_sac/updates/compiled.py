@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -115,8 +114,7 @@ class Compiled(Generic[Step, Result]):
             program = _Program(self._computation, batch, steps, bfloat16=self._bfloat16)
         except Exception as error:
             self._made = MOST_GRAPHS + 1
-            reason = str(error).strip().partition("\n")[0] or type(error).__name__
-            self._warn(f"it cannot become one compiled graph ({reason}); its updates")
+            self._warn(f"it cannot become one compiled graph ({_first_line(error)}); its updates")
             return None
         self._programs[kind] = [program, *programs]
         return program
@@ -147,14 +145,24 @@ class _Program(Generic[Step, Result]):
         module, batch = computation.loss_module, _without_aliases(batch)
         tensors = [*module.parameters(), *module.buffers(), *computation.tensors()]
         tensors += batch.values(True, True)
-        run = _Run(computation, batch, steps)
+
+        def run() -> list[Tensor]:
+            own = batch.copy()
+            leaves, self._spec = pytree.tree_flatten(computation(own, steps))
+            self._present = [leaf is not None for leaf in leaves]
+            written = {
+                key: value
+                for key, value in own.items(True, True)
+                if value is not batch.get(key, None)
+            }
+            self._written = tuple(written)
+            return [*(leaf for leaf in leaves if leaf is not None), *written.values()]
+
         with preserve_state(module, tensors, changes=computation.changes()):
-            fingerprint, recording = _recorded(run, tensors, computation)
+            self.fingerprint, recording = _recorded(run, tensors, computation)
             self._random = lift_random_inputs(recording.graph)
             blank = self._random.draw()
         entries = {id(value): key for key, value in batch.items(True, True)}
-        self.fingerprint = fingerprint
-        self._form, self._written = run.form, run.written
         self._inputs = list(recording.inputs)
         keys = [(place, entries.get(id(value))) for place, value in enumerate(self._inputs)]
         self._keys = [(place, key) for place, key in keys if key is not None]
@@ -184,9 +192,9 @@ class _Program(Generic[Step, Result]):
             self._verify(computation, batch, steps)
         except Exception as error:
             self._compiled = compiled
-            reason = str(error).strip().partition("\n")[0] or type(error).__name__
             warnings.warn(
-                f"{type(module).__name__}: compiled updates run without a CUDA graph ({reason})",
+                f"{type(module).__name__}: compiled updates run without a CUDA graph "
+                f"({_first_line(error)})",
                 stacklevel=7,
             )
 
@@ -221,34 +229,10 @@ class _Program(Generic[Step, Result]):
             values = list(self._compiled(*inputs, *self._random.draw()))
         for key in reversed(self._written):
             batch.set(key, values.pop())
-        result: Result = self._form(values)
+        remaining = iter(values)
+        leaves = [next(remaining) if each else None for each in self._present]
+        result: Result = pytree.tree_unflatten(leaves, self._spec)
         return result
-
-
-class _Run:
-    """A call of the computation with a batch, which keeps the structure of its result."""
-
-    written: tuple[NestedKey, ...]
-    form: Callable[[Sequence[Tensor]], Any]
-
-    def __init__(
-        self, computation: Computation[Step, Any], batch: TensorDictBase, steps: tuple[Step, ...]
-    ) -> None:
-        self._call = lambda own: computation(own, steps)
-        self._batch = batch
-
-    def __call__(self) -> list[Tensor]:
-        batch = self._batch.copy()
-        leaves, spec = pytree.tree_flatten(self._call(batch))
-        written = {
-            key: value
-            for key, value in batch.items(True, True)
-            if value is not self._batch.get(key, None)
-        }
-        self.written = tuple(written)
-        present = [leaf is not None for leaf in leaves]
-        self.form = partial(_formed, spec, present)
-        return [leaf for leaf in leaves if leaf is not None] + list(written.values())
 
 
 def _without_aliases(batch: TensorDictBase) -> TensorDictBase:
@@ -268,13 +252,8 @@ def _with_strides(value: Tensor) -> Tensor:
     return held.clone().as_strided(value.shape, value.stride())
 
 
-def _formed(spec: pytree.TreeSpec, present: Sequence[bool], values: Sequence[Tensor]) -> Any:
-    remaining = iter(values)
-    return pytree.tree_unflatten([next(remaining) if each else None for each in present], spec)
-
-
 def _recorded(
-    run: _Run, tensors: list[Tensor], computation: Computation[Any, Any]
+    run: Callable[[], list[Tensor]], tensors: list[Tensor], computation: Computation[Any, Any]
 ) -> tuple[Fingerprint, Recording]:
     """Return a recording and the fingerprint of what it depends on.
 
@@ -289,6 +268,10 @@ def _recorded(
         if (changed := fingerprint.change()) is None:
             return fingerprint, recording
     raise NotRecordable(f"{changed} is exchanged in every call")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def _nearly_equal(found: Tensor, wanted: Tensor) -> bool:
