@@ -91,6 +91,20 @@ def test_acer_update_writes_each_round_and_prints_the_medians(tmp_path: Path) ->
         assert [float(number) for number in row[2:6]] == pytest.approx(wanted, abs=6e-3)
 
 
+@pytest.mark.slow
+def test_torchrl_update_writes_each_round_and_prints_the_ratios(tmp_path: Path) -> None:
+    small = "--losses [DQNLoss] --num_cells [8] --batch_size 4 --rounds 3 --updates 2 --warm_up 2"
+    done = run("torchrl_update", *small.split(), "--output", "times.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rounds = pd.read_csv(tmp_path / "times.csv")
+    assert list(rounds.columns) == ["loss", "round", "eager_ms", "compiled_ms"]
+    assert list(rounds["round"]) == [0, 1, 2]
+    (row,) = table(done.stdout, "loss")
+    assert row[0] == "DQNLoss"
+    wanted = (rounds["eager_ms"] / rounds["compiled_ms"]).median()
+    assert float(row[3]) == pytest.approx(wanted, abs=6e-3)
+
+
 def test_prioritized_replay_writes_each_round_and_prints_ratios(tmp_path: Path) -> None:
     small = "--capacity 2000 --batch_size 8 --rounds 3 --samples 2 --output times.csv"
     done = run("prioritized_replay", *small.split(), cwd=tmp_path)
