@@ -266,3 +266,13 @@ def test_what_invalid_steps_hold_tells_nothing() -> None:
     with pytest.raises(BatchError, match=REFUSED):
         loss()(segments)
     loss()(segments.set(("collector", "mask"), mask))
+
+
+def test_whole_segments_as_elements_of_a_buffer_pass() -> None:
+    segments = make_segments("discrete", 32, 6, padded=False)
+    replay = TensorDictReplayBuffer(storage=LazyTensorStorage(64), batch_size=4)
+    replay.extend(segments)
+    sample = replay.sample()
+    assert sample["index"].shape[:2] == (4, 6)  # one index for each segment
+    loss, _ = make_acer("discrete")
+    loss(sample)

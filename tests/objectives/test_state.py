@@ -8,10 +8,12 @@ import pickle
 
 import pytest
 import torch
+from torchrl.data import Bounded, Categorical, Composite
 from torchrl.objectives import HardUpdate, SoftUpdate
 
+from rlkit_sac.errors import ConfigError
 from tests.objectives.comparison import losses_of
-from tests.objectives.losses import KINDS, make_batch, own_loss
+from tests.objectives.losses import DISCRETE_KINDS, KINDS, make_batch, own_loss
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -77,3 +79,60 @@ def test_outside_its_bounds_the_temperature_comes_back_in_a_plain_loop(parametri
         assert moves or loss.log_alpha.grad.item() == 0
         loss.project_parameters()
         assert loss.log_alpha.item() < start
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_loss_whose_target_entropy_is_a_function_can_be_pickled(kind):
+    loss = own_loss(kind, target_entropy=lambda spec: 0.5, action_spec=action_spec(kind))
+    names = [name for name in vars(loss) if name.startswith("target_entropy")]
+    copied = pickle.loads(pickle.dumps(loss))
+    assert [getattr(copied, name) for name in names] == [0.5] * len(names)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nan_at_a_terminal_state_leaves_no_trace(kind):
+    torch.manual_seed(0)
+    loss = own_loss(kind, normalize_entropy_reward=True)
+    data = make_batch(kind, 5)
+    data["next", "terminated"][2] = True
+    data["next", "observation"][2] = torch.nan
+    loss(data)
+    data["next", "observation"][2] = 0.0
+    assert all(value.isfinite() for value in losses_of(loss(data)).values())
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("gamma", 2.0),
+        ("qvalue_coef", -1.0),
+        ("reward_scale", math.nan),
+        ("dqda_clipping", 0.0),
+        ("target_entropy", math.inf),
+    ],
+)
+def test_a_number_may_not_become_what_it_cannot_be(option, value):
+    loss = own_loss("continuous", dqda_clipping=1.0)
+    with pytest.raises(ConfigError, match=f"{option} cannot be {value}"):
+        loss.set_scalar(option, value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_loss_without_reduction_is_called_by_keywords_too(kind):
+    torch.manual_seed(0)
+    loss = own_loss(kind, reduction="none", scalar_output_mode="exclude")
+    data = make_batch(kind, 5)
+    found = loss(**{"_".join(flat(key)): data[key] for key in loss.in_keys})
+    assert len(found) == len(loss.out_keys)
+    assert {each.shape for each in found} == {torch.Size([5])}
+
+
+def flat(key):
+    return (key,) if isinstance(key, str) else key
+
+
+def action_spec(kind):
+    box, index = Bounded(-1.0, 1.0, (2,)), Categorical(3)
+    if kind == "hybrid":
+        return Composite(action=Composite(continuous=box, discrete=index))
+    return index if kind in DISCRETE_KINDS else box
