@@ -57,7 +57,7 @@ class Sizes:
     """
 
     batch_size: int = 8
-    num_cells: tuple[int, ...] = (8, 8)
+    num_cells: tuple[int, ...] = (8,)
     observation_dim: int = 3
     action_dim: int = 2
     num_actions: int = 4

@@ -16,15 +16,8 @@ import torch
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torch import nn
-from torchrl.modules import (
-    MLP,
-    NormalParamExtractor,
-    ProbabilisticActor,
-    QValueActor,
-    TanhNormal,
-    ValueOperator,
-)
-from torchrl.objectives import DQNLoss, LossModule, SACLoss, SoftUpdate, TD3Loss
+from torchrl.modules import MLP, ValueOperator
+from torchrl.objectives import LossModule
 
 from rlkit_sac.config import UpdateConfig
 from rlkit_sac.data.replay.packed import PackedReplayBuffer
@@ -39,7 +32,7 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
-from rlkit_sac.updates import LossStep, TargetStep, Update
+from rlkit_sac.updates import Update
 from rlkit_sac.updates import compiled as module
 from tests.runs.recipe_updates import make_update
 
@@ -257,70 +250,6 @@ def test_compiled_updates_are_the_same(make: Callable[[], LossModule]) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*run uncompiled")
         assert_same(first, second, [batch_for(first.loss_module) for _ in range(4)])
-
-
-def torchrl_sac() -> LossModule:
-    net = nn.Sequential(MLP(in_features=3, out_features=4, **CELLS), NormalParamExtractor())
-    actor = ProbabilisticActor(
-        TensorDictModule(net, in_keys=["observation"], out_keys=["loc", "scale"]),
-        in_keys=["loc", "scale"],
-        distribution_class=TanhNormal,
-    )
-    critic = ValueOperator(
-        MLP(in_features=5, out_features=1, **CELLS), in_keys=["observation", "action"]
-    )
-    return SACLoss(actor, critic, num_qvalue_nets=2, target_entropy=-2.0)
-
-
-def torchrl_td3() -> LossModule:
-    actor = TensorDictModule(
-        nn.Sequential(MLP(in_features=3, out_features=2, **CELLS), nn.Tanh()),
-        in_keys=["observation"],
-        out_keys=["action"],
-    )
-    critic = ValueOperator(
-        MLP(in_features=5, out_features=1, **CELLS), in_keys=["observation", "action"]
-    )
-    return TD3Loss(actor, critic, bounds=(-1.0, 1.0), num_qvalue_nets=2)
-
-
-def torchrl_dqn() -> LossModule:
-    actor = QValueActor(
-        MLP(in_features=3, out_features=4, **CELLS),
-        in_keys=["observation"],
-        action_space="categorical",
-    )
-    return DQNLoss(actor, action_space="categorical", delay_value=True)
-
-
-FOREIGN = {
-    "SAC": (torchrl_sac, ("loss_actor", "loss_qvalue", "loss_alpha")),
-    "TD3": (torchrl_td3, ("loss_actor", "loss_qvalue")),
-    "DQN": (torchrl_dqn, ("loss",)),
-}
-
-
-@pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize(("make", "losses"), FOREIGN.values(), ids=FOREIGN)
-def test_losses_of_torchrl_go_through_it(make, losses: tuple[str, ...]) -> None:
-    updates = []
-    for compile_from in (None, 1):
-        torch.manual_seed(1)
-        loss = make().double()
-        updates.append(
-            Update(
-                loss,
-                {"all": torch.optim.Adam([p for p in loss.parameters() if p.requires_grad], 1e-3)},
-                [LossStep(losses, ("all",)), TargetStep()],
-                target_updater=SoftUpdate(loss, tau=0.1),
-                compile_from=compile_from,
-            )
-        )
-    kind = discrete() if make is torchrl_dqn else continuous()
-    batches = [batch_for(kind).exclude("priority_weight") for _ in range(4)]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", message=".*run uncompiled")
-        assert_same(*updates, batches)
 
 
 @pytest.mark.usefixtures("uncompiled")
