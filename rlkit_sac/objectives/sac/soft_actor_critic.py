@@ -47,14 +47,13 @@ from rlkit_sac.objectives.checks.validity import cut_steps
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.sac.critics import Critics
 from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
+from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
 from rlkit_sac.objectives.sac.ensemble import critic_list, register_critics
 from rlkit_sac.objectives.sac.entropy_reward import RunningLogProb
 from rlkit_sac.objectives.sac.factors import (
     ContinuousFactor,
     DiscreteFactor,
-    Draw,
     Factor,
-    PolicyDraw,
     factor_key,
     make_factors,
 )
