@@ -12,7 +12,7 @@ def retrace_return(
     next_value: Tensor,
     cut: Tensor,
     *,
-    gamma: float,
+    gamma: float | Tensor,
     valid: Tensor | None = None,
 ) -> Tensor:
     r"""Retrace targets of the state-action pairs of segments.
@@ -69,7 +69,7 @@ def opc_return(
     next_value: Tensor,
     cut: Tensor,
     *,
-    gamma: float,
+    gamma: float | Tensor,
     valid: Tensor | None = None,
 ) -> Tensor:
     r"""Off-policy corrected return: Retrace with traces of 1 instead of truncated ones.

@@ -13,7 +13,7 @@ def soft_lambda_return(
     next_value: Tensor,
     next_bonus: Tensor,
     *,
-    gamma: float,
+    gamma: float | Tensor,
     lmbda: float,
 ) -> Tensor:
     r"""Soft :math:`\lambda`-return of the state-action pairs of a sequence.

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from tensordict import NestedKey, TensorDict, TensorDictBase
-from torch import Tensor, nn
+from tensordict.nn import TensorDictModuleBase
+from torch import Tensor
 from torchrl.objectives import LossModule
 
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.objectives.checks.options import check_choice, check_number
 from rlkit_sac.objectives.checks.validity import valid_steps
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Reduction = Literal["mean", "sum", "none"]
 ScalarOutputMode = Literal["exclude", "non_tensor"]
@@ -33,6 +38,12 @@ class LossContract(LossModule):
 
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
+
+    #: Options that :meth:`set_scalar` can change.
+    scalars: ClassVar[tuple[str, ...]] = ("gamma", "reward_scale")
+
+    gamma: float | Tensor
+    reward_scale: float | Tensor
 
     _in_keys: list[NestedKey] | None
     _out_keys: list[str] | None
@@ -95,18 +106,55 @@ class LossContract(LossModule):
         """Every entry the loss writes into its output."""
 
     def _forward_value_estimator_keys(self, **kwargs: Any) -> None:
-        self._in_keys = None  # computed again when read; the estimator has no keys of its own
+        self._in_keys = None  # computed again when read; the targets have no keys of their own
 
-    # ------------------------------------------------------------------ numbers that change
+    # ------------------------------------------------------------------ networks and numbers
 
-    def _change_number(self, holder: nn.Module, option: str, value: float, like: Tensor) -> None:
-        """Change a number of a module, as a tensor, so that graphs read its current value."""
-        current = getattr(holder, option)
+    @abstractmethod
+    def _networks(self) -> Iterable[TensorDictModuleBase]:
+        """The networks, whose parameters this loss holds."""
+
+    def train(self, mode: bool = True) -> Self:
+        """Set training mode here and in the networks (dropout, running statistics)."""
+        super().train(mode)
+        for network in self._networks():
+            network.train(mode)
+        return self
+
+    @property
+    @abstractmethod
+    def _like(self) -> Tensor:
+        """A parameter or buffer with the dtype and the device of this loss."""
+
+    def set_scalar(self, option: str, value: float) -> None:
+        """Change a number during training; a compiled update uses it without recompilation.
+
+        Args:
+            option: ``gamma``, ``reward_scale``, or another number that the class names.
+            value: the new one.
+
+        Raises:
+            ConfigError: for an option that this loss does not have, or a value that it cannot have.
+        """
+        if option not in self.scalars or not hasattr(self, option):
+            raise ConfigError(f"{type(self).__name__} has no number {option!r} that may change")
+        check_number(option, value)
+        current = getattr(self, option)
         if isinstance(current, Tensor):
             current.fill_(value)
             return
-        delattr(holder, option)
-        holder.register_buffer(option, torch.full_like(like.detach(), value), persistent=False)
+        delattr(self, option)  # a graph reads the current value of a tensor
+        self.register_buffer(option, self._like.detach().new_full((), value), persistent=False)
+
+    def _set_numbers(self, numbers: dict[str, float]) -> None:
+        """Set the numbers of the targets, such as the discount."""
+        for option, value in numbers.items():
+            check_number(option, value)
+            self._buffers.pop(option, None)  # where `set_scalar` put it
+            setattr(self, option, float(value))
+
+    def _default_value_estimator(self) -> None:
+        """Do nothing: the losses compute their targets themselves."""
 
     # ------------------------------------------------------------------ reduction and output
 
@@ -151,17 +199,3 @@ class LossContract(LossModule):
 
     def _make_vmap(self) -> None:
         """Do nothing: vmapped functions are made where they are called."""
-
-
-def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
-    """Refuse an option that is not one of the choices.
-
-    Raises:
-        ConfigError: naming the option, its value and the choices.
-
-    >>> check_choice("reduction", "avg", ("mean", "sum"))
-    Traceback (most recent call last):
-    rlkit_sac.errors.ConfigError: reduction must be one of 'mean', 'sum', not 'avg'
-    """
-    if value not in choices:
-        raise ConfigError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")

@@ -158,7 +158,7 @@ def test_a_loss_refuses_what_it_has_not() -> None:
         with pytest.raises(ConfigError, match=f"has no number '{option}'"):
             loss.set_scalar(option, 0.5)
     loss.set_scalar("gamma", 0.5)
-    assert float(loss.value_estimator.gamma) == 0.5
+    assert float(loss.gamma) == 0.5
 
 
 def test_numbers_of_acer_change_with_the_frames() -> None:

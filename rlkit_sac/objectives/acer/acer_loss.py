@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import torch
@@ -29,11 +28,10 @@ from rlkit_sac.objectives.acer.terms import (
     full_precision,
 )
 from rlkit_sac.objectives.checks.batch import check_action, check_index
-from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode, check_choice
+from rlkit_sac.objectives.checks.options import check_choice, check_number
+from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
 
 _SPACES = {"discrete": get_args(CategoricalSpace), "continuous": get_args(GaussianSpace)}
-#: Options that :meth:`ACERLoss.set_scalar` can change.
-SCALARS = ("gamma", "beta", "reward_scale")
 _DIAGNOSTICS = ("ratio", "truncated", "projected", "q_mean", "target_mean", "explained_variance")
 
 
@@ -191,6 +189,8 @@ class ACERLoss(SegmentLoss):
     ['entropy', 'kl', 'loss_actor', 'loss_critic', 'loss_entropy', 'value']
     """
 
+    scalars = ("gamma", "beta", "reward_scale")
+
     def __init__(
         self,
         actor_network: ProbabilisticTensorDictSequential | None = None,
@@ -236,7 +236,7 @@ class ACERLoss(SegmentLoss):
             ("truncation_threshold", 0.0 if truncation_threshold is None else truncation_threshold),
             ("trust_region_delta", trust_region_delta),
         ):
-            _check_number(name, value)
+            check_number(name, value)
         self.beta, self.policy_coef, self.critic_coef = beta, policy_coef, critic_coef
         self.reward_scale = reward_scale
         self.truncation_threshold = truncation_threshold
@@ -449,30 +449,11 @@ class ACERLoss(SegmentLoss):
             raise NotImplementedError(
                 f"ACERLoss has no value estimator {value_type!r}: its targets are those of Retrace"
             )
-        gamma = hyperparams.pop("gamma", None)
-        if hyperparams:
-            raise ConfigError(f"unknown hyperparameters {', '.join(hyperparams)}; it takes gamma")
-        if gamma is not None:
-            _check_number("gamma", gamma)
-            self._buffers.pop("gamma", None)  # where `set_scalar` put it
-            self.gamma = float(gamma)
+        unknown = sorted(hyperparams.keys() - {"gamma"})
+        if unknown:
+            raise ConfigError(f"unknown hyperparameters {', '.join(unknown)}; it takes gamma")
+        self._set_numbers(hyperparams)
         return self
-
-    def set_scalar(self, option: str, value: float) -> None:
-        """Change a number during training; a compiled update follows it without a new graph.
-
-        Args:
-            option: ``gamma``, ``beta`` or ``reward_scale``.
-            value: the new one.
-
-        Raises:
-            ConfigError: for an option that this loss does not have, or a value that it cannot have.
-        """
-        if option not in SCALARS:
-            raise ConfigError(f"{type(self).__name__} has no number {option!r} that may change")
-        _check_number(option, value)
-        like = next(self.parameters()).new_zeros(())
-        self._change_number(self, option, value, like)
 
     def _default_out_keys(self) -> list[str]:
         keys = ["loss_actor", "loss_critic", "loss_entropy", "kl", "entropy", "value"]
@@ -488,15 +469,3 @@ def _log_probs(policy: Distribution) -> Tensor:
 
 def _gaussian(policy: Distribution) -> Gaussian:
     return Gaussian(*map(full_precision, distribution_parameters(policy)))
-
-
-def _check_number(name: str, value: object) -> None:
-    """Refuse a number that an option cannot be."""
-    low, high, wanted = 0.0, math.inf, "a finite number >= 0"
-    if name == "gamma":
-        high, wanted = 1.0, "in [0, 1]"
-    elif name == "reward_scale":
-        low, wanted = -math.inf, "a finite number"
-    number = float(value) if isinstance(value, Real | Tensor) else math.nan
-    if not (math.isfinite(number) and low <= number <= high):
-        raise ConfigError(f"{name} must be {wanted}, not {value!r}")

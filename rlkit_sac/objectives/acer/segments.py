@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -144,12 +145,12 @@ class SegmentLoss(LossContract):
         policy = BehaviorPolicy(self.get_stateful_net("actor_network"), keys)
         return policy if epsilon is None else EpsilonGreedy(policy, epsilon)
 
-    def train(self, mode: bool = True) -> SegmentLoss:
-        """Set training mode here and in the networks."""
-        super().train(mode)
-        self.actor_network.train(mode)
-        self.critic_network.train(mode)
-        return self
+    def _networks(self) -> Iterable[TensorDictModuleBase]:
+        return self.actor_network, self.critic_network
+
+    @property
+    def _like(self) -> Tensor:
+        return next(self.parameters())
 
     # ------------------------------------------------------------------ reading the batch
 

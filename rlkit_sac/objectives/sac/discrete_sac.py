@@ -107,6 +107,7 @@ class DiscreteSACLoss(SoftActorCriticLoss):
 
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
+    scalars = ("gamma", "qvalue_coef", "reward_scale", "target_entropy")
     factor_kinds = (("", DiscreteFactor),)
     critics = ActionValueCritics()
 

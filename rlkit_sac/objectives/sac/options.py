@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -14,7 +13,8 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional.sac import CriticReduction, LossFunction
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.temperature import AlphaParametrization
-from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode, check_choice
+from rlkit_sac.objectives.checks.options import check_choice, check_number
+from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
 from rlkit_sac.objectives.sac.target_entropy import TargetEntropy
 
 T = TypeVar("T")
@@ -156,10 +156,8 @@ class SACOptions:
         check_choice("policy_reduction", self.policy_reduction, ("min", "mean"))
         check_choice("policy_loss_steps", self.policy_loss_steps, ("first", "next", "all"))
         check_choice("discrete_entropy", self.discrete_entropy, ("expected", "sampled"))
-        if not 0 <= self.qvalue_coef < math.inf:
-            raise ConfigError(f"qvalue_coef must be a finite number >= 0, not {self.qvalue_coef}")
-        if not math.isfinite(self.reward_scale):
-            raise ConfigError(f"reward_scale must be a finite number, not {self.reward_scale}")
+        check_number("qvalue_coef", self.qvalue_coef)
+        check_number("reward_scale", self.reward_scale)
         if self.dqda_clipping is not None and not self.dqda_clipping >= 0:
             raise ConfigError(
                 f"dqda_clipping must be None or a bound >= 0, not {self.dqda_clipping}"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -60,16 +59,9 @@ from rlkit_sac.objectives.sac.factors import (
 from rlkit_sac.objectives.sac.options import SACOptions
 from rlkit_sac.objectives.sac.priors import Priors
 from rlkit_sac.objectives.sac.transitions import TransitionKeys, Transitions
-from rlkit_sac.objectives.sac.value_estimator import SoftValueEstimator, parse_estimator
 
-#: What :meth:`SoftActorCriticLoss.set_scalar` can change, and whether a finite value is possible.
-_IN_RANGE: dict[str, Callable[[float], bool]] = {
-    "gamma": lambda value: 0 <= value <= 1,
-    "qvalue_coef": lambda value: value >= 0,
-    "reward_scale": lambda value: True,
-    "dqda_clipping": lambda value: value > 0,
-    "target_entropy": lambda value: True,
-}
+#: Lambda of the returns, by the value estimators of TorchRL that name them.
+_LAMBDAS = {ValueEstimators.TD0: 0.0, ValueEstimators.TD1: 1.0, ValueEstimators.TDLambda: 0.95}
 
 
 class CriticTerms(NamedTuple):
@@ -103,6 +95,13 @@ class SoftActorCriticLoss(LossContract):
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
     default_value_estimator = ValueEstimators.TD0
+    scalars: ClassVar[tuple[str, ...]] = (
+        "gamma",
+        "qvalue_coef",
+        "reward_scale",
+        "dqda_clipping",
+        "target_entropy",
+    )
 
     #: The kind of each factor by name, in the order of pairs of options.
     factor_kinds: ClassVar[tuple[tuple[str, type[Factor]], ...]]
@@ -116,10 +115,9 @@ class SoftActorCriticLoss(LossContract):
     qvalue_network: TensorDictModule
     qvalue_network_params: TensorDictParams
     target_qvalue_network_params: TensorDictParams
-    _value_estimator: SoftValueEstimator | None
     _parameter_mask: Tensor | None
+    lmbda: float
     qvalue_coef: float | Tensor
-    reward_scale: float | Tensor
     dqda_clipping: float | Tensor | None
 
     def __init__(
@@ -306,7 +304,7 @@ class SoftActorCriticLoss(LossContract):
 
     def _target(self, read: Transitions, next_draw: PolicyDraw | None) -> Tensor:
         """Targets ``[*, M]`` of the critics."""
-        keys, estimator, batch = self.tensor_keys, self.value_estimator, read.batch
+        keys, batch, gamma, lmbda = self.tensor_keys, read.batch, self.gamma, self.lmbda
         reward = batch.get(("next", keys.reward))
         if self.reward_normalizer is not None:
             reward = self.reward_normalizer(reward)
@@ -314,7 +312,6 @@ class SoftActorCriticLoss(LossContract):
         terminated = batch.get(("next", keys.terminated)).bool()
         with torch.no_grad():
             value, bonus = self._next_value(read.next_states, next_draw, reward.shape[-1])
-            gamma, lmbda = estimator.gamma, estimator.lmbda
             if not lmbda:
                 return soft_td_target(reward, terminated, value, gamma=gamma)
             cut = cut_steps(batch.get(("next", keys.done)).bool(), read.valid)
@@ -554,14 +551,8 @@ class SoftActorCriticLoss(LossContract):
         only = self.factors.get("")
         if option == "alpha_init" and only is not None and only.fixed:
             self._like.fill_(only.temperature.initial_parameter(value))
-            return
-        holder = self.value_estimator if option == "gamma" else self
-        has_it = option != "dqda_clipping" or self._continuous is not None
-        if option not in _IN_RANGE or not has_it or not hasattr(holder, option):
-            raise ConfigError(f"{type(self).__name__} has no number {option!r} that may change")
-        if not (math.isfinite(value) and _IN_RANGE[option](value)):
-            raise ConfigError(f"{option} cannot be {value}")
-        self._change_number(holder, option, value, self._like)
+        else:
+            super().set_scalar(option, value)
 
     def observe(self, batch: TensorDictBase) -> None:
         """Update the running statistics of the normalizers, if any, with newly collected frames.
@@ -604,25 +595,30 @@ class SoftActorCriticLoss(LossContract):
             NotImplementedError: for an estimator that is not defined for soft values.
             ConfigError: for an unknown hyperparameter or one outside [0, 1].
         """
-        current = self._value_estimator
-        self.value_type, self._value_estimator = parse_estimator(
-            self.default_value_estimator if value_type is None else value_type,
-            0.99 if current is None else current.gamma,
-            hyperparams,
-        )
+        asked = self.default_value_estimator if value_type is None else value_type
+        name = asked.replace("_", "").lower() if isinstance(asked, str) else None
+        kind = next((e for e in _LAMBDAS if asked is e or name == e.name.lower()), None)
+        if kind is None:
+            raise NotImplementedError(
+                f"there is no value estimator {asked!r} here: soft values need the entropy at "
+                "every step of a return. Available: TD0, TD1, TDLambda"
+            )
+        takes = ["gamma", "lmbda"] if kind is ValueEstimators.TDLambda else ["gamma"]
+        unknown = sorted(hyperparams.keys() - takes)
+        if unknown:
+            raise ConfigError(
+                f"unknown hyperparameters of {kind.name}: {', '.join(unknown)}; "
+                f"it takes {' and '.join(takes)}"
+            )
+        self.value_type = kind
+        self._set_numbers({"lmbda": _LAMBDAS[kind]} | hyperparams)
         return self
 
-    def train(self, mode: bool = True) -> SoftActorCriticLoss:
-        """Set training mode here and in the networks (dropout, running statistics)."""
-        super().train(mode)
-        for network in (self.actor_network, self.qvalue_network):
-            if network is not None:
-                network.train(mode)
-        return self
+    def _networks(self) -> Iterable[TensorDictModuleBase]:
+        return filter(None, (self.actor_network, self.qvalue_network))
 
     @property
     def _like(self) -> Tensor:
-        """A parameter or buffer with the dtype and the device of this loss."""
         return getattr(self, factor_key("log_alpha", next(iter(self.factors))))
 
     @property
@@ -650,7 +646,7 @@ class SoftActorCriticLoss(LossContract):
             self.in_keys,
             self._loss_mask_keys(),
             reward_weights=self.reward_weights,
-            sequential=self.value_estimator.lmbda > 0,
+            sequential=self.lmbda > 0,
         )
 
     def _transition_keys(self) -> TransitionKeys:

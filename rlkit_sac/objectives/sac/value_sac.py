@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
 from tensordict import NestedKey, TensorDictBase
-from tensordict.nn import TensorDictModule, TensorDictParams
+from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictParams
 from tensordict.utils import unravel_key
 from torch import Tensor, nn
 from torchrl.data import TensorSpec
@@ -166,12 +166,6 @@ class ValueSACLoss(SoftActorCriticLoss):
             value_network = deepcopy(value_network)
         self.convert_to_functional(value_network, "value_network", create_target_params=True)
 
-    def train(self, mode: bool = True) -> ValueSACLoss:
-        """Set training mode here and in the networks (dropout)."""
-        super().train(mode)
-        self.value_network.train(mode)
-        return self
-
     def value_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of the value network alone, ``loss_value`` of :meth:`forward`.
 
@@ -189,7 +183,10 @@ class ValueSACLoss(SoftActorCriticLoss):
         loss = self._reduce_alone(self._further_losses(draw)["loss_value"], tensordict)
         return loss, self._scalars(draw, read.valid)
 
-    # ------------------------------------------------------------------ keys
+    # ------------------------------------------------------------------ networks and keys
+
+    def _networks(self) -> Iterable[TensorDictModuleBase]:
+        return [*super()._networks(), self.value_network]
 
     def _network_keys(self) -> list[NestedKey]:
         return [*super()._network_keys(), *self.value_network.in_keys]
@@ -225,7 +222,7 @@ class ValueSACLoss(SoftActorCriticLoss):
     def _next_draw(self, read: Transitions) -> PolicyDraw | None:
         if self.policy_loss_steps != "first":
             return self._draw(read.next_states)
-        if not (self.value_estimator.lmbda or self.entropy_centers):
+        if not (self.lmbda or self.entropy_centers):
             return None
         with torch.no_grad():  # the log-probability is all that is asked for
             return super()._draw(read.next_states)
