@@ -28,6 +28,9 @@ class EvaluationConfig:
     epsilon: Annotated[float, Bound(ge=0, le=1)] = 0.0
     """Probability with which each action of a deterministic evaluation is a sample after all."""
 
+    stop_at: float | None = None
+    """Mean return of an evaluation at which the run ends early; null to use all frames."""
+
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
         if self.deterministic or not self.epsilon:

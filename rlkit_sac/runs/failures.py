@@ -1,8 +1,10 @@
-"""What ends a run early: signals, and failures with their exit codes and console lines."""
+"""What ends a run early: signals, its time limit, and failures, with exit codes and messages."""
 
 from __future__ import annotations
 
+import math
 import signal
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +18,8 @@ def exit_code(error: BaseException) -> int:
     """The exit code for what ended a run.
 
     Args:
-        error: 128 plus the signal for an interrupt, 2 for a `ConfigError`, 1 for all else.
+        error: 128 plus the signal for an interrupt, 75 for the time limit, 2 for a `ConfigError`, 1
+            for all else.
 
     >>> exit_code(KeyboardInterrupt()), exit_code(ConfigError()), exit_code(ZeroDivisionError())
     (130, 2, 1)
@@ -52,8 +55,8 @@ def describe_failure(error: BaseException, run_path: Path | None) -> str:
     """
     if needs_traceback(error):
         lines = [_traceback(error)]
-    elif interrupt_behind(error) is not None:
-        lines = ["interrupted"]
+    elif (interrupt := interrupt_behind(error)) is not None:
+        lines = [str(interrupt) if isinstance(interrupt, TimeLimitReached) else "interrupted"]
     else:
         lines = [f"error: {line}" for line in str(error).splitlines()]
         if isinstance(error, EnvironmentFault) and error.__cause__ is not None:
@@ -100,14 +103,35 @@ class Interrupted(KeyboardInterrupt):
         self.exit_code = 128 + number
 
 
-class StopRequest:
-    """Whether a signal has asked the loop to end; see :func:`deferred_signals`."""
+#: Exit code after ``time_limit``; EX_TEMPFAIL of sysexits.h: to be tried again.
+TIME_LIMIT_CODE = 75
 
-    def __init__(self) -> None:
+
+class TimeLimitReached(Interrupted):
+    """The run has lasted as long as it may.
+
+    Args:
+        seconds: how long that is.
+
+    >>> str(TimeLimitReached(3600.0)), TimeLimitReached(3600.0).exit_code
+    ('stopped by time_limit, after 3600 seconds', 75)
+    """
+
+    def __init__(self, seconds: float) -> None:
+        KeyboardInterrupt.__init__(self, f"stopped by time_limit, after {seconds:g} seconds")
+        self.exit_code = TIME_LIMIT_CODE
+
+
+class StopRequest:
+    """Whether a signal or a time limit asks the loop to end; see :func:`deferred_signals`."""
+
+    def __init__(self, time_limit: float | None = None) -> None:
         self._number: int | None = None
+        self._limit = math.inf if time_limit is None else time_limit
+        self._started = time.monotonic()
 
     def __bool__(self) -> bool:
-        return self._number is not None
+        return self._number is not None or time.monotonic() - self._started >= self._limit
 
     def note(self, number: int) -> None:
         """Remember the signal, or raise `Interrupted` if one was waiting already."""
@@ -116,24 +140,29 @@ class StopRequest:
         self._number = number
 
     def obey(self) -> None:
-        """Raise `Interrupted` if a signal has come."""
+        """Raise `Interrupted` if a signal has come, `TimeLimitReached` if the time is over."""
         if self._number is not None:
             raise Interrupted(self._number)
+        if self:
+            raise TimeLimitReached(self._limit)
 
 
 @contextmanager
-def deferred_signals() -> Iterator[StopRequest]:
+def deferred_signals(time_limit: float | None = None) -> Iterator[StopRequest]:
     """In the block the first SIGINT or SIGTERM is only noted; the second raises `Interrupted`.
 
     A loop checks after each step, saves, and calls ``obey``. Signals keep their usual effect in
     threads other than the main one, which Python does not let handle them.
+
+    Args:
+        time_limit: seconds after which the loop is asked to end as well; ``None`` for no limit.
 
     >>> with deferred_signals() as stop:
     ...     signal.raise_signal(signal.SIGTERM)
     ...     bool(stop)
     True
     """
-    stop = StopRequest()
+    stop = StopRequest(time_limit)
     with handled_by(lambda number, frame: stop.note(number)):
         yield stop
 

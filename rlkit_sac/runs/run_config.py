@@ -31,7 +31,7 @@ from rlkit_sac.config import (
     UpdateConfig,
     WarmStartConfig,
 )
-from rlkit_sac.config.bounds import Check, PositiveInt, Seed, check_config
+from rlkit_sac.config.bounds import Check, PositiveFloat, PositiveInt, Seed, check_config
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.buffer import check_replay_fits
 from rlkit_sac.envs import closing_env, make_env, observation_dim, reward_dim
@@ -81,6 +81,8 @@ class BaseRunConfig:
     """Compile the update: true from the first on, false never, auto after the first thousand."""
     num_threads: PositiveInt = 1
     """PyTorch's CPU threads: two are faster on an idle machine, far slower on a busy one."""
+    time_limit: PositiveFloat | None = None
+    """Seconds after which the run saves and ends with exit code 75, for --resume; null for none."""
 
     def task_checks(self) -> list[Callable[[EnvBase], object]]:
         """What the recipe requires of its task; each raises `ConfigError` where it is not met."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -44,7 +45,10 @@ class TrainingRun:
         update: whose values may follow schedules.
         collector: of the run.
         eval_env: the environment of evaluations.
-        stop: whether a signal was received.
+        stop: whether a signal was received, or the time is over.
+
+    Attributes:
+        solved: whether the last evaluation reached ``evaluation.stop_at``: leave the loop then.
     """
 
     def __init__(
@@ -74,6 +78,8 @@ class TrainingRun:
             deterministic=config.evaluation.deterministic,
         )
         self._weights_at = getattr(config.loss, "reward_weights_at", {})
+        self._stop_at = math.inf if (at := config.evaluation.stop_at) is None else at
+        self.solved = False
         self._before = log.frames
         self._change_reward_weights(since=0)
         self._apply_schedules = partial(apply_schedules, config.loss, config.update, into=update)
@@ -118,18 +124,20 @@ class TrainingRun:
         return self._evaluations.due(self._before, self.frames) and self._evaluate()
 
     def save_if_due(self, *, best: bool) -> None:
-        """Save the run at ``checkpoint.interval``, for a best policy, and after a signal.
+        """Save the run at ``checkpoint.interval``, for a best policy, and before an early end.
 
         Args:
             best: whether this policy had the best evaluation.
 
         Raises:
-            Interrupted: after a signal.
+            Interrupted: after a signal, or after ``time_limit`` seconds.
         """
         due = partial(self._checkpoints.due, preferred=self._collector.between_episodes)
-        if best or self._stop or due(self.frames):
+        stop = bool(self._stop)  # what comes after the save is obeyed after the next step
+        if best or stop or due(self.frames):
             self._checkpoints.save(self.frames)
-        self._stop.obey()
+        if stop:
+            self._stop.obey()
 
     def save(self) -> None:
         """Save the run now; as :meth:`save_if_due`."""
@@ -153,7 +161,9 @@ class TrainingRun:
             self._loss_module.reward_weights = weights
 
     def _evaluate(self) -> bool:
-        return self._log.evaluated(self._evaluate_policy(reward_weights=self._reward_weights))
+        result = self._evaluate_policy(reward_weights=self._reward_weights)
+        self.solved = bool(result.returns.mean() >= self._stop_at)
+        return self._log.evaluated(result)
 
 
 @contextmanager
@@ -227,7 +237,7 @@ def training_run(
             parameters=sum(p.numel() for p in loss_module.parameters()),
             **facts,
         )
-        with deferred_signals() as stop:
+        with deferred_signals(config.time_limit) as stop:
             run = TrainingRun(
                 config,
                 directory,

@@ -9,6 +9,7 @@ import signal
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run, start, train
@@ -59,3 +60,30 @@ def test_a_signal_ends_the_run_after_its_step(tmp_path, number, code, options):
     done = run(tmp_path, "--resume", str(path))
     assert done.returncode == 0, done.stderr
     assert_same_run(train(tmp_path / "whole", *options), path)
+
+
+def test_a_time_limit_ends_the_run_and_resume_goes_on(tmp_path):
+    options = [*SHORT, "--collector.total_frames", "150"]
+    ended = run(tmp_path, *options, "--time_limit", "1e-6")
+    assert ended.returncode == 75, ended.stderr
+    path = only_run(tmp_path)
+    assert ended.stderr.splitlines() == [
+        "stopped by time_limit, after 1e-06 seconds",
+        f"results so far: {path.relative_to(tmp_path)}",
+        f"continue with: --resume {path.relative_to(tmp_path)}",
+    ]
+    info = json.loads((path / "run.json").read_text())
+    assert (info["status"], info["frames"]) == ("interrupted", 1)
+    done = run(tmp_path, "--resume", str(path), "--time_limit", "null")
+    assert done.returncode == 0, done.stderr
+    assert_same_run(train(tmp_path / "whole", *options), path)
+
+
+def test_a_run_ends_at_the_return_that_it_was_to_reach(tmp_path):
+    options = [*SHORT, "--collector.total_frames", "400", "--evaluation.stop_at", "-1e6"]
+    path = train(tmp_path, *options)
+    info = json.loads((path / "run.json").read_text())
+    assert (info["status"], info["frames"]) == ("finished", 110)
+    assert newest(path).frames == 110
+    evaluations = pd.read_csv(path / "evaluations.csv")
+    assert list(evaluations["frames"]) == [110]

@@ -15,8 +15,11 @@ import pandas as pd
 import pytest
 
 from rlkit_sac.config import Seed
+from rlkit_sac.errors import RunError
 from rlkit_sac.runs import run_recipe
-from rlkit_sac.runs.seeds.options import split_seed_options
+from rlkit_sac.runs.failures import TimeLimitReached
+from rlkit_sac.runs.seeds.joint import run_seeds
+from rlkit_sac.runs.seeds.options import SeedOptions, split_seed_options
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -405,3 +408,25 @@ def test_seeds_at_once_may_have_parallel_environments(tmp_path: Path) -> None:
     parallel = ["--env.num_envs", "2", "--env.parallel", "true"]
     metrics = train(tmp_path / "runs", "--seeds", "0,1", "--jobs", "2", *parallel)
     assert metrics.keys() == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("endings", "code"),
+    [((None, None), 0), ((75, None), 75), ((75, 75), 75), ((75, 1), 1), ((None, 1), 1)],
+)
+def test_time_limits_have_their_exit_code_unless_a_seed_failed(
+    endings: tuple[int | None, int | None], code: int, tmp_path: Path
+) -> None:
+    def main(config: _Config) -> Path:
+        if endings[config.seed] == 75:
+            raise TimeLimitReached(60.0)
+        if endings[config.seed] == 1:
+            raise RunError("reward is NaN")
+        return tmp_path
+
+    assert run_seeds(main, _Config(), SeedOptions((0, 1), "0,1")) == code
+
+
+@dataclass
+class _Config:
+    seed: int = 0

@@ -41,7 +41,7 @@ from rlkit_sac.runs import (
     read_config,
     training_run,
 )
-from rlkit_sac.runs.failures import Interrupted
+from rlkit_sac.runs.failures import Interrupted, TimeLimitReached
 from rlkit_sac.runs.files import checksum
 from tests.runs.recipe_updates import make_update
 
@@ -407,6 +407,40 @@ def test_a_signal_after_the_last_step_is_obeyed_once_all_is_saved() -> None:
         signaled_at_the_end()
     assert saved_at(runs[0]) == [2]
     assert info(runs[0])["status"] == "interrupted"
+
+
+def test_a_run_whose_time_is_over_saves_and_stops() -> None:
+    def loop_until_stopped() -> None:
+        with begun(config(time_limit=1e-9)) as loop:
+            runs.append(loop.run)
+            loop.collect()
+            loop.run.save_if_due(best=False)
+            pytest.fail("the run went on")
+
+    runs: list[TrainingRun] = []
+    with pytest.raises(TimeLimitReached, match="time_limit, after 1e-09 seconds") as stopped:
+        loop_until_stopped()
+    assert stopped.value.exit_code == 75
+    assert saved_at(runs[0]) == [2]
+    assert info(runs[0])["status"] == "interrupted"
+
+
+def test_a_run_within_its_time_limit_goes_on() -> None:
+    with begun(config(time_limit=1e9)) as loop:
+        loop.collect()
+        loop.run.save_if_due(best=False)
+    assert info(loop.run)["status"] == "finished"
+
+
+@pytest.mark.parametrize("stop_at", [None, -1e9, 1e9])
+def test_an_evaluation_that_reaches_stop_at_solves_the_run(stop_at: float | None) -> None:
+    settings = config(evaluation=2)
+    settings.evaluation.stop_at = stop_at
+    with begun(settings) as loop:
+        assert not loop.run.solved
+        loop.collect()
+        loop.run.evaluate_if_due()
+        assert loop.run.solved == (stop_at == -1e9)
 
 
 # ------------------------------------------------------------------ going on

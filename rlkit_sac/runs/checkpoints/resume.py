@@ -38,6 +38,7 @@ MAY_CHANGE = (
     "update.schedules",
     "device",
     "num_threads",
+    "time_limit",
     "checkpoint",
     "logging.progress",
     "logging.tensorboard",

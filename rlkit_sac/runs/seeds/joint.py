@@ -17,6 +17,7 @@ from rlkit_sac.analysis import (
     write_table,
 )
 from rlkit_sac.errors import RlkitSacError
+from rlkit_sac.runs.failures import TIME_LIMIT_CODE
 from rlkit_sac.runs.files import make_new_folder
 from rlkit_sac.runs.seeds.options import SeedOptions
 from rlkit_sac.runs.seeds.processes import SeedRun, run_in_processes, run_seed
@@ -38,7 +39,7 @@ def run_seeds(main: Callable[[Any], Path], config: Any, options: SeedOptions) ->
 
     Returns:
         The exit code: 0 if all finished, 128 plus the signal that ended them, 2 if all failed by
-        a `ConfigError`, else 1.
+        a `ConfigError`, 75 if some reached their ``time_limit`` and the others finished, else 1.
 
     >>> from rlkit_sac.errors import RunError
     >>> Config = dataclasses.make_dataclass("Config", [("seed", int)])
@@ -64,7 +65,9 @@ def run_seeds(main: Callable[[Any], Path], config: Any, options: SeedOptions) ->
     for line in _errors(runs, options.seeds):
         print(line, file=sys.stderr)
     codes = {run.exit_code for run in runs}
-    return interrupt or (2 if codes == {2} else int(codes != {0}))
+    if interrupt or codes == {2}:
+        return interrupt or 2
+    return max(codes) if codes <= {0, TIME_LIMIT_CODE} else 1
 
 
 def _one_after_another(

@@ -23,6 +23,7 @@ from typing import Any
 from rlkit_sac.errors import ConfigError, RlkitSacError
 from rlkit_sac.runs.failures import (
     SIGNALS,
+    TIME_LIMIT_CODE,
     describe_failure,
     exit_code,
     handled_by,
@@ -50,7 +51,7 @@ class SeedRun:
     @property
     def ending(self) -> str:
         """``finished``, ``failed`` or ``interrupted``."""
-        if self.exit_code > 128:
+        if self.exit_code > 128 or self.exit_code == TIME_LIMIT_CODE:
             return "interrupted"
         return "failed" if self.exit_code else "finished"
 
