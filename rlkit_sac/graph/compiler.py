@@ -42,10 +42,14 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Tensor]) -> Callable[...,
     from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    examples = [tensor.detach() for tensor in inputs]
     # Without an environment of shapes, inductor does not look into its cache.
-    shapes = TracingContext(FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True)))
-    with torch.no_grad(), config.patch(fallback_random=True), tracing(shapes):
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    examples = [mode.from_tensor(tensor.detach(), static_shapes=True) for tensor in inputs]
+    with (
+        torch.no_grad(),
+        config.patch(fallback_random=True),
+        tracing(TracingContext(mode)),
+    ):
         compiled: Any = compile_fx(graph, examples)
     shutdown_compile_workers()
     return compiled
