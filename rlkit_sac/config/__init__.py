@@ -8,7 +8,7 @@ from rlkit_sac.config.acer import (
     ACERUpdateConfig,
     ACERWarmStartConfig,
 )
-from rlkit_sac.config.bounds import Check, PositiveInt, Seed
+from rlkit_sac.config.bounds import PositiveInt, Seed
 from rlkit_sac.config.collection import (
     CollectorConfig,
     EnvConfig,
@@ -16,6 +16,7 @@ from rlkit_sac.config.collection import (
     ReplayConfig,
     StorageConfig,
 )
+from rlkit_sac.config.conditions import Check
 from rlkit_sac.config.loss import (
     ContinuousLossConfig,
     DiscreteLossConfig,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
+from pydantic import Field
+
 from rlkit_sac.config.bounds import (
-    Bound,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
@@ -160,7 +161,7 @@ class ACERUpdateConfig(StepConfig):
     lr: PositiveFloat = 7e-4
     """Learning rate of RMSprop."""
 
-    rmsprop_alpha: Annotated[float, Bound(ge=0, lt=1)] = 0.99
+    rmsprop_alpha: Annotated[float, Field(ge=0, lt=1)] = 0.99
     """Decay of RMSprop's mean of squared gradients."""
 
     rmsprop_eps: PositiveFloat = 1e-5
@@ -169,7 +170,7 @@ class ACERUpdateConfig(StepConfig):
     max_grad_norm: PositiveFloat | None = 10.0
     """Largest norm of the gradient of all networks together; null for no limit."""
 
-    target_update_tau: Annotated[float, Bound(gt=0, le=1)] = 0.01
+    target_update_tau: Annotated[float, Field(gt=0, le=1)] = 0.01
     """Polyak rate tau of the average policy, after every update; 1 - tau is its decay."""
 
     schedules: dict[str, dict[int, float]] = field(default_factory=dict)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from rlkit_sac.config.bounds import (
-    Bound,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    UnitFloat,
 )
 
 CollectorKind = Literal["auto", "light", "torchrl"]
@@ -145,7 +145,7 @@ class ReplayConfig(StorageConfig):
     priority_alpha: NonNegativeFloat = 0.6
     """Exponent of priorities: 0 for uniform sampling, 1 in proportion to the error."""
 
-    priority_beta: Annotated[float, Bound(ge=0, le=1)] = 0.4
+    priority_beta: UnitFloat = 0.4
     """Exponent of importance weights at first: 0 for none, 1 for a full correction."""
 
     priority_beta_frames: PositiveInt | None = 100_000

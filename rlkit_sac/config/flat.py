@@ -3,34 +3,79 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, get_type_hints
 
 #: Dotted keys of today by those of before.
 RENAMED = {"update.products": "update.matmul_precision"}
 
 
-def flat_config(config: Any, prefix: str = "") -> dict[str, Any]:
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """One option of a configuration: a field of one of its sections."""
+
+    section: Any
+    name: str
+    hint: Any
+    """Type of the field."""
+
+    @property
+    def value(self) -> Any:
+        """What the option is set to."""
+        return getattr(self.section, self.name)
+
+
+def sections_of(config: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The sections of a configuration, inner ones first, each after the prefix of its keys.
+
+    Args:
+        config: a (nested) configuration dataclass.
+        prefix: put before each prefix.
+
+    >>> from rlkit_sac.runs import RunConfig
+    >>> [prefix for prefix, _ in sections_of(RunConfig())]
+    ['env.', 'collector.', 'replay.', ..., '']
+    """
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from sections_of(value, f"{prefix}{field.name}.")
+    yield prefix, config
+
+
+def options_of(config: Any) -> dict[str, Option]:
+    """The options of a configuration by dotted key.
+
+    Args:
+        config: a (nested) configuration dataclass.
+
+    >>> from rlkit_sac.config import CheckpointConfig
+    >>> {key: option.value for key, option in options_of(CheckpointConfig()).items()}
+    {'interval': 5000, 'keep': 2}
+    """
+    return {
+        f"{prefix}{name}": Option(section, name, hint)
+        for prefix, section in sections_of(config)
+        for name, hint in get_type_hints(type(section), include_extras=True).items()
+        if name in vars(section) and not dataclasses.is_dataclass(getattr(section, name))
+    }
+
+
+def flat_config(config: Any) -> dict[str, Any]:
     """The options of a run by dotted key, without ``resume``, which does not describe the run.
 
     All are JSON values: keys of mappings become strings.
 
     Args:
         config: a (nested) configuration dataclass.
-        prefix: put before each key.
 
     >>> from rlkit_sac.config import CheckpointConfig
-    >>> flat_config(CheckpointConfig(), "checkpoint.")
-    {'checkpoint.interval': 5000, 'checkpoint.keep': 2}
+    >>> flat_config(CheckpointConfig())
+    {'interval': 5000, 'keep': 2}
     """
-    flat: dict[str, Any] = {}
-    for field in dataclasses.fields(config):
-        key, value = prefix + field.name, getattr(config, field.name)
-        if dataclasses.is_dataclass(value):
-            flat |= flat_config(value, f"{key}.")
-        elif key != "resume":
-            flat[key] = _with_string_keys(value)
-    return flat
+    options = options_of(config)
+    options.pop("resume", None)
+    return {key: _with_string_keys(option.value) for key, option in options.items()}
 
 
 def with_current_names(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal, TypeVar
 
-from rlkit_sac.config.bounds import Bound, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import Field
+
+from rlkit_sac.config.bounds import NonNegativeFloat, PositiveFloat, PositiveInt, UnitFloat
 
 T = TypeVar("T")
 AlphaParametrization = Literal["log", "exp", "direct"]
@@ -19,7 +21,7 @@ class ReturnConfig:
     1.0
     """
 
-    gamma: Annotated[float, Bound(ge=0, le=1)] = 0.99
+    gamma: UnitFloat = 0.99
     """Discount per frame."""
 
     reward_scale: PositiveFloat = 1.0
@@ -38,7 +40,7 @@ class LossConfig(ReturnConfig):
     2
     """
 
-    lmbda: Annotated[float, Bound(ge=0, le=1)] = 0.0
+    lmbda: UnitFloat = 0.0
     """lambda of the returns over slices of replay.slice_length frames: 0 for one-step targets,
     1 for targets that reach to the end of a slice."""
 
@@ -63,7 +65,7 @@ class LossConfig(ReturnConfig):
     reward_weights_at: dict[int, list[float]] = field(default_factory=dict)
     """Weights that replace reward_weights from given frames on, for example {50000: [1.0, 0.5]}."""
 
-    min_prob: Annotated[float, Bound(gt=0, le=1)] = 0.1
+    min_prob: Annotated[float, Field(gt=0, le=1)] = 0.1
     """p of the auto target entropy: that of a uniform policy over the share p of a continuous
     action's range, or of a discrete policy that leaves probability p to all actions but one."""
 

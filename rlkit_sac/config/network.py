@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
-from rlkit_sac.config.bounds import Bound, PositiveFloat, PositiveInt
+from pydantic import Field
+
+from rlkit_sac.config.bounds import PositiveFloat, PositiveInt, UnitFloat
 
 
 @dataclass
@@ -34,7 +36,7 @@ class NetworkConfig(LayersConfig):
     critic_layer_norm: bool = False
     """Layer normalization of the critics' hidden layers, before the activation."""
 
-    critic_dropout: Annotated[float, Bound(ge=0, lt=1)] = 0.0
+    critic_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Dropout probability of the critics' hidden layers, in training."""
 
     def actor_arguments(self) -> dict[str, Any]:
@@ -131,7 +133,7 @@ class PriorConfig:
     kind: Literal["uniform", "same_action", "policy", "factory"] = "uniform"
     """Uniform over actions, near the previous action, the policy of a run, or a user's own."""
 
-    same_action_prob: Annotated[float, Bound(ge=0, le=1)] = 0.9
+    same_action_prob: UnitFloat = 0.9
     """Weight of the previous action, for same_action."""
 
     same_action_noise: PositiveFloat = 0.1

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Literal
 
-from rlkit_sac.config.bounds import Bound, PositiveInt
+from rlkit_sac.config.bounds import PositiveInt, UnitFloat
 
 
 @dataclass
@@ -25,7 +25,7 @@ class EvaluationConfig:
     deterministic: bool = True
     """Act with the mode of the policy instead of a sample."""
 
-    epsilon: Annotated[float, Bound(ge=0, le=1)] = 0.0
+    epsilon: UnitFloat = 0.0
     """Probability with which each action of a deterministic evaluation is a sample after all."""
 
     stop_at: float | None = None

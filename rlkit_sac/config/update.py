@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from rlkit_sac.config.bounds import Bound, PositiveFloat, PositiveInt
+from pydantic import Field
+
+from rlkit_sac.config.bounds import PositiveFloat, PositiveInt
 
 MatmulPrecision: TypeAlias = Literal["auto", "exact", "bfloat16"]
 _Loss: TypeAlias = Literal["actor", "qvalue", "alpha"]
@@ -25,7 +27,7 @@ class StepConfig:
     max_grad_norm: PositiveFloat | None = None
     """Largest gradient norm of each optimizer group; null for no limit."""
 
-    target_update_tau: Annotated[float, Bound(gt=0, le=1)] = 0.005
+    target_update_tau: Annotated[float, Field(gt=0, le=1)] = 0.005
     """Polyak rate tau of the target networks."""
 
     matmul_precision: MatmulPrecision = "auto"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Hashable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from rlkit_sac.config.command_line import Setting
 
 _FLOAT = "tag:yaml.org,2002:float"
 # YAML 1.1, which PyYAML follows, wants a dot in a float and reads 1e-3 as a string.
@@ -36,16 +37,7 @@ for _class in (_Loader, _Dumper):
     _class.add_implicit_resolver(_FLOAT, _SHORT_FLOAT, list("-+0123456789."))
 
 
-@dataclass(frozen=True)
-class YamlEntry:
-    """One value of a configuration file: its dotted key, the value, and its line (from 1)."""
-
-    key: str
-    value: Any
-    line: int
-
-
-def read_yaml(path: Path, sections: Collection[str]) -> tuple[list[YamlEntry], list[str]]:
+def read_yaml(path: Path, sections: Collection[str]) -> tuple[list[Setting], list[str]]:
     r"""Read a configuration file into flat entries, collecting everything that is wrong with it.
 
     Args:
@@ -53,13 +45,13 @@ def read_yaml(path: Path, sections: Collection[str]) -> tuple[list[YamlEntry], l
         sections: dotted keys to descend into; any other mapping is one value.
 
     Returns:
-        the entries in the file's order, and one message per problem.
+        the settings in the file's order, and one message per problem.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "a.yaml"
     >>> _ = file.write_text("seed: 3\nupdate:\n  lr_actor: 1e-3\n")
     >>> read_yaml(file, {"update"})[0][1]
-    YamlEntry(key='update.lr_actor', value=0.001, line=3)
+    Setting(key='update.lr_actor', value=0.001, where='...a.yaml:3: update.lr_actor', ...)
     """
     try:
         loader = _Loader(path.read_text(encoding="utf-8"))
@@ -70,7 +62,7 @@ def read_yaml(path: Path, sections: Collection[str]) -> tuple[list[YamlEntry], l
         return [], [f"{path}: is not a UTF-8 text file ({error.reason} at byte {error.start})"]
     except yaml.YAMLError as error:
         return [], [_describe(path, error)]
-    entries: list[YamlEntry] = []
+    settings: list[Setting] = []
     problems: list[str] = []
 
     def walk(node: yaml.Node, prefix: str) -> None:
@@ -92,13 +84,29 @@ def read_yaml(path: Path, sections: Collection[str]) -> tuple[list[YamlEntry], l
                 walk(value_node, f"{key}.")
                 continue
             try:
-                entries.append(YamlEntry(key, loader.construct_object(value_node, deep=True), line))
+                value = loader.construct_object(value_node, deep=True)
+                settings.append(Setting(key, value, f"{path}:{line}: {key}"))
             except (yaml.YAMLError, ValueError) as error:
                 problems.append(_describe(path, error))
 
     if root is not None:
         walk(root, "")
-    return entries, problems
+    return settings, problems
+
+
+def read_value_text(text: str) -> Any:
+    """A number, truth value, list, mapping or ``null`` in YAML; any other text means itself.
+
+    >>> read_value_text("[1e3, a]"), read_value_text("[1"), read_value_text("'a'")
+    ([1000.0, 'a'], '[1', "'a'")
+    """
+    if text.isdecimal():
+        return int(text)  # YAML 1.1 has 010 for eight
+    try:
+        value = yaml.load(text, _Loader)
+    except (yaml.YAMLError, ValueError):
+        return text
+    return value if isinstance(value, int | float | list | dict) or text == "null" else text
 
 
 def to_yaml(values: dict[str, Any]) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from rlkit_sac.config.parse import parse_config
+from rlkit_sac.config.parse import parse_config, set_options
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import stored_options
 from rlkit_sac.runs.failures import (
@@ -21,7 +20,7 @@ from rlkit_sac.runs.failures import (
     results_so_far,
 )
 from rlkit_sac.runs.seeds.joint import run_seeds
-from rlkit_sac.runs.seeds.options import HELP, SeedOptions, seed_errors, split_seed_options
+from rlkit_sac.runs.seeds.options import SeedOptions
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 Config = TypeVar("Config")
@@ -100,19 +99,18 @@ def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -
 
 
 def _parse(config_class: type[Config], argv: Sequence[str]) -> tuple[Config, SeedOptions | None]:
-    has_seed = any(field.name == "seed" for field in dataclasses.fields(config_class))  # type: ignore[arg-type]
-    if not has_seed:
+    """The configuration, and the seeds to run it with where there are several."""
+    config = config_class()
+    if not hasattr(config, "seed"):
         return read_config(config_class, argv), None
-    seeds, argv, problems = split_seed_options(argv)
-    try:
-        config = read_config(config_class, argv)
-    except SystemExit:  # --help
-        print(HELP)
-        raise
-    except ConfigError as error:
-        raise ConfigError("\n".join([*problems, str(error)])) from None
-    if seeds is not None:
-        problems += seed_errors(config, seeds)
+    several = SeedOptions()
+    where, problems = set_options([config, several], argv, stored_options=stored_options)
+    if several.seeds is not None:
+        name = where["seeds"]
+        if where.get("seed") == "--seed":
+            problems.append(f"{name}: give either --seed or --seeds")
+        if getattr(config, "resume", None) is not None:
+            problems.append(f"{name}: cannot go with --resume; continue each run by itself")
     if problems:
         raise ConfigError("\n".join(problems))
-    return config, seeds
+    return config, several if several.seeds is not None else None

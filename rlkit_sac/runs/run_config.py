@@ -31,7 +31,8 @@ from rlkit_sac.config import (
     UpdateConfig,
     WarmStartConfig,
 )
-from rlkit_sac.config.bounds import Check, PositiveFloat, PositiveInt, Seed, check_config
+from rlkit_sac.config.bounds import PositiveFloat, PositiveInt, Seed
+from rlkit_sac.config.conditions import Check, check_config
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.buffer import check_replay_fits
 from rlkit_sac.envs import closing_env, make_env, observation_dim, reward_dim

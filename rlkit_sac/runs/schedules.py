@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import get_type_hints
@@ -11,7 +10,7 @@ from typing import get_type_hints
 from torchrl.objectives import LossModule
 
 from rlkit_sac.config import ReturnConfig, StepConfig, TemperatureConfig
-from rlkit_sac.config.bounds import bounds_of
+from rlkit_sac.config.values import value_error
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.updates.update import Update
 
@@ -112,14 +111,14 @@ def _problems(
     if not points:
         return [f"{name} needs a value at one number of frames at least"]
     found = [f"{name} must name frames from 0 on, got {at}" for at in points if at < 0]
-    bounds = bounds_of(get_type_hints(type(section), include_extras=True)[name])
+    hint = get_type_hints(type(section), include_extras=True)[name]
     for value in points.values():
-        is_off = name == "dqda_clipping" and not value
-        is_rate = _is_rate(name) and value == 0  # a schedule may end at 0
-        if not math.isfinite(value) or is_off:
-            found.append(f"{name} must be a finite number{' > 0' * is_off}, got {value}")
-        elif not is_rate and not all(bound.contains(value) for bound in bounds):
-            found.append(f"{name} must be {' and '.join(map(str, bounds))}, got {value}")
+        if value == 0 and name == "dqda_clipping":
+            found.append(f"{name} must be a finite number > 0, got {value}")
+        elif value == 0 and _is_rate(name):
+            continue  # a schedule may end at 0
+        elif error := value_error(value, hint):
+            found.append(f"{name} {error}")
     return found
 
 

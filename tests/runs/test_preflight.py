@@ -14,7 +14,7 @@ from gymnasium.spaces import Box
 from torchrl.envs import EnvBase
 
 from rlkit_sac.config import CollectorConfig, EnvConfig, LoggingConfig, ReplayConfig
-from rlkit_sac.config.bounds import config_errors
+from rlkit_sac.config.conditions import config_errors
 from rlkit_sac.data import check_replay_fits, example_transition
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.envs import (

@@ -14,7 +14,7 @@ from gymnasium.spaces import Box
 from torchrl.envs import EnvBase
 
 from rlkit_sac.config import EnvConfig, ReplayConfig
-from rlkit_sac.config.bounds import config_errors
+from rlkit_sac.config.conditions import config_errors
 from rlkit_sac.envs import continuous_action_bounds
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import RunConfig, make_envs

@@ -19,7 +19,7 @@ from rlkit_sac.errors import RunError
 from rlkit_sac.runs import run_recipe
 from rlkit_sac.runs.failures import TimeLimitReached
 from rlkit_sac.runs.seeds.joint import run_seeds
-from rlkit_sac.runs.seeds.options import SeedOptions, split_seed_options
+from rlkit_sac.runs.seeds.options import SeedOptions
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -117,12 +117,40 @@ def statuses(recipe: Path) -> dict[int, str]:
 
 @pytest.mark.parametrize(
     ("text", "seeds"),
-    [("0,1,2", (0, 1, 2)), ("0-4", (0, 1, 2, 3, 4)), ("7", (7,)), ("9,2-3", (9, 2, 3))],
+    [
+        ("0,1,2", [0, 1, 2]),
+        ("0-4", [0, 1, 2, 3, 4]),
+        ("7", [7]),
+        ("9, 2-3", [9, 2, 3]),
+    ],
 )
-def test_seeds_are_listed_or_ranges(text: str, seeds: tuple[int, ...]) -> None:
-    options, others, problems = split_seed_options(["--seeds", text, "--jobs=2"])
-    assert options is not None
-    assert (options.seeds, options.jobs, others, problems) == (seeds, 2, [], [])
+def test_seeds_are_listed_or_ranges(text: str, seeds: list[int]) -> None:
+    assert SeedOptions(seeds=text).numbers() == seeds
+
+
+def test_seeds_and_jobs_are_options_like_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = []
+
+    def main(config: Config) -> Path:
+        ran.append(config.seed)
+        raise RunError("enough")
+
+    file = tmp_path / "seeds.yaml"
+    file.write_text("seed: 3\nseeds: 0-1\njobs: 1\n")
+    with pytest.raises(SystemExit) as stop:
+        run_recipe(main, Config, ["--config", str(file)])
+    assert (stop.value.code, ran) == (1, [0, 1])
+    with pytest.raises(SystemExit):
+        run_recipe(main, Config, ["--config", str(file), "--seeds=4,5"])
+    assert ran == [0, 1, 4, 5]
+    with pytest.raises(SystemExit):
+        run_recipe(never, Config, ["--config", str(file), "--seed", "4", "--job", "2"])
+    assert capsys.readouterr().err.splitlines()[-2:] == [
+        "error: unknown option --job; did you mean --jobs?",
+        f"error: {file}:2: seeds: give either --seed or --seeds",
+    ]
 
 
 @dataclass
@@ -149,8 +177,8 @@ BAD = {
     "--seeds 0-4000000000": "--seeds: at most 1000 seeds, got '0-4000000000'",
     "--seeds 4294967296": "--seeds: must be >= 0 and < 4294967296, got 4294967296",
     "--seeds": "--seeds: needs a value; write --seeds VALUE",
-    "--seeds 0,1 --jobs 0": "--jobs: must be an integer >= 1, got '0'",
-    "--seeds 0,1 --jobs two": "--jobs: must be an integer >= 1, got 'two'",
+    "--seeds 0,1 --jobs 0": "--jobs: must be >= 1, got 0",
+    "--seeds 0,1 --jobs two": "--jobs: expected an integer, got 'two'",
     "--jobs 2": "--jobs: give the seeds too, for example --seeds 0,1,2",
     "--seeds 0,1 --seed 2": "--seeds: give either --seed or --seeds",
     "--seeds 0,1 --sead 2": "unknown option --sead; did you mean --seed?",
@@ -424,7 +452,7 @@ def test_time_limits_have_their_exit_code_unless_a_seed_failed(
             raise RunError("reward is NaN")
         return tmp_path
 
-    assert run_seeds(main, _Config(), SeedOptions((0, 1), "0,1")) == code
+    assert run_seeds(main, _Config(), SeedOptions("0,1")) == code
 
 
 @dataclass

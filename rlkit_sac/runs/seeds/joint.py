@@ -45,24 +45,25 @@ def run_seeds(main: Callable[[Any], Path], config: Any, options: SeedOptions) ->
     >>> Config = dataclasses.make_dataclass("Config", [("seed", int)])
     >>> def main(config):
     ...     raise RunError(f"reward is NaN at frame {config.seed}")
-    >>> run_seeds(main, Config(0), SeedOptions((5, 6), "5,6"))
+    >>> run_seeds(main, Config(0), SeedOptions(seeds="5,6"))
     seed 5 (1 of 2)
     <BLANKLINE>
     seed 6 (2 of 2)
     1
     """
     started = datetime.now().astimezone()
-    configs = [dataclasses.replace(config, seed=seed) for seed in options.seeds]
+    seeds = options.numbers()
+    configs = [dataclasses.replace(config, seed=seed) for seed in seeds]
     if options.jobs == 1:
         runs, interrupt = _one_after_another(main, configs)
     else:
         runs, interrupt = run_in_processes(main, configs, options.jobs)
-    runs.sort(key=lambda run: options.seeds.index(run.seed))
+    runs.sort(key=lambda run: seeds.index(run.seed))
     finished = [Path(run.path) for run in runs if run.exit_code == 0 and run.path]
     if finished:
-        name = f"{started:%Y-%m-%d_%H-%M-%S}-seeds{options.text[:100]}"
+        name = f"{started:%Y-%m-%d_%H-%M-%S}-seeds{(options.seeds or '')[:100]}"
         print(f"\n{report_seeds(finished, name)}", flush=True)
-    for line in _errors(runs, options.seeds):
+    for line in _errors(runs, seeds):
         print(line, file=sys.stderr)
     codes = {run.exit_code for run in runs}
     if interrupt or codes == {2}:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from rlkit_sac.config import WarmStartConfig
-from rlkit_sac.config.bounds import Bound, Check, PositiveInt, check_config, config_errors
+from rlkit_sac.config.bounds import PositiveInt
+from rlkit_sac.config.conditions import Check, check_config, config_errors
 from rlkit_sac.errors import ConfigError
 
 
@@ -116,6 +117,9 @@ def test_a_module_is_named_once() -> None:
     ]
 
 
-@pytest.mark.parametrize(("value", "inside"), [(0.0, False), (0.5, True), (1.0, True), (2, False)])
-def test_bound(value: float, inside: bool) -> None:
-    assert Bound(gt=0, le=1).contains(value) is inside
+def test_values_of_other_types_come_before_any_condition() -> None:
+    config = Config(device=3, section=Section(count="two", name="b"))  # type: ignore[arg-type]
+    assert config_errors(config) == [
+        ("section.count", "expected an integer, got 'two'"),
+        ("device", "expected a string, got 3"),
+    ]

@@ -1,0 +1,88 @@
+"""The text of ``--help``, from the dataclasses of a configuration."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import textwrap
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Any, Literal, get_args, get_origin
+
+from rlkit_sac.config.bounds import limits_of
+from rlkit_sac.config.flat import Option
+from rlkit_sac.config.values import describe, shown
+
+
+@cache
+def field_texts(section: type[Any]) -> dict[str, str]:
+    """The strings that stand under the fields of a dataclass and of those it inherits from.
+
+    Args:
+        section: the dataclass; its source must be readable.
+
+    >>> from rlkit_sac.config import CheckpointConfig
+    >>> field_texts(CheckpointConfig)["interval"]
+    'Frames between two checkpoints.'
+    """
+    texts: dict[str, str] = {}
+    for base in reversed(section.__mro__):
+        if is_dataclass(base):
+            (node,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+            assert isinstance(node, ast.ClassDef)
+            for field, text in pairwise(node.body):
+                match field, text:
+                    case (
+                        ast.AnnAssign(target=ast.Name(name)),
+                        ast.Expr(ast.Constant(str(words))),
+                    ):
+                        texts[name] = " ".join(words.split())
+    return texts
+
+
+def format_help(summary: str, options: Mapping[str, Option]) -> str:
+    """The help text: each option with its meaning, limits, type and default, grouped by section.
+
+    Args:
+        summary: what the program does.
+        options: by dotted key, with their defaults.
+
+    >>> from rlkit_sac.config import CheckpointConfig
+    >>> from rlkit_sac.config.flat import options_of
+    >>> print(format_help("Train.", options_of(CheckpointConfig())))
+    usage: ... [--config FILE] [--OPTION VALUE ...]
+    ...
+      --interval INTERVAL  Frames between two checkpoints. Must be >= 1. (type: an
+                           integer, default: 5000)
+    ...
+    """
+    parser = argparse.ArgumentParser(
+        usage="%(prog)s [--config FILE] [--OPTION VALUE ...]", description=summary
+    )
+    parser.add_argument(
+        "--config", metavar="FILE", help="YAML file of options; the command line overrides it."
+    )
+    groups: dict[str, Any] = {"": parser}
+    for key, option in options.items():
+        section = key.rpartition(".")[0]
+        if section not in groups:
+            groups[section] = parser.add_argument_group(section)
+        text = field_texts(option.section.__class__).get(option.name, "")
+        if limits := limits_of(option.hint):
+            text += f" Must be {limits}."
+        default = option.value if isinstance(option.value, str) else shown(option.value)
+        text += f" (type: {describe(option.hint)}, default: {default})"
+        groups[section].add_argument(
+            f"--{key}", metavar=_metavar(option), help=text.replace("%", "%%")
+        )
+    return parser.format_help()
+
+
+def _metavar(option: Option) -> str:
+    hint = option.hint
+    if get_origin(hint) is Literal:
+        return f"{{{','.join(get_args(hint))}}}"
+    return "{true,false}" if hint is bool else option.name.upper()

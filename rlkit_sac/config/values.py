@@ -1,0 +1,124 @@
+"""Values of options, read by their types."""
+
+from __future__ import annotations
+
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from rlkit_sac.config.bounds import limits_of
+from rlkit_sac.config.yaml_file import read_value_text
+
+_STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+_OUT_OF_RANGE = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
+
+
+@cache
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(hint, config=_STRICT)
+
+
+def read_value(given: Any, hint: Any, *, is_text: bool = False) -> Any:
+    """The value of an option as its type wants it.
+
+    Integers may be written as floats, such as 1e6; nothing else is converted.
+
+    Args:
+        given: what a file or a program gave, or a text of the command line.
+        hint: type of the option.
+        is_text: whether it is such a text: a string if the type is one, YAML otherwise.
+
+    Raises:
+        TypeError: if it is of another type.
+        ValueError: if it is not finite, or beyond the limits of its type.
+
+    >>> from rlkit_sac.config.bounds import PositiveInt
+    >>> read_value("[64, 1e2]", list[PositiveInt], is_text=True)
+    [64, 100]
+    >>> read_value([64, 0], list[PositiveInt])
+    Traceback (most recent call last):
+        ...
+    ValueError: must be >= 1, got 0
+    """
+    value = _from_text(given, hint) if is_text else given
+    for candidate in (value, _with_integers(value)):
+        try:
+            return _adapter(hint).validate_python(candidate)
+        except ValidationError as error:
+            problems = {each["type"]: each["input"] for each in error.errors()}
+        if "finite_number" in problems:
+            raise ValueError(f"must be a finite number, got {problems['finite_number']}")
+        for kind in _OUT_OF_RANGE & problems.keys():
+            raise ValueError(f"must be {limits_of(hint)}, got {problems[kind]}")
+    raise TypeError(f"expected {describe(hint)}, got {shown(given)}")
+
+
+def value_error(value: Any, hint: Any) -> TypeError | ValueError | None:
+    """What `read_value` raises for a value, if anything.
+
+    >>> value_error(2, int), value_error("2", int)
+    (None, TypeError("expected an integer, got '2'"))
+    """
+    try:
+        read_value(value, hint)
+    except (TypeError, ValueError) as error:
+        return error
+    return None
+
+
+def _from_text(text: str, hint: Any) -> Any:
+    types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    if str in types:
+        return None if text == "null" and type(None) in types else text
+    return read_value_text(text)
+
+
+def _with_integers(value: Any) -> Any:
+    """A value whose whole numbers are integers, also as keys, which JSON makes texts."""
+    if isinstance(value, list | tuple):
+        return [_with_integers(item) for item in value]
+    if isinstance(value, dict):
+        return {
+            int(key) if isinstance(key, str) and key.isdecimal() else _with_integers(key): (
+                _with_integers(item)
+            )
+            for key, item in value.items()
+        }
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def describe(hint: Any) -> str:
+    """A type in words.
+
+    >>> describe(list[int] | Literal["auto"] | None)
+    'a list, each item an integer or auto or null'
+    """
+    names = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}
+    names |= {type(None): "null", Any: "any value"}
+    if hint in names:
+        return names[hint]
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return describe(arguments[0])
+    if origin is Literal:
+        choices = ", ".join(map(str, arguments))
+        return f"one of {choices}" if len(arguments) > 1 else choices
+    if origin is list:
+        return f"a list, each item {describe(arguments[0])}"
+    if origin is dict:
+        name = "integer" if arguments[0] is int else "name"
+        values = "" if arguments[1] is Any else f", each value {describe(arguments[1])}"
+        return f"a mapping {{{name}: value}}{values}"
+    return " or ".join(describe(argument) for argument in arguments)
+
+
+def shown(value: Any) -> str:
+    """A value as YAML spells it, strings in quotes.
+
+    >>> shown(None), shown("a")
+    ('null', "'a'")
+    """
+    names = {None: "null", True: "true", False: "false"}
+    return names[value] if value is None or isinstance(value, bool) else repr(value)

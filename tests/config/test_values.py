@@ -1,0 +1,106 @@
+"""Values are read by the type of their option, and by nothing else."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pytest
+from pydantic import Field
+
+from rlkit_sac.config.bounds import PositiveFloat, PositiveInt, limits_of
+from rlkit_sac.config.values import describe, read_value, value_error
+
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+@pytest.mark.parametrize(("value", "inside"), [(0.0, False), (0.5, True), (1.0, True), (2, False)])
+def test_limits(value: float, inside: bool) -> None:
+    error = value_error(value, Share)
+    assert (error is None) is inside
+    assert inside or str(error) == f"must be > 0 and <= 1, got {value}"
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "expected"),
+    [
+        (int, 1e6, 1_000_000),
+        (PositiveInt | None, 2.0, 2),
+        (list[PositiveInt], [64.0, 32], [64, 32]),
+        (list[int], (64, 32), [64, 32]),
+        (dict[int, list[float]], {"50": [1]}, {50: [1.0]}),
+        (dict[int, float], {1e3: 0.5}, {1000: 0.5}),
+        (dict[str, int], {"target": 2.0}, {"target": 2}),
+        (float, 3, 3.0),
+        (float, np.float64(0.5), 0.5),
+        (Literal["auto"] | bool, True, True),
+        (bool | list[str], ["actor"], ["actor"]),
+        (dict[str, Any], {"a": float("inf"), "b": 2.0}, {"a": float("inf"), "b": 2.0}),
+    ],
+)
+def test_values_of_the_type(hint: Any, value: Any, expected: Any) -> None:
+    found = read_value(value, hint)
+    assert found == expected
+    assert repr(found) == repr(expected)  # 2 and 2.0 are equal, and True and 1
+
+
+@pytest.mark.parametrize(
+    ("hint", "value"),
+    [
+        (int, True),
+        (int, "3"),
+        (int, 1.5),
+        (int, float("inf")),
+        (float, True),
+        (float, "0.5"),
+        (bool, 1),
+        (bool, "true"),
+        (str, 3),
+        (str, None),
+        (Literal["auto"] | bool, 1),
+        (list[int], 3),
+        (list[int], [None]),
+        (dict[str, Any], {1: 2}),
+        (dict[int, float], {"a": 2.0}),
+    ],
+)
+def test_nothing_else_is_converted(hint: Any, value: Any) -> None:
+    assert isinstance(value_error(value, hint), TypeError)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint", "expected"),
+    [
+        ("null", str | None, None),
+        ("null", str, "null"),
+        ("true", str, "true"),
+        ("a: b #c", str | None, "a: b #c"),
+        ("010", int, 10),
+        ("1e3", int, 1000),
+        ("010", Any, 10),
+        ("2020-01-01", Any, "2020-01-01"),
+        ("'x'", Any, "'x'"),
+        ("", Any, ""),
+        ("{a: [1, x]}", dict[str, Any], {"a": [1, "x"]}),
+        ("7", int, 7),
+    ],
+)
+def test_texts_of_the_command_line(text: str, hint: Any, expected: Any) -> None:
+    assert read_value(text, hint, is_text=True) == expected
+
+
+@pytest.mark.parametrize("text", ["", " ", "# 3", "[1", "*a", "!!python/name:os.system x"])
+def test_texts_that_are_no_value_are_shown_as_they_came(text: str) -> None:
+    with pytest.raises(TypeError, match="expected an integer or null, got ") as caught:
+        read_value(text, int | None, is_text=True)
+    assert str(caught.value).endswith(repr(text))
+
+
+def test_a_limit_is_named_wherever_its_number_stands() -> None:
+    hint = PositiveFloat | list[PositiveFloat | None] | None
+    assert limits_of(hint) == "> 0"
+    assert str(value_error([0.1, 0.0], hint)) == "must be > 0, got 0.0"
+    assert str(value_error({1: [1.0], 2: [float("nan")]}, dict[int, list[float]])) == (
+        "must be a finite number, got nan"
+    )
+    assert describe(hint) == "a number or a list, each item a number or null or null"
