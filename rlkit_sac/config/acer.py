@@ -143,12 +143,6 @@ class ACERLossConfig(ReturnConfig):
     normalize_loss_by_steps: bool = True
     """Average the losses over the steps, instead of summing them."""
 
-    def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of the loss, without those that depend on frames."""
-        arguments = asdict(self)
-        del arguments["schedules"]
-        return arguments
-
 
 @dataclass
 class ACERUpdateConfig(StepConfig):

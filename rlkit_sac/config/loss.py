@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
@@ -30,6 +30,13 @@ class ReturnConfig:
     schedules: dict[str, dict[int, float]] = field(default_factory=dict)
     """Values that change with the frames, linearly between those given, instead of the options:
     {gamma: {0: 0.95, 50000: 0.99}}."""
+
+    not_arguments: ClassVar[tuple[str, ...]] = ("schedules",)
+
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments of the loss: the options but those of ``not_arguments``."""
+        options = asdict(self)
+        return {name: options[name] for name in options if name not in self.not_arguments}
 
 
 @dataclass
@@ -78,19 +85,14 @@ class LossConfig(ReturnConfig):
     policy_loss_steps: Literal["first", "next", "all"] = "first"
     """States of the actor and temperature losses: s, s', or both."""
 
+    not_arguments: ClassVar[tuple[str, ...]] = ("schedules", "reward_weights_at", "lmbda")
+
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
         if self.target_subset is None or self.target_subset <= self.num_qvalue_nets:
             return []
         text = f"must not exceed num_qvalue_nets ({self.num_qvalue_nets}), got {self.target_subset}"
         return [("target_subset", text)]
-
-    def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of the loss, without lmbda and those that depend on frames."""
-        arguments = asdict(self)
-        for name in ("lmbda", "reward_weights_at", "schedules"):
-            del arguments[name]
-        return arguments
 
 
 @dataclass
@@ -144,18 +146,14 @@ class ValueLossConfig(ContinuousLossConfig):
     [('target_subset', 'must be null, as the critics have no targets, got 1')]
     """
 
+    not_arguments = (*LossConfig.not_arguments, "target_subset")
+
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
         if self.target_subset is None:
             return super().errors()
         text = f"must be null, as the critics have no targets, got {self.target_subset}"
         return [("target_subset", text)]
-
-    def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of the loss."""
-        arguments = super().arguments()
-        del arguments["target_subset"]
-        return arguments
 
 
 @dataclass

@@ -61,11 +61,11 @@ def run_recipe(
     RunDirectory.last_begun = None
     with raised_signals():
         try:
-            config, seeds = _parse(config_class, sys.argv[1:] if argv is None else argv)
-            if seeds is None:
+            config, several = _parse(config_class, sys.argv[1:] if argv is None else argv)
+            if several.seeds is None:
                 main(config)
                 return
-            code = run_seeds(main, config, seeds)
+            code = run_seeds(main, config, several)
         except BaseException as error:
             if isinstance(error, SystemExit) and interrupt_behind(error) is None:
                 raise
@@ -98,19 +98,16 @@ def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -
     return parse_config(config_class, argv, stored_options=stored_options)
 
 
-def _parse(config_class: type[Config], argv: Sequence[str]) -> tuple[Config, SeedOptions | None]:
-    """The configuration, and the seeds to run it with where there are several."""
-    config = config_class()
-    if not hasattr(config, "seed"):
-        return read_config(config_class, argv), None
-    several = SeedOptions()
-    where, problems = set_options([config, several], argv, stored_options=stored_options)
+def _parse(config_class: type[Config], argv: Sequence[str]) -> tuple[Config, SeedOptions]:
+    config, several = config_class(), SeedOptions()
+    configs = [config, several] if hasattr(config, "seed") else [config]
+    where, problems = set_options(configs, argv, stored_options=stored_options)
     if several.seeds is not None:
-        name = where["seeds"]
         if where.get("seed") == "--seed":
-            problems.append(f"{name}: give either --seed or --seeds")
+            problems.append(f"{where['seeds']}: give either --seed or --seeds")
         if getattr(config, "resume", None) is not None:
-            problems.append(f"{name}: cannot go with --resume; continue each run by itself")
+            advice = "cannot go with --resume; continue each run by itself"
+            problems.append(f"{where['seeds']}: {advice}")
     if problems:
         raise ConfigError("\n".join(problems))
-    return config, several if several.seeds is not None else None
+    return config, several
