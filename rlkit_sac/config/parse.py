@@ -109,7 +109,7 @@ def set_options(
             continue
         try:
             _set(options[key], setting, entry=setting.key[len(key) + 1 :])
-        except (TypeError, ValueError) as error:
+        except TypeError as error:
             problems.append(f"{setting.where}: {error}")
             wrong.add(key)
             continue

@@ -21,7 +21,7 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
 
 
 def read_value(given: Any, hint: Any, *, is_text: bool = False) -> Any:
-    """The value of an option as its type wants it.
+    """The value of an option as its type wants it, even beyond the limits of its numbers.
 
     Integers may be written as floats, such as 1e6; nothing else is converted.
 
@@ -31,41 +31,46 @@ def read_value(given: Any, hint: Any, *, is_text: bool = False) -> Any:
         is_text: whether it is such a text: a string if the type is one, YAML otherwise.
 
     Raises:
-        TypeError: if it is of another type.
-        ValueError: if it is not finite, or beyond the limits of its type.
+        TypeError: if it is of another type, saying what was wanted and what came.
 
-    >>> from rlkit_sac.config.bounds import PositiveInt
-    >>> read_value("[64, 1e2]", list[PositiveInt], is_text=True)
+    >>> read_value("[64, 1e2]", list[int], is_text=True)
     [64, 100]
-    >>> read_value([64, 0], list[PositiveInt])
+    >>> read_value("64", list[int], is_text=True)
     Traceback (most recent call last):
         ...
-    ValueError: must be >= 1, got 0
+    TypeError: expected a list, each item an integer, got '64'
     """
-    value = _from_text(given, hint) if is_text else given
-    for candidate in (value, _with_integers(value)):
-        try:
-            return _adapter(hint).validate_python(candidate)
-        except ValidationError as error:
-            problems = {each["type"]: each["input"] for each in error.errors()}
-        if "finite_number" in problems:
-            raise ValueError(f"must be a finite number, got {problems['finite_number']}")
-        for kind in _OUT_OF_RANGE & problems.keys():
-            raise ValueError(f"must be {limits_of(hint)}, got {problems[kind]}")
-    raise TypeError(f"expected {describe(hint)}, got {shown(given)}")
+    value, _ = _validated(_from_text(given, hint) if is_text else given, hint, given)
+    return value
 
 
 def value_error(value: Any, hint: Any) -> TypeError | ValueError | None:
-    """What `read_value` raises for a value, if anything.
+    """What is wrong with the value of an option: its type, or its numbers.
 
-    >>> value_error(2, int), value_error("2", int)
-    (None, TypeError("expected an integer, got '2'"))
+    >>> from rlkit_sac.config.bounds import PositiveInt
+    >>> value_error([64, 0], list[PositiveInt])
+    ValueError('must be >= 1, got 0')
     """
     try:
-        read_value(value, hint)
-    except (TypeError, ValueError) as error:
+        return _validated(value, hint, value)[1]
+    except TypeError as error:
         return error
-    return None
+
+
+def _validated(value: Any, hint: Any, given: Any) -> tuple[Any, ValueError | None]:
+    """The value as its type wants it, and what is wrong with its numbers."""
+    for candidate in (value, _with_integers(value)):
+        try:
+            return _adapter(hint).validate_python(candidate), None
+        except ValidationError as error:
+            problems = {each["type"]: each["input"] for each in error.errors()}
+        if "finite_number" in problems:
+            number = problems["finite_number"]
+            return candidate, ValueError(f"must be a finite number, got {number}")
+        for kind in _OUT_OF_RANGE & problems.keys():
+            text = f"must be {limits_of(hint)}, got {problems[kind]}"
+            return candidate, ValueError(text)
+    raise TypeError(f"expected {describe(hint)}, got {shown(given)}")
 
 
 def _from_text(text: str, hint: Any) -> Any:

@@ -117,7 +117,7 @@ def test_a_module_is_named_once() -> None:
     ]
 
 
-def test_values_of_other_types_come_before_any_condition() -> None:
+def test_no_condition_sees_values_of_other_types() -> None:
     config = Config(device=3, section=Section(count="two", name="b"))  # type: ignore[arg-type]
     assert config_errors(config) == [
         ("section.count", "expected an integer, got 'two'"),

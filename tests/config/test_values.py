@@ -19,6 +19,7 @@ def test_limits(value: float, inside: bool) -> None:
     error = value_error(value, Share)
     assert (error is None) is inside
     assert inside or str(error) == f"must be > 0 and <= 1, got {value}"
+    assert read_value(value, Share) == value
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,9 @@ def test_values_of_the_type(hint: Any, value: Any, expected: Any) -> None:
     ],
 )
 def test_nothing_else_is_converted(hint: Any, value: Any) -> None:
-    assert isinstance(value_error(value, hint), TypeError)
+    error = value_error(value, hint)
+    assert isinstance(error, TypeError)
+    assert str(error).startswith(f"expected {describe(hint)}, got ")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +103,7 @@ def test_a_limit_is_named_wherever_its_number_stands() -> None:
     hint = PositiveFloat | list[PositiveFloat | None] | None
     assert limits_of(hint) == "> 0"
     assert str(value_error([0.1, 0.0], hint)) == "must be > 0, got 0.0"
-    assert str(value_error({1: [1.0], 2: [float("nan")]}, dict[int, list[float]])) == (
-        "must be a finite number, got nan"
-    )
+    numbers = {1: [1.0], 2: [float("nan")]}
+    error = value_error(numbers, dict[int, list[float]])
+    assert str(error) == "must be a finite number, got nan"
     assert describe(hint) == "a number or a list, each item a number or null or null"

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from rlkit_sac.config import PositiveInt, Seed
-from rlkit_sac.config.values import read_value
+from rlkit_sac.config.values import value_error
 
 MAX_SEEDS = 1000
 
@@ -46,7 +46,9 @@ class SeedOptions:
         twice = [seed for seed in seeds if seeds.count(seed) > 1]
         if twice:
             raise ValueError(f"{min(twice)} comes twice in {text!r}")
-        return read_value(seeds, list[Seed])
+        if error := value_error(seeds, list[Seed]):
+            raise error
+        return seeds
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions that do not hold."""
