@@ -106,7 +106,8 @@ def read_value_text(text: str) -> Any:
         value = yaml.load(text, _Loader)
     except (yaml.YAMLError, ValueError):
         return text
-    return value if isinstance(value, int | float | list | dict) or text == "null" else text
+    is_value = isinstance(value, int | float | list | dict) or text in ("null", "~")
+    return value if is_value else text
 
 
 def to_yaml(values: dict[str, Any]) -> str:
