@@ -6,14 +6,17 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import BuiltinFunctionType, MethodDescriptorType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.fx import Graph, GraphModule, Node
-from torch.fx.node import Argument, map_arg
+from torch.fx.node import map_arg
 
 from rlkit_sac.graph.record import Recording
+
+if TYPE_CHECKING:
+    from torch.fx.node import Argument
 
 _aten = torch.ops.aten
 

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 from torch.fx import GraphModule
-from torch.fx.experimental.proxy_tensor import make_fx
 
 
 class NotRecordable(Exception):  # noqa: N818 - it describes the function
@@ -64,6 +63,9 @@ def record(function: Callable[[], Sequence[Tensor | None]], tensors: Sequence[Te
         return tuple(tensor for tensor in function() if tensor is not None)
 
     try:
+        # Not part of PyTorch's public interface: a version without it records nothing.
+        from torch.fx.experimental.proxy_tensor import make_fx
+
         with warnings.catch_warnings(), _unvalidated_distributions():
             warnings.simplefilter("ignore")
             graph = make_fx(flat)(*unique)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import torch
-import torch.utils._pytree as pytree
 from tensordict import TensorDictBase
 from torch import Tensor
 from torchrl.envs.utils import exploration_type
@@ -142,14 +142,18 @@ class _Program(Generic[Step, Result]):
         *,
         bfloat16: bool,
     ) -> None:
+        # Not part of PyTorch's public interface, so that importing it may fail: see `Compiled`.
+        from torch.utils._pytree import tree_flatten, tree_unflatten
+
         module, batch = computation.loss_module, _without_aliases(batch)
         tensors = [*module.parameters(), *module.buffers(), *computation.tensors()]
         tensors += batch.values(True, True)
 
         def run() -> list[Tensor]:
             own = batch.copy()
-            leaves, self._spec = pytree.tree_flatten(computation(own, steps))
+            leaves, spec = tree_flatten(computation(own, steps))
             self._present = [leaf is not None for leaf in leaves]
+            self._unflatten = partial(tree_unflatten, treespec=spec)
             written = {
                 key: value
                 for key, value in own.items(True, True)
@@ -205,12 +209,14 @@ class _Program(Generic[Step, Result]):
 
         Values that left PyTorch unnoticed while recording are constants of the graph.
         """
+        from torch.utils._pytree import tree_leaves
+
         other = batch.apply(lambda value: value * 0.3 + 0.1 if value.is_floating_point() else value)
         runs = []
         for run in (computation, lambda changed, _: self(changed, dict(changed.items(True, True)))):
             changed, changes = other.copy(), computation.changes()
             with preserve_state(computation.loss_module, other.values(True, True), changes=changes):
-                found = pytree.tree_leaves(run(changed, steps))
+                found = tree_leaves(run(changed, steps))
                 found += [changed.get(key) for key in self._written]
                 found += [tensor.detach().clone() for tensor in changes]
             runs.append(found)
@@ -231,7 +237,7 @@ class _Program(Generic[Step, Result]):
             batch.set(key, values.pop())
         remaining = iter(values)
         leaves = [next(remaining) if each else None for each in self._present]
-        result: Result = pytree.tree_unflatten(leaves, self._spec)
+        result: Result = self._unflatten(leaves)
         return result
 
 

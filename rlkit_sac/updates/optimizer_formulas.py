@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -26,12 +28,6 @@ def has_formula(optimizer: Optimizer) -> bool:
     >>> has_formula(Adam([torch.zeros(1)])), has_formula(torch.optim.SGD([torch.zeros(1)]))
     (True, False)
     """
-    hooked = (
-        optimizer._optimizer_step_pre_hooks
-        or optimizer._optimizer_step_post_hooks
-        or optimizer_module._global_optimizer_pre_hooks
-        or optimizer_module._global_optimizer_post_hooks
-    )
     own_step = vars(optimizer).get("step")  # schedulers wrap it to count its calls
     replaced = own_step is not None and not hasattr(own_step, "_wrapped_by_lr_sched")
     unsupported = _UNSUPPORTED if type(optimizer) is AdamW else (*_UNSUPPORTED, "weight_decay")
@@ -39,7 +35,29 @@ def has_formula(optimizer: Optimizer) -> bool:
         isinstance(group["lr"], float | int) and not any(group.get(name) for name in unsupported)
         for group in optimizer.param_groups
     )
-    return type(optimizer) in _FORMULAS and plain and not (hooked or replaced)
+    return type(optimizer) in _FORMULAS and plain and not (replaced or _is_hooked(optimizer))
+
+
+def _is_hooked(optimizer: Optimizer) -> bool:
+    try:
+        return bool(
+            optimizer._optimizer_step_pre_hooks
+            or optimizer._optimizer_step_post_hooks
+            or optimizer_module._global_optimizer_pre_hooks
+            or optimizer_module._global_optimizer_post_hooks
+        )
+    except AttributeError:  # they are not public
+        _warn_of_hidden_hooks()
+        return True
+
+
+@cache
+def _warn_of_hidden_hooks() -> None:
+    warnings.warn(
+        f"PyTorch {torch.__version__} does not show whether an optimizer has hooks: the optimizers "
+        "of compiled updates run uncompiled",
+        stacklevel=2,
+    )
 
 
 def place_step_counts(optimizer: Optimizer) -> None:

@@ -98,9 +98,9 @@ class RecordedPolicy:
                 # Such as a counter, which a graph would not advance.
                 if before.change() is not None:
                     return self._eager
-        except NotRecordable:
+            line = FlatGraph(recording, inputs)
+        except (NotRecordable, AttributeError):  # the latter for graphs of another PyTorch
             return self._eager
-        line = FlatGraph(recording, inputs)
 
         def run(values: Sequence[Tensor]) -> Entries:
             return dict(zip(written, line(*values), strict=True))

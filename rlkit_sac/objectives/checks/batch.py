@@ -1,13 +1,17 @@
 """Checks of a batch, with one clear error for a missing or misshapen entry."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 from tensordict import NestedKey, TensorDictBase
 from torch import Tensor
-from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from rlkit_sac.errors import BatchError
+
+try:
+    from torch.fx.experimental.proxy_tensor import get_proxy_mode as _proxy_mode
+except ImportError:  # it is not public; without it, losses that read values run uncompiled
+    _proxy_mode: Callable[[], None] = lambda: None  # type: ignore[no-redef]  # noqa: E731
 
 _WRITERS = {
     "prev_action": "make_env does, elsewhere the transform rlkit_sac.envs.PreviousAction",
@@ -125,7 +129,7 @@ def check_index(action: Tensor, num_actions: int, batch_size: torch.Size, key: N
 
 def can_read(entry: Tensor) -> bool:
     """Whether values may be read: of a non-empty tensor on the CPU, while nothing is traced."""
-    traced = torch.compiler.is_compiling() or get_proxy_mode() is not None
+    traced = torch.compiler.is_compiling() or _proxy_mode() is not None
     return entry.device.type == "cpu" and not traced and bool(entry.numel())
 
 

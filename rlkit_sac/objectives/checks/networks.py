@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensordict import NestedKey
 from tensordict.nn import CompositeDistribution, TensorDictModuleBase
 from torch import nn
-from torch.nn.parameter import is_lazy
+from torch.nn.parameter import UninitializedParameter
 
 from rlkit_sac.errors import ConfigError
 
@@ -74,7 +74,7 @@ def check_member(critic: nn.Module, name: str) -> None:
         ConfigError: naming the layer or what to do.
     """
     refuse_batch_norm(critic, name)
-    if any(is_lazy(parameter) for parameter in critic.parameters()):
+    if any(isinstance(parameter, UninitializedParameter) for parameter in critic.parameters()):
         raise ConfigError(
             f"{name} has lazy layers without parameters yet: call it once on a batch before "
             "building the loss, so that members can be copied and compared"
