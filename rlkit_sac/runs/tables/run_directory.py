@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 from filelock import FileLock, Timeout
 
+from rlkit_sac import __version__
 from rlkit_sac.config.yaml_file import to_yaml
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.failures import interrupt_behind
@@ -32,7 +33,7 @@ _SESSION = (
     *("command", "host", "pid", "started", "finished", "status", "error"),
     *("frames", "updates", "device", "versions", "git_revision", "resumed_at", "exact"),
 )
-_PACKAGES = ("rlkit_sac", "torch", "torchrl", "tensordict", "gymnasium", "numpy")
+_PACKAGES = ("torch", "torchrl", "tensordict", "gymnasium", "numpy")
 
 
 class RunDirectory:
@@ -252,16 +253,10 @@ def _machine() -> dict[str, Any]:
         "host": platform.node(),
         "platform": platform.platform(),
         "python": platform.python_version(),
-        "versions": {name: _version(name) for name in _PACKAGES},
+        "versions": {"rlkit_sac": __version__}
+        | {name: importlib.metadata.version(name) for name in _PACKAGES},
         "git_revision": _git_revision(),
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None  # run from a source tree that is not installed
 
 
 def _git_revision() -> str | None:

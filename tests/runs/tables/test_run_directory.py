@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import rlkit_sac
 from rlkit_sac.config import EnvConfig
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.tables.run_directory import RunDirectory
@@ -121,6 +122,7 @@ def test_facts_about_the_machine(tmp_path: Path) -> None:
     assert (facts["recipe"], facts["task"], facts["seed"]) == ("sac", "Pendulum-v1", 3)
     assert facts["python"] == ".".join(map(str, sys.version_info[:3]))
     assert facts["versions"]["torch"]
+    assert facts["versions"]["rlkit_sac"] == rlkit_sac.__version__
     assert {"command", "host", "platform", "git_revision"} <= facts.keys()
 
 
