@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow check speed docs
+.PHONY: help train test test-slow test-lowest check speed docs
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,7 +15,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3
 ARGS ?=
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 train: $(VENV)/.installed-train ## Train SAC on Pendulum-v1 (ARGS= goes to recipes/sac.py)
 	$(BIN)/python recipes/sac.py $(ARGS)
@@ -25,6 +25,13 @@ test: $(VENV)/.installed-dev ## Run the tests but the slow ones (ARGS= goes to p
 
 test-slow: $(VENV)/.installed-dev ## Run the slow tests: training to known results
 	$(BIN)/python -m pytest -m slow $(ARGS)
+
+test-lowest: .venv-lowest/.installed ## Train and resume with the lowest versions of the dependencies
+	.venv-lowest/bin/python -m pytest -m "not slow" tests/functional \
+		tests/recipes/test_version_0_1.py $(ARGS)
+	.venv-lowest/bin/python recipes/sac.py --collector.total_frames 1200 --network.num_cells '[16]' \
+		--compile false --evaluation.episodes 1 --logging.progress false \
+		--logging.dir .venv-lowest/runs
 
 check: $(VENV)/.installed-dev ## Formatting, lint, types, import layers, doctests
 	$(BIN)/ruff format --check .
@@ -55,4 +62,11 @@ $(VENV)/.installed-torch: constraints.txt
 		"install one or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP_INSTALL) '$(TORCH)'
+	@touch $@
+
+# All versions are given, and pip resolves them at once: it would search long for another set.
+.venv-lowest/.installed: constraints-lowest.txt pyproject.toml
+	$(PYTHON) -m venv --clear .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check \
+		--requirement constraints-lowest.txt --editable .
 	@touch $@
