@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from rlkit_sac.config.flat import options_of, sections_of
@@ -28,17 +28,21 @@ class Check:
     run: Callable[[], object]
 
 
-def config_errors(config: Any, wrong: Collection[str] = ()) -> list[tuple[str, str]]:
+def config_errors(
+    config: Any, wrong: Collection[str] = (), *, checks: Sequence[Check] | None = None
+) -> list[tuple[str, str]]:
     """List all that is wrong in a configuration, as pairs of dotted key and message.
 
-    Every field must be of its type and within its limits, and every number finite. A dataclass
-    may add a method ``errors()`` for conditions between its fields, which returns such pairs, and
-    a method ``checks()`` for those that need the machine or the task, which returns `Check` s.
+    Every field must be of its type and within its limits, and every number finite. A section may
+    add a method ``errors()`` for conditions between its fields, which returns such pairs, and the
+    configuration a method ``checks()`` for those that need the machine or the task, which returns
+    `Check` s.
 
     Args:
         config: an instance of a (nested) configuration dataclass.
         wrong: keys whose values could not be read and are those of the defaults; conditions that
             depend on them are skipped.
+        checks: run in place of ``config.checks()`` where there is no other error.
 
     >>> from rlkit_sac.config import LossConfig
     >>> config_errors(LossConfig(gamma=1.5))
@@ -61,21 +65,24 @@ def config_errors(config: Any, wrong: Collection[str] = ()) -> list[tuple[str, s
     for prefix, section in sections_of(config):
         pairs = section.errors() if hasattr(section, "errors") else []
         found += [(prefix + key, text) for key, text in pairs if not is_wrong(prefix + key)]
-        for check in section.checks() if hasattr(section, "checks") else ():
-            if any(is_wrong(prefix + name) for name in check.reads):
-                continue
-            try:
-                check.run()
-            except ConfigError as error:
-                found += [(prefix + check.reads[0], line) for line in str(error).splitlines()]
+    if found or wrong or checks is None:
+        checks = config.checks() if hasattr(config, "checks") else []
+    for check in checks:
+        if any(map(is_wrong, check.reads)):
+            continue
+        try:
+            check.run()
+        except ConfigError as error:
+            found += [(check.reads[0], line) for line in str(error).splitlines()]
     return found
 
 
-def check_config(config: Any) -> None:
+def check_config(config: Any, *, checks: Sequence[Check] | None = None) -> None:
     """Raise one error with all that is wrong in a configuration.
 
     Args:
-        config: as in `config_errors`.
+        config: as in :func:`config_errors`.
+        checks: as in :func:`config_errors`.
 
     Raises:
         ConfigError: with one line for each problem, which begins with the dotted key.
@@ -86,6 +93,6 @@ def check_config(config: Any) -> None:
         ...
     rlkit_sac.errors.ConfigError: gamma: must be >= 0 and <= 1, got 1.5
     """
-    problems = [f"{key}: {text}" for key, text in config_errors(config)]
+    problems = [f"{key}: {text}" for key, text in config_errors(config, checks=checks)]
     if problems:
         raise ConfigError("\n".join(problems))

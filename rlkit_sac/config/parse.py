@@ -61,7 +61,10 @@ def parse_config(
 def set_options(
     configs: Sequence[Any], argv: Sequence[str], *, stored_options: StoredOptions | None = None
 ) -> tuple[dict[str, str], list[str]]:
-    """Set the options of configurations, and check them.
+    """Set the options of configurations, and check them by themselves.
+
+    If some are wrong, machine and task are checked too, so that all errors come at once; else that
+    is left to :func:`~rlkit_sac.config.conditions.check_config`.
 
     Args:
         configs: configuration dataclasses with their defaults; no two of them share a key.
@@ -115,7 +118,8 @@ def set_options(
             continue
         where[key] = setting.where
     for config in configs:
-        problems += [f"{where.get(key, key)}: {text}" for key, text in config_errors(config, wrong)]
+        errors = config_errors(config, wrong, checks=None if problems else [])
+        problems += [f"{where.get(key, key)}: {text}" for key, text in errors]
     return where, problems
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from rlkit_sac.config.conditions import config_errors
 from rlkit_sac.config.parse import parse_config, set_options
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import stored_options
@@ -61,9 +63,10 @@ def run_recipe(
     RunDirectory.last_begun = None
     with raised_signals():
         try:
-            config, several = _parse(config_class, sys.argv[1:] if argv is None else argv)
+            config, several, where = _parse(config_class, sys.argv[1:] if argv is None else argv)
             if several.seeds is None:
-                main(config)
+                with _naming_options(where):
+                    main(config)
                 return
             code = run_seeds(main, config, several)
         except BaseException as error:
@@ -98,11 +101,16 @@ def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -
     return parse_config(config_class, argv, stored_options=stored_options)
 
 
-def _parse(config_class: type[Config], argv: Sequence[str]) -> tuple[Config, SeedOptions]:
+def _parse(
+    config_class: type[Config], argv: Sequence[str]
+) -> tuple[Config, SeedOptions, dict[str, str]]:
+    """The configuration, the seeds to run it with, and where each option was set."""
     config, several = config_class(), SeedOptions()
     configs = [config, several] if hasattr(config, "seed") else [config]
     where, problems = set_options(configs, argv, stored_options=stored_options)
     if several.seeds is not None:
+        if not problems:  # once, and not in the process of each seed
+            problems = [f"{where.get(key, key)}: {text}" for key, text in config_errors(config)]
         if where.get("seed") == "--seed":
             problems.append(f"{where['seeds']}: give either --seed or --seeds")
         if getattr(config, "resume", None) is not None:
@@ -110,4 +118,15 @@ def _parse(config_class: type[Config], argv: Sequence[str]) -> tuple[Config, See
             problems.append(f"{where['seeds']}: {advice}")
     if problems:
         raise ConfigError("\n".join(problems))
-    return config, several
+    return config, several, where
+
+
+@contextmanager
+def _naming_options(where: Mapping[str, str]) -> Iterator[None]:
+    """Let lines of a `ConfigError` that begin with a key begin with where it was set."""
+    try:
+        yield
+    except ConfigError as error:
+        lines = [line.partition(": ") for line in str(error).splitlines()]
+        text = "\n".join(where.get(key, key) + colon + rest for key, colon, rest in lines)
+        raise ConfigError(text) from error.__cause__

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from tensordict import TensorDictBase
@@ -36,6 +36,7 @@ from rlkit_sac.config.conditions import Check, check_config
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.buffer import check_replay_fits
 from rlkit_sac.envs import closing_env, make_env, observation_dim, reward_dim
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import check_resume, check_warm_start
 from rlkit_sac.runs.devices import resolve_device
 from rlkit_sac.runs.preflight import (
@@ -93,9 +94,23 @@ class BaseRunConfig:
         """One transition of the task as replay stores it, for its size."""
         return stored_transition(env)
 
-    def checks(self) -> list[Check]:
-        """What the machine, the task and the run to resume must fulfill."""
-        facts = cache(self._check_task)  # the task is built by the first check that needs it
+    def checks(self, open_env: Callable[[], EnvBase] | None = None) -> list[Check]:
+        """What the machine, the task and the run to resume must fulfill.
+
+        Args:
+            open_env: gives the environment to check. Default: one is made, and closed again.
+        """
+
+        @cache  # the first check that needs the task makes it
+        def facts() -> TaskFacts:
+            with ExitStack() as opened:
+                if open_env is not None:
+                    env = open_env()
+                else:
+                    made = make_env(self.env.id, **self.env.arguments())
+                    env = opened.enter_context(closing_env(made))
+                return check_task(env, self.task_checks(), transition=self.transition)
+
         frames_per_batch = self.collector.batch_frames(self.env.num_envs)
         if self.resume is None:
             folder = [Check(("logging.dir",), lambda: check_writable(Path(self.logging.dir)))]
@@ -141,10 +156,6 @@ class BaseRunConfig:
             facts: what is known of the task; only for checks that read the section ``env``.
         """
         return []
-
-    def _check_task(self) -> TaskFacts:
-        with closing_env(make_env(self.env.id, **self.env.arguments())) as env:
-            return check_task(env, self.task_checks(), transition=self.transition)
 
 
 @dataclass
@@ -203,11 +214,24 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
     ...     env is eval_env
     False
     """
-    check_config(config)
-    torch.set_num_threads(config.num_threads)
-    seed_everything(config.seed)
-    device = resolve_device(config.device)
-    make = partial(make_env, config.env.id, **config.env.arguments(), device=device)
-    copies = make(num_envs=config.env.num_envs, parallel=config.env.parallel, seed=config.seed)
-    with closing_env(copies) as env, closing_env(make()) as eval_env:
-        yield env, eval_env
+    with ExitStack() as opened:
+
+        def open_env(**options: Any) -> EnvBase:
+            try:
+                device = resolve_device(config.device)
+            except ConfigError:
+                device = torch.device("cpu")  # to check the task: the device has its own check
+            env = make_env(config.env.id, **config.env.arguments(), device=device, **options)
+            return opened.enter_context(closing_env(env))
+
+        @cache
+        def training_env() -> EnvBase:
+            seed_everything(config.seed)
+            return open_env(
+                num_envs=config.env.num_envs, parallel=config.env.parallel, seed=config.seed
+            )
+
+        check_config(config, checks=config.checks(training_env))
+        torch.set_num_threads(config.num_threads)
+        seed_everything(config.seed)  # again, since checks may draw random numbers
+        yield training_env(), open_env()

@@ -25,7 +25,7 @@ from rlkit_sac.config import (
     flat,
 )
 from rlkit_sac.config.bounds import PositiveInt, Seed
-from rlkit_sac.config.conditions import Check
+from rlkit_sac.config.conditions import Check, check_config
 from rlkit_sac.config.flat import flat_config
 from rlkit_sac.config.parse import parse_config
 from rlkit_sac.config.yaml_file import read_yaml, to_yaml
@@ -348,8 +348,11 @@ class Checked:
 @pytest.mark.parametrize(
     ("argv", "lines"),
     [
-        (["--env.id", "A-v0"], ["--env.id: no such task", "--env.id: no such bounds"]),
         (["--seed", "x"], ["--seed: expected an integer, got 'x'", "env.id: no such task"]),
+        (
+            ["--seed", "x", "--env.id", "A-v0"],
+            ["--seed: expected an integer, got 'x'", "--env.id: no such task"],
+        ),
         (["--env.num_envs", "x"], ["--env.num_envs: expected an integer, got 'x'"]),
         (["--env.num_envs", "0"], ["--env.num_envs: must be >= 1, got 0"]),
         (["--env.idd", "A-v0"], ["unknown option --env.idd; did you mean --env.id?"]),
@@ -360,6 +363,12 @@ def test_checks_run_only_on_what_could_be_read(argv: list[str], lines: list[str]
         parse_config(Checked, argv)
     assert str(caught.value).splitlines()[: len(lines)] == lines
     assert ("no such" in str(caught.value)) == any("no such" in line for line in lines)
+
+
+def test_options_without_errors_leave_the_checks_to_the_run() -> None:
+    config = parse_config(Checked, ["--env.id", "A-v0"])
+    with pytest.raises(ConfigError, match=r"^env\.id: no such task\nenv\.id: no such bounds$"):
+        check_config(config)
 
 
 RENAMED = "update.products is now update.matmul_precision"

@@ -17,7 +17,7 @@ from rlkit_sac.config import EnvConfig, ReplayConfig
 from rlkit_sac.config.conditions import config_errors
 from rlkit_sac.envs import continuous_action_bounds
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.runs import RunConfig, make_envs
+from rlkit_sac.runs import RunConfig, make_envs, run_recipe
 
 OPEN: list[gym.Env] = []
 
@@ -141,6 +141,47 @@ def test_both_environments_have_the_options_and_close_with_the_block() -> None:
             assert len(rollout) == 3
             assert rollout["next", "truncated"][-1]
     assert OPEN == []
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_the_task_is_made_once_for_checks_and_training_and_once_for_evaluation(
+    num_envs: int,
+) -> None:
+    def main(config: DriftConfig) -> Path:
+        with make_envs(config):
+            return Path()
+
+    before = Drift.made
+    run_recipe(main, DriftConfig, ["--env.num_envs", str(num_envs)])
+    assert Drift.made - before == 2  # of several, one is made before the first step
+    assert OPEN == []
+
+
+@dataclass
+class DriftConfig(RunConfig):
+    """A run of the task that counts how often it is made."""
+
+    env: EnvConfig = field(default_factory=lambda: EnvConfig(id="Drift-v0"))
+    replay: ReplayConfig = field(default_factory=lambda: ReplayConfig(capacity=1000))
+    device: str = "cpu"
+
+
+def test_errors_of_machine_and_task_name_where_an_option_was_set(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def main(config: DriftConfig) -> Path:
+        with make_envs(config):
+            pytest.fail("the run began")
+
+    (tmp_path / "options.yaml").write_text("device: abacus\n")
+    argv = ["--config", "options.yaml", "--env.id", "Drift-v1", "--env.num_envs", "2"]
+    with pytest.raises(SystemExit) as ended:
+        run_recipe(main, DriftConfig, argv)
+    assert ended.value.code == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("error: options.yaml:1: device: device 'abacus' is not available")
+    assert lines[1].startswith("error: --env.id: ")
+    assert len(lines) == 2
 
 
 def test_training_may_have_several_environments_judging_has_one() -> None:
