@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import torch
-from tensordict import TensorDictBase
+from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from torchrl.collectors import Collector
 from torchrl.envs import EnvBase
@@ -14,7 +14,9 @@ from torchrl.envs.utils import ExplorationType
 
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.collect.acting_loop import ActingLoop
+from rlkit_sac.data.collect.finite import check_finite
 from rlkit_sac.envs import can_save_episodes, load_episodes, save_episodes
+from rlkit_sac.envs.workers import base_env
 from rlkit_sac.errors import ConfigError, EnvironmentFault
 
 
@@ -40,6 +42,14 @@ class _EpisodeState:
                 "in the middle of an episode; the next episode begins there"
             ]
         return kept
+
+    def _check_finite(self, batch: TensorDictBase) -> TensorDictBase:
+        """A batch, if what comes from environments and policy is finite."""
+        of_env: list[NestedKey] = base_env(self.env).observation_keys
+        after = [("next", key) for key in (*of_env, *self.env.reward_keys)]
+        kept = batch.select(*of_env, *self.env.action_keys, "behavior", *after, strict=False)
+        check_finite(kept, frames=self._frames)
+        return batch
 
     def _at_frame(self, fault: EnvironmentFault, batch: int) -> EnvironmentFault:
         """The fault with the frames of the run in its message.
@@ -115,6 +125,7 @@ class LightCollector(_EpisodeState):
 
         Raises:
             EnvironmentFault: for an exception inside an environment, with the frames of the run.
+            RunError: for NaN or infinity from an environment or the policy.
         """
         random = self._frames < self.init_random_frames
         loop = self._loop
@@ -127,7 +138,8 @@ class LightCollector(_EpisodeState):
                 loop.advance()
         except EnvironmentFault as fault:
             raise self._at_frame(fault, self.frames_per_batch) from fault.__cause__
-        return frame.batch()
+        batch = frame.batch()
+        return batch if frame.is_finite() else self._check_finite(batch)
 
     def state_dict(self) -> dict[str, Any]:
         """Frames so far, the environments' episodes, and the entries of the next step."""
@@ -240,13 +252,15 @@ class ResumableCollector(_EpisodeState, Collector):
 
         Raises:
             EnvironmentFault: for an exception inside an environment, with the frames of the run.
+            RunError: for NaN or infinity from an environment or the policy.
         """
         if self._random_first is not None:
             self._random_first.is_random = self._frames < self._random_frames
         try:
-            return super().rollout()
+            batch = super().rollout()
         except EnvironmentFault as fault:
             raise self._at_frame(fault, self.requested_frames_per_batch) from fault.__cause__
+        return self._check_finite(batch)
 
 
 class _RandomFirst(TensorDictModuleBase):
@@ -277,6 +291,9 @@ def make_collector(
     kind: CollectorKind = "auto",
 ) -> AnyCollector:
     """A collector in this process that yields ``total_frames`` frames, the last batch whole.
+
+    NaN or infinity in observations, rewards, actions or ``behavior`` (the distribution that they
+    were drawn from) raises `RunError`, with the frame of the run, before the batch is yielded.
 
     Args:
         env: batched or not; ``frames_per_batch`` counts the frames of all its environments.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -109,6 +109,11 @@ class Frame:
         """Copy the present frame into the batch."""
         for kept, block in zip(self._kept, self._blocks, strict=True):
             kept[step] = block
+
+    def is_finite(self) -> bool:
+        """Whether the frames of the batch hold neither NaN nor infinity; true is certain."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return all(isfinite(kept.sum()) for kept in self._kept if kept.dtype.kind == "f")
 
     def batch(self) -> TensorDictBase:
         """The frames of the batch, ``[T]`` or ``[N, T]``, in memory of their own."""

@@ -1,9 +1,23 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
 import pytest
 import torch
+from gymnasium.spaces import Box, Discrete
 from tensordict import TensorDict
+from tensordict.nn import TensorDictModule
+from torchrl.data import Categorical
+from torchrl.modules import ProbabilisticActor
 
-from rlkit_sac.data import check_finite
+from rlkit_sac.data import check_finite, make_collector
+from rlkit_sac.data.collect.collector import CollectorKind
+from rlkit_sac.envs import make_env
 from rlkit_sac.errors import RunError
+from rlkit_sac.modules import BehaviorPolicy, categorical_actor, tanh_gaussian_actor
 
 
 @pytest.mark.parametrize("key", ["observation", ("next", "reward")])
@@ -35,3 +49,104 @@ def test_infinities_of_both_signs_are_seen():
     frames = TensorDict(reward=torch.tensor([[torch.inf], [-torch.inf]]), batch_size=[2])
     with pytest.raises(RunError, match="'reward' is inf at frame 1"):
         check_finite(frames, frames=0)
+
+
+# ------------------------------------------------------------------ by a collector alone
+
+
+class Spoiled(gym.Env):
+    """Returns NaN or infinity in its eighth step."""
+
+    observation_space = Box(-1, 1, (2,))
+
+    def __init__(self, spoil: str = "", discrete: bool = False) -> None:
+        self.action_space = Discrete(2) if discrete else Box(-1, 1, (1,))
+        self.spoil, self.steps = spoil, 0
+
+    def reset(self, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self.steps += 1
+        bad = self.spoil if self.steps == 8 else ""
+        observation = np.full(2, np.inf if bad == "observation" else 0.5, np.float32)
+        return observation, np.nan if bad == "reward" else 1.0, False, False, {}
+
+
+@pytest.fixture(autouse=True)
+def _task() -> Iterator[None]:
+    gym.register("Spoiled-v0", entry_point=Spoiled, max_episode_steps=5)
+    yield
+    del gym.registry["Spoiled-v0"]
+
+
+BOTH = pytest.mark.parametrize("kind", ["light", "torchrl"])
+
+
+@BOTH
+@pytest.mark.parametrize(("num_envs", "frame"), [(1, 8), (3, 24)])
+@pytest.mark.parametrize(("spoil", "number"), [("reward", "nan"), ("observation", "inf")])
+def test_a_collector_stops_before_a_spoiled_batch(
+    kind: CollectorKind, num_envs: int, frame: int, spoil: str, number: str
+) -> None:
+    env = make_env("Spoiled-v0", num_envs=num_envs, kwargs={"spoil": spoil})
+    policy = tanh_gaussian_actor(2, [-1.0], [1.0], num_cells=[4])
+    size = 4 * num_envs
+    collector = make_collector(
+        env, policy, total_frames=10 * size, frames_per_batch=size, kind=kind
+    )
+    batches = iter(collector)
+    assert bool(next(batches)["next", "reward"].isfinite().all())
+    with pytest.raises(RunError) as error:
+        next(batches)
+    start = f"('next', {spoil!r}) is {number} at frame {frame} in environment 0."
+    assert str(error.value).startswith(start)
+
+
+@BOTH
+def test_a_collector_stops_where_the_policy_is_no_longer_finite(kind: CollectorKind) -> None:
+    policy = tanh_gaussian_actor(2, [-1.0], [1.0], num_cells=[4])
+    collector = make_collector(
+        make_env("Spoiled-v0"), policy, total_frames=9, frames_per_batch=3, kind=kind
+    )
+    batches = iter(collector)
+    next(batches)
+    with torch.no_grad():
+        next(policy.parameters()).fill_(torch.nan)
+    with pytest.raises(RunError, match="'action' is nan at frame 4 in environment 0"):
+        next(batches)
+
+
+@BOTH
+def test_so_it_does_where_only_the_stored_distribution_tells(kind: CollectorKind) -> None:
+    policy = BehaviorPolicy(categorical_actor(2, 2, num_cells=[4]))
+    env = make_env("Spoiled-v0", kwargs={"discrete": True})
+    collector = make_collector(env, policy, total_frames=9, frames_per_batch=3, kind=kind)
+    with torch.no_grad():
+        next(policy.parameters()).fill_(torch.nan)
+    with pytest.raises(RunError, match=r"\('behavior', 'logits'\) is nan at frame 1 in"):
+        next(iter(collector))
+
+
+class Masked(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("logits", torch.tensor([0.0, -torch.inf]))
+
+    def forward(self, observation: torch.Tensor) -> torch.Tensor:
+        return self.logits.expand(*observation.shape[:-1], 2)
+
+
+@BOTH
+def test_other_entries_of_a_policy_may_be_infinite(kind: CollectorKind) -> None:
+    policy = ProbabilisticActor(
+        TensorDictModule(Masked(), ["observation"], ["logits"]),
+        in_keys=["logits"],
+        out_keys=["action"],
+        spec=Categorical(2),
+        distribution_class=torch.distributions.Categorical,
+    )
+    env = make_env("Spoiled-v0", kwargs={"discrete": True})
+    collector = make_collector(env, policy, total_frames=9, frames_per_batch=3, kind=kind)
+    assert [bool(batch["logits"].isinf().any()) for batch in collector] == [True] * 3
