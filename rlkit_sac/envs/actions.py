@@ -66,33 +66,68 @@ class AdaptedActions(gym.ActionWrapper[Any, Any, Any]):
 
     def __init__(self, env: gym.Env[Any, Any], *, rescale: bool) -> None:
         super().__init__(env)
-        boxes, self._num_choices = _boxes_and_choices(env.action_space)
+        self.action_conversion = ActionConversion(env.action_space, rescale=rescale)
+        self.parameter_mask = _parameter_mask(env.action_space)
+        self.action_space = self.action_conversion.agent_space()
+
+    def action(self, action: Any) -> Any:
+        """Returns the environment's action for the agent's."""
+        return self.action_conversion(action)
+
+
+class ActionConversion:
+    """From the agent's action to that of a task, as :class:`AdaptedActions` describes it.
+
+    Args:
+        space: the action space of the task.
+        rescale: whether the agent's vector lies in [-1, 1].
+
+    Raises:
+        ConfigError: as `AdaptedActions`.
+
+    >>> convert = ActionConversion(Tuple([Discrete(2, start=5), Box(0, 8, (1,))]), rescale=True)
+    >>> convert({"action": {"discrete": 1, "continuous": np.array([0.0])}})
+    (6, array([4.], dtype=float32))
+    >>> batch = {"discrete": np.array([1, 0]), "continuous": np.array([[0.0], [1.0]])}
+    >>> convert({"action": batch})[0]
+    array([6, 5])
+    """
+
+    def __init__(self, space: Space[Any], *, rescale: bool) -> None:
+        boxes, self._num_choices = _boxes_and_choices(space)
+        self.space, self.rescale = space, rescale
         self._ends = tuple(accumulate((box.low.size for box in boxes), initial=0))
         self._low, self._high = (
             _joined([box.low for box in boxes]),
             _joined([box.high for box in boxes]),
         )
         self._half_low, self._half_high = 0.5 * self._low, 0.5 * self._high
-        self._rescale = rescale
-        self.parameter_mask = _parameter_mask(env.action_space)
-        self.action_space = self._agent_space()
 
-    def action(self, action: Any) -> Any:
-        """Returns the environment's action for the agent's."""
+    def __call__(self, action: Any) -> Any:
+        """Returns the action of the task.
+
+        Args:
+            action: the agent's, or N of them in arrays with N in front.
+
+        Returns:
+            One action, or N in the structure of the space, as Gymnasium's vector environments take
+            them: each leaf an array with N in front.
+        """
         choice, values = 0, action
         if isinstance(action, dict):
-            choice, values = int(action["action"]["discrete"]), action["action"]["continuous"]
+            choice, values = action["action"]["discrete"], action["action"]["continuous"]
         elif self._num_choices is not None:
-            choice, values = int(action), self._low
+            choice, values = action, self._low
         values = self._in_bounds(values)
-        boxes = (values[i:j] for i, j in pairwise(self._ends))
-        return _build(self.env.action_space, choice, boxes)
+        boxes = (values[..., i:j] for i, j in pairwise(self._ends))
+        return _build(self.space, choice, boxes)
 
-    def _agent_space(self) -> Space[Any]:
+    def agent_space(self) -> Space[Any]:
+        """The space of the agent's action."""
         if not len(self._low):
             return Discrete(self._num_choices or 0)
-        low = np.full_like(self._low, -1.0) if self._rescale else self._low
-        high = np.full_like(self._high, 1.0) if self._rescale else self._high
+        low = np.full_like(self._low, -1.0) if self.rescale else self._low
+        high = np.full_like(self._high, 1.0) if self.rescale else self._high
         continuous = Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
         if self._num_choices is None:
             return continuous
@@ -101,7 +136,7 @@ class AdaptedActions(gym.ActionWrapper[Any, Any, Any]):
 
     def _in_bounds(self, values: Any) -> NDArray[np.float64]:
         value = np.asarray(values, dtype=np.float64)
-        if self._rescale:
+        if self.rescale:
             # Two weighted ends: exact at -1 and 1, where low + (value + 1) * scale would round.
             value = (1.0 - value) * self._half_low + (1.0 + value) * self._half_high
         return np.minimum(np.maximum(value, self._low), self._high)  # faster than `numpy.clip`
@@ -162,11 +197,12 @@ def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], int | None]:
     return boxes, sizes[0] if sizes else None
 
 
-def _build(space: Space[Any], choice: int, boxes: Iterator[NDArray[np.float64]]) -> Any:
+def _build(space: Space[Any], choice: Any, boxes: Iterator[NDArray[np.float64]]) -> Any:
     if isinstance(space, Box):
-        return next(boxes).reshape(space.shape).astype(space.dtype)
+        values = next(boxes)
+        return values.reshape(values.shape[:-1] + space.shape).astype(space.dtype)
     if isinstance(space, Discrete):
-        return choice + int(space.start)
+        return (choice if np.ndim(choice) else int(choice)) + int(space.start)
     if isinstance(space, Tuple):
         return tuple(_build(part, choice, boxes) for part in space.spaces)
     assert isinstance(space, Dict)

@@ -44,40 +44,90 @@ class ArrayObservation(gym.ObservationWrapper[Any, Any, Any]):
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
         super().__init__(env)
-        self._space = env.observation_space
-        self._is_box = isinstance(self._space, Box)
-        parts = [leaf for _, leaf, _ in leaves(self._space)]
-        self._counts = any(isinstance(leaf, Box) for leaf in parts)
-        boxes = [self._box_of(leaf) for leaf in parts]
-        if not all(isinstance(box, Box) for box in boxes) or not boxes:
-            raise ConfigError(
-                f"the observation space {self._space} has no fixed size; supported are Box and "
-                "what gymnasium.spaces.flatten turns into one (Dict, Tuple, Discrete, …)"
-            )
-        lows, highs = [box.low for box in boxes], [box.high for box in boxes]
-        low = lows[0] if self._is_box else np.concatenate(lows)
-        high = highs[0] if self._is_box else np.concatenate(highs)
-        is_image = low.dtype == np.uint8 and low.ndim > 1
-        self._dtype = np.dtype(np.uint8 if is_image else np.float32)
-        self._shape = low.shape or (1,)
-        with np.errstate(over="ignore"):  # a float64 bound beyond float32 means unbounded
-            low = low.astype(self._dtype).reshape(self._shape)
-            high = high.astype(self._dtype).reshape(self._shape)
+        self.observation_conversion = ObservationConversion(env.observation_space)
         # TorchRL names a bare RGB image "pixels"; a dictionary keeps one key for all.
         self.observation_space = gym.spaces.Dict(
-            {"observation": Box(low, high, dtype=self._dtype.type)}
+            {"observation": self.observation_conversion.agent_space()}
         )
 
     def observation(self, observation: Any) -> dict[str, NDArray[Any]]:
         """Returns the observation as the only entry of a dictionary."""
-        return {"observation": self.array(observation)}
+        return {"observation": self.observation_conversion(observation)}
 
-    def array(self, observation: Any) -> NDArray[Any]:
-        """Returns the observation as an array of the declared shape and dtype."""
+
+class ObservationConversion:
+    """From a task's observation to the agent's array, as :class:`ArrayObservation` describes it.
+
+    Args:
+        space: the observation space of the task.
+
+    Raises:
+        ConfigError: as `ArrayObservation`.
+
+    >>> convert = ObservationConversion(gym.spaces.Dict(at=Box(-1, 1, (2,)), door=Discrete(2)))
+    >>> convert({"at": np.zeros(2), "door": 1})
+    array([0., 0., 0., 1.], dtype=float32)
+    >>> convert({"at": np.zeros((5, 2)), "door": np.ones(5, int)}, batch=True).shape
+    (5, 4)
+    """
+
+    def __init__(self, space: Space[Any]) -> None:
+        self.space = space
+        self._is_box = isinstance(space, Box)
+        parts = [leaf for _, leaf, _ in leaves(space)]
+        self._counts = any(isinstance(leaf, Box) for leaf in parts)
+        self._boxes = [self._box_of(leaf) for leaf in parts]
+        if not all(isinstance(box, Box) for box in self._boxes) or not self._boxes:
+            raise ConfigError(
+                f"the observation space {space} has no fixed size; supported are Box and "
+                "what gymnasium.spaces.flatten turns into one (Dict, Tuple, Discrete, …)"
+            )
+        first = self._boxes[0]
+        is_image = self._is_box and first.dtype == np.uint8 and len(first.shape) > 1
+        self._dtype = np.dtype(np.uint8 if is_image else np.float32)
+        length = sum(box.low.size for box in self._boxes)
+        self._shape = (first.shape or (1,)) if self._is_box else (length,)
+
+    def __call__(self, observation: Any, *, batch: bool = False) -> NDArray[Any]:
+        """Returns an array of the declared shape and dtype, a copy.
+
+        Args:
+            observation: one, or N in the structure of the space, as Gymnasium's vector environments
+                give them: each leaf an array with N in front.
+            batch: whether there are N.
+        """
         if not self._is_box:
-            parts = leaves(self._space, observation)
-            observation = np.concatenate([self._flatten(leaf, value) for _, leaf, value in parts])
-        return np.array(observation, dtype=self._dtype).reshape(self._shape)
+            parts = leaves(self.space, observation)
+            flat = self._flatten_each if batch else self._flatten
+            observation = np.concatenate([flat(leaf, value) for _, leaf, value in parts], axis=-1)
+        array = np.array(observation, dtype=self._dtype)
+        return array.reshape(-1, *self._shape) if batch else array.reshape(self._shape)
+
+    def is_batch(self, observation: Any) -> bool:
+        """Whether there are N observations.
+
+        Raises:
+            ValueError: for another shape than that of one or of N.
+        """
+        _, leaf, value = next(leaves(self.space, observation))
+        shape, own = np.shape(value), leaf.shape or ()
+        if own not in (shape, shape[1:]):
+            raise ValueError(
+                f"the observation has the shape {list(shape)}, wanted {list(own)}, or N in front "
+                "for N observations"
+            )
+        return shape != own
+
+    def agent_space(self) -> Box:
+        """The space of the agent's array."""
+        with np.errstate(over="ignore"):  # a float64 bound beyond float32 means unbounded
+            low, high = (
+                np.concatenate([np.ravel(bound) for bound in bounds])
+                .astype(self._dtype)
+                .reshape(self._shape)
+                for bounds in zip(*((box.low, box.high) for box in self._boxes), strict=True)
+            )
+        return Box(low, high, dtype=self._dtype.type)
 
     def _is_count(self, leaf: Space[Any]) -> bool:
         return self._counts and isinstance(leaf, Discrete) and int(leaf.n) > _MOST_CATEGORIES
@@ -86,6 +136,9 @@ class ArrayObservation(gym.ObservationWrapper[Any, Any, Any]):
         if self._is_box:
             return leaf
         return Box(0.0, 1.0, (1,)) if self._is_count(leaf) else flatten_space(leaf)
+
+    def _flatten_each(self, leaf: Space[Any], values: Any) -> Any:
+        return np.stack([self._flatten(leaf, value) for value in values])
 
     def _flatten(self, leaf: Space[Any], value: Any) -> Any:
         if isinstance(leaf, Discrete) and self._is_count(leaf):

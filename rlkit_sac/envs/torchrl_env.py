@@ -182,9 +182,9 @@ class _DirectEnv:
     def __init__(self, env: gym.Env[Any, Any]) -> None:
         self._env = _wrapper_of(env, NamedFaults)
         self._seeded = _wrapper_of(env, EpisodeSeeding)
-        self._action = _wrapper_of(env, AdaptedActions).action
+        self._action = _wrapper_of(env, AdaptedActions).action_conversion
         self._reward = _wrapper_of(env, ArrayReward).reward
-        self._observation = _wrapper_of(env, ArrayObservation).array
+        self._observation = _wrapper_of(env, ArrayObservation).observation_conversion
 
     def reset(self) -> NDArray[Any]:
         """The first observation of an episode."""
