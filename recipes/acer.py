@@ -6,9 +6,8 @@
     python recipes/acer.py --update.n_times_replay 8 --update.poisson false
     python recipes/acer.py --seeds 0,1,2 --jobs 2
 
-The data's way: environments, collector, replay, an update on what was just collected, updates on
-segments of replay; beside it evaluation, logs and checkpoints in the run directory. ``--help``
-lists every option.
+Each batch of segments gives one update by itself, then some from replay. Tables, checkpoints and
+figures go to a run directory. ``--help`` lists every option.
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ from rlkit_sac.config import (
 )
 from rlkit_sac.data import (
     TrajectorySampler,
-    check_finite,
     example_transition,
     make_collector,
     make_replay_buffer,
@@ -242,14 +240,9 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         replay=replay,
         collector=collector,
         eval_env=eval_env,
-        builder=f"{'categorical' if kind == 'discrete' else 'gaussian'}_behavior_policy",
-        arguments=sizes
-        | config.network.head_arguments(kind)
-        | {"shared_trunk": config.network.shared_trunk},
     ) as run:
         for batch in collector:
             segments = batch.select(*stored)
-            check_finite(segments, frames=run.frames)
             is_random = run.frames < config.collector.init_random_frames
             replay.extend(segments.reshape(-1))
             run.collected(batch)

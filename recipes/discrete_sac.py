@@ -6,8 +6,7 @@
     python recipes/discrete_sac.py --actor true --loss.target_entropy scaled_log_k
     python recipes/discrete_sac.py --seeds 0,1,2 --jobs 2
 
-The data's way: environment, collector, replay, sample, loss, update; beside it evaluation, logs and
-checkpoints in the run directory. ``--help`` lists every option.
+Tables, checkpoints and figures go to a run directory. ``--help`` lists every option.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from rlkit_sac.config import (
     NetworkConfig,
     ReplayConfig,
 )
-from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
+from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
 from rlkit_sac.envs import discrete_action_count, observation_dim, reward_dim
 from rlkit_sac.modules import action_value_critic, categorical_actor
 from rlkit_sac.objectives import DiscreteSACLoss
@@ -91,28 +90,17 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     critic = action_value_critic(
         **sizes, reward_dim=reward_dim(env), **config.network.critic_arguments()
     ).to(device)
-    actor_arguments = sizes | config.network.actor_arguments()
+    actor = None
+    if config.actor:
+        actor = categorical_actor(**sizes, **config.network.actor_arguments()).to(device)
     loss_module = DiscreteSACLoss(
         critic,
-        categorical_actor(**actor_arguments).to(device) if config.actor else None,
+        actor,
         action_spec=env.full_action_spec_unbatched["action"],
         diagnostics=True,
         **config.loss.arguments(),
         **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
     )
-    builder, policy_arguments = "categorical_actor", actor_arguments
-    if not config.actor:
-        options = (
-            "num_qvalue_nets",
-            "policy_reduction",
-            "alpha_parametrization",
-            "min_alpha",
-            "max_alpha",
-        )
-        builder = "boltzmann_policy"
-        policy_arguments = sizes | asdict(config.network)
-        policy_arguments |= {name: getattr(config.loss, name) for name in options}
-        policy_arguments["reward_dim"] = reward_dim(env)
     loss_module.make_value_estimator("td_lambda", lmbda=config.loss.lmbda)
 
     # Optimizers, and the order of their steps.
@@ -167,15 +155,11 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         replay=replay,
         collector=collector,
         eval_env=eval_env,
-        builder=builder,
-        arguments=policy_arguments,
         target_entropy=loss_module.target_entropy,
     ) as run:
         for batch in collector:
-            transitions = batch.select(*loss_module.in_keys)
-            check_finite(transitions, frames=run.frames)
             loss_module.observe(batch)
-            replay.extend(transitions.reshape(-1))
+            replay.extend(batch.select(*loss_module.in_keys).reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):
                 sample = replay.sample()

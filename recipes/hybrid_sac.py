@@ -6,8 +6,7 @@
     python recipes/hybrid_sac.py --loss.target_entropy [0.3,neg_dim] --loss.parameter_mask true
     python recipes/hybrid_sac.py --seeds 0,1,2 --jobs 2
 
-The data's way: environment, collector, replay, sample, loss, update; beside it evaluation, logs and
-checkpoints in the run directory. ``--help`` lists every option.
+Tables, checkpoints and figures go to a run directory. ``--help`` lists every option.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.config import EnvConfig, GaussianNetworkConfig, HybridLossConfig, ReplayConfig
-from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
+from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
 from rlkit_sac.envs import hybrid_action_bounds, observation_dim, parameter_mask, reward_dim
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
@@ -81,9 +80,12 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     # Networks and loss.
     num_actions, action_low, action_high = hybrid_action_bounds(env)
     sizes = {"observation_dim": observation_dim(env)}
-    box = {"action_low": action_low, "action_high": action_high}
     actor = tanh_gaussian_actor(
-        **sizes, **box, **config.network.actor_arguments(), action_key=("action", "continuous")
+        **sizes,
+        action_low=action_low,
+        action_high=action_high,
+        action_key=("action", "continuous"),
+        **config.network.actor_arguments(),
     ).to(device)
     critic = hybrid_critic(
         **sizes,
@@ -102,17 +104,6 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         **loss_options,
         **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
     )
-    temperature = loss_module.factors["discrete"].temperature
-    policy_arguments = sizes | box | asdict(config.network)
-    policy_arguments |= {
-        "num_actions": num_actions,
-        "reward_dim": reward_dim(env),
-        "num_qvalue_nets": config.loss.num_qvalue_nets,
-        "policy_reduction": config.loss.policy_reduction,
-        "alpha_parametrization": temperature.mode,
-        "min_alpha": temperature.minimum,
-        "max_alpha": temperature.maximum,
-    }
     loss_module.make_value_estimator("td_lambda", lmbda=config.loss.lmbda)
 
     # Optimizers, and the order of their steps.
@@ -167,16 +158,12 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         replay=replay,
         collector=collector,
         eval_env=eval_env,
-        builder="hybrid_policy",
-        arguments=policy_arguments,
         target_entropy_discrete=loss_module.target_entropy_discrete,
         target_entropy_continuous=loss_module.target_entropy_continuous,
     ) as run:
         for batch in collector:
-            transitions = batch.select(*loss_module.in_keys)
-            check_finite(transitions, frames=run.frames)
             loss_module.observe(batch)
-            replay.extend(transitions.reshape(-1))
+            replay.extend(batch.select(*loss_module.in_keys).reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):
                 sample = replay.sample()

@@ -6,8 +6,7 @@
     python recipes/sac.py --seeds 0,1,2 --jobs 2
     python recipes/sac.py --resume runs/sac/Pendulum-v1/<run> --collector.total_frames 20000
 
-The data's way: environment, collector, replay, sample, loss, update; beside it evaluation, logs and
-checkpoints in the run directory. ``--help`` lists every option.
+Tables, checkpoints and figures go to a run directory. ``--help`` lists every option.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.config import ContinuousLossConfig, GaussianNetworkConfig
-from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
+from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
 from rlkit_sac.envs import continuous_action_bounds, observation_dim, reward_dim
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
@@ -64,9 +63,12 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     # Networks and loss.
     action_low, action_high = continuous_action_bounds(env)
     sizes = {"observation_dim": observation_dim(env)}
-    policy_arguments = sizes | {"action_low": action_low, "action_high": action_high}
-    policy_arguments |= config.network.actor_arguments()
-    actor = tanh_gaussian_actor(**policy_arguments).to(device)
+    actor = tanh_gaussian_actor(
+        **sizes,
+        action_low=action_low,
+        action_high=action_high,
+        **config.network.actor_arguments(),
+    ).to(device)
     critic = state_action_critic(
         **sizes,
         action_dim=len(action_low),
@@ -134,15 +136,11 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         replay=replay,
         collector=collector,
         eval_env=eval_env,
-        builder="tanh_gaussian_actor",
-        arguments=policy_arguments,
         target_entropy=loss_module.target_entropy,
     ) as run:
         for batch in collector:
-            transitions = batch.select(*loss_module.in_keys)
-            check_finite(transitions, frames=run.frames)
             loss_module.observe(batch)
-            replay.extend(transitions.reshape(-1))
+            replay.extend(batch.select(*loss_module.in_keys).reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):
                 sample = replay.sample()

@@ -17,6 +17,7 @@ from rlkit_sac.envs.specs import (
     parameter_mask,
     reward_dim,
 )
+from rlkit_sac.envs.task_spaces import describe_task
 from rlkit_sac.envs.torchrl_env import GymnasiumEnvs, PreviousAction
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "check_scalar_reward",
     "closing_env",
     "continuous_action_bounds",
+    "describe_task",
     "discrete_action_count",
     "has_discrete_actions",
     "hybrid_action_bounds",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 from tensordict import NestedKey, unravel_key
-from tensordict.nn import TensorDictModule
+from tensordict.nn import ProbabilisticTensorDictSequential, TensorDictModule
 from torch import nn
 from torch.distributions import Categorical
 from torchrl.data import Bounded, UnboundedContinuous
@@ -14,9 +14,11 @@ from torchrl.modules import ActorValueOperator, IndependentNormal, Probabilistic
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.distributions import TanhGaussian, check_box
 from rlkit_sac.modules.dueling import Sampler, StochasticDuelingNetwork, draw_samples
+from rlkit_sac.modules.notes import noted
 from rlkit_sac.modules.perceptron import GaussianHead, LogStdMode, perceptron
 
 
+@noted
 def tanh_gaussian_actor(
     observation_dim: int,
     action_low: Sequence[float],
@@ -79,6 +81,7 @@ def tanh_gaussian_actor(
     )
 
 
+@noted
 def gaussian_actor(
     observation_dim: int,
     action_dim: int,
@@ -147,6 +150,7 @@ def gaussian_policy(
     )
 
 
+@noted
 def categorical_actor(
     observation_dim: int,
     num_actions: int,
@@ -199,6 +203,7 @@ def categorical_policy(
     )
 
 
+@noted
 def categorical_actor_critic(
     observation_dim: int,
     num_actions: int,
@@ -232,6 +237,7 @@ def categorical_actor_critic(
     return ActorValueOperator(trunk, policy, critic)
 
 
+@noted
 def gaussian_actor_critic(
     observation_dim: int,
     action_dim: int,
@@ -284,6 +290,19 @@ def gaussian_actor_critic(
         sampler=sampler,
     )
     return ActorValueOperator(trunk, policy, critic)
+
+
+@noted
+def policy_operator(actor_critic: ActorValueOperator) -> ProbabilisticTensorDictSequential:
+    """The actor of an actor and a critic on one trunk.
+
+    Args:
+        actor_critic: with the trunk; shared, not copied.
+
+    >>> policy_operator(categorical_actor_critic(3, 2)).out_keys
+    ['hidden', 'logits', 'action']
+    """
+    return actor_critic.get_policy_operator()
 
 
 def _trunk(observation_dim: int, num_cells: Sequence[int], activation: str) -> TensorDictModule:

@@ -23,6 +23,7 @@ from torchrl.modules import MaskedOneHotCategorical, OneHotCategorical, Truncate
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import sample_categorical
+from rlkit_sac.modules.notes import Note, make_note
 
 ActionKind = Literal["discrete", "continuous"]
 
@@ -152,6 +153,11 @@ class BehaviorPolicy(TensorDictModuleBase):
         self.out_keys = [
             unravel_key(key) for key in (actor.dist_sample_keys[0], *self.behavior_keys)
         ]
+
+    @property
+    def note(self) -> Note | None:
+        """How to build it, see :mod:`rlkit_sac.modules.notes`."""
+        return make_note("BehaviorPolicy", actor=self.actor, behavior_keys=self.behavior_keys)
 
     @dispatch(auto_batch_size=False)
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
@@ -16,6 +17,7 @@ from torchrl.envs.utils import ExplorationType, exploration_type
 from rlkit_sac import functional as F
 from rlkit_sac.functional.sac import CriticReduction
 from rlkit_sac.modules.normalization import as_observed
+from rlkit_sac.modules.notes import Note, make_note
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.modules.temperature import Temperature
@@ -83,6 +85,21 @@ class BoltzmannPolicy(TensorDictModuleBase):
             key for key in dict.fromkeys(map(unravel_key, read)) if key != unravel_key(action_key)
         ]
         self.out_keys = [action_key]
+
+    @property
+    def note(self) -> Note | None:
+        """How to build it, see :mod:`rlkit_sac.modules.notes`; ``None`` with a prior."""
+        if self.prior is not None:
+            return None
+        return make_note(
+            "BoltzmannPolicy",
+            critic=self.critics,
+            num_qvalue_nets=len(next(self.critics.parameters())),
+            **asdict(self.temperature),
+            reduction=self.reduction,
+            action_key=self.out_keys[0],
+            action_value_key=self.action_value_key,
+        )
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write the action into ``tensordict`` and return it."""

@@ -9,6 +9,7 @@ from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torch import nn
 
+from rlkit_sac.modules.notes import noted
 from rlkit_sac.modules.perceptron import perceptron
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
@@ -99,6 +100,7 @@ def state_critic(
     return TensorDictModule(network, ["observation"], ["state_value"])
 
 
+@noted
 def action_value_critic(
     observation_dim: int,
     num_actions: int,
@@ -140,6 +142,7 @@ def action_value_critic(
     return TensorDictModule(network, ["observation"], ["action_value"])
 
 
+@noted
 def hybrid_critic(
     observation_dim: int,
     action_dim: int,

@@ -1,23 +1,31 @@
 """Builders of acting policies without losses and targets, such as a checkpoint is loaded into."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from tensordict import NestedKey
-from tensordict.nn import TensorDictModule, TensorDictSequential
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictSequential
+from torch import Tensor, nn
+from torchrl.envs.utils import ExplorationType, set_exploration_type
 
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional.sac import CriticReduction
 from rlkit_sac.modules.actors import (
     categorical_actor,
     categorical_actor_critic,
     gaussian_actor,
     gaussian_actor_critic,
+    policy_operator,
     tanh_gaussian_actor,
 )
 from rlkit_sac.modules.behavior import BehaviorPolicy
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
 from rlkit_sac.modules.critics import action_value_critic, hybrid_critic, stack_critics
+from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
+from rlkit_sac.modules.notes import Note, note_of
+from rlkit_sac.modules.priors.parts import FactoredDistribution
+from rlkit_sac.modules.priors.policy import PolicyPrior
 from rlkit_sac.modules.temperature import AlphaParametrization, Temperature
 
 
@@ -69,7 +77,7 @@ def boltzmann_policy(
         for _ in range(num_qvalue_nets)
     ]
     temperature = Temperature(alpha_parametrization, min_alpha, max_alpha)
-    return _boltzmann_policy(critics, temperature, policy_reduction, "action")
+    return _boltzmann_policy(critics, temperature, reduction=policy_reduction)
 
 
 def hybrid_policy(
@@ -143,7 +151,9 @@ def hybrid_policy(
         for _ in range(num_qvalue_nets)
     ]
     temperature = Temperature(alpha_parametrization, min_alpha, max_alpha)
-    discrete = _boltzmann_policy(critics, temperature, policy_reduction, ("action", "discrete"))
+    discrete = _boltzmann_policy(
+        critics, temperature, reduction=policy_reduction, action_key=("action", "discrete")
+    )
     return TensorDictSequential(actor, discrete)
 
 
@@ -170,7 +180,7 @@ def categorical_behavior_policy(
     if not shared_trunk:
         return BehaviorPolicy(categorical_actor(observation_dim, num_actions, **options))
     both = categorical_actor_critic(observation_dim, num_actions, **options)
-    return BehaviorPolicy(both.get_policy_operator())
+    return BehaviorPolicy(policy_operator(both))
 
 
 def gaussian_behavior_policy(
@@ -197,16 +207,120 @@ def gaussian_behavior_policy(
     if not shared_trunk:
         return BehaviorPolicy(gaussian_actor(observation_dim, action_dim, **options))
     both = gaussian_actor_critic(observation_dim, action_dim, **options)
-    return BehaviorPolicy(both.get_policy_operator())
+    return BehaviorPolicy(policy_operator(both))
+
+
+def build_from_note(note: Note) -> Any:
+    """The module that a note describes, newly initialized.
+
+    A note may come from a file: it can name only what is listed here.
+
+    Args:
+        note: what :func:`~rlkit_sac.modules.notes.note_of` returns, or the name and arguments of
+            one of the functions above.
+
+    Raises:
+        ConfigError: for an unknown builder, or arguments that it refuses.
+        TypeError, ValueError: for arguments that no module notes.
+
+    >>> from rlkit_sac.modules.notes import note_of
+    >>> build_from_note(note_of(hybrid_policy(3, [-1.0], [1.0], 2))).out_keys
+    ['loc', 'scale', ('action', 'continuous'), ('action', 'discrete')]
+    """
+    name, arguments = note["builder"], note["arguments"]
+    if not isinstance(name, str) or name not in _BUILDERS:
+        raise ConfigError(f"unknown builder {name!r}; known are {sorted(_BUILDERS)}")
+    return _BUILDERS[name](**{option: _argument(value) for option, value in arguments.items()})
+
+
+def checked_note(policy: TensorDictModuleBase) -> Note | None:
+    """The note of a policy, if it describes this policy.
+
+    What the note describes is built, and compared: the names and shapes of the state dict, and with
+    the same weights all that the policy writes, and the probability of its action, for random
+    observations. A layer that was exchanged after the policy was built makes a difference.
+
+    Args:
+        policy: any acting module; random generators stay as they are.
+
+    Returns:
+        ``None`` for a policy without a note, or with one that describes another policy.
+
+    >>> from torch import nn
+    >>> actor = tanh_gaussian_actor(3, [-1.0], [1.0])
+    >>> checked_note(actor)["builder"]
+    'tanh_gaussian_actor'
+    >>> actor.module[0].module[0][1] = nn.ELU()
+    >>> checked_note(actor) is None
+    True
+    """
+    note = note_of(policy)
+    if note is None:
+        return None
+    device = next(policy.parameters()).device
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        try:
+            rebuilt = build_from_note(note).to(device)
+            rebuilt.load_state_dict(policy.state_dict(), strict=True, assign=True)
+            first = next(each for each in rebuilt.modules() if isinstance(each, nn.Linear))
+            states = torch.randn(64, first.in_features).to(first.weight)
+            outputs = [_outputs(each, states) for each in (policy, rebuilt)]
+            torch.testing.assert_close(*outputs, equal_nan=True)
+        except Exception:  # of a module that is no longer what the note describes
+            return None
+    return note
+
+
+def _outputs(policy: TensorDictModuleBase, observation: Tensor) -> dict[Any, Tensor]:
+    with torch.no_grad(), set_exploration_type(ExplorationType.DETERMINISTIC):
+        out = policy(TensorDict(observation=observation, batch_size=observation.shape[:1]))
+        dist = PolicyPrior(policy).get_dist(out)
+    score = dist.log_prob(out if isinstance(dist, FactoredDistribution) else out["action"])
+    return {**dict(out.items(True, True)), "score": score}
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, dict):
+        return build_from_note(value)
+    return tuple(map(_argument, value)) if isinstance(value, list) else value
+
+
+def _boltzmann_of_note(
+    critic: TensorDictModule,
+    num_qvalue_nets: int,
+    *,
+    mode: AlphaParametrization,
+    minimum: float | None,
+    maximum: float | None,
+    **options: Any,
+) -> BoltzmannPolicy:
+    temperature = Temperature(mode, minimum, maximum)
+    return _boltzmann_policy([critic] * num_qvalue_nets, temperature, **options)
 
 
 def _boltzmann_policy(
-    critics: list[TensorDictModule],
-    temperature: Temperature,
-    reduction: CriticReduction,
-    action_key: NestedKey,
+    critics: list[TensorDictModule], temperature: Temperature, **options: Any
 ) -> BoltzmannPolicy:
     log_alpha = torch.tensor(temperature.initial_parameter(1.0))
-    return BoltzmannPolicy(
-        stack_critics(critics), log_alpha, temperature, reduction=reduction, action_key=action_key
-    )
+    return BoltzmannPolicy(stack_critics(critics), log_alpha, temperature, **options)
+
+
+_BUILDERS: dict[str, Callable[..., nn.Module]] = {
+    "BehaviorPolicy": BehaviorPolicy,
+    "BoltzmannPolicy": _boltzmann_of_note,
+    "NormalizedPolicy": NormalizedPolicy,
+    "ObservationNormalizer": ObservationNormalizer,
+    "TensorDictSequential": lambda modules: TensorDictSequential(*modules),
+    "action_value_critic": action_value_critic,
+    "boltzmann_policy": boltzmann_policy,
+    "categorical_actor": categorical_actor,
+    "categorical_actor_critic": categorical_actor_critic,
+    "categorical_behavior_policy": categorical_behavior_policy,
+    "gaussian_actor": gaussian_actor,
+    "gaussian_actor_critic": gaussian_actor_critic,
+    "gaussian_behavior_policy": gaussian_behavior_policy,
+    "hybrid_critic": hybrid_critic,
+    "hybrid_policy": hybrid_policy,
+    "policy_operator": policy_operator,
+    "tanh_gaussian_actor": tanh_gaussian_actor,
+}

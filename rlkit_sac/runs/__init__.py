@@ -6,7 +6,7 @@ from rlkit_sac.runs.devices import first_compiled_update, resolve_device
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate
 from rlkit_sac.runs.launch import read_config, run_recipe
 from rlkit_sac.runs.loss_parts import check_prior, check_prior_source, make_normalizers, make_prior
-from rlkit_sac.runs.policy_files import load_policy, save_policy
+from rlkit_sac.runs.policies.files import load_policy, save_policy
 from rlkit_sac.runs.preflight import TaskFacts
 from rlkit_sac.runs.random_streams import evaluation_seed, seed_everything
 from rlkit_sac.runs.run_config import BaseRunConfig, RunConfig, make_envs

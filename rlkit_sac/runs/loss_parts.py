@@ -16,7 +16,7 @@ from rlkit_sac.errors import BatchError, ConfigError, RunError
 from rlkit_sac.modules import NormalizedPolicy, PolicyPrior, SameActionPrior, UniformPrior
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.priors.frozen import FrozenPrior
-from rlkit_sac.runs.policy_files import load_policy
+from rlkit_sac.runs.policies.files import load_policy
 
 
 def check_prior_source(config: PriorConfig) -> list[Check]:

@@ -17,12 +17,12 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.config.flat import flat_config
 from rlkit_sac.data import AnyCollector
-from rlkit_sac.envs import SavedEpisodes
+from rlkit_sac.envs import SavedEpisodes, describe_task
 from rlkit_sac.runs.checkpoints import Checkpoints
 from rlkit_sac.runs.checkpoints.resume import begin_run, open_run
 from rlkit_sac.runs.evaluation import evaluate
 from rlkit_sac.runs.failures import StopRequest, deferred_signals
-from rlkit_sac.runs.policy_files import policy_files
+from rlkit_sac.runs.policies.files import policy_files
 from rlkit_sac.runs.random_streams import evaluation_seed
 from rlkit_sac.runs.run_config import BaseRunConfig
 from rlkit_sac.runs.schedules import apply_schedules, reward_weights_due
@@ -176,8 +176,6 @@ def training_run(
     replay: TensorDictReplayBuffer,
     collector: AnyCollector,
     eval_env: EnvBase,
-    builder: str,
-    arguments: dict[str, Any],
     **facts: Any,
 ) -> Iterator[TrainingRun]:
     """Begin a run, or resume ``config.resume``; save, evaluate and report at its end.
@@ -193,15 +191,13 @@ def training_run(
         replay: the buffer of the run.
         collector: of the run.
         eval_env: an environment that training does not use.
-        builder: name of the function that rebuilds the policy, as known to `load_policy`.
-        arguments: what to call it with.
         facts: for ``run.json``.
 
     Raises:
         ConfigError: if the run directory cannot be made, or the checkpoint does not fit.
     """
     started = time.perf_counter()
-    policy = partial(policy_files, loss_module.policy(), builder=builder, arguments=arguments)
+    policy = partial(policy_files, loss_module.policy(), task=describe_task(eval_env))
     policy()  # a policy that cannot be saved is refused now
     with (
         open_run(config, recipe=recipe) as directory,

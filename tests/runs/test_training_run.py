@@ -157,8 +157,6 @@ def begun(config: RunConfig, **facts: Any) -> Iterator[Loop]:
             replay=replay,
             collector=collector,
             eval_env=eval_env,
-            builder="tanh_gaussian_actor",
-            arguments=sizes,
             **facts,
         ) as run:
             yield Loop(run, loss_module, iter(collector), replay, update)

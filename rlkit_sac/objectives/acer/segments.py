@@ -16,6 +16,7 @@ from torchrl.modules import ActorValueOperator
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules import BehaviorPolicy, EpsilonGreedy, StochasticDuelingNetwork
+from rlkit_sac.modules.actors import policy_operator
 from rlkit_sac.modules.behavior import ActionKind, action_kind, check_feedforward
 from rlkit_sac.objectives.acer.consecutive import check_consecutive
 from rlkit_sac.objectives.acer.terms import full_precision
@@ -89,7 +90,7 @@ class SegmentLoss(LossContract):
                     "torchrl.modules.ActorValueOperator of a trunk, a ProbabilisticActor and a "
                     "critic"
                 )
-            actor_network = actor_critic.get_policy_operator()
+            actor_network = policy_operator(actor_critic)
             critic_network = actor_critic.get_value_head()
         if actor_network is None or critic_network is None:
             raise ConfigError(

@@ -1,0 +1,127 @@
+"""The spaces of a task as JSON, for a policy that acts without the environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
+from numpy.typing import NDArray
+from torchrl.envs import EnvBase
+
+from rlkit_sac.envs.actions import ActionConversion
+from rlkit_sac.envs.observations import ObservationConversion
+from rlkit_sac.envs.torchrl_env import GymnasiumEnvs
+from rlkit_sac.envs.workers import call_each
+
+_BOUNDS = ("low", "high")
+
+
+def describe_task(env: EnvBase) -> dict[str, Any] | None:
+    """The observation and action spaces of a task and the units of its actions, as JSON values.
+
+    Args:
+        env: of the task.
+
+    Returns:
+        ``None`` for an environment that :func:`~rlkit_sac.envs.make_env` did not make, or with
+        spaces other than `Box`, `Discrete`, `MultiBinary`, `MultiDiscrete`, `Tuple` and `Dict`.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> describe_task(make_env("CartPole-v1"))["action_space"]
+    {'kind': 'Discrete', 'n': 2, 'start': 0}
+    """
+    if not GymnasiumEnvs.can_step(env):
+        return None
+    observations = call_each(env, "get_wrapper_attr", "observation_conversion")[0]
+    actions = call_each(env, "get_wrapper_attr", "action_conversion")[0]
+    try:
+        return {
+            "observation_space": space_to_json(observations.space),
+            "action_space": space_to_json(actions.space),
+            "rescale_actions": actions.rescale,
+        }
+    except TypeError:
+        return None
+
+
+def conversions(task: dict[str, Any]) -> tuple[ObservationConversion, ActionConversion]:
+    """From a task's observations to the agent's, and back from its actions.
+
+    Args:
+        task: what :func:`describe_task` returned.
+
+    Raises:
+        ConfigError, KeyError, TypeError, ValueError: for anything else.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> observe, act = conversions(describe_task(make_env("Pendulum-v1")))
+    >>> act(np.array([0.5]))
+    array([1.], dtype=float32)
+    """
+    return (
+        ObservationConversion(space_from_json(task["observation_space"])),
+        ActionConversion(space_from_json(task["action_space"]), rescale=task["rescale_actions"]),
+    )
+
+
+def space_to_json(space: Space[Any]) -> dict[str, Any]:
+    """A space as JSON values; infinite bounds, which JSON does not have, as the largest number.
+
+    Raises:
+        TypeError: for a space of another kind.
+
+    >>> space_to_json(Tuple([Discrete(3, start=1), Box(0, np.array([1, 2]))]))["parts"][1]
+    {'kind': 'Box', 'dtype': 'float32', 'shape': [2], 'low': 0.0, 'high': [1.0, 2.0]}
+    """
+    if isinstance(space, Tuple):
+        return {"kind": "Tuple", "parts": [space_to_json(part) for part in space.spaces]}
+    if isinstance(space, Dict):
+        parts = [[name, space_to_json(part)] for name, part in space.spaces.items()]
+        return {"kind": "Dict", "parts": parts}
+    if isinstance(space, Box):
+        bounds = {"low": _bound_to_json(space.low), "high": _bound_to_json(space.high)}
+        return {"kind": "Box", "dtype": str(space.dtype), "shape": list(space.shape), **bounds}
+    if isinstance(space, Discrete):
+        return {"kind": "Discrete", "n": int(space.n), "start": int(space.start)}
+    if isinstance(space, MultiDiscrete):
+        start = space.start.tolist()
+        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "start": start}
+    if isinstance(space, MultiBinary):
+        return {"kind": "MultiBinary", "n": list(space.shape)}
+    raise TypeError(f"{space} cannot be described as JSON")
+
+
+def space_from_json(described: dict[str, Any]) -> Space[Any]:
+    """The space that :func:`space_to_json` described.
+
+    >>> space = Dict(speed=Box(0, 255, (2,), np.uint8), mode=MultiDiscrete([2, 3]))
+    >>> space_from_json(space_to_json(space)) == space
+    True
+    """
+    entries = dict(described)
+    kind = entries.pop("kind")
+    if kind == "Tuple":
+        return Tuple([space_from_json(part) for part in entries["parts"]])
+    if kind == "Dict":
+        space = Dict()
+        # Not as an argument, whose names Gymnasium sorts: parts are joined in this order.
+        space.spaces = {name: space_from_json(part) for name, part in entries["parts"]}
+        return space
+    if kind == "Box":
+        dtype, shape = np.dtype(entries["dtype"]), entries["shape"]
+        low, high = (np.broadcast_to(np.array(entries[name], dtype), shape) for name in _BOUNDS)
+        return Box(low, high, dtype=dtype.type)
+    plain: dict[str, type[Space[Any]]] = {
+        "Discrete": Discrete,
+        "MultiBinary": MultiBinary,
+        "MultiDiscrete": MultiDiscrete,
+    }
+    return plain[kind](**entries)
+
+
+def _bound_to_json(bound: NDArray[Any]) -> Any:
+    """One number where all are the same."""
+    finite = np.nan_to_num(bound)
+    same = finite.size and (finite == finite.flat[0]).all()
+    return finite.flat[0].item() if same else finite.tolist()

@@ -1,0 +1,84 @@
+"""How a module was built, noted on the module, so that a file can say how to build it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import wraps
+from inspect import isfunction, signature
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+from tensordict.nn import TensorDictSequential
+from torch import nn
+
+#: The name of a function or class of this package and its arguments, JSON values and other notes.
+Note: TypeAlias = dict[str, Any]
+P = ParamSpec("P")
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
+
+
+def noted(builder: Callable[P, ModuleT]) -> Callable[P, ModuleT]:
+    """Let a function note its name and arguments on the module that it returns.
+
+    The note is a plain attribute ``note``, which copies and pickles keep and state dicts do not
+    have. It does not follow later changes of the module, and leaves out arguments that are
+    functions: whoever uses it compares what it describes with the module.
+
+    >>> @noted
+    ... def layer(size):
+    ...     return nn.Linear(size, size)
+    >>> layer(3).note
+    {'builder': 'layer', 'arguments': {'size': 3}}
+    """
+    parameters = signature(builder)
+
+    @wraps(builder)
+    def build(*args: P.args, **kwargs: P.kwargs) -> ModuleT:
+        module = builder(*args, **kwargs)
+        bound = parameters.bind(*args, **kwargs)
+        bound.apply_defaults()  # which may be others in a later version
+        plain = {name: value for name, value in bound.arguments.items() if not isfunction(value)}
+        vars(module)["note"] = make_note(builder.__name__, **plain)
+        return module
+
+    return build
+
+
+def make_note(builder: str, **arguments: Any) -> Note | None:
+    """A note, in which each module among the arguments stands for its own.
+
+    Args:
+        builder: name of the function or class.
+        **arguments: what it was called with; arrays become lists.
+
+    Returns:
+        ``None`` if an argument is neither a JSON value nor a module with a note.
+
+    >>> make_note("scale", factor=2.0)
+    {'builder': 'scale', 'arguments': {'factor': 2.0}}
+    >>> make_note("chain", parts=[nn.Linear(1, 1)]) is None
+    True
+    """
+    try:
+        text = json.dumps(arguments, allow_nan=False, default=_json_value)
+    except (AttributeError, TypeError, ValueError):
+        return None
+    return {"builder": builder, "arguments": json.loads(text)}
+
+
+def note_of(module: nn.Module) -> Note | None:
+    """The note of a module, ``None`` without one; of a sequence that of its parts together."""
+    if type(module) is TensorDictSequential:
+        sequence: TensorDictSequential = module
+        return make_note("TensorDictSequential", modules=list(sequence.module))
+    note: Note | None = getattr(module, "note", None)
+    return note
+
+
+def _json_value(value: Any) -> Any:
+    if not isinstance(value, nn.Module):
+        return value.tolist()
+    note = note_of(value)
+    if note is None:
+        raise TypeError(f"{type(value).__name__} has no note")
+    return note

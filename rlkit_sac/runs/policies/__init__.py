@@ -1,0 +1,1 @@
+"""The policies of runs: their files, and acting by them from NumPy to NumPy."""

@@ -1,0 +1,98 @@
+"""Acting in a task by a loaded policy, from NumPy to NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any
+
+import torch
+from tensordict import NestedKey, TensorDict
+from tensordict.nn import TensorDictModuleBase
+from torch import Tensor
+from torchrl.envs.utils import ExplorationType, set_exploration_type
+
+from rlkit_sac.data.collect.recorded_policy import RecordedPolicy
+from rlkit_sac.envs.task_spaces import conversions
+from rlkit_sac.errors import RunError
+
+
+class Act:
+    """The attribute ``act`` of a policy that :func:`~rlkit_sac.runs.load_policy` returns.
+
+    Args:
+        policy: acts on the entry ``observation``.
+        task: what :func:`~rlkit_sac.envs.task_spaces.describe_task` returned at save, if anything.
+
+    >>> import numpy as np
+    >>> from rlkit_sac.envs import describe_task, make_env
+    >>> from rlkit_sac.modules import tanh_gaussian_actor
+    >>> policy = tanh_gaussian_actor(3, [-1.0], [1.0])
+    >>> act = Act(policy, describe_task(make_env("Pendulum-v1")))
+    >>> act(np.zeros(3)).shape, act(np.zeros((5, 3))).shape
+    ((1,), (5, 1))
+    """
+
+    def __init__(self, policy: TensorDictModuleBase, task: dict[str, Any] | None) -> None:
+        self._policy, self._task = policy, task
+        self._converted = None if task is None else conversions(task)
+        self._recorded: dict[ExplorationType, RecordedPolicy] = {}
+
+    def __call__(self, observation: Any, *, deterministic: bool = True) -> Any:
+        """The action for an observation, or those for N of them.
+
+        Args:
+            observation: as the Gymnasium task returns it; or N of them in its structure, as
+                Gymnasium's vector environments return them: each leaf an array with N in front.
+            deterministic: the mode of the policy; otherwise a sample, by PyTorch's generator.
+
+        Returns:
+            What the task's ``step`` takes: in its own bounds, type and structure. Of N observations
+            the actions in this structure, each leaf an array with N in front.
+
+        Raises:
+            RunError: for a policy whose file does not describe the task, or that reads more than
+                the observation.
+            ValueError: for an observation of another shape.
+        """
+        if self._converted is None:
+            raise RunError(
+                "act() needs the task, which policy.json does not describe: the run is older than "
+                "version 0.2, or its environment is not one of make_env. Call the policy with a "
+                "TensorDict instead"
+            )
+        if self._policy.in_keys != ["observation"]:
+            raise RunError(
+                f"act() passes the observation alone, but the policy reads {self._policy.in_keys}: "
+                "call it with a TensorDict instead"
+            )
+        observe, to_task = self._converted
+        batch = observe.is_batch(observation)
+        states = torch.from_numpy(observe(observation, batch=batch))
+        mode = ExplorationType.DETERMINISTIC if deterministic else ExplorationType.RANDOM
+        written = self._act(states.to(self._device()), batch, mode)
+        parts = {key: value.cpu().numpy() for key, value in written.items() if _is_action(key)}
+        if "action" in parts:
+            return to_task(parts["action"])
+        return to_task({"action": {key[-1]: value for key, value in parts.items()}})
+
+    def _act(self, states: Tensor, batch: bool, mode: ExplorationType) -> Mapping[NestedKey, Any]:
+        if batch:
+            with torch.no_grad(), set_exploration_type(mode):
+                out = self._policy(TensorDict(observation=states, batch_size=states.shape[:1]))
+            return dict(out.items(True, True))
+        # For one observation the Python of the modules takes longer than their arithmetic.
+        if mode not in self._recorded:
+            self._recorded[mode] = RecordedPolicy(self._policy, (), exploration_type=mode)
+        return self._recorded[mode]({"observation": states})
+
+    def _device(self) -> torch.device:
+        tensors = chain(self._policy.parameters(), self._policy.buffers())
+        return next((tensor.device for tensor in tensors), torch.device("cpu"))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_recorded": {}}  # a copy of the policy records its own
+
+
+def _is_action(key: NestedKey) -> bool:
+    return (key if isinstance(key, str) else key[0]) == "action"

@@ -1,0 +1,216 @@
+"""A trained policy on disk: weights as safetensors, how to rebuild it as JSON, never a pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Set
+from pathlib import Path
+from typing import Any, Literal
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from tensordict.nn import TensorDictModuleBase
+from torch import Tensor, nn
+
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
+from rlkit_sac.modules.policies import build_from_note, checked_note
+from rlkit_sac.runs.checkpoints import step_of
+from rlkit_sac.runs.evaluation import best_frames
+from rlkit_sac.runs.files import checksum, os_errors_named, read_described, write_atomically
+from rlkit_sac.runs.policies.act import Act
+
+FORMAT_VERSION = 2
+
+
+def save_policy(
+    directory: Path, policy: TensorDictModuleBase, *, task: dict[str, Any] | None = None
+) -> None:
+    """Write ``policy.safetensors`` and ``policy.json`` into a directory.
+
+    ``policy.json`` is written last: with it the pair is complete. For a policy made of networks of
+    the package it says how to build them; of any other it says that it cannot, and the weights are
+    for ``load_policy(..., into=module)``.
+
+    Args:
+        directory: made where missing, such as ``run / "checkpoints" / "step_500"``.
+        policy: the acting module, on any device.
+        task: what :func:`~rlkit_sac.envs.describe_task` returns for the environment, so that the
+            loaded policy can ``act``.
+
+    Raises:
+        ConfigError: if the state dict of the policy holds anything but tensors.
+        RunError: if a file cannot be written.
+
+    >>> import tempfile
+    >>> from rlkit_sac.modules import tanh_gaussian_actor
+    >>> run = Path(tempfile.mkdtemp())
+    >>> policy = tanh_gaussian_actor(3, [-1.0], [1.0])
+    >>> save_policy(run / "checkpoints" / "step_500", policy)
+    >>> load_policy(run).in_keys
+    ['observation']
+    """
+    files = policy_files(policy, task=task)
+    with os_errors_named(f"cannot create {directory}"):
+        directory.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        write_atomically(directory / name, content)
+
+
+def policy_files(
+    policy: TensorDictModuleBase, *, task: dict[str, Any] | None = None
+) -> dict[str, bytes]:
+    """The files that :func:`save_policy` writes, by name, ``policy.json`` last.
+
+    Args:
+        policy: the acting module, on any device.
+        task: as for :func:`save_policy`.
+
+    Raises:
+        ConfigError: if the state dict of the policy holds anything but tensors.
+    """
+    state = policy.state_dict()
+    for name, value in state.items():
+        if not isinstance(value, Tensor):
+            raise ConfigError(
+                f"the policy cannot be saved: {name!r} of its state dict is a "
+                f"{type(value).__name__}, not a tensor"
+            )
+    weights = safetensors.torch.save(
+        {name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()}
+    )
+    description: dict[str, Any] = {
+        "format_version": FORMAT_VERSION,
+        **(checked_note(policy) or {"builder": None, "arguments": {}}),
+        "task": task,
+        "weights_sha256": hashlib.sha256(weights).hexdigest(),
+    }
+    description["sha256"] = checksum(description)
+    return {
+        "policy.safetensors": weights,
+        "policy.json": json.dumps(description, indent=2).encode(),
+    }
+
+
+def load_policy(
+    run_dir: Path | str,
+    *,
+    which: Literal["last", "best"] = "last",
+    device: torch.device | str | None = None,
+    into: TensorDictModuleBase | None = None,
+) -> TensorDictModuleBase:
+    """The policy of one of a run's checkpoints, in evaluation mode.
+
+    Besides being a TensorDictModule, it has a method ``act``, from the observation of the Gymnasium
+    task to the action that its ``step`` takes, see :class:`~rlkit_sac.runs.policies.act.Act`.
+
+    Args:
+        run_dir: the run directory, or one of its ``checkpoints/step_<frames>``.
+        which: the newest checkpoint of the run, or that of the best evaluation.
+        device: where the policy shall live, whatever device it was trained on. Default: the CPU, or
+            where ``into`` is.
+        into: a module of the same weights, which are loaded into it in place: for policies with
+            networks that the package does not build.
+
+    Returns:
+        The policy, newly built, or ``into``.
+
+    Raises:
+        RunError: naming the file, if one is missing, damaged, or not of this format; or if the
+            weights do not fit ``into``, which then stays as it was.
+    """
+    directory = _find_checkpoint(Path(run_dir), which)
+    description_file = directory / "policy.json"
+    description = read_described(description_file, "a policy", versions=[1, FORMAT_VERSION])
+    weights_file = directory / "policy.safetensors"
+    with os_errors_named(f"{weights_file} cannot be read"):
+        content = weights_file.read_bytes()
+    if hashlib.sha256(content).hexdigest() != description.get("weights_sha256"):
+        raise RunError(f"{weights_file} is damaged: its checksum is not that of policy.json")
+    try:
+        weights = safetensors.torch.load(content)
+    except SafetensorError as error:
+        raise RunError(f"{weights_file} does not hold the policy: {error}") from error
+    if into is None:
+        policy = _build(description, weights, directory).to(device or "cpu")
+    else:
+        policy = into if device is None else into.to(device)
+        _fill(policy, weights, weights_file)
+    try:
+        policy.act = Act(policy, description.get("task"))
+    except (ConfigError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise RunError(f"{description_file} does not describe a task: {error!r}") from error
+    return policy.eval()
+
+
+def _build(
+    description: dict[str, Any], weights: dict[str, Tensor], directory: Path
+) -> TensorDictModuleBase:
+    """The policy that a file describes, with its weights."""
+    if description.get("builder") is None:
+        raise RunError(
+            f"{directory / 'policy.json'} is of a policy that this package cannot build, such as "
+            "one with networks of your own: build it and pass it, load_policy(run, into=policy)"
+        )
+    try:
+        policy = build_from_note({"arguments": {}} | description)
+        if "observation_normalizer" in description:  # of format 1
+            normalizer = ObservationNormalizer(**description["observation_normalizer"])
+            policy = NormalizedPolicy(policy, normalizer)
+        policy.load_state_dict(weights, strict=True, assign=True)
+    except (
+        *(AttributeError, ConfigError, KeyError, RecursionError),
+        *(RuntimeError, TypeError, ValueError),
+    ) as error:
+        file = directory / "policy.safetensors"
+        text = f"{file} does not hold the policy that policy.json describes: {error}"
+        raise RunError(text) from error
+    return policy
+
+
+def _fill(module: nn.Module, weights: Mapping[str, Tensor], file: Path) -> None:
+    """Load weights into a module, all of them or none."""
+    own = module.state_dict()
+    misfits = {
+        "only in the file": weights.keys() - own.keys(),
+        "only in the module": own.keys() - weights.keys(),
+        "of another shape": {
+            f"{name} ({list(weights[name].shape)}, in the module {list(own[name].shape)})"
+            for name in weights.keys() & own.keys()
+            if weights[name].shape != own[name].shape
+        },
+    }
+    found = [f"{what} {_first(names)}" for what, names in misfits.items() if names]
+    if found:
+        raise RunError(
+            f"{file} does not fit the {type(module).__name__} passed as into: "
+            f"{'; '.join(found)}. Pass a module built as in the run"
+        )
+    module.load_state_dict(weights, strict=True)
+
+
+def _first(names: Set[str]) -> str:
+    first = ", ".join(sorted(names)[:3])
+    return first if len(names) <= 3 else f"{first} and {len(names) - 3} more"
+
+
+def _find_checkpoint(run_dir: Path, which: str) -> Path:
+    if which not in ("last", "best"):
+        raise RunError(f"which is {which!r}; choose 'last' or 'best'")
+    if (run_dir / "policy.json").exists():
+        return run_dir
+    folders = (file.parent for file in run_dir.glob("checkpoints/step_*/policy.json"))
+    steps = {at: folder for folder in folders if (at := step_of(folder)) is not None}
+    if not steps:
+        wanted = run_dir / "checkpoints" / "step_<frames>" / "policy.json"
+        raise RunError(f"no policy to load: there is no {wanted}")
+    if which == "last":
+        return steps[max(steps)]
+    best = best_frames(run_dir, among=steps)
+    if best is None:
+        raise RunError(
+            f"no checkpoint of {run_dir} was evaluated: there is no best one; load the last"
+        )
+    return steps[best]

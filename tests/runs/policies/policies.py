@@ -1,0 +1,93 @@
+"""The acting policy of every kind of loss, on observations of three numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from tensordict.nn import TensorDictModuleBase
+
+from rlkit_sac.modules import (
+    ObservationNormalizer,
+    StochasticDuelingNetwork,
+    action_value_critic,
+    categorical_actor,
+    categorical_actor_critic,
+    gaussian_actor,
+    hybrid_critic,
+    state_action_critic,
+    state_critic,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.objectives import ACERLoss, ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
+
+BOX: Any = {"action_low": [-1.0], "action_high": [1.0]}
+CELLS: Any = {"num_cells": [8, 8]}
+
+
+def continuous(dim: int, **options: Any) -> ContinuousSACLoss:
+    actor = tanh_gaussian_actor(dim, **BOX, **CELLS)
+    return ContinuousSACLoss(actor, state_action_critic(dim, 1), **options)
+
+
+def discrete(dim: int, *, num_actions: int = 2, **options: Any) -> DiscreteSACLoss:
+    return DiscreteSACLoss(action_value_critic(dim, num_actions, **CELLS), **options)
+
+
+def hybrid(dim: int, *, low: Any = (-1.0,), num_actions: int = 2, **options: Any) -> HybridSACLoss:
+    key, high = ("action", "continuous"), [-bound for bound in low]
+    actor = tanh_gaussian_actor(dim, low, high, **CELLS, action_key=key)
+    critic = hybrid_critic(dim, len(low), num_actions, **CELLS)
+    return HybridSACLoss(actor, critic, alpha_init=(0.3, 0.4), **options)
+
+
+def with_actor(dim: int) -> DiscreteSACLoss:
+    return discrete(dim, actor_network=categorical_actor(dim, 2, **CELLS))
+
+
+def with_wide_critics(dim: int) -> HybridSACLoss:
+    """Networks of different shapes, layer normalization, dropout, and the mean of three."""
+    actor = tanh_gaussian_actor(dim, **BOX, num_cells=[5], action_key=("action", "continuous"))
+    critic = hybrid_critic(dim, 1, 2, num_cells=[9], layer_norm=True, dropout=0.5)
+    options: Any = {"num_qvalue_nets": 3, "policy_reduction": "mean", "max_alpha": (0.2, None)}
+    return HybridSACLoss(actor, critic, alpha_parametrization="direct", **options)
+
+
+def gaussian_behavior(dim: int) -> ACERLoss:
+    critic = StochasticDuelingNetwork(state_critic(dim), state_action_critic(dim, 1))
+    return ACERLoss(gaussian_actor(dim, 1, **CELLS), critic)
+
+
+KINDS: dict[str, Callable[[int], Any]] = {
+    "tanh-Gaussian": continuous,
+    "categorical": with_actor,
+    "boltzmann": discrete,
+    "one critic": lambda dim: discrete(dim, num_qvalue_nets=1),
+    "hybrid": hybrid,
+    "wide critics": with_wide_critics,
+    "categorical behavior": lambda dim: ACERLoss(
+        categorical_actor(dim, 2, **CELLS), action_value_critic(dim, 2)
+    ),
+    "gaussian behavior": gaussian_behavior,
+    "shared trunk": lambda dim: ACERLoss(actor_critic=categorical_actor_critic(dim, 2, **CELLS)),
+    "normalized": lambda dim: continuous(dim, observation_normalizer=ObservationNormalizer(dim)),
+    "normalized hybrid": lambda dim: hybrid(
+        dim, observation_normalizer=ObservationNormalizer(dim, clip=2.0)
+    ),
+}
+
+
+def make_policy(kind: str, observation_dim: int = 3) -> TensorDictModuleBase:
+    """The policy of a loss of this kind."""
+    return KINDS[kind](observation_dim).policy()
+
+
+def random_state(policy: TensorDictModuleBase) -> None:
+    """Draw all weights, and let normalizers have seen something."""
+    for each in policy.modules():
+        if isinstance(each, ObservationNormalizer):
+            each.observe(3 * torch.randn(50, each.observation_dim) + 1)
+    with torch.no_grad():
+        for parameter in policy.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))

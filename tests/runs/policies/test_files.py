@@ -1,0 +1,432 @@
+import hashlib
+import json
+import pickle
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModule
+from torchrl.data import Categorical
+from torchrl.envs.utils import ExplorationType, set_exploration_type
+from torchrl.modules import ProbabilisticActor
+
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.modules import (
+    GaussianHead,
+    TanhGaussian,
+    UniformPrior,
+    action_value_critic,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.objectives import DiscreteSACLoss
+from rlkit_sac.runs.policies.files import load_policy, save_policy
+from tests.runs.policies.policies import KINDS, make_policy, random_state
+
+OBSERVATIONS = torch.linspace(-2, 2, 30).reshape(10, 3)
+ARGUMENTS: dict[str, Any] = {
+    "observation_dim": 3,
+    "action_low": [-2.0],
+    "action_high": [0.3],
+    "num_cells": [8, 8],
+    "activation": "tanh",
+}
+
+
+def build(seed: int = 0) -> TensorDictModule:
+    torch.manual_seed(seed)
+    return tanh_gaussian_actor(**ARGUMENTS)
+
+
+def saved(run: Path, frames: int = 500, seed: int = 0) -> Path:
+    step = run / "checkpoints" / f"step_{frames}"
+    save_policy(step, build(seed))
+    return step
+
+
+def actions(policy: TensorDictModule) -> torch.Tensor:
+    return policy(TensorDict(observation=OBSERVATIONS, batch_size=[10]))["action"]
+
+
+def test_a_loaded_policy_acts_the_same(tmp_path: Path) -> None:
+    saved(tmp_path)
+    policy = load_policy(tmp_path)
+    assert not any(module.training for module in policy.modules())
+    assert torch.equal(actions(policy), actions(build()))
+    for name, tensor in build().state_dict().items():
+        assert torch.equal(policy.state_dict()[name], tensor)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_policy_of_a_loss_is_rebuilt(tmp_path: Path, kind: str) -> None:
+    policy = make_policy(kind)
+    random_state(policy)
+    before = torch.random.get_rng_state()
+    save_policy(tmp_path, policy)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    loaded = load_policy(tmp_path)
+    assert (loaded.in_keys, loaded.out_keys) == (policy.in_keys, policy.out_keys)
+    assert type(loaded) is type(policy)
+    for mode in (ExplorationType.DETERMINISTIC, ExplorationType.RANDOM):
+        outs = []
+        for each in (policy, loaded):
+            torch.manual_seed(1)
+            with set_exploration_type(mode), torch.no_grad():
+                outs.append(each(TensorDict(observation=OBSERVATIONS, batch_size=[10])))
+        assert (outs[0] == outs[1]).all()
+    # What was loaded can be saved again.
+    save_policy(tmp_path / "again", loaded)
+    for name in ("policy.json", "policy.safetensors"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / name).read_bytes()
+
+
+def test_a_policy_keeps_its_precision(tmp_path: Path) -> None:
+    policy = make_policy("boltzmann").double()
+    save_policy(tmp_path, policy)
+    for name, tensor in load_policy(tmp_path).state_dict().items():
+        assert torch.equal(tensor, policy.state_dict()[name])
+        assert tensor.dtype == policy.state_dict()[name].dtype
+
+
+def test_arrays_are_noted_as_lists(tmp_path: Path) -> None:
+    policy = tanh_gaussian_actor(3, np.array([-2.0], np.float32), np.array([0.3], np.float32))
+    save_policy(tmp_path, policy)
+    assert torch.equal(actions(load_policy(tmp_path)), actions(policy))
+
+
+# ------------------------------------------------------------------ modules of the user's own
+
+
+def own_policy(width: int = 8) -> ProbabilisticActor:
+    """A network that the package has no function for."""
+    network = torch.nn.Sequential(
+        torch.nn.Linear(3, width), torch.nn.ELU(), torch.nn.Linear(width, 2), GaussianHead()
+    )
+    return ProbabilisticActor(
+        TensorDictModule(network, ["observation"], ["loc", "scale"]),
+        in_keys=["loc", "scale"],
+        out_keys=["action"],
+        distribution_class=TanhGaussian,
+    )
+
+
+def exchange_activation(policy: ProbabilisticActor) -> None:
+    policy.module[0].module[0][1] = torch.nn.ELU()
+
+
+def add_normalization(policy: ProbabilisticActor) -> None:
+    policy.module[0].module[0][1] = torch.nn.Sequential(torch.nn.LayerNorm(8), torch.nn.Tanh())
+
+
+def exchange_distribution(policy: ProbabilisticActor) -> None:
+    policy.module[1].distribution_kwargs["high"] = torch.tensor([0.4])
+
+
+@pytest.mark.parametrize(
+    "exchange", [exchange_activation, add_normalization, exchange_distribution]
+)
+def test_a_module_that_was_changed_after_it_was_built_is_one_of_the_users_own(
+    tmp_path: Path, exchange: Callable[[ProbabilisticActor], None]
+) -> None:
+    policy, same = build(1), build(2)
+    for each in (policy, same):
+        exchange(each)
+    save_policy(tmp_path, policy)
+    with pytest.raises(RunError, match=r"policy\.json is of a policy .* into=policy"):
+        load_policy(tmp_path)
+    assert load_policy(tmp_path, into=same) is same
+    assert torch.equal(actions(same), actions(policy))
+
+
+def exchange_last_relu(policy: TensorDictModule) -> None:
+    places = [
+        (parent, name)
+        for parent in policy.modules()
+        for name, child in parent.named_children()
+        if isinstance(child, torch.nn.ReLU)
+    ]
+    setattr(*places[-1], torch.nn.Softplus())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_changed_part_of_a_policy_is_found(tmp_path: Path, kind: str) -> None:
+    policy, same = make_policy(kind), make_policy(kind)
+    for each in (policy, same):
+        exchange_last_relu(each)
+    save_policy(tmp_path, policy)
+    with pytest.raises(RunError, match="into="):
+        load_policy(tmp_path)
+    load_policy(tmp_path, into=same)
+    for name, tensor in policy.state_dict().items():
+        assert torch.equal(same.state_dict()[name], tensor)
+
+
+def test_the_weights_of_an_unknown_module_are_saved_and_filled_in(tmp_path: Path) -> None:
+    policy, mine = own_policy(), own_policy()
+    save_policy(tmp_path, policy)
+    assert json.loads((tmp_path / "policy.json").read_text())["builder"] is None
+    with pytest.raises(RunError) as error:
+        load_policy(tmp_path)
+    assert "\n" not in str(error.value)
+    weight = mine.module[0].module[0].weight
+    loaded = load_policy(tmp_path, into=mine)
+    assert loaded is mine
+    assert mine.module[0].module[0].weight is weight  # in place
+    assert not mine.training
+    assert torch.equal(actions(mine), actions(policy))
+
+
+def test_a_known_policy_may_be_filled_in_as_well(tmp_path: Path) -> None:
+    saved(tmp_path)
+    mine = build(1)
+    load_policy(tmp_path, into=mine)
+    assert torch.equal(actions(mine), actions(build()))
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (
+            lambda: own_policy(9),
+            r"of another shape module.0.module.0.bias \(\[8\], in the module \[9\]\), module",
+        ),
+        (
+            lambda: make_policy("normalized"),
+            r"only in the file module.*; only in the module normalizer.*6 more",
+        ),
+        (
+            lambda: TensorDictModule(torch.nn.Tanh(), ["observation"], ["action"]),
+            "only in the file",
+        ),
+    ],
+)
+def test_a_module_that_does_not_fit_stays_as_it_was(
+    tmp_path: Path, other: Callable[[], TensorDictModule], message: str
+) -> None:
+    save_policy(tmp_path, own_policy())
+    module = other()
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    with pytest.raises(RunError, match=message) as error:
+        load_policy(tmp_path, into=module)
+    assert str(tmp_path / "policy.safetensors") in str(error.value)
+    assert "\n" not in str(error.value)
+    for name, tensor in module.state_dict().items():
+        assert torch.equal(tensor, before[name])
+
+
+def test_a_policy_that_acts_by_a_prior_is_filled_in(tmp_path: Path) -> None:
+    def policy() -> TensorDictModule:
+        critic, prior = action_value_critic(3, 2, num_cells=[4]), UniformPrior(Categorical(2))
+        return DiscreteSACLoss(critic, prior_network=prior).policy()
+
+    first = policy()
+    save_policy(tmp_path, first)
+    with pytest.raises(RunError, match="into="):
+        load_policy(tmp_path)
+    assert torch.equal(actions(load_policy(tmp_path, into=policy())), actions(first))
+
+
+def test_weights_in_another_memory_layout_are_saved(tmp_path: Path) -> None:
+    image = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
+    policy = TensorDictModule(image, ["observation"], ["action"])
+    save_policy(tmp_path, policy)
+    other = TensorDictModule(torch.nn.Conv2d(3, 4, 3), ["observation"], ["action"])
+    load_policy(tmp_path, into=other)
+    assert torch.equal(other.module.weight, image.weight)
+
+
+def test_a_state_that_is_no_tensor_is_refused(tmp_path: Path) -> None:
+    class Counting(torch.nn.Linear):
+        def get_extra_state(self) -> dict[str, int]:
+            return {"calls": 3}
+
+    policy = TensorDictModule(Counting(3, 1), ["observation"], ["action"])
+    with pytest.raises(ConfigError, match=r"'module._extra_state' of its state dict is a dict"):
+        save_policy(tmp_path / "step_1", policy)
+    assert not (tmp_path / "step_1").exists()
+
+
+# ------------------------------------------------------------------ files of version 0.1
+
+OLD = {
+    "tanh_gaussian_actor": ("normalized", {"action_low": [-1.0], "action_high": [1.0]}),
+    "categorical_actor": ("categorical", {"num_actions": 2}),
+    "boltzmann_policy": ("boltzmann", {"num_actions": 2}),
+    "hybrid_policy": ("hybrid", {"action_low": [-1.0], "action_high": [1.0], "num_actions": 2}),
+    "categorical_behavior_policy": ("shared trunk", {"num_actions": 2, "shared_trunk": True}),
+    "gaussian_behavior_policy": ("gaussian behavior", {"action_dim": 1}),
+}
+
+
+@pytest.mark.parametrize("builder", OLD)
+def test_files_of_format_1_are_read(tmp_path: Path, builder: str) -> None:
+    kind, arguments = OLD[builder]
+    policy = make_policy(kind)
+    random_state(policy)
+    save_policy(tmp_path, policy)
+    old: dict[str, Any] = {"format_version": 1, "builder": builder}
+    old["arguments"] = {"observation_dim": 3, "num_cells": [8, 8], **arguments}
+    if kind == "normalized":
+        normalizer = {"observation_dim": 3, "clip": 10.0, "key": "observation"}
+        old["observation_normalizer"] = normalizer
+    forge(tmp_path, remove=["task"], **old)
+    loaded = load_policy(tmp_path)
+    assert type(loaded) is type(policy)
+    states = TensorDict(observation=OBSERVATIONS, batch_size=[10])
+    assert (loaded(states.clone()) == policy(states.clone())).all()
+    with pytest.raises(RunError, match=r"older than version 0\.2"):
+        loaded.act(OBSERVATIONS[0].numpy())
+
+
+# ------------------------------------------------------------------ which checkpoint, and damage
+
+
+def test_the_newest_complete_checkpoint_is_taken(tmp_path: Path) -> None:
+    for frames, seed in [(900, 1), (10_000, 2), (5_000, 3)]:
+        saved(tmp_path, frames, seed)
+    (tmp_path / "checkpoints" / "step_20000").mkdir()
+    (tmp_path / "checkpoints" / "step_20000" / "policy.safetensors").write_bytes(b"half")
+    assert torch.equal(actions(load_policy(tmp_path)), actions(build(2)))
+
+
+def test_saving_again_replaces(tmp_path: Path) -> None:
+    saved(tmp_path, seed=0)
+    step = saved(tmp_path, seed=1)
+    assert torch.equal(actions(load_policy(tmp_path)), actions(build(1)))
+    names = sorted(file.name for file in step.iterdir())
+    assert names == ["policy.json", "policy.safetensors"]
+
+
+def test_missing_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"there is no .*step_<frames>/policy\.json"):
+        load_policy(tmp_path)
+    step = saved(tmp_path)
+    (step / "policy.safetensors").unlink()
+    with pytest.raises(RunError, match=re.escape(str(step / "policy.safetensors"))):
+        load_policy(tmp_path)
+
+
+@settings(deadline=None, max_examples=100)
+@given(data=st.data(), name=st.sampled_from(["policy.json", "policy.safetensors"]))
+def test_a_flipped_bit_is_refused_by_name_or_harmless(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, name: str
+) -> None:
+    run = tmp_path_factory.mktemp("run")
+    file = saved(run) / name
+    content = bytearray(file.read_bytes())
+    position = data.draw(st.integers(0, len(content) - 1))
+    content[position] ^= 1 << data.draw(st.integers(0, 7))
+    file.write_bytes(content)
+    try:
+        policy = load_policy(run)
+    except RunError as error:
+        assert str(file) in str(error)  # noqa: PT017
+    else:
+        assert name == "policy.json"  # white space, or another spelling of the same JSON
+        assert torch.equal(actions(policy), actions(build()))
+    shutil.rmtree(run)
+
+
+@settings(deadline=None, max_examples=30)
+@given(data=st.data(), name=st.sampled_from(["policy.json", "policy.safetensors"]))
+def test_a_truncated_file_is_refused_by_name(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, name: str
+) -> None:
+    run = tmp_path_factory.mktemp("run")
+    file = saved(run) / name
+    content = file.read_bytes()
+    file.write_bytes(content[: data.draw(st.integers(0, len(content) - 1))])
+    with pytest.raises(RunError, match=re.escape(str(file))):
+        load_policy(run)
+    shutil.rmtree(run)
+
+
+def forge(step: Path, *, remove: Sequence[str] = (), **changes: Any) -> None:
+    """Rewrite policy.json with a valid checksum, as someone with this source could."""
+    description = json.loads((step / "policy.json").read_text())
+    for name in ("sha256", *remove):
+        del description[name]
+    description |= changes
+    canonical = json.dumps(description, sort_keys=True)
+    description["sha256"] = hashlib.sha256(canonical.encode()).hexdigest()
+    (step / "policy.json").write_text(json.dumps(description))
+
+
+def nested(depth: int) -> dict[str, Any]:
+    """Arguments in arguments in arguments."""
+    note: dict[str, Any] = {}
+    for _ in range(depth):
+        note = {"modules": [{"builder": "TensorDictSequential", "arguments": note}]}
+    return note
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"format_version": 3}, "has format version 3, this version reads 1 and 2"),
+        ({"builder": "os.system"}, r"unknown builder 'os\.system'; known are"),
+        ({"builder": ["x"]}, "unknown builder"),
+        ({"arguments": {"command": "ls"}}, "does not hold the policy"),
+        ({"arguments": ["ls"]}, "does not hold the policy"),
+        ({"arguments": {**ARGUMENTS, "num_cells": [8, 9]}}, "does not hold the policy"),
+        ({"arguments": {**ARGUMENTS, "action_low": ["a"]}}, "does not hold the policy"),
+        ({"arguments": {"policy": {"builder": "x"}}}, "does not hold the policy"),
+        ({"arguments": nested(300)}, "does not hold the policy"),
+        ({"weights_sha256": None}, "is damaged"),
+        ({"task": {}}, "does not describe a task"),
+        ({"task": [1]}, "does not describe a task"),
+        ({"task": {"observation_space": {"kind": "Box"}}}, "does not describe a task"),
+        ({"task": {"observation_space": {"kind": "os.system"}}}, "does not describe a task"),
+    ],
+)
+def test_a_foreign_description_is_refused(
+    tmp_path: Path, changes: dict[str, Any], reason: str
+) -> None:
+    step = saved(tmp_path)
+    forge(step, **changes)
+    with pytest.raises(RunError, match=reason) as caught:
+        load_policy(tmp_path)
+    assert str(step) in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["[1]", "{}", "3", "[" * 100_000])
+def test_a_description_of_something_else_is_refused(tmp_path: Path, content: str) -> None:
+    step = saved(tmp_path)
+    (step / "policy.json").write_text(content)
+    with pytest.raises(RunError, match=re.escape(str(step / "policy.json"))):
+        load_policy(tmp_path)
+
+
+def test_a_pickle_in_place_of_the_weights_is_never_executed(tmp_path: Path) -> None:
+    step = saved(tmp_path)
+    trap = tmp_path / "trap"
+
+    class Bomb:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return Path.touch, (trap,)
+
+    content = pickle.dumps(Bomb())
+    (step / "policy.safetensors").write_bytes(content)
+    forge(step, weights_sha256=hashlib.sha256(content).hexdigest())
+    with pytest.raises(RunError, match=r"policy\.safetensors"):
+        load_policy(tmp_path)
+    assert not trap.exists()
+    pickle.loads(content)
+    assert trap.exists()
+
+
+def test_weights_of_another_policy_are_refused(tmp_path: Path) -> None:
+    step = saved(tmp_path)
+    content = safetensors.torch.save({"weight": torch.zeros(3)})
+    (step / "policy.safetensors").write_bytes(content)
+    forge(step, weights_sha256=hashlib.sha256(content).hexdigest())
+    with pytest.raises(RunError, match="does not hold the policy"):
+        load_policy(tmp_path)
