@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import torch
+from tensordict.nn import TensorDictModuleBase
 from torch import nn
 from torchrl.data import Bounded
 from torchrl.envs import EnvBase
@@ -16,7 +19,7 @@ from rlkit_sac.errors import BatchError, ConfigError, RunError
 from rlkit_sac.modules import NormalizedPolicy, PolicyPrior, SameActionPrior, UniformPrior
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.priors.frozen import FrozenPrior
-from rlkit_sac.runs.policies.files import load_policy
+from rlkit_sac.runs.policies.files import find_checkpoint, load_policy
 
 
 def check_prior_source(config: PriorConfig) -> list[Check]:
@@ -125,13 +128,25 @@ def _source(config: PriorConfig) -> Any:
     if config.kind == "policy":
         assert config.run is not None
         try:
-            return load_policy(config.run, which=config.which)
+            folder = find_checkpoint(Path(config.run), config.which)
+            return _policy_in(folder, (folder / "policy.json").read_bytes())
         except RunError as error:
             raise ConfigError(str(error)) from error
     if config.kind == "factory":
         assert config.factory is not None
         return _imported(config.factory)
     return None
+
+
+@lru_cache(maxsize=1)
+def _policy_in(folder: Path, content: bytes) -> TensorDictModuleBase:
+    """The policy in a folder, which the checks and the run read once.
+
+    Args:
+        folder: with the files of the policy.
+        content: of ``policy.json``, which has the checksum of the weights.
+    """
+    return load_policy(folder)
 
 
 def _imported(name: str) -> Any:

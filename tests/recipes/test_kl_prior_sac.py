@@ -7,7 +7,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from tensordict.nn import TensorDictModule
 
+from rlkit_sac.runs import load_policy, loss_parts, save_policy
 from tests.recipes.loading import RECIPES, config_files
 from tests.recipes.running import SHORT, Recipe, options
 
@@ -190,3 +193,28 @@ def test_the_policy_of_another_task_is_refused(workplace, capsys, other, message
 def test_every_configuration_parses_and_names_its_command(path, monkeypatch):
     monkeypatch.syspath_prepend(str(RECIPES))
     PRIOR_SAC.assert_config_file(path)
+
+
+def test_a_prior_is_loaded_once_for_checks_and_training(workplace, monkeypatch):
+    prior = SAC.train()
+    loaded = []
+
+    def counting(folder):
+        loaded.append(folder)
+        return load_policy(folder)
+
+    monkeypatch.setattr(loss_parts, "load_policy", counting)
+    arguments = ["--prior.kind", "policy", "--prior.run", str(prior)]
+    PRIOR_SAC.train(*arguments)
+    assert len(loaded) == 1
+    # A run that has gone on has another policy.
+    SAC.run("--resume", str(prior), "--collector.total_frames", "550")
+    PRIOR_SAC.config(*arguments)
+    assert [folder.name for folder in loaded] == ["step_500", "step_550"]
+
+
+def test_a_prior_that_only_its_recipe_can_build_is_refused(workplace, capsys):
+    own = TensorDictModule(torch.nn.Linear(3, 1), ["observation"], ["action"])
+    save_policy(workplace / "own", own)
+    arguments = "--prior.kind policy --prior.run own"
+    PRIOR_SAC.assert_refused(capsys, workplace, arguments, "--prior.run: own/policy.json is of a p")

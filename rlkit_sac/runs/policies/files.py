@@ -121,7 +121,7 @@ def load_policy(
         RunError: naming the file, if one is missing, damaged, or not of this format; or if the
             weights do not fit ``into``, which then stays as it was.
     """
-    directory = _find_checkpoint(Path(run_dir), which)
+    directory = find_checkpoint(Path(run_dir), which)
     description_file = directory / "policy.json"
     description = read_described(description_file, "a policy", versions=[1, FORMAT_VERSION])
     weights_file = directory / "policy.safetensors"
@@ -196,7 +196,12 @@ def _first(names: Set[str]) -> str:
     return first if len(names) <= 3 else f"{first} and {len(names) - 3} more"
 
 
-def _find_checkpoint(run_dir: Path, which: str) -> Path:
+def find_checkpoint(run_dir: Path, which: str) -> Path:
+    """The folder that :func:`load_policy` reads.
+
+    Raises:
+        RunError: if there is none.
+    """
     if which not in ("last", "best"):
         raise RunError(f"which is {which!r}; choose 'last' or 'best'")
     if (run_dir / "policy.json").exists():

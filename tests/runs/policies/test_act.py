@@ -1,0 +1,267 @@
+"""What ``act`` of a loaded policy returns is what the environment would have been given."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Text, Tuple
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
+from tensordict.nn import TensorDictModule
+from torchrl.envs import EnvBase
+from torchrl.envs.utils import ExplorationType, set_exploration_type
+
+from rlkit_sac.data import ActingLoop
+from rlkit_sac.envs import describe_task, make_env, observation_dim
+from rlkit_sac.errors import RunError
+from rlkit_sac.modules import SameActionPrior, tanh_gaussian_actor
+from rlkit_sac.runs import load_policy, save_policy
+from tests.runs.policies.policies import KINDS, discrete, make_policy, random_state
+
+OBSERVATIONS: dict[str, gym.Space[Any]] = {
+    "box": Box(-3, 3, (3,)),
+    "float64": Box(-np.inf, np.array([1.0, np.inf]), dtype=np.float64),
+    "discrete": Discrete(4, start=-2),
+    "tuple": Tuple([Box(-3, 3, (2, 2)), Discrete(200, start=1), Discrete(3)]),
+    "dict": Dict(
+        {"wheels": MultiBinary(2), "at": Dict(y=Box(-3, 3, ()), x=Box(0, 255, (2,), np.uint8))}
+    ),
+}
+ACTIONS: dict[str, gym.Space[Any]] = {
+    "box": Box(-2, 0.5, (1,)),
+    "matrix": Box(-2, 0.5, (1, 1), np.float64),
+    "nested box": Dict(arm=Tuple([Box(-2, 0.5, (1,))])),
+    "discrete": Discrete(2, start=5),
+    "tuple": Tuple([Discrete(2, start=-1), Tuple([Box(0, 30, (1,))])]),
+    "dict": Dict(speed=Dict(x=Box(-1, 5, (), np.float64)), go=Discrete(2)),
+}
+OF_BOXES, OF_INDICES = ["box", "matrix", "nested box"], ["discrete"]
+SPACES = {
+    kind: ["tuple", "dict"]
+    if kind in ("hybrid", "wide critics", "normalized hybrid")
+    else OF_BOXES
+    if kind in ("tanh-Gaussian", "normalized", "gaussian behavior")
+    else OF_INDICES
+    for kind in KINDS
+}
+
+
+class Recorder(gym.Env):
+    """Draws observations at random, and keeps what it is given for them."""
+
+    pairs: ClassVar[list[tuple[Any, Any]]] = []
+
+    def __init__(self, observations: str = "box", actions: str = "box") -> None:
+        self.observation_space = copy.deepcopy(OBSERVATIONS[observations])
+        self.action_space = ACTIONS[actions]
+
+    def reset(self, seed: int | None = None, options: Any = None) -> Any:
+        self.observation_space.seed(seed)
+        self.before = self.observation_space.sample()
+        return self.before, {}
+
+    def step(self, action: Any) -> Any:
+        Recorder.pairs.append((self.before, action))
+        self.before = self.observation_space.sample()
+        return self.before, 0.0, False, False, {}
+
+
+@pytest.fixture(autouse=True)
+def _task() -> Iterator[None]:
+    gym.register("Recorder-v0", entry_point=Recorder, max_episode_steps=50)
+    Recorder.pairs.clear()
+    yield
+    del gym.registry["Recorder-v0"]
+
+
+def recorder(observations: str = "box", actions: str = "box", **options: Any) -> EnvBase:
+    kwargs = {"observations": observations, "actions": actions}
+    return make_env("Recorder-v0", kwargs=kwargs, **options)
+
+
+def loaded(policy: TensorDictModule, env: EnvBase, folder: Path) -> Any:
+    save_policy(folder, policy, task=describe_task(env))
+    return load_policy(folder)
+
+
+def assert_same_action(found: Any, wanted: Any) -> None:
+    """Equal in type and structure, and to the last bit."""
+    assert type(found) is type(wanted)
+    if isinstance(wanted, tuple):
+        assert len(found) == len(wanted)
+        for pair in zip(found, wanted, strict=True):
+            assert_same_action(*pair)
+    elif isinstance(wanted, dict):
+        assert list(found) == list(wanted)
+        for name, part in wanted.items():
+            assert_same_action(found[name], part)
+    elif isinstance(wanted, np.ndarray):
+        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+        assert (found == wanted).all()
+    else:
+        assert found == wanted
+
+
+@pytest.mark.parametrize("rescale", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "actions"), [(kind, name) for kind, names in SPACES.items() for name in names]
+)
+def test_it_acts_as_in_the_environment(
+    tmp_path: Path, kind: str, actions: str, rescale: bool
+) -> None:
+    torch.manual_seed(0)
+    env = recorder("tuple", actions, rescale_actions=rescale)
+    policy = make_policy(kind, observation_dim(env))
+    random_state(policy)
+    mine = loaded(policy, env, tmp_path)
+    with set_exploration_type(ExplorationType.DETERMINISTIC):
+        env.rollout(5, policy)
+        loop = ActingLoop(env, policy)
+        loop.reset()
+        for _ in range(5):
+            loop.step()
+            loop.advance()
+    assert len(Recorder.pairs) == 10
+    for observation, action in Recorder.pairs:
+        assert_same_action(mine.act(observation), action)
+        assert ACTIONS[actions].contains(action)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sample_is_that_of_the_environment(tmp_path: Path, kind: str) -> None:
+    env = recorder("box", SPACES[kind][0])
+    policy = make_policy(kind)
+    mine = loaded(policy, env, tmp_path)
+    step = env.reset()
+    for seed in range(4):
+        torch.manual_seed(seed)
+        with set_exploration_type(ExplorationType.RANDOM), torch.no_grad():
+            _, step = env.step_and_maybe_reset(policy(step))
+        observation, action = Recorder.pairs[-1]
+        torch.manual_seed(seed)
+        assert_same_action(mine.act(observation, deterministic=False), action)
+    assert len({str(action) for _, action in Recorder.pairs}) > 1
+
+
+@pytest.mark.parametrize("observations", OBSERVATIONS)
+@pytest.mark.parametrize("kind", ["normalized", "boltzmann", "normalized hybrid"])
+def test_many_observations_at_once_are_those_of_a_vector_environment(
+    tmp_path: Path, kind: str, observations: str
+) -> None:
+    torch.manual_seed(0)
+    space, actions = OBSERVATIONS[observations], ACTIONS[SPACES[kind][-1]]
+    env = recorder(observations, SPACES[kind][-1])
+    policy = make_policy(kind, observation_dim(env))
+    random_state(policy)
+    mine = loaded(policy, env, tmp_path)
+    for count in (1, 6):
+        each = [space.sample() for _ in range(count)]
+        batch = concatenate(space, each, create_empty_array(space, count))
+        found = mine.act(batch)
+        many = batch_space(actions, count)
+        assert many.contains(found)
+        for one, observation in zip(iterate(many, found), each, strict=True):
+            alone = mine.act(observation)
+            for left, right in zip(numbers(one), numbers(alone), strict=True):
+                np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-4)
+
+
+def numbers(action: Any) -> list[Any]:
+    """The leaves of an action."""
+    if isinstance(action, tuple | dict):
+        parts = [action[name] for name in sorted(action)] if isinstance(action, dict) else action
+        return [number for part in parts for number in numbers(part)]
+    return [np.asarray(action)]
+
+
+def test_images_keep_their_shape(tmp_path: Path) -> None:
+    class Mean(torch.nn.Module):
+        def forward(self, image: torch.Tensor) -> torch.Tensor:
+            return image.double().mean((-3, -2, -1)).unsqueeze(-1).float() / 255
+
+    OBSERVATIONS["image"] = Box(0, 255, (4, 5, 3), np.uint8)
+    env = recorder("image")
+    policy = TensorDictModule(Mean(), ["observation"], ["action"])
+    save_policy(tmp_path, policy, task=describe_task(env))
+    act = load_policy(tmp_path, into=policy).act
+    image = np.full((4, 5, 3), 255, np.uint8)
+    assert act(image).tolist() == [0.5]
+    assert act(np.stack([image, 0 * image])).tolist() == [[0.5], [-0.75]]
+    assert (tmp_path / "policy.json").stat().st_size < 2000
+    del OBSERVATIONS["image"]
+
+
+def test_it_follows_the_weights_and_copies_have_their_own(tmp_path: Path) -> None:
+    env, observation = recorder(), np.ones(3, np.float32)
+    mine = loaded(make_policy("tanh-Gaussian"), env, tmp_path)
+    before = mine.act(observation)
+    twins = copy.deepcopy(mine), pickle.loads(pickle.dumps(mine))
+    with torch.no_grad():
+        for parameter in mine.parameters():
+            parameter.add_(0.5)
+    assert (mine.act(observation) != before).all()
+    for twin in twins:
+        assert (twin.act(observation) == before).all()
+
+
+def test_the_random_stream_is_left_alone(tmp_path: Path) -> None:
+    mine = loaded(make_policy("hybrid"), recorder("box", "tuple"), tmp_path)
+    before = torch.get_rng_state()
+    mine.act(np.ones(3))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_another_shape_of_observation_is_named(tmp_path: Path) -> None:
+    mine = loaded(make_policy("tanh-Gaussian"), recorder(), tmp_path)
+    for wrong in (np.zeros(4), np.zeros((2, 4)), 1.0, np.zeros((2, 2, 3))):
+        with pytest.raises(ValueError, match=r"has the shape .*, wanted \[3\], or N in front"):
+            mine.act(wrong)
+
+
+# ------------------------------------------------------------------ where it cannot act
+
+
+def test_without_the_task_it_says_so(tmp_path: Path) -> None:
+    save_policy(tmp_path, make_policy("tanh-Gaussian"))
+    with pytest.raises(RunError, match=r"needs the task, which policy\.json does not describe"):
+        load_policy(tmp_path).act(np.zeros(3))
+
+
+def test_a_policy_that_reads_more_than_the_observation_says_so(tmp_path: Path) -> None:
+    env = recorder("box", "discrete")
+
+    def policy() -> TensorDictModule:
+        prior = SameActionPrior(env.full_action_spec_unbatched)
+        return discrete(3, prior_network=prior).policy()
+
+    save_policy(tmp_path, policy(), task=describe_task(env))
+    mine = load_policy(tmp_path, into=policy())
+    with pytest.raises(RunError, match=r"the policy reads .*'prev_action', 'is_init'"):
+        mine.act(np.zeros(3))
+
+
+def test_a_space_that_has_no_description_leaves_the_policy_loadable(tmp_path: Path) -> None:
+    OBSERVATIONS["text"] = Tuple([Text(3), Box(-1, 1, (1,))])
+    env = recorder("text")
+    assert describe_task(env) is None
+    actor = tanh_gaussian_actor(observation_dim(env), [-1.0], [1.0])
+    with pytest.raises(RunError, match="needs the task"):
+        loaded(actor, env, tmp_path).act(("abc", np.zeros(1)))
+    del OBSERVATIONS["text"]
+
+
+@pytest.mark.parametrize("observations", OBSERVATIONS)
+@pytest.mark.parametrize("actions", ACTIONS)
+def test_a_task_is_described_in_json(observations: str, actions: str) -> None:
+    described = describe_task(recorder(observations, actions, rescale_actions=False))
+    assert json.loads(json.dumps(described, allow_nan=False)) == described
+    several = recorder(observations, actions, rescale_actions=False, num_envs=2)
+    assert describe_task(several) == described
