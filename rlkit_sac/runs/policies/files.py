@@ -26,7 +26,7 @@ FORMAT_VERSION = 2
 
 
 def save_policy(
-    directory: Path, policy: TensorDictModuleBase, *, task: dict[str, Any] | None = None
+    directory: Path | str, policy: TensorDictModuleBase, *, task: dict[str, Any] | None = None
 ) -> None:
     """Write ``policy.safetensors`` and ``policy.json`` into a directory.
 
@@ -52,11 +52,11 @@ def save_policy(
     >>> load_policy(run).in_keys
     ['observation']
     """
-    files = policy_files(policy, task=task)
+    files, folder = policy_files(policy, task=task), Path(directory)
     with os_errors_named(f"cannot create {directory}"):
-        directory.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        write_atomically(directory / name, content)
+        write_atomically(folder / name, content)
 
 
 def policy_files(
