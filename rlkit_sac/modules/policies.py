@@ -24,7 +24,6 @@ from rlkit_sac.modules.boltzmann import BoltzmannPolicy
 from rlkit_sac.modules.critics import action_value_critic, hybrid_critic, stack_critics
 from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
 from rlkit_sac.modules.notes import Note, note_of
-from rlkit_sac.modules.priors.parts import FactoredDistribution
 from rlkit_sac.modules.priors.policy import PolicyPrior
 from rlkit_sac.modules.temperature import AlphaParametrization, Temperature
 
@@ -274,8 +273,9 @@ def checked_note(policy: TensorDictModuleBase) -> Note | None:
 def _outputs(policy: TensorDictModuleBase, observation: Tensor) -> dict[Any, Tensor]:
     with torch.no_grad(), set_exploration_type(ExplorationType.DETERMINISTIC):
         out = policy(TensorDict(observation=observation, batch_size=observation.shape[:1]))
-        dist = PolicyPrior(policy).get_dist(out)
-    score = dist.log_prob(out if isinstance(dist, FactoredDistribution) else out["action"])
+        prior = PolicyPrior(policy)
+        dist, keys = prior.get_dist(out), prior.action_keys
+        score = dist.log_prob(out if len(keys) > 1 else out[keys[0]])
     return {**dict(out.items(True, True)), "score": score}
 
 

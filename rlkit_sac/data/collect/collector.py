@@ -21,7 +21,7 @@ from rlkit_sac.errors import ConfigError, EnvironmentFault
 
 
 class _EpisodeState:
-    """What both collectors save and load of their environments.
+    """What both collectors share: the state of their environments, and errors with frame numbers.
 
     Attributes:
         inexact_reasons: why the environments do not continue exactly from the loaded state, if so.

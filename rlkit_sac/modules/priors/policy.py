@@ -43,14 +43,14 @@ class PolicyPrior(nn.Module):
         super().__init__()
         self.actor = actor
         steps = list(_steps(actor))
-        drawn = [_action_key(step) for step in steps if hasattr(step, "get_dist")]
-        if not drawn:
+        self.action_keys = [_action_key(step) for step in steps if hasattr(step, "get_dist")]
+        if not self.action_keys:
             raise ConfigError(
                 f"a PolicyPrior of a {type(actor).__name__} has no distribution: pass a TorchRL "
                 "ProbabilisticActor, or the policy of a loss or of a run"
             )
         self.in_keys: list[NestedKey] = [
-            key for key in map(unravel_key, actor.in_keys) if key not in drawn
+            key for key in map(unravel_key, actor.in_keys) if key not in self.action_keys
         ]
 
     def get_dist(self, tensordict: TensorDictBase) -> Distribution:

@@ -140,7 +140,7 @@ def load_policy(
         _fill(policy, weights, weights_file)
     try:
         policy.act = Act(policy, description.get("task"))
-    except (ConfigError, KeyError, RecursionError, TypeError, ValueError) as error:
+    except Exception as error:  # any error that wrong content of a file can cause
         raise RunError(f"{description_file} does not describe a task: {error!r}") from error
     return policy.eval()
 
@@ -160,10 +160,7 @@ def _build(
             normalizer = ObservationNormalizer(**description["observation_normalizer"])
             policy = NormalizedPolicy(policy, normalizer)
         policy.load_state_dict(weights, strict=True, assign=True)
-    except (
-        *(AttributeError, ConfigError, KeyError, RecursionError),
-        *(RuntimeError, TypeError, ValueError),
-    ) as error:
+    except Exception as error:  # any error that wrong content of a file can cause
         file = directory / "policy.safetensors"
         text = f"{file} does not hold the policy that policy.json describes: {error}"
         raise RunError(text) from error

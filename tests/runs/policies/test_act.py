@@ -16,7 +16,7 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Text, Tuple
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 from tensordict.nn import TensorDictModule
-from torchrl.envs import EnvBase
+from torchrl.envs import EnvBase, ObservationNorm
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.data import ActingLoop
@@ -256,6 +256,12 @@ def test_a_space_that_has_no_description_leaves_the_policy_loadable(tmp_path: Pa
     with pytest.raises(RunError, match="needs the task"):
         loaded(actor, env, tmp_path).act(("abc", np.zeros(1)))
     del OBSERVATIONS["text"]
+
+
+def test_other_transforms_leave_the_policy_loadable() -> None:
+    """Act would not apply them."""
+    scaled = recorder().append_transform(ObservationNorm(0.0, 2.0, ["observation"]))
+    assert describe_task(scaled) is None
 
 
 @pytest.mark.parametrize("observations", OBSERVATIONS)

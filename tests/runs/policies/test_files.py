@@ -382,6 +382,7 @@ def nested(depth: int) -> dict[str, Any]:
         ({"arguments": nested(300)}, "does not hold the policy"),
         ({"weights_sha256": None}, "is damaged"),
         ({"task": {}}, "does not describe a task"),
+        ({"task": {"observation_space": {"kind": "Discrete", "n": -1}}}, "does not describe a t"),
         ({"task": [1]}, "does not describe a task"),
         ({"task": {"observation_space": {"kind": "Box"}}}, "does not describe a task"),
         ({"task": {"observation_space": {"kind": "os.system"}}}, "does not describe a task"),
