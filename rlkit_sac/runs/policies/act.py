@@ -34,7 +34,7 @@ class Act:
     """
 
     def __init__(self, policy: TensorDictModuleBase, task: dict[str, Any] | None) -> None:
-        self._policy, self._task = policy, task
+        self._policy = policy
         self._converted = None if task is None else conversions(task)
         self._recorded: dict[ExplorationType, RecordedPolicy] = {}
 
