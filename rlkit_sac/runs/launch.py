@@ -87,6 +87,9 @@ def run_recipe(
 def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -> Config:
     """The configuration of a run: defaults, then a run to resume, ``--config`` files and options.
 
+    :func:`~rlkit_sac.runs.make_envs` checks the machine, the task and the run to resume, when the
+    recipe is called with it.
+
     Args:
         config_class: a recipe's configuration dataclass.
         argv: the arguments after the program's name; default ``sys.argv[1:]``.

@@ -28,6 +28,7 @@ from rlkit_sac.config import (
     ReplayConfig,
     UpdateConfig,
 )
+from rlkit_sac.config.conditions import check_config
 from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
@@ -498,4 +499,4 @@ def test_a_run_stored_with_the_old_name_of_an_option_resumes() -> None:
         assert second.update.matmul_precision == "exact"
         assert second.run.frames == 2
     with pytest.raises(ConfigError, match="matmul_precision was 'exact' in this run"):
-        read_config(RunConfig, [*arguments, "--update.matmul_precision", "auto"])
+        check_config(read_config(RunConfig, [*arguments, "--update.matmul_precision", "auto"]))
