@@ -255,8 +255,6 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
             run.write_metrics_if_due()
             best = run.evaluate_if_due()
             run.save_if_due(best=best)
-            if run.solved:
-                break
     return run.path
 
 

@@ -113,8 +113,9 @@ def soft_value(value: Tensor, bonus: Tensor) -> Tensor:
     .. math:: V(s) = E_{a\sim\pi}[Q_{min}(s, a)] + b(s)
 
     Args:
-        value: the expected value under the policy, ``[*, M]``; for continuous actions the value of
-            one sample.
+        value: the expected value under the policy, ``[*, M]``: of one sample for continuous
+            actions, :func:`~rlkit_sac.functional.expected_value` over discrete ones, and for hybrid
+            actions the latter at a sampled continuous action.
         bonus: the :func:`entropy_bonus`, ``[*, 1]``, added to every reward dimension.
 
     Returns:

@@ -147,9 +147,10 @@ class LossContract(LossModule):
         self.register_buffer(option, self._like.detach().new_full((), value), persistent=False)
 
     def _set_numbers(self, numbers: dict[str, float]) -> None:
-        """Set the numbers of the targets, such as the discount."""
+        """Set the numbers of the targets, such as the discount: all, or none if one is wrong."""
         for option, value in numbers.items():
             check_number(option, value)
+        for option, value in numbers.items():
             self._buffers.pop(option, None)  # where `set_scalar` put it
             setattr(self, option, float(value))
 

@@ -236,6 +236,26 @@ def best_frames(run_path: Path, *, among: Container[int]) -> int | None:
     return max(rows)[1] if rows else None
 
 
+def reached_return(run_path: Path, frames: int, wanted: float | None) -> bool:
+    """Whether the evaluation at a frame of a run reached a mean return.
+
+    Args:
+        run_path: the run directory.
+        frames: of the run, at the evaluation.
+        wanted: the mean return; ``None`` for one that is never reached.
+
+    Raises:
+        RunError: if ``evaluations.csv`` is not what a run writes.
+
+    >>> reached_return(Path("nowhere"), 0, -1000.0)
+    False
+    """
+    return wanted is not None and any(
+        int(row["frames"]) == frames and float(row["return_mean"]) >= wanted
+        for row in evaluation_rows(run_path)
+    )
+
+
 def evaluation_rows(run_path: Path) -> list[dict[str, str]]:
     """The complete rows of ``evaluations.csv``.
 

@@ -26,7 +26,7 @@ def exit_code(error: BaseException) -> int:
     """
     interrupt = interrupt_behind(error)
     if interrupt is not None:
-        return interrupt.exit_code if isinstance(interrupt, Interrupted) else 130
+        return getattr(interrupt, "exit_code", 130)
     return 2 if isinstance(error, ConfigError) else 1
 
 
@@ -107,7 +107,7 @@ class Interrupted(KeyboardInterrupt):
 TIME_LIMIT_CODE = 75
 
 
-class TimeLimitReached(Interrupted):
+class TimeLimitReached(KeyboardInterrupt):
     """The run has lasted as long as it may.
 
     Args:
@@ -118,7 +118,7 @@ class TimeLimitReached(Interrupted):
     """
 
     def __init__(self, seconds: float) -> None:
-        KeyboardInterrupt.__init__(self, f"stopped by time_limit, after {seconds:g} seconds")
+        super().__init__(f"stopped by time_limit, after {seconds:g} seconds")
         self.exit_code = TIME_LIMIT_CODE
 
 
@@ -133,7 +133,7 @@ class StopRequest:
     def __bool__(self) -> bool:
         return self._number is not None or time.monotonic() - self._started >= self._limit
 
-    def note(self, number: int) -> None:
+    def receive(self, number: int) -> None:
         """Remember the signal, or raise `Interrupted` if one was waiting already."""
         if self._number is not None:
             raise Interrupted(number)
@@ -163,7 +163,7 @@ def deferred_signals(time_limit: float | None = None) -> Iterator[StopRequest]:
     True
     """
     stop = StopRequest(time_limit)
-    with handled_by(lambda number, frame: stop.note(number)):
+    with handled_by(lambda number, frame: stop.receive(number)):
         yield stop
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from rlkit_sac.data import AnyCollector
 from rlkit_sac.envs import SavedEpisodes, describe_task
 from rlkit_sac.runs.checkpoints import Checkpoints
 from rlkit_sac.runs.checkpoints.resume import begin_run, open_run
-from rlkit_sac.runs.evaluation import evaluate
+from rlkit_sac.runs.evaluation import evaluate, reached_return
 from rlkit_sac.runs.failures import StopRequest, deferred_signals
 from rlkit_sac.runs.policies.files import policy_files
 from rlkit_sac.runs.random_streams import evaluation_seed
@@ -46,9 +45,6 @@ class TrainingRun:
         collector: of the run.
         eval_env: the environment of evaluations.
         stop: whether a signal was received, or the time is over.
-
-    Attributes:
-        solved: whether the last evaluation reached ``evaluation.stop_at``: leave the loop then.
     """
 
     def __init__(
@@ -78,12 +74,12 @@ class TrainingRun:
             deterministic=config.evaluation.deterministic,
         )
         self._weights_at = getattr(config.loss, "reward_weights_at", {})
-        self._stop_at = math.inf if (at := config.evaluation.stop_at) is None else at
-        self.solved = False
+        self._stop_at = config.evaluation.stop_at
         self._before = log.frames
         self._change_reward_weights(since=0)
         self._apply_schedules = partial(apply_schedules, config.loss, config.update, into=update)
         self._apply_schedules(self.frames)
+        self._end_if_solved()
 
     @property
     def frames(self) -> int:
@@ -118,6 +114,8 @@ class TrainingRun:
     def evaluate_if_due(self) -> bool:
         """Evaluate the policy at each multiple of ``evaluation.interval``.
 
+        A mean return of ``evaluation.stop_at`` or more ends the collector.
+
         Returns:
             Whether it was evaluated, and no earlier evaluation was better.
         """
@@ -130,7 +128,8 @@ class TrainingRun:
             best: whether this policy had the best evaluation.
 
         Raises:
-            Interrupted: after a signal, or after ``time_limit`` seconds.
+            Interrupted: after a signal.
+            TimeLimitReached: after ``time_limit`` seconds.
         """
         due = partial(self._checkpoints.due, preferred=self._collector.between_episodes)
         stop = bool(self._stop)  # what comes after the save is obeyed after the next step
@@ -162,8 +161,13 @@ class TrainingRun:
 
     def _evaluate(self) -> bool:
         result = self._evaluate_policy(reward_weights=self._reward_weights)
-        self.solved = bool(result.returns.mean() >= self._stop_at)
-        return self._log.evaluated(result)
+        is_best = self._log.evaluated(result)
+        self._end_if_solved()
+        return is_best
+
+    def _end_if_solved(self) -> None:
+        if reached_return(self.path, self.frames, self._stop_at):
+            self._collector.end()
 
 
 @contextmanager

@@ -432,14 +432,37 @@ def test_a_run_within_its_time_limit_goes_on() -> None:
 
 
 @pytest.mark.parametrize("stop_at", [None, -1e9, 1e9])
-def test_an_evaluation_that_reaches_stop_at_solves_the_run(stop_at: float | None) -> None:
-    settings = config(evaluation=2)
+def test_an_evaluation_that_reaches_stop_at_ends_the_collector(stop_at: float | None) -> None:
+    settings = config(frames=6, evaluation=2)
     settings.evaluation.stop_at = stop_at
     with begun(settings) as loop:
-        assert not loop.run.solved
         loop.collect()
         loop.run.evaluate_if_due()
-        assert loop.run.solved == (stop_at == -1e9)
+        assert len(list(loop.batches)) == (0 if stop_at == -1e9 else 2)
+
+
+def test_a_signal_at_the_evaluation_that_ends_a_run_leaves_nothing_to_do() -> None:
+    def signaled(settings: RunConfig) -> None:
+        with begun(settings) as loop:
+            runs.append(loop.run)
+            loop.collect()
+            signal.raise_signal(signal.SIGTERM)
+            loop.run.save_if_due(best=loop.run.evaluate_if_due())
+
+    runs: list[TrainingRun] = []
+    settings = config(frames=6, evaluation=2)
+    settings.evaluation.stop_at = -1e9
+    with pytest.raises(Interrupted):
+        signaled(settings)
+    settings.resume = str(runs[0].path)
+    with begun(settings) as loop:
+        assert list(loop.batches) == []
+    assert (info(loop.run)["status"], info(loop.run)["frames"]) == ("finished", 2)
+    with pytest.raises(ConfigError, match=r"at the return -1000000000\.0 already: raise"):
+        check_config(settings)
+    settings.evaluation.stop_at = None
+    with begun(settings) as loop:
+        assert len(list(loop.batches)) == 2
 
 
 # ------------------------------------------------------------------ going on

@@ -29,7 +29,12 @@ class _EpisodeState:
 
     env: EnvBase
     inexact_reasons: Sequence[str] = ()
+    total_frames: int
     _frames: int
+
+    def end(self) -> None:
+        """Collect no further batch."""
+        self.total_frames = self._frames
 
     def _load_episodes(self, state: Mapping[str, Any]) -> list[bool]:
         """Continue the environments and the count of frames; which episodes continue exactly."""

@@ -51,7 +51,8 @@ def check_number(option: str, value: object) -> None:
     rlkit_sac.errors.ConfigError: gamma must be in [0, 1], not 1.5
     """
     wanted = _RANGES[option]
-    if not (isinstance(value, Real | Tensor) and wanted.contains(float(value))):
+    is_number = isinstance(value, Real) or (isinstance(value, Tensor) and value.numel() == 1)
+    if not (is_number and wanted.contains(float(value))):  # type: ignore[arg-type]
         raise ConfigError(f"{option} must be {wanted.text}, not {value!r}")
 
 

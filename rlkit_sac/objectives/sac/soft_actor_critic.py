@@ -579,7 +579,7 @@ class SoftActorCriticLoss(LossContract):
     def make_value_estimator(
         self, value_type: ValueEstimators | str | None = None, **hyperparams: Any
     ) -> SoftActorCriticLoss:
-        """Select the targets of the critics.
+        """Select the targets of the critics: the attributes ``gamma`` and ``lmbda``.
 
         Args:
             value_type: ``TD0`` (default), ``TD1`` or ``TDLambda``. The last two read ``[*, T]``
@@ -610,8 +610,8 @@ class SoftActorCriticLoss(LossContract):
                 f"unknown hyperparameters of {kind.name}: {', '.join(unknown)}; "
                 f"it takes {' and '.join(takes)}"
             )
-        self.value_type = kind
         self._set_numbers({"lmbda": _LAMBDAS[kind]} | hyperparams)
+        self.value_type = kind
         return self
 
     def _networks(self) -> Iterable[TensorDictModuleBase]:

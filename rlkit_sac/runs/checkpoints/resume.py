@@ -8,7 +8,13 @@ from typing import Any, Protocol
 
 from torchrl.objectives import LossModule
 
-from rlkit_sac.config import EnvConfig, FramesConfig, LoggingConfig, WarmStartConfig
+from rlkit_sac.config import (
+    EnvConfig,
+    EvaluationConfig,
+    FramesConfig,
+    LoggingConfig,
+    WarmStartConfig,
+)
 from rlkit_sac.config.flat import flat_config, with_current_names
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.checkpoints import (
@@ -19,6 +25,7 @@ from rlkit_sac.runs.checkpoints import (
     step_folders,
     step_of,
 )
+from rlkit_sac.runs.evaluation import reached_return
 from rlkit_sac.runs.tables.loggers import make_loggers
 from rlkit_sac.runs.tables.run_directory import RunDirectory, write_config
 from rlkit_sac.runs.update_steps import PARAMETER_PREFIXES
@@ -51,6 +58,7 @@ class ResumableConfig(Protocol):
 
     env: EnvConfig
     collector: FramesConfig
+    evaluation: EvaluationConfig
     logging: LoggingConfig
     seed: int
     resume: str | None
@@ -152,6 +160,11 @@ def check_resume(config: ResumableConfig) -> None:
         problems.append(
             f"{folder} is at frame {frames:,} of {total:,} already: raise collector.total_frames "
             "to resume it"
+        )
+    stop_at = config.evaluation.stop_at
+    if info["status"] == "finished" and reached_return(run_path, frames, stop_at):
+        problems.append(
+            f"{folder} is at the return {stop_at} already: raise evaluation.stop_at to resume it"
         )
     if problems:
         raise ConfigError("\n".join(problems))
