@@ -30,6 +30,9 @@ class TanhGaussian(Distribution):
         low: lower bounds of the action, a number or ``[D]``.
         high: upper bounds.
 
+    Raises:
+        ConfigError: for a mean, a standard deviation and bounds of different sizes.
+
     >>> _ = torch.manual_seed(0)
     >>> dist = TanhGaussian(torch.full((1, 1), 20.0), torch.ones(1, 1))
     >>> action, log_prob = dist.rsample_and_log_prob()
@@ -52,6 +55,14 @@ class TanhGaussian(Distribution):
         self._box = None
         if not (unit_box and (low, high) == (-1, 1)):
             self._box = torch.as_tensor(low).to(loc), torch.as_tensor(high).to(loc)
+        sizes = [bound.shape[-1] for bound in self._box or () if bound.ndim]
+        if {scale.shape[-1], *sizes} != {loc.shape[-1]}:
+            dimensions = f", for an action of {max(sizes)} dimensions" if sizes else ""
+            raise ConfigError(
+                f"the actor's network writes means of the size {loc.shape[-1]} and standard "
+                f"deviations of the size {scale.shape[-1]}{dimensions}: wanted one of each for "
+                "every dimension"
+            )
         super().__init__(loc.shape[:-1], loc.shape[-1:], validate_args=False)
 
     def rsample_and_log_prob(self, sample_shape: SampleShape = ()) -> tuple[Tensor, Tensor]:

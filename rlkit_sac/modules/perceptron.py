@@ -123,7 +123,16 @@ class GaussianHead(nn.Module):
         self.tanh_loc = tanh_loc
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """``[*, 2 D]`` to the mean and the standard deviation, ``[*, D]`` each."""
+        """``[*, 2 D]`` to the mean and the standard deviation, ``[*, D]`` each.
+
+        Raises:
+            ConfigError: for an odd number of features.
+        """
+        if features.shape[-1] % 2:
+            raise ConfigError(
+                f"the network before GaussianHead writes {features.shape[-1]} numbers: it must "
+                "write 2 for each dimension of the action, all means and then all deviations"
+            )
         loc, log_std = features.chunk(2, -1)
         if self.log_std_mode == "tanh":
             middle = 0.5 * (self.log_std_max + self.log_std_min)

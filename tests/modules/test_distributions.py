@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from rlkit_sac.modules import TanhGaussian
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules import GaussianHead, TanhGaussian
 
 BOXES = [(-1.0, 1.0), (-2.0, 2.0), (0.1, 0.3), (-1e-3, 1e4), (-7.5, -0.25)]
 SHAPES = [(0.0, 0.5), (0.7, 0.3), (-0.4, 0.8)]
@@ -215,3 +216,19 @@ def test_densities_of_each_dimension_add_up_to_that_of_the_action() -> None:
     for j in range(3):
         alone = TanhGaussian(loc[:, j : j + 1], scale[:, j : j + 1], -2.0, 1.0)
         torch.testing.assert_close(log_probs[:, j], alone.log_prob(action[:, j : j + 1]))
+
+
+@pytest.mark.parametrize(
+    ("loc", "scale", "bounds"), [(1, 1, 2), (3, 3, 2), (2, 1, 2), (2, 1, None)]
+)
+def test_networks_of_another_size_than_the_action_are_refused(
+    loc: int, scale: int, bounds: int | None
+) -> None:
+    box = {} if bounds is None else {"low": torch.full((bounds,), -2.0), "high": torch.ones(bounds)}
+    with pytest.raises(ConfigError, match=f"means of the size {loc} and .* of the size {scale}"):
+        TanhGaussian(torch.zeros(5, loc), torch.ones(5, scale), **box)
+
+
+def test_a_head_refuses_an_odd_number_of_features() -> None:
+    with pytest.raises(ConfigError, match="writes 3 numbers: it must write 2 for each dimension"):
+        GaussianHead()(torch.zeros(5, 3))
