@@ -16,7 +16,6 @@ from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.collect.acting_loop import ActingLoop
 from rlkit_sac.data.collect.finite import check_finite
 from rlkit_sac.envs import can_save_episodes, load_episodes, save_episodes
-from rlkit_sac.envs.workers import base_env
 from rlkit_sac.errors import ConfigError, EnvironmentFault
 
 
@@ -31,6 +30,7 @@ class _EpisodeState:
     inexact_reasons: Sequence[str] = ()
     total_frames: int
     _frames: int
+    _in_keys: Sequence[NestedKey]  # what the policy reads
 
     def end(self) -> None:
         """Collect no further batch."""
@@ -50,9 +50,10 @@ class _EpisodeState:
 
     def _check_finite(self, batch: TensorDictBase) -> TensorDictBase:
         """A batch, if what comes from environments and policy is finite."""
-        of_env: list[NestedKey] = base_env(self.env).observation_keys
-        after = [("next", key) for key in (*of_env, *self.env.reward_keys)]
-        kept = batch.select(*of_env, *self.env.action_keys, "behavior", *after, strict=False)
+        env = self.env
+        read = dict.fromkeys([*env.observation_keys, *self._in_keys])
+        after = [("next", key) for key in (*env.reward_keys, *read)]
+        kept = batch.select(*read, *env.action_keys, "behavior", *after, strict=False)
         check_finite(kept, frames=self._frames)
         return batch
 
@@ -114,6 +115,7 @@ class LightCollector(_EpisodeState):
         self.total_frames, self.frames_per_batch = total_frames, frames_per_batch
         self.init_random_frames = init_random_frames
         self._frames = 0
+        self._in_keys = policy.in_keys
         self._loop = ActingLoop(
             env, policy, exploration_type=ExplorationType.RANDOM, random_policy=random_policy
         )
@@ -207,6 +209,7 @@ class ResumableCollector(_EpisodeState, Collector):
         if random_policy is not None:
             self._random_first = policy = _RandomFirst(policy, random_policy)
             self._random_frames, init_random_frames = init_random_frames, 0
+        self._in_keys = getattr(policy, "in_keys", [])
         super().__init__(env, policy, init_random_frames=init_random_frames, **options)
 
     def state_dict(self) -> dict[str, Any]:
@@ -297,8 +300,9 @@ def make_collector(
 ) -> AnyCollector:
     """A collector in this process that yields ``total_frames`` frames, the last batch whole.
 
-    NaN or infinity in observations, rewards, actions or ``behavior`` (the distribution that they
-    were drawn from) raises `RunError`, with the frame of the run, before the batch is yielded.
+    NaN or infinity in what the environment observes (after its transforms), in what the policy
+    reads, in rewards, actions or ``behavior`` (the distribution that they were drawn from) raises
+    `RunError`, with the frame of the run, before the batch is yielded.
 
     Args:
         env: batched or not; ``frames_per_batch`` counts the frames of all its environments.

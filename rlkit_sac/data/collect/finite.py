@@ -31,6 +31,7 @@ def check_finite(batch: TensorDictBase, *, frames: int) -> None:
     total = sum(value.sum() for value in values)
     if math.isfinite(total):
         return
+    found = []
     for key, value in batch.items(True, True):
         if not value.is_floating_point() or bool(value.isfinite().all()):
             continue
@@ -38,6 +39,9 @@ def check_finite(batch: TensorDictBase, *, frames: int) -> None:
         env, t, *_ = min(bad.nonzero().tolist(), key=lambda index: index[1])
         number = value.reshape(bad.shape)[env, t][bad[env, t]].flatten()[0].item()
         frame = frames + (t + 1) * bad.shape[0]
+        found.append((frame, key, number, env))
+    if found:
+        frame, key, number, env = min(found, key=lambda each: each[0])  # the cause comes first
         raise RunError(
             f"{key!r} is {number} at frame {frame} in environment {env}. It was not stored. An "
             "observation or a reward comes from the environment; an action comes from the policy, "

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,10 +9,15 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
-from tensordict import TensorDict
+from tensordict import TensorDict, TensorDictBase
 from tensordict.nn import TensorDictModule
 from torchrl.data import Categorical
-from torchrl.modules import ProbabilisticActor
+from torchrl.envs import (
+    CatTensors,
+    RenameTransform,
+    Transform,
+)
+from torchrl.modules import Actor, ProbabilisticActor
 
 from rlkit_sac.data import check_finite, make_collector
 from rlkit_sac.data.collect.collector import CollectorKind
@@ -48,6 +54,16 @@ def test_finite_numbers_may_be_large():
 def test_infinities_of_both_signs_are_seen():
     frames = TensorDict(reward=torch.tensor([[torch.inf], [-torch.inf]]), batch_size=[2])
     with pytest.raises(RunError, match="'reward' is inf at frame 1"):
+        check_finite(frames, frames=0)
+
+
+def test_the_earliest_frame_is_named_whatever_the_order_of_the_entries():
+    reward = torch.tensor([[0.0], [torch.inf], [0.0]])
+    frames = TensorDict(
+        {"episode_reward": torch.tensor([[0.0], [0.0], [torch.inf]]), "next": {"reward": reward}},
+        batch_size=[3],
+    )
+    with pytest.raises(RunError, match=r"\('next', 'reward'\) is inf at frame 2"):
         check_finite(frames, frames=0)
 
 
@@ -127,6 +143,46 @@ def test_so_it_does_where_only_the_stored_distribution_tells(kind: CollectorKind
         next(policy.parameters()).fill_(torch.nan)
     with pytest.raises(RunError, match=r"\('behavior', 'logits'\) is nan at frame 1 in"):
         next(iter(collector))
+
+
+@pytest.mark.parametrize(
+    ("transform", "key", "spoil", "number"),
+    [
+        (RenameTransform(["observation"], ["obs"], create_copy=False), "obs", "observation", "inf"),
+        (CatTensors(["observation"], "vector", del_keys=True), "vector", "observation", "inf"),
+        (RenameTransform(["observation"], ["obs"], create_copy=False), "obs", "reward", "nan"),
+    ],
+)
+def test_entries_that_transforms_make_are_checked(
+    transform: Transform, key: str, spoil: str, number: str
+) -> None:
+    env = make_env("Spoiled-v0", kwargs={"spoil": spoil}).append_transform(transform)
+    policy = Actor(torch.nn.Linear(2, 1), in_keys=[key])
+    batches = iter(make_collector(env, policy, total_frames=40, frames_per_batch=6))
+    assert key in next(batches)
+    named = re.escape(str(("next", spoil if spoil == "reward" else key)))
+    with pytest.raises(RunError, match=f"^{named} is {number} at frame 8 in environment 0"):
+        next(batches)
+
+
+class Goal(Transform):
+    """Sets a goal at each reset, in an entry that no spec has."""
+
+    value = 0.0
+
+    def _reset(self, tensordict: TensorDictBase, reset: TensorDictBase) -> TensorDictBase:
+        return reset.set("goal", torch.full((2,), self.value))
+
+
+def test_all_that_the_policy_reads_is_checked() -> None:
+    env = make_env("Spoiled-v0").append_transform(goal := Goal())
+    assert "goal" not in env.observation_keys
+    policy = Actor(torch.nn.Linear(2, 1), in_keys=["goal"])
+    batches = iter(make_collector(env, policy, total_frames=40, frames_per_batch=4))
+    next(batches)
+    goal.value = torch.inf
+    with pytest.raises(RunError, match=r"^'goal' is inf at frame 6 in environment 0"):
+        next(batches)
 
 
 class Masked(torch.nn.Module):
