@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Annotated, Any, get_args
+from functools import reduce
+from operator import or_
+from types import UnionType
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import Field
 from pydantic.fields import FieldInfo
@@ -25,12 +27,25 @@ def limits_of(hint: Any) -> str:
     >>> limits_of(list[Seed] | None), limits_of(str)
     ('>= 0 and < 4294967296', '')
     """
-    found = [
-        f"{_SIGNS[name]} {limit}"
-        for field in getattr(hint, "__metadata__", ())
-        if isinstance(field, FieldInfo)
-        for bound in field.metadata
-        for name, limit in dataclasses.asdict(bound).items()
-    ]
-    found += [limits for each in get_args(hint) if (limits := limits_of(each))]
+    found = []
+    for each in getattr(hint, "__metadata__", ()):
+        for bound in each.metadata if isinstance(each, FieldInfo) else [each]:
+            limits = {sign: getattr(bound, name, None) for name, sign in _SIGNS.items()}
+            found += [f"{sign} {limit}" for sign, limit in limits.items() if limit is not None]
+    found += [inner for each in get_args(hint) if (inner := limits_of(each))]
     return " and ".join(dict.fromkeys(found))
+
+
+def without_limits(hint: Any) -> Any:
+    """The type without what is required of its values besides, also inside of others.
+
+    >>> without_limits(list[Seed] | None)
+    list[int] | None
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return without_limits(arguments[0])
+    if not arguments or origin is Literal:
+        return hint
+    inner = tuple(map(without_limits, arguments))
+    return reduce(or_, inner) if origin is UnionType else origin[inner]

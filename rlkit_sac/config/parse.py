@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
+from rlkit_sac.config.bounds import without_limits
 from rlkit_sac.config.command_line import Setting, read_command_line
 from rlkit_sac.config.conditions import config_errors
 from rlkit_sac.config.flat import Option, options_of
@@ -137,15 +138,17 @@ def _key_of(key: str, options: Mapping[str, Option]) -> str | None:
     """The option that a key means: itself, or the mapping that it names an entry of."""
     if key in options:
         return key
-    mappings = (each for each, option in options.items() if get_origin(option.hint) is dict)
-    return next((each for each in mappings if key.startswith(f"{each}.")), None)
+    for each, option in options.items():
+        if key.startswith(f"{each}.") and get_origin(without_limits(option.hint)) is dict:
+            return each
+    return None
 
 
 def _set(option: Option, setting: Setting, *, entry: str) -> None:
     """Set an option, or one entry of a mapping."""
     hint, is_text = option.hint, setting.on_command_line
     if entry:
-        name_hint, hint = get_args(hint)
+        name_hint, hint = get_args(without_limits(hint))
         name = read_value(entry, name_hint, is_text=True)
         value = {**option.value, name: read_value(setting.value, hint, is_text=is_text)}
     else:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from rlkit_sac.config.bounds import limits_of
+from rlkit_sac.config.bounds import limits_of, without_limits
 from rlkit_sac.config.yaml_file import read_value_text
 
-_STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 _OUT_OF_RANGE = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
+_OF_TYPE = ("_type", "none_required", "literal_error")
 
 
 @cache
-def _adapter(hint: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(hint, config=_STRICT)
+def _adapter(hint: Any, *, allow_inf_nan: bool = False) -> TypeAdapter[Any]:
+    return TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=allow_inf_nan))
 
 
 def read_value(given: Any, hint: Any, *, is_text: bool = False) -> Any:
-    """The value of an option as its type wants it, even beyond the limits of its numbers.
+    """The value of an option as its type wants it, even beyond the limits of its type.
 
     Integers may be written as floats, such as 1e6; nothing else is converted.
 
@@ -45,7 +46,9 @@ def read_value(given: Any, hint: Any, *, is_text: bool = False) -> Any:
 
 
 def value_error(value: Any, hint: Any) -> TypeError | ValueError | None:
-    """What is wrong with the value of an option: its type, or its numbers.
+    """What is wrong with the value of an option: its type, or the first of its items.
+
+    What no number's limit is, such as ``Field(min_length=1)``, is said as pydantic says it.
 
     >>> from rlkit_sac.config.bounds import PositiveInt
     >>> value_error([64, 0], list[PositiveInt])
@@ -58,22 +61,34 @@ def value_error(value: Any, hint: Any) -> TypeError | ValueError | None:
 
 
 def _validated(value: Any, hint: Any, given: Any) -> tuple[Any, ValueError | None]:
-    """The value as its type wants it, and what is wrong with its numbers."""
+    """The value as its type wants it, and what is wrong with it where it is of that type."""
     for candidate in (value, _with_integers(value)):
+        try:
+            _adapter(without_limits(hint), allow_inf_nan=True).validate_python(candidate)
+        except ValidationError:
+            continue
         try:
             return _adapter(hint).validate_python(candidate), None
         except ValidationError as error:
-            problems = {each["type"]: each["input"] for each in error.errors()}
-        if "finite_number" in problems:
-            number = problems["finite_number"]
-            return candidate, ValueError(f"must be a finite number, got {number}")
-        for kind in _OUT_OF_RANGE & problems.keys():
-            text = f"must be {limits_of(hint)}, got {problems[kind]}"
-            return candidate, ValueError(text)
+            problems = error.errors()
+        # The members of a union that are other types have errors too.
+        of_value = [each for each in problems if not each["type"].endswith(_OF_TYPE)]
+        return candidate, _limit_error(hint, (of_value or problems)[0])
     raise TypeError(f"expected {describe(hint)}, got {shown(given)}")
 
 
+def _limit_error(hint: Any, problem: Mapping[str, Any]) -> ValueError:
+    kind, value = problem["type"], problem["input"]
+    if kind == "finite_number":
+        return ValueError(f"must be a finite number, got {value}")
+    if kind in _OUT_OF_RANGE and (limits := limits_of(hint)):
+        return ValueError(f"must be {limits}, got {value}")
+    text = " ".join(problem["msg"].split())
+    return ValueError(f"{text}, got {shown(value)}")
+
+
 def _from_text(text: str, hint: Any) -> Any:
+    hint = without_limits(hint)
     types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     if str in types:
         return None if text == "null" and type(None) in types else text

@@ -1,11 +1,12 @@
 import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pydantic import Field
 
 from rlkit_sac.config import (
     CheckpointConfig,
@@ -232,6 +233,18 @@ def test_bad_yaml(tmp_path: Path, text: str, line: str) -> None:
     assert found[0].startswith(line)
 
 
+def test_no_condition_is_computed_with_items_of_another_type() -> None:
+    argv = ["--min_alpha", "[a, -1]", "--max_alpha", "[0.1, 0.1]"]
+    with pytest.raises(ConfigError) as caught:
+        parse_config(HybridLossConfig, argv)
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith("--min_alpha: expected ")
+    assert line.endswith(", got '[a, -1]'")
+    config = HybridLossConfig(min_alpha=["a", -1.0], max_alpha=[0.1, 0.1])  # type: ignore[list-item]
+    with pytest.raises(ConfigError, match=r"^min_alpha: expected .*, got \['a', -1\.0\]$"):
+        check_config(config)
+
+
 def test_unreadable_files(tmp_path: Path) -> None:
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
     (line,) = errors(["--config", str(tmp_path / "binary.yaml")])
@@ -327,6 +340,20 @@ def test_sections_nest() -> None:
     assert parse_config(Nested, ["--inner.env.num_envs", "4"]).inner.env.num_envs == 4
     with pytest.raises(ConfigError, match=r"--inner\.env\.num_envs: must be >= 1, got 0"):
         parse_config(Nested, ["--inner.env.num_envs", "0"])
+
+
+@dataclass
+class Limited:
+    """A mapping of limited size."""
+
+    weights: Annotated[dict[str, float], Field(max_length=1)] = field(default_factory=dict)
+    """Numbers by name."""
+
+
+def test_a_mapping_with_constraints_takes_entries_too() -> None:
+    assert parse_config(Limited, ["--weights.a", "2"]).weights == {"a": 2.0}
+    with pytest.raises(ConfigError, match=r"^--weights\.b: Dictionary should have at most 1 item"):
+        parse_config(Limited, ["--weights.a", "2", "--weights.b", "3"])
 
 
 @dataclass

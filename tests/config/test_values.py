@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
+import annotated_types
 import numpy as np
+import pydantic
 import pytest
 from pydantic import Field
 
 from rlkit_sac.config.bounds import PositiveFloat, PositiveInt, limits_of
+from rlkit_sac.config.flat import Option
+from rlkit_sac.config.help import format_help
 from rlkit_sac.config.values import describe, read_value, value_error
 
 Share = Annotated[float, Field(gt=0, le=1)]
@@ -107,3 +112,82 @@ def test_a_limit_is_named_wherever_its_number_stands() -> None:
     error = value_error(numbers, dict[int, list[float]])
     assert str(error) == "must be a finite number, got nan"
     assert describe(hint) == "a number or a list, each item a number or null or null"
+
+
+@pytest.mark.parametrize(("value", "first"), [([-5, 64, 0], -5), ([64, 0, -5], 0)])
+def test_the_first_bad_item_is_named(value: list[int], first: int) -> None:
+    assert str(value_error(value, list[PositiveInt])) == f"must be >= 1, got {first}"
+
+
+@pytest.mark.parametrize("value", [["a", -1.0], [-1.0, "a"], [float("nan"), None], {"a": -1.0}])
+def test_another_type_is_an_error_of_type_whatever_else_is_wrong(value: Any) -> None:
+    hint = list[PositiveFloat] | None
+    error = value_error(value, hint)
+    assert isinstance(error, TypeError)
+    assert str(error).startswith("expected a list, each item a number or null, got ")
+    with pytest.raises(TypeError, match="expected a list"):
+        read_value(value, hint)
+
+
+def even(value: int) -> int:
+    if value % 2:
+        raise ValueError("must be even,\nas its halves are used")
+    return value
+
+
+@pytest.mark.parametrize(
+    ("hint", "good", "bad", "message"),
+    [
+        (pydantic.PositiveInt, 1, 0, "must be > 0, got 0"),
+        (pydantic.conint(gt=3, le=9), 4, 3, "must be > 3 and <= 9, got 3"),
+        (annotated_types.Ge(2), 2, 1, "must be >= 2, got 1"),
+        (Field(multiple_of=2), 2, 3, "Input should be a multiple of 2, got 3"),
+        (Field(ge=0, multiple_of=2), 2, 3, "Input should be a multiple of 2, got 3"),
+        (Field(ge=0, multiple_of=2), 2, -2, "must be >= 0, got -2"),
+        (
+            pydantic.AfterValidator(even),
+            2,
+            3,
+            "Value error, must be even, as its halves are used, got 3",
+        ),
+        (
+            Annotated[list[int], Field(min_length=1)],
+            [1],
+            [],
+            "List should have at least 1 item after validation, not 0, got []",
+        ),
+        (
+            Annotated[str, Field(pattern="^a+$")],
+            "aa",
+            "3",
+            "String should match pattern '^a+$', got '3'",
+        ),
+    ],
+)
+def test_other_constraints_of_pydantic(hint: Any, good: Any, bad: Any, message: str) -> None:
+    hint = hint if get_origin(hint) is Annotated else Annotated[int, hint]
+    for each in (hint, hint | None, Literal["auto"] | hint):
+        assert value_error(good, each) is None
+        error = value_error(bad, each)
+        assert isinstance(error, ValueError)
+        assert str(error) == message
+        for value in (good, bad):
+            assert read_value(str(value), each, is_text=True) == value
+    assert isinstance(value_error(None, hint), TypeError)
+
+
+def test_help_shows_the_limits_of_numbers_beside_other_constraints() -> None:
+    @dataclass
+    class Section:
+        size: Annotated[int, Field(gt=0, multiple_of=2)] = 2
+        names: Annotated[list[str], Field(min_length=1)] = field(default_factory=lambda: ["a"])
+        count: pydantic.PositiveInt = 1
+
+    options = {
+        name: Option(Section(), name, hint)
+        for name, hint in get_type_hints(Section, include_extras=True).items()
+    }
+    text = " ".join(format_help("Train.", options).split())
+    assert "--size SIZE Must be > 0. (type: an integer, default: 2)" in text
+    assert "--names NAMES (type: a list, each item a string, default: ['a'])" in text
+    assert "--count COUNT Must be > 0. (type: an integer, default: 1)" in text
