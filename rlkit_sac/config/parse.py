@@ -111,16 +111,22 @@ def set_options(
             problems.append(unknown_option(setting, options))
             wrong.add(setting.key)
             continue
+        if key == "resume" and stored_options and setting.value and not setting.on_command_line:
+            advice = "the run to resume is given on the command line, with --resume"
+            problems.append(f"{setting.where}: {advice}")
+            wrong.add(key)
+            continue
         try:
             _set(options[key], setting, entry=setting.key[len(key) + 1 :])
         except TypeError as error:
             problems.append(f"{setting.where}: {error}")
             wrong.add(key)
-            continue
-        where[key] = setting.where
-    for config in configs:
-        errors = config_errors(config, wrong, checks=None if problems else [])
-        problems += [f"{where.get(key, key)}: {text}" for key, text in errors]
+        else:
+            where[key] = setting.where
+    errors = [config_errors(each, wrong, checks=None if problems else []) for each in configs]
+    if any(errors) and not problems:  # then the checks of all configurations
+        errors = [found or config_errors(each) for each, found in zip(configs, errors, strict=True)]
+    problems += [f"{where.get(key, key)}: {text}" for each in errors for key, text in each]
     return where, problems
 
 

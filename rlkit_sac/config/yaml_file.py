@@ -11,7 +11,7 @@ import yaml
 
 from rlkit_sac.config.command_line import Setting
 
-_FLOAT = "tag:yaml.org,2002:float"
+_FLOAT, _NULL = "tag:yaml.org,2002:float", "tag:yaml.org,2002:null"
 # YAML 1.1, which PyYAML follows, wants a dot in a float and reads 1e-3 as a string.
 _SHORT_FLOAT = re.compile(r"^[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
 
@@ -27,12 +27,18 @@ class _Loader(yaml.SafeLoader):
             seen.add(key if isinstance(key, Hashable) else None)
         return super().construct_mapping(node, deep=deep)
 
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        value = super().construct_yaml_int(node)
+        str(value)  # ValueError for one too long to be shown, which may be read in hexadecimal
+        return value
+
 
 class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 for _class in (_Loader, _Dumper):
     _class.add_implicit_resolver(_FLOAT, _SHORT_FLOAT, list("-+0123456789."))
 
@@ -56,18 +62,18 @@ def read_yaml(path: Path, sections: Collection[str]) -> tuple[list[Setting], lis
     try:
         loader = _Loader(path.read_text(encoding="utf-8"))
         root = loader.get_single_node()
-    except OSError as error:
-        return [], [f"{path}: cannot be read: {error.strerror}"]
     except UnicodeDecodeError as error:
         return [], [f"{path}: is not a UTF-8 text file ({error.reason} at byte {error.start})"]
-    except yaml.YAMLError as error:
+    except (OSError, ValueError) as error:  # the latter for a path with a null character
+        return [], [f"{path}: cannot be read: {getattr(error, 'strerror', error)}"]
+    except (yaml.YAMLError, RecursionError) as error:
         return [], [_describe(path, error)]
     settings: list[Setting] = []
     problems: list[str] = []
 
     def walk(node: yaml.Node, prefix: str) -> None:
         line = node.start_mark.line + 1
-        if isinstance(node, yaml.ScalarNode) and loader.construct_object(node) is None:
+        if isinstance(node, yaml.ScalarNode) and node.tag == _NULL:
             return  # an empty file or section leaves every default
         if not isinstance(node, yaml.MappingNode):
             what = f"section '{prefix[:-1]}'" if prefix else "the file"
@@ -86,7 +92,7 @@ def read_yaml(path: Path, sections: Collection[str]) -> tuple[list[Setting], lis
             try:
                 value = loader.construct_object(value_node, deep=True)
                 settings.append(Setting(key, value, f"{path}:{line}: {key}"))
-            except (yaml.YAMLError, ValueError) as error:
+            except (yaml.YAMLError, ValueError, RecursionError) as error:
                 problems.append(_describe(path, error))
 
     if root is not None:
@@ -100,11 +106,11 @@ def read_value_text(text: str) -> Any:
     >>> read_value_text("[1e3, a]"), read_value_text("[1"), read_value_text("'a'")
     ([1000.0, 'a'], '[1', "'a'")
     """
-    if text.isdecimal():
-        return int(text)  # YAML 1.1 has 010 for eight
     try:
+        if text.isdecimal():
+            return int(text)  # YAML 1.1 has 010 for eight
         value = yaml.load(text, _Loader)
-    except (yaml.YAMLError, ValueError):
+    except (yaml.YAMLError, ValueError, RecursionError):
         return text
     is_value = isinstance(value, int | float | list | dict) or text in ("null", "~")
     return value if is_value else text
@@ -128,4 +134,6 @@ def _describe(path: Path, error: Exception) -> str:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     where = f"{path}:{mark.line + 1}" if mark else str(path)
     text = getattr(error, "problem", None) or str(error)
+    if isinstance(error, RecursionError):
+        text = "has lists or mappings nested too deeply"
     return f"{where}: {' '.join(str(text).split())}"

@@ -253,6 +253,32 @@ def test_unreadable_files(tmp_path: Path) -> None:
     assert line == f"{tmp_path}: cannot be read: Is a directory"
 
 
+DIGITS = "1" * 5000
+HEXADECIMAL = "0x" + "f" * 5000
+NESTED = "[" * 3000
+
+
+@pytest.mark.parametrize("text", [DIGITS, HEXADECIMAL, NESTED])
+def test_values_too_long_to_be_read(tmp_path: Path, text: str) -> None:
+    assert errors(["--seed", text]) == [f"--seed: expected an integer, got {text!r}"]
+    (line,) = errors([f"--network.num_cells=[{text}]"])
+    assert line == f"--network.num_cells: expected a list, each item an integer, got '[{text}]'"
+    for content in (f"seed: {text}", f"network: {{num_cells: [{text}]}}", f"env: {text}", text):
+        assert len(yaml_errors(tmp_path, content)) == 1
+
+
+def test_a_list_nested_too_deeply_is_one_line(tmp_path: Path) -> None:
+    for depth in (*range(100, 400, 10), 3000):
+        (line,) = yaml_errors(tmp_path, "seed: " + "[" * depth + "]" * depth)
+        expected = (" has lists or mappings nested too deeply", "1: seed: expected an integer")
+        assert line.startswith(expected)
+    assert line == expected[0]
+
+
+def test_a_file_name_may_be_impossible() -> None:
+    assert errors(["--config", "a\0b"]) == ["a\0b: cannot be read: embedded null byte"]
+
+
 def test_whole_numbers_may_be_written_as_floats_in_files(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text("replay: {capacity: 1e6}\nseed: 3.0\n")

@@ -2,13 +2,16 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 import rlkit_sac
-from rlkit_sac.config import EnvConfig
-from rlkit_sac.runs.launch import run_recipe
+from rlkit_sac.config import Check, EnvConfig, Seed
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.runs import RunConfig
+from rlkit_sac.runs.launch import read_config, run_recipe
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(rlkit_sac.__file__).parents[1])}
 RECIPE = '''
@@ -195,3 +198,52 @@ def test_an_interrupt_that_comes_out_as_another_error_is_still_one(capsys):
         run_recipe(main, EnvConfig, [])
     assert stop.value.code == 130
     assert capsys.readouterr().err == "interrupted\n"
+
+
+@dataclass
+class TaskConfig:
+    """Knows one task."""
+
+    env: EnvConfig = field(default_factory=EnvConfig)
+    seed: Seed = 0
+    """Seed."""
+
+    def checks(self) -> list[Check]:
+        """One of the task."""
+        return [Check(("env.id",), self.check_task)]
+
+    def check_task(self) -> None:
+        if self.env.id != "Pendulum-v1":
+            raise ConfigError("no such task")
+
+
+def never(config: object) -> Path:
+    raise AssertionError("it runs all the same")
+
+
+@pytest.mark.parametrize(
+    ("argv", "lines"),
+    [
+        (["--seeds", "0,1,1"], ["--seeds: 1 comes twice in '0,1,1'"]),
+        (["--jobs", "2"], ["--jobs: give the seeds too, for example --seeds 0,1,2"]),
+        (["--seeds", "0,1", "--seed", "1"], ["--seeds: give either --seed or --seeds"]),
+    ],
+)
+def test_errors_of_seeds_and_of_the_task_come_at_once(argv, lines, capsys):
+    with pytest.raises(SystemExit) as stop:
+        run_recipe(never, TaskConfig, [*argv, "--env.id", "Nope-v0"])
+    assert stop.value.code == 2
+    found = capsys.readouterr().err.splitlines()
+    assert sorted(found) == sorted(f"error: {line}" for line in ["--env.id: no such task", *lines])
+
+
+def test_a_run_to_resume_is_named_on_the_command_line_alone(tmp_path, capsys):
+    file = tmp_path / "resume.yaml"
+    file.write_text("seed: 3\nresume: runs/a\n")
+    with pytest.raises(SystemExit) as stop:
+        run_recipe(never, RunConfig, ["--config", str(file), "--device", "cpu"])
+    assert stop.value.code == 2
+    advice = "the run to resume is given on the command line, with --resume"
+    assert capsys.readouterr().err == f"error: {file}:2: resume: {advice}\n"
+    file.write_text("resume: null\nseed: 3\n")  # as in the config.yaml of every run
+    assert read_config(RunConfig, ["--config", str(file)]).seed == 3

@@ -16,7 +16,7 @@ import pytest
 
 from rlkit_sac.config import Seed
 from rlkit_sac.errors import RunError
-from rlkit_sac.runs import run_recipe
+from rlkit_sac.runs import launch, run_recipe
 from rlkit_sac.runs.failures import TimeLimitReached
 from rlkit_sac.runs.seeds.joint import run_seeds
 from rlkit_sac.runs.seeds.options import SeedOptions
@@ -195,11 +195,12 @@ def test_bad_options_are_one_line_and_nothing_runs(
     assert capsys.readouterr() == ("", f"error: {message}\n")
 
 
-def test_seeds_do_not_go_with_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "resume.yaml"
-    file.write_text("resume: some-run\n")
+def test_seeds_do_not_go_with_resume(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(launch, "stored_options", lambda run: {"seed": 3})
     with pytest.raises(SystemExit):
-        run_recipe(never, Config, ["--seeds", "0,1", "--config", str(file)])
+        run_recipe(never, Config, ["--seeds", "0,1", "--resume", "some-run"])
     message = "error: --seeds: cannot go with --resume; continue each run by itself\n"
     assert capsys.readouterr().err == message
 
