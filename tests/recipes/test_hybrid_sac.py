@@ -100,7 +100,7 @@ BAD = {
     "--env.id CartPole-v1": "discrete and a continuous part, but the actions are Categorical",
     "--env.id Moving-v0 --loss.parameter_mask true": "loss.parameter_mask is true, but",
     "--loss.alpha_init [1,2,3]": "must be one value or a [discrete, continuous] pair",
-    "--loss.alpha_init [1,0]": "--loss.alpha_init: must be > 0, got 0.0",
+    "--loss.alpha_init [1,0]": "--loss.alpha_init: must be > 0, got 0",
     "--loss.min_alpha [0.1,2] --loss.max_alpha 1": "must not exceed max_alpha (1.0), got 2.0",
     "--loss.target_entropy neg_dim": "write a pair like [scaled_log_k, neg_dim]",
     "--loss.target_entropy [neg_dim,auto]": "write a pair like [scaled_log_k, neg_dim]",

@@ -10,6 +10,7 @@ import pytest
 import torch
 from tensordict.nn import TensorDictModule
 
+from rlkit_sac.config.conditions import check_config
 from rlkit_sac.runs import load_policy, loss_parts, save_policy
 from tests.recipes.loading import RECIPES, config_files
 from tests.recipes.running import SHORT, Recipe, options
@@ -161,8 +162,8 @@ BAD = {
     "--prior.kind factory --prior.factory own_syntax:make": "'own_syntax': SyntaxError: ",
     "--prior.kind factory --prior.factory own_prior:wide": "over actions of the shape [2], but",
     "--prior.same_action_prob 1.5": "must be >= 0 and <= 1, got 1.5",
-    "--prior.same_action_noise 0": "--prior.same_action_noise: must be > 0, got 0.0",
-    "--loss.target_kld_per_dim -1": "--loss.target_kld_per_dim: must be >= 0, got -1.0",
+    "--prior.same_action_noise 0": "--prior.same_action_noise: must be > 0, got 0",
+    "--loss.target_kld_per_dim -1": "--loss.target_kld_per_dim: must be >= 0, got -1",
     "--loss.target_entropy -1": "unknown option --loss.target_entropy",
     "--env.id CartPole-v1": "Box action space",
 }
@@ -209,7 +210,7 @@ def test_a_prior_is_loaded_once_for_checks_and_training(workplace, monkeypatch):
     assert len(loaded) == 1
     # A run that has gone on has another policy.
     SAC.run("--resume", str(prior), "--collector.total_frames", "550")
-    PRIOR_SAC.config(*arguments)
+    check_config(PRIOR_SAC.config(*arguments))
     assert [folder.name for folder in loaded] == ["step_500", "step_550"]
 
 

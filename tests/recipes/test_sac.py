@@ -117,7 +117,7 @@ BAD = {
     "--seed 1.5": "--seed",
     "--num_threads 0": "--num_threads",
     "--network.num_cells [64,0]": "--network.num_cells",
-    "--network.critic_dropout 1": "--network.critic_dropout: must be >= 0 and < 1, got 1.0",
+    "--network.critic_dropout 1": "--network.critic_dropout: must be >= 0 and < 1, got 1",
     "--loss.target_subset 3": "--loss.target_subset: must not exceed num_qvalue_nets (2), got 3",
     "--network.activation relo": "--network.activation",
     "--update.order [joint,actor,target]": "already holds every loss",

@@ -200,10 +200,7 @@ BAD = {
         "must name frames from 1 on, got 0"
     ),
     "--loss.reward_weights [1,x]": "expected a list, each item a number",
-    "--loss.reward_weights_at.a [1,2]": (
-        "--loss.reward_weights_at.a: expected a mapping {integer: value}, each value a list, each "
-        "item a number, got '[1,2]'"
-    ),
+    "--loss.reward_weights_at.a [1,2]": "--loss.reward_weights_at.a: expected an integer, got 'a'",
     "--env.id broken_envs:Vector-v0 --loss.reward_weights [1,.inf]": "a finite number, got inf",
     "--env.id broken_envs:Vector-v0 --loss.reward_weights_at.9 [1,.nan]": "finite number, got nan",
     "--env.id Pendulun-v1 --loss.reward_weights [1]": "--env.id: unknown environment",
