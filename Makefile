@@ -27,7 +27,7 @@ test-slow: $(VENV)/.installed-dev ## Run the slow tests: training to known resul
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
 test-lowest: .venv-lowest/.installed ## Train and resume with the lowest versions of the dependencies
-	.venv-lowest/bin/python -m pytest -m "not slow" tests/functional \
+	.venv-lowest/bin/python -m pytest -m "not slow" tests/functional tests/config \
 		tests/recipes/test_version_0_1.py $(ARGS)
 	.venv-lowest/bin/python recipes/sac.py --collector.total_frames 1200 --network.num_cells '[16]' \
 		--compile false --evaluation.episodes 1 --logging.progress false \
