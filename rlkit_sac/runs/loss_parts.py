@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from tensordict.nn import TensorDictModuleBase
 from torch import nn
-from torchrl.data import Bounded
+from torchrl.data import Bounded, TensorSpec
 from torchrl.envs import EnvBase
+from torchrl.objectives import LossModule
 
 from rlkit_sac.config import Check, NormalizationConfig, PriorConfig
 from rlkit_sac.envs import observation_dim, reward_dim
@@ -113,14 +114,50 @@ def _check_bounds(prior: nn.Module, env: EnvBase) -> None:
     policy = prior.actor
     actor = policy.policy if isinstance(policy, NormalizedPolicy) else policy
     own, wanted = getattr(actor, "spec", None), env.full_action_spec_unbatched["action"]
-    box = None if own is None else own["action"]
+    if (difference := _other_bounds(None if own is None else own["action"], wanted)) is not None:
+        raise BatchError(f"{difference}: choose env.rescale_actions as in its run")
+
+
+def check_action_bounds(loss_module: LossModule, env: EnvBase) -> None:
+    """Refuse a policy with other action bounds than those of the task.
+
+    Args:
+        loss_module: of a run; one without ``specs`` is not checked.
+        env: of the task.
+
+    Raises:
+        ConfigError: naming both bounds.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
+    >>> from rlkit_sac.objectives import ContinuousSACLoss
+    >>> actor = tanh_gaussian_actor(3, [-2.0], [2.0])
+    >>> loss_module = ContinuousSACLoss(actor, state_action_critic(3, 1))
+    >>> check_action_bounds(loss_module, make_env("Pendulum-v1"))
+    Traceback (most recent call last):
+        ...
+    rlkit_sac.errors.ConfigError: the lower bounds of its actions are [-2.0], but those of the ...
+    """
+    actions = env.full_action_spec_unbatched
+    for role, spec in getattr(loss_module, "specs", {}).items():
+        key = getattr(loss_module.tensor_keys, role)
+        wanted = actions[key] if key in actions.keys(True, True) else None
+        if (difference := _other_bounds(spec, wanted)) is not None:
+            raise ConfigError(f"{difference}: make the actor with the bounds of the task")
+
+
+def _other_bounds(spec: TensorSpec | None, wanted: TensorSpec | None) -> str | None:
+    """How the bounds of a policy differ from those of a task, if both have some."""
     for name in ("low", "high"):
-        bound, here = getattr(getattr(box, "space", None), name, None), getattr(wanted.space, name)
-        if bound is not None and (bound.shape != here.shape or not bool((bound == here).all())):
-            raise BatchError(
-                f"the {name}er bounds of its actions are {bound.tolist()}, but those of the task "
-                f"{here.tolist()}: choose env.rescale_actions as in its run"
+        own, here = (getattr(getattr(each, "space", None), name, None) for each in (spec, wanted))
+        if own is None or here is None:
+            continue
+        if own.shape != here.shape or not bool((own.to(here) == here).all()):
+            return (
+                f"the {name}er bounds of its actions are {own.tolist()}, but those of the task "
+                f"{here.tolist()}"
             )
+    return None
 
 
 def _source(config: PriorConfig) -> Any:

@@ -21,6 +21,7 @@ from rlkit_sac.runs.checkpoints import Checkpoints
 from rlkit_sac.runs.checkpoints.resume import begin_run, open_run
 from rlkit_sac.runs.evaluation import evaluate, reached_return
 from rlkit_sac.runs.failures import StopRequest, deferred_signals
+from rlkit_sac.runs.loss_parts import check_action_bounds
 from rlkit_sac.runs.policies.files import policy_files
 from rlkit_sac.runs.random_streams import evaluation_seed
 from rlkit_sac.runs.run_config import BaseRunConfig
@@ -198,9 +199,11 @@ def training_run(
         facts: for ``run.json``.
 
     Raises:
-        ConfigError: if the run directory cannot be made, or the checkpoint does not fit.
+        ConfigError: if the policy has other action bounds than the task, the run directory cannot
+            be made, or the checkpoint does not fit.
     """
     started = time.perf_counter()
+    check_action_bounds(loss_module, eval_env)
     policy = partial(policy_files, loss_module.policy(), task=describe_task(eval_env))
     policy()  # a policy that cannot be saved is refused now
     with (
