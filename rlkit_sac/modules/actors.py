@@ -61,8 +61,8 @@ def tanh_gaussian_actor(
     >>> actor(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["action"].shape
     torch.Size([5, 1])
     """
-    exact_low = torch.tensor(action_low, dtype=torch.float64)
-    exact_high = torch.tensor(action_high, dtype=torch.float64)
+    exact_low = torch.tensor(action_low, dtype=torch.float64, device="cpu")
+    exact_high = torch.tensor(action_high, dtype=torch.float64, device="cpu")
     dtype = torch.get_default_dtype()
     low, high = exact_low.to(dtype), exact_high.to(dtype)
     check_box(low, high)
@@ -74,7 +74,7 @@ def tanh_gaussian_actor(
         TensorDictModule(nn.Sequential(network, head), ["observation"], ["loc", "scale"]),
         in_keys=["loc", "scale"],
         out_keys=[unravel_key(action_key)],
-        spec=Bounded(low, high, shape=low.shape, dtype=low.dtype),
+        spec=Bounded(low, high, shape=low.shape, dtype=low.dtype, device="cpu"),
         distribution_class=TanhGaussian,
         # Exact bounds, which the distribution rounds to whatever dtype the network is cast to.
         distribution_kwargs={} if unit_box else {"low": exact_low, "high": exact_high},
@@ -144,7 +144,7 @@ def gaussian_policy(
         TensorDictModule(network, [in_key], ["loc", "scale"]),
         in_keys=["loc", "scale"],
         out_keys=["action"],
-        spec=UnboundedContinuous(action_dim),
+        spec=UnboundedContinuous(action_dim, device="cpu"),
         distribution_class=IndependentNormal,
         distribution_kwargs={"validate_args": False},  # it would read the values at every call
     )
@@ -198,7 +198,7 @@ def categorical_policy(
         TensorDictModule(network, [in_key], ["logits"]),
         in_keys=["logits"],
         out_keys=["action"],
-        spec=CategoricalSpec(num_actions),
+        spec=CategoricalSpec(num_actions, device="cpu"),
         distribution_class=Categorical,
     )
 

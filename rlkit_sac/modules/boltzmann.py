@@ -89,12 +89,13 @@ class BoltzmannPolicy(TensorDictModuleBase):
     @property
     def note(self) -> Note | None:
         """How to build it, see :mod:`rlkit_sac.modules.notes`; ``None`` with a prior."""
-        if self.prior is not None:
+        first = next(self.critics.parameters(), None)
+        if self.prior is not None or first is None:
             return None
         return make_note(
             "BoltzmannPolicy",
             critic=self.critics,
-            num_qvalue_nets=len(next(self.critics.parameters())),
+            num_qvalue_nets=len(first),
             **asdict(self.temperature),
             reduction=self.reduction,
             action_key=self.out_keys[0],

@@ -83,7 +83,7 @@ def check_same_structure(members: Sequence[nn.Module], index: int, name: str) ->
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: members[1] is built differently from members[0]: weight is ...
     """
-    wanted, found = _structure(members[0]), _structure(members[index])
+    wanted, found = structure(members[0]), structure(members[index])
     for part in {**wanted, **found}:
         if wanted.get(part) != found.get(part):
             raise ConfigError(
@@ -91,6 +91,24 @@ def check_same_structure(members: Sequence[nn.Module], index: int, name: str) ->
                 f"{found.get(part)}, wanted {wanted.get(part)}; members are evaluated in one "
                 "batched call, so they need the same layers"
             )
+
+
+def structure(network: nn.Module) -> dict[str, Any]:
+    """The shapes of a network's tensors, the types of its layers and their plain attributes.
+
+    >>> structure(nn.Identity())
+    {"the layer ''": 'Identity'}
+    """
+    tensors = (*network.named_parameters(), *network.named_buffers())
+    found: dict[str, Any] = {name: f"of shape {tuple(value.shape)}" for name, value in tensors}
+    for name, layer in network.named_modules():
+        found[f"the layer {name!r}"] = type(layer).__name__
+        for attribute, value in vars(layer).items():
+            if isinstance(value, FunctionType):
+                found[f"{attribute} of {name!r}"] = value.__qualname__
+            elif _is_plain(value) and attribute != "training":
+                found[f"{attribute} of {name!r}"] = value
+    return found
 
 
 def perceptron_layers(network: nn.Module) -> Layers | None:
@@ -187,20 +205,6 @@ def _is_known(layer: nn.Module) -> bool:
 
 def _has_hooks(module: nn.Module) -> bool:
     return bool(module._forward_hooks or module._forward_pre_hooks or module._backward_hooks)
-
-
-def _structure(network: nn.Module) -> dict[str, Any]:
-    """The shapes of a network's tensors, the types of its layers and their plain attributes."""
-    tensors = (*network.named_parameters(), *network.named_buffers())
-    found: dict[str, Any] = {name: f"of shape {tuple(value.shape)}" for name, value in tensors}
-    for name, layer in network.named_modules():
-        found[f"the layer {name!r}"] = type(layer).__name__
-        for attribute, value in vars(layer).items():
-            if isinstance(value, FunctionType):
-                found[f"{attribute} of {name!r}"] = value.__qualname__
-            elif _is_plain(value) and attribute != "training":
-                found[f"{attribute} of {name!r}"] = value
-    return found
 
 
 def _is_plain(value: Any) -> bool:

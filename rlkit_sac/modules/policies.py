@@ -1,11 +1,18 @@
 """Builders of acting policies without losses and targets, such as a checkpoint is loaded into."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictSequential
+from tensordict.nn import (
+    TensorDictModule,
+    TensorDictModuleBase,
+    TensorDictParams,
+    TensorDictSequential,
+)
 from torch import Tensor, nn
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
@@ -21,7 +28,8 @@ from rlkit_sac.modules.actors import (
 )
 from rlkit_sac.modules.behavior import BehaviorPolicy
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
-from rlkit_sac.modules.critics import action_value_critic, hybrid_critic, stack_critics
+from rlkit_sac.modules.critics import action_value_critic, hybrid_critic
+from rlkit_sac.modules.ensemble import structure
 from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
 from rlkit_sac.modules.notes import Note, note_of
 from rlkit_sac.modules.priors.policy import PolicyPrior
@@ -65,18 +73,15 @@ def boltzmann_policy(
     >>> boltzmann_policy(3, 2).in_keys
     ['observation']
     """
-    critics = [
-        action_value_critic(
-            observation_dim,
-            num_actions,
-            layer_norm=critic_layer_norm,
-            dropout=critic_dropout,
-            **options,
-        )
-        for _ in range(num_qvalue_nets)
-    ]
-    temperature = Temperature(alpha_parametrization, min_alpha, max_alpha)
-    return _boltzmann_policy(critics, temperature, reduction=policy_reduction)
+    critic = action_value_critic(
+        observation_dim,
+        num_actions,
+        layer_norm=critic_layer_norm,
+        dropout=critic_dropout,
+        **options,
+    )
+    alpha = asdict(Temperature(alpha_parametrization, min_alpha, max_alpha))
+    return _boltzmann_policy(critic, num_qvalue_nets, **alpha, reduction=policy_reduction)
 
 
 def hybrid_policy(
@@ -136,23 +141,19 @@ def hybrid_policy(
         action_key=("action", "continuous"),
         **options,
     )
-    critics = [
-        hybrid_critic(
-            observation_dim,
-            len(action_low),
-            num_actions,
-            num_cells=num_cells,
-            activation=activation,
-            layer_norm=critic_layer_norm,
-            dropout=critic_dropout,
-            reward_dim=reward_dim,
-        )
-        for _ in range(num_qvalue_nets)
-    ]
-    temperature = Temperature(alpha_parametrization, min_alpha, max_alpha)
-    discrete = _boltzmann_policy(
-        critics, temperature, reduction=policy_reduction, action_key=("action", "discrete")
+    critic = hybrid_critic(
+        observation_dim,
+        len(action_low),
+        num_actions,
+        num_cells=num_cells,
+        activation=activation,
+        layer_norm=critic_layer_norm,
+        dropout=critic_dropout,
+        reward_dim=reward_dim,
     )
+    alpha = asdict(Temperature(alpha_parametrization, min_alpha, max_alpha))
+    options = {"reduction": policy_reduction, "action_key": ("action", "discrete")}
+    discrete = _boltzmann_policy(critic, num_qvalue_nets, **alpha, **options)
     return TensorDictSequential(actor, discrete)
 
 
@@ -210,9 +211,10 @@ def gaussian_behavior_policy(
 
 
 def build_from_note(note: Note) -> Any:
-    """The module that a note describes, newly initialized.
+    """The module that a note describes, on the device ``meta``: shapes without memory.
 
-    A note may come from a file: it can name only what is listed here.
+    It takes a state dict with ``load_state_dict(..., assign=True)``. A note may come from a file:
+    it can name only what is listed here, and costs little whatever sizes it names.
 
     Args:
         note: what :func:`~rlkit_sac.modules.notes.note_of` returns, or the name and arguments of
@@ -229,15 +231,18 @@ def build_from_note(note: Note) -> Any:
     name, arguments = note["builder"], note["arguments"]
     if not isinstance(name, str) or name not in _BUILDERS:
         raise ConfigError(f"unknown builder {name!r}; known are {sorted(_BUILDERS)}")
-    return _BUILDERS[name](**{option: _argument(value) for option, value in arguments.items()})
+    if arguments.get("action_dim", 0) > _MOST_ACTIONS:  # whose bounds take memory all the same
+        raise ConfigError(f"action_dim is {arguments['action_dim']}, above {_MOST_ACTIONS}")
+    with torch.device("meta"):
+        return _BUILDERS[name](**{option: _argument(value) for option, value in arguments.items()})
 
 
 def checked_note(policy: TensorDictModuleBase) -> Note | None:
     """The note of a policy, if it describes this policy.
 
-    What the note describes is built, and compared: the names and shapes of the state dict, and with
-    the same weights all that the policy writes, and the probability of its action, for random
-    observations. A layer that was exchanged after the policy was built makes a difference.
+    What the note describes is built, and compared: all layers with their shapes, types and numbers,
+    and with the same weights all that the policy writes, and the probability of its action, for
+    observations of several sizes. This is done once, and again where a layer or the note changed.
 
     Args:
         policy: any acting module; random generators stay as they are.
@@ -256,18 +261,32 @@ def checked_note(policy: TensorDictModuleBase) -> Note | None:
     note = note_of(policy)
     if note is None:
         return None
-    device = next(policy.parameters()).device
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        try:
-            rebuilt = build_from_note(note).to(device)
-            rebuilt.load_state_dict(policy.state_dict(), strict=True, assign=True)
-            first = next(each for each in rebuilt.modules() if isinstance(each, nn.Linear))
-            states = torch.randn(64, first.in_features).to(first.weight)
-            outputs = [_outputs(each, states) for each in (policy, rebuilt)]
-            torch.testing.assert_close(*outputs, equal_nan=True)
-        except Exception:  # of a module that is no longer what the note describes
-            return None
-    return note
+    form = note, _form(policy)
+    if policy not in _checked or _checked[policy][0] != form:
+        _checked[policy] = form, _describes(note, policy)
+    return note if _checked[policy][1] else None
+
+
+def _form(policy: TensorDictModuleBase) -> tuple[dict[str, Any], str]:
+    return structure(policy), repr(policy)  # the latter has the arguments of distributions
+
+
+def _describes(note: Note, policy: TensorDictModuleBase) -> bool:
+    try:
+        rebuilt = build_from_note(note)
+        rebuilt.load_state_dict(policy.state_dict(), strict=True, assign=True)
+        if _form(rebuilt) != _form(policy):
+            return False
+        first = next(each for each in rebuilt.modules() if isinstance(each, nn.Linear))
+        own = torch.Generator("cpu").manual_seed(0)
+        numbers = torch.randn(64, first.in_features, generator=own, device="cpu")
+        scales = torch.logspace(-2, 3, 64, device="cpu").unsqueeze(-1)
+        states = (scales * numbers).to(first.weight)
+        outputs = [_outputs(each, states) for each in (policy, rebuilt)]
+        torch.testing.assert_close(*outputs, equal_nan=True)
+    except Exception:  # of a module that is no longer what the note describes
+        return False
+    return True
 
 
 def _outputs(policy: TensorDictModuleBase, observation: Tensor) -> dict[Any, Tensor]:
@@ -285,29 +304,31 @@ def _argument(value: Any) -> Any:
     return tuple(map(_argument, value)) if isinstance(value, list) else value
 
 
-def _boltzmann_of_note(
+def _boltzmann_policy(
     critic: TensorDictModule,
     num_qvalue_nets: int,
     *,
-    mode: AlphaParametrization,
-    minimum: float | None,
-    maximum: float | None,
+    mode: Any,
+    minimum: Any,
+    maximum: Any,
     **options: Any,
 ) -> BoltzmannPolicy:
+    """Of critics that are all like one, which becomes their stack."""
+    weights = TensorDict.from_module(critic).data.expand(num_qvalue_nets).clone()
+    TensorDictParams(weights).to_module(critic, preserve_module_state=False)
     temperature = Temperature(mode, minimum, maximum)
-    return _boltzmann_policy([critic] * num_qvalue_nets, temperature, **options)
-
-
-def _boltzmann_policy(
-    critics: list[TensorDictModule], temperature: Temperature, **options: Any
-) -> BoltzmannPolicy:
     log_alpha = torch.tensor(temperature.initial_parameter(1.0))
-    return BoltzmannPolicy(stack_critics(critics), log_alpha, temperature, **options)
+    return BoltzmannPolicy(critic, log_alpha, temperature, **options)
 
+
+_MOST_ACTIONS = 10_000
+
+# The form of each policy that was compared with its note, and the result.
+_checked: WeakKeyDictionary[nn.Module, tuple[Any, bool]] = WeakKeyDictionary()
 
 _BUILDERS: dict[str, Callable[..., nn.Module]] = {
     "BehaviorPolicy": BehaviorPolicy,
-    "BoltzmannPolicy": _boltzmann_of_note,
+    "BoltzmannPolicy": _boltzmann_policy,
     "NormalizedPolicy": NormalizedPolicy,
     "ObservationNormalizer": ObservationNormalizer,
     "TensorDictSequential": lambda modules: TensorDictSequential(*modules),

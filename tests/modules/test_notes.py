@@ -12,10 +12,14 @@ from tensordict.nn import TensorDictSequential
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
     BehaviorPolicy,
+    GaussianHead,
+    NormalizedPolicy,
+    ObservationNormalizer,
     RewardNormalizer,
     categorical_actor,
     gaussian_actor_critic,
     hybrid_critic,
+    policies,
     state_action_critic,
     tanh_gaussian_actor,
 )
@@ -51,13 +55,13 @@ def test_parts_without_a_note_leave_the_whole_without():
 
 
 def test_what_is_built_from_a_note_has_the_same_note():
-    policies = [
+    modules = [
         hybrid_critic(3, 1, 2),
         BehaviorPolicy(policy_operator(gaussian_actor_critic(3, 1, num_samples=3))),
         tanh_gaussian_actor(3, [-1.0], [1.0], action_key=("action", "continuous")),
     ]
-    assert [checked_note(policy) is not None for policy in policies] == [False, True, True]
-    for policy in policies:
+    assert [checked_note(policy) is not None for policy in modules] == [False, True, True]
+    for policy in modules:
         assert note_of(build_from_note(note_of(policy))) == note_of(policy)
 
 
@@ -81,3 +85,106 @@ def test_a_check_leaves_the_policy_and_the_generators_alone():
     with torch.no_grad():
         parameters[0].fill_(torch.nan)
     assert checked_note(actor) is not None
+
+
+# ------------------------------------------------------------------ what the check finds
+
+
+def exchange(module, old, new):
+    for parent in list(module.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, old):
+                setattr(parent, name, new)
+
+
+def test_a_layer_that_differs_only_for_large_values_is_found():
+    actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
+    exchange(actor, torch.nn.ReLU, torch.nn.ReLU6())
+    assert checked_note(actor) is None
+
+
+def test_a_change_of_what_only_large_observations_show_is_found():
+    """By its outputs, where layers have the same types and numbers."""
+
+    class ReLU(torch.nn.ReLU):
+        def forward(self, inputs):
+            return inputs.clamp(0, 30)
+
+    actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
+    exchange(actor, torch.nn.ReLU, ReLU())
+    assert checked_note(actor) is None
+
+
+def test_a_layer_behind_a_normalizer_that_clips_everything_is_found():
+    actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
+    policy = NormalizedPolicy(actor, ObservationNormalizer(3, clip=1e-3))
+    assert checked_note(policy) is not None
+    exchange(policy, torch.nn.ReLU, torch.nn.ReLU6())
+    assert checked_note(policy) is None
+
+
+def test_a_number_of_a_layer_is_compared():
+    actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
+    head = next(each for each in actor.modules() if isinstance(each, GaussianHead))
+    head.log_std_min = -30.0
+    assert checked_note(actor) is None
+
+
+def test_a_policy_is_compared_once_and_again_where_it_changed(monkeypatch):
+    calls = []
+    monkeypatch.setattr(policies, "build_from_note", counted(policies.build_from_note, calls))
+    actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
+    for _ in range(3):
+        assert checked_note(actor) is not None
+    with torch.no_grad():
+        next(actor.parameters()).add_(1.0)  # weights are no part of a note
+    assert checked_note(actor) is not None
+    assert len(calls) == 1
+    exchange(actor, torch.nn.ReLU, torch.nn.Tanh())
+    assert checked_note(actor) is None
+    exchange(actor, torch.nn.Tanh, torch.nn.ReLU())
+    actor.module[1].distribution_kwargs["high"] = torch.tensor([0.4])
+    assert checked_note(actor) is None
+    assert len(calls) == 3
+
+
+def counted(function, calls):
+    def call(*args):
+        calls.append(args)
+        return function(*args)
+
+    return call
+
+
+def test_a_policy_without_parameters_has_no_note():
+    policy = BehaviorPolicy(categorical_actor(3, 2))
+    exchange(policy, torch.nn.Linear, torch.nn.Identity())
+    assert checked_note(policy) is None
+
+
+def test_a_check_needs_no_float64_on_the_device(monkeypatch):
+    """As on MPS, where a rebuilt normalizer of another precision cannot be."""
+
+    def to(self, *args, **kwargs):
+        if any(value.dtype == torch.float64 for value in self.state_dict().values()):
+            raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+        return self
+
+    normalizer = ObservationNormalizer(3, dtype=torch.float32)
+    policy = NormalizedPolicy(tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[4]), normalizer)
+    monkeypatch.setattr(torch.nn.Module, "to", to)
+    assert checked_note(policy) is not None
+
+
+def test_what_a_note_describes_has_no_memory_and_takes_no_time():
+    critic = {"builder": "action_value_critic", "arguments": {"observation_dim": 3}}
+    critic["arguments"] |= {"num_actions": 10**5, "num_cells": [10**5, 10**6]}
+    arguments = {"critic": critic, "num_qvalue_nets": 10**5, "minimum": None, "maximum": None}
+    built = build_from_note(
+        {"builder": "BoltzmannPolicy", "arguments": arguments | {"mode": "log"}}
+    )
+    assert {tensor.device.type for tensor in built.state_dict().values()} == {"meta"}
+    assert built.critics.module[2].weight.shape == (10**5, 10**6, 10**5)
+    actor = {"observation_dim": 3, "action_dim": 10**9}
+    with pytest.raises(ConfigError, match="action_dim is 1000000000, above 10000"):
+        build_from_note({"builder": "gaussian_actor", "arguments": actor})
