@@ -136,6 +136,8 @@ class ActionConversion:
 
     def _in_bounds(self, values: Any) -> NDArray[np.float64]:
         value = np.asarray(values, dtype=np.float64)
+        if value.shape[-1:] != self._low.shape:
+            raise ValueError(f"the action has the shape {value.shape}, wanted {self._low.shape}")
         if self.rescale:
             # Two weighted ends: exact at -1 and 1, where low + (value + 1) * scale would round.
             value = (1.0 - value) * self._half_low + (1.0 + value) * self._half_high

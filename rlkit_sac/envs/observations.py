@@ -107,16 +107,27 @@ class ObservationConversion:
         """Whether there are N observations.
 
         Raises:
-            ValueError: for another shape than that of one or of N.
+            ValueError: for another structure or shape than that of one or of N, or a leaf with
+                anything but finite numbers.
         """
-        _, leaf, value = next(leaves(self.space, observation))
-        shape, own = np.shape(value), leaf.shape or ()
-        if own not in (shape, shape[1:]):
-            raise ValueError(
-                f"the observation has the shape {list(shape)}, wanted {list(own)}, or N in front "
-                "for N observations"
-            )
-        return shape != own
+        try:
+            found = [
+                (path, leaf.shape or (), np.asarray(value))
+                for path, leaf, value in leaves(self.space, observation)
+            ]
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"the observation is not one of {self.space}: {error!r}") from error
+        front = found[0][2].shape[: found[0][2].ndim - len(found[0][1])]
+        for path, own, value in found:
+            at = "".join(f"[{key!r}]" for key in path)
+            if value.shape != front + own or len(front) > 1:
+                raise ValueError(
+                    f"the observation{at} has the shape {list(value.shape)}, wanted {list(own)}, "
+                    "or N in front for N observations, in all parts"
+                )
+            if value.dtype.kind not in "biuf" or not np.isfinite(value).all():
+                raise ValueError(f"the observation{at} must hold finite numbers")
+        return bool(front)
 
     def agent_space(self) -> Box:
         """The space of the agent's array."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from rlkit_sac.envs.torchrl_env import GymnasiumEnvs
 from rlkit_sac.envs.workers import call_each
 
 _BOUNDS = ("low", "high")
+_MOST_NUMBERS = 10_000_000  # of a task that a file describes
 
 
 def describe_task(env: EnvBase) -> dict[str, Any] | None:
@@ -25,7 +28,8 @@ def describe_task(env: EnvBase) -> dict[str, Any] | None:
 
     Returns:
         ``None`` for an environment that :func:`~rlkit_sac.envs.make_env` did not make, or with
-        spaces other than `Box`, `Discrete`, `MultiBinary`, `MultiDiscrete`, `Tuple` and `Dict`.
+        spaces other than `Box`, `Discrete`, `MultiBinary`, `MultiDiscrete`, `Tuple` and `Dict`, of
+        more than ten million numbers, or with names that JSON does not have, such as tuples.
 
     >>> from rlkit_sac.envs import make_env
     >>> describe_task(make_env("CartPole-v1"))["action_space"]
@@ -36,13 +40,16 @@ def describe_task(env: EnvBase) -> dict[str, Any] | None:
     observations = call_each(env, "get_wrapper_attr", "observation_conversion")[0]
     actions = call_each(env, "get_wrapper_attr", "action_conversion")[0]
     try:
-        return {
+        described = {
             "observation_space": space_to_json(observations.space),
             "action_space": space_to_json(actions.space),
             "rescale_actions": actions.rescale,
         }
-    except TypeError:
+        read: dict[str, Any] = json.loads(json.dumps(described))
+        conversions(read)
+    except (TypeError, ValueError):
         return None
+    return read
 
 
 def conversions(task: dict[str, Any]) -> tuple[ObservationConversion, ActionConversion]:
@@ -52,13 +59,17 @@ def conversions(task: dict[str, Any]) -> tuple[ObservationConversion, ActionConv
         task: what :func:`describe_task` returned.
 
     Raises:
-        ConfigError, KeyError, TypeError, ValueError: for anything else.
+        ConfigError, KeyError, TypeError, ValueError: for anything else, or more than ten million
+            numbers, which are not allocated.
 
     >>> from rlkit_sac.envs import make_env
     >>> observe, act = conversions(describe_task(make_env("Pendulum-v1")))
     >>> act(np.array([0.5]))
     array([1.], dtype=float32)
     """
+    for name in ("observation_space", "action_space"):
+        if (size := _size(task[name])) > _MOST_NUMBERS:
+            raise ValueError(f"{name} has {size} numbers, more than {_MOST_NUMBERS}")
     return (
         ObservationConversion(space_from_json(task["observation_space"])),
         ActionConversion(space_from_json(task["action_space"]), rescale=task["rescale_actions"]),
@@ -118,6 +129,32 @@ def space_from_json(described: dict[str, Any]) -> Space[Any]:
         "MultiDiscrete": MultiDiscrete,
     }
     return plain[kind](**entries)
+
+
+def _leaves(described: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The descriptions in one that are neither of a `Tuple` nor of a `Dict`."""
+    if described["kind"] not in ("Tuple", "Dict"):
+        yield described
+        return
+    for part in described["parts"]:
+        yield from _leaves(part if described["kind"] == "Tuple" else part[1])
+
+
+def _size(described: dict[str, Any]) -> int:
+    """How many numbers the arrays of a space have, before there is one.
+
+    A `Discrete` beside a `Box` is not counted: it becomes few numbers whatever its size.
+    """
+    parts = list(_leaves(described))
+    if any(part["kind"] == "Box" for part in parts):
+        parts = [part for part in parts if part["kind"] != "Discrete"]
+    sizes = [
+        np.sum(part["nvec"], dtype=float)
+        if part["kind"] == "MultiDiscrete"
+        else np.prod(part["shape" if part["kind"] == "Box" else "n"], dtype=float)
+        for part in parts
+    ]
+    return int(sum(sizes))
 
 
 def _bound_to_json(bound: NDArray[Any]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from tensordict import NestedKey, TensorDict
 from tensordict.nn import TensorDictModuleBase
-from torch import Tensor
+from torch import Tensor, nn
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.data.collect.recorded_policy import RecordedPolicy
@@ -53,7 +53,7 @@ class Act:
         Raises:
             RunError: for a policy whose file does not describe the task, or that reads more than
                 the observation.
-            ValueError: for an observation of another shape.
+            ValueError: for an observation of another structure or shape, or with NaN or infinity.
         """
         if self._converted is None:
             raise RunError(
@@ -66,17 +66,38 @@ class Act:
                 f"act() passes the observation alone, but the policy reads {self._policy.in_keys}: "
                 "call it with a TensorDict instead"
             )
-        observe, to_task = self._converted
+        observe = self._converted[0]
         batch = observe.is_batch(observation)
         states = torch.from_numpy(observe(observation, batch=batch))
         mode = ExplorationType.DETERMINISTIC if deterministic else ExplorationType.RANDOM
-        written = self._act(states.to(self._device()), batch, mode)
+        return self._step(states, batch, mode)
+
+    def _step(self, states: Tensor, batch: bool, mode: ExplorationType) -> Any:
+        assert self._converted is not None
+        to_task, written = self._converted[1], self._act(states, batch, mode)
         parts = {key: value.cpu().numpy() for key, value in written.items() if _is_action(key)}
         if "action" in parts:
             return to_task(parts["action"])
         return to_task({"action": {key[-1]: value for key, value in parts.items()}})
 
+    def check(self) -> None:
+        """Refuse observations or actions of the task that have other sizes than the policy's.
+
+        Raises:
+            ValueError: naming the sizes.
+        """
+        if self._converted is None:
+            return
+        shape = self._converted[0].agent_space().shape
+        first = next(each for each in self._policy.modules() if isinstance(each, nn.Linear))
+        if shape != (first.in_features,):
+            raise ValueError(f"its observations are {list(shape)}, wanted [{first.in_features}]")
+        self._step(torch.zeros(1, *shape), True, ExplorationType.DETERMINISTIC)
+
     def _act(self, states: Tensor, batch: bool, mode: ExplorationType) -> Mapping[NestedKey, Any]:
+        own = next(chain(self._policy.parameters(), self._policy.buffers()), states)
+        both = own.is_floating_point() and states.is_floating_point()
+        states = states.to(own.device, own.dtype if both else states.dtype)
         if batch:
             with torch.no_grad(), set_exploration_type(mode):
                 out = self._policy(TensorDict(observation=states, batch_size=states.shape[:1]))
@@ -86,12 +107,14 @@ class Act:
             self._recorded[mode] = RecordedPolicy(self._policy, (), exploration_type=mode)
         return self._recorded[mode]({"observation": states})
 
-    def _device(self) -> torch.device:
-        tensors = chain(self._policy.parameters(), self._policy.buffers())
-        return next((tensor.device for tensor in tensors), torch.device("cpu"))
-
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_recorded": {}}  # a copy of the policy records its own
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """Where the tensors of a module are, the CPU without any."""
+    tensors = chain(module.parameters(), module.buffers())
+    return next((tensor.device for tensor in tensors), torch.device("cpu"))
 
 
 def _is_action(key: NestedKey) -> bool:

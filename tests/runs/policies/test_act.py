@@ -15,6 +15,7 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Text, Tuple
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
+from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torchrl.envs import EnvBase, ObservationNorm
 from torchrl.envs.utils import ExplorationType, set_exploration_type
@@ -226,6 +227,44 @@ def test_another_shape_of_observation_is_named(tmp_path: Path) -> None:
             mine.act(wrong)
 
 
+WRONG = {
+    "box": [np.array([0, np.nan, 0]), np.array([0, np.inf, 0]), ["a", "b", "c"], None],
+    "tuple": [
+        (np.zeros((2, 2)), 3),
+        (np.zeros((2, 2)), 3, np.zeros(2)),
+        (np.zeros((5, 2, 2)), np.ones(5, int), np.ones(4, int)),
+        (np.zeros((5, 2, 2)), np.ones(5, int), 1),
+        (np.zeros((2, 2)), 3, None),
+        3.0,
+    ],
+    "dict": [
+        {"wheels": np.ones(2), "at": {"x": np.zeros(2)}},
+        {"wheels": np.ones(2), "at": {"x": np.zeros(3), "y": 0.0}},
+        {"wheels": np.ones(2), "at": np.zeros(3)},
+        {"wheels": np.ones(2), "at": {"x": np.zeros(2), "y": np.nan}},
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_any_part_of_an_observation_that_is_wrong_is_one_error(tmp_path: Path, kind: str) -> None:
+    env = recorder(kind)
+    mine = loaded(make_policy("tanh-Gaussian", observation_dim(env)), env, tmp_path)
+    for wrong in WRONG[kind]:
+        with pytest.raises(ValueError, match="the observation"):
+            mine.act(wrong)
+
+
+def test_a_policy_of_another_precision_acts(tmp_path: Path) -> None:
+    policy = make_policy("tanh-Gaussian")
+    save_policy(tmp_path, policy.double(), task=describe_task(recorder()))
+    mine = load_policy(tmp_path)
+    for observation in (np.ones(3, np.float32), np.ones((4, 3))):
+        states = TensorDict(observation=torch.ones(4, 3).double(), batch_size=[4])
+        wanted = policy(states)["action"]
+        np.testing.assert_allclose(mine.act(observation), 1.25 * wanted[0].item() - 0.75, 1e-6)
+
+
 # ------------------------------------------------------------------ where it cannot act
 
 
@@ -262,6 +301,28 @@ def test_other_transforms_leave_the_policy_loadable() -> None:
     """Act would not apply them."""
     scaled = recorder().append_transform(ObservationNorm(0.0, 2.0, ["observation"]))
     assert describe_task(scaled) is None
+
+
+@pytest.mark.parametrize("key", [("a", 1), np.int64(3)])
+def test_names_that_json_does_not_have_leave_the_policy_loadable(tmp_path: Path, key: Any) -> None:
+    OBSERVATIONS["named"] = Dict({key: Box(-1, 1, (3,))})
+    env = recorder("named")
+    assert describe_task(env) is None
+    loaded(make_policy("tanh-Gaussian"), env, tmp_path)
+    del OBSERVATIONS["named"]
+
+
+def test_whole_numbers_as_names_survive(tmp_path: Path) -> None:
+    OBSERVATIONS["named"] = Dict({2: Box(-1, 1, (1,)), 10: Box(-1, 1, (2,))})
+    mine = loaded(make_policy("tanh-Gaussian"), recorder("named"), tmp_path)
+    assert mine.act({2: np.zeros(1), 10: np.ones(2)}).shape == (1,)
+    del OBSERVATIONS["named"]
+
+
+def test_a_counter_of_any_size_is_described() -> None:
+    OBSERVATIONS["counter"] = Tuple([Box(-1, 1, (2,)), Discrete(10**12)])
+    assert describe_task(recorder("counter")) is not None
+    del OBSERVATIONS["counter"]
 
 
 @pytest.mark.parametrize("observations", OBSERVATIONS)
