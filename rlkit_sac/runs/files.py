@@ -120,7 +120,7 @@ def read_described(file: Path, what: str, *, versions: Sequence[int]) -> dict[st
     if not isinstance(content, dict) or "format_version" not in content:
         raise RunError(f"{file} does not describe {what}")
     version = content["format_version"]
-    if version not in versions:
+    if type(version) is not int or version not in versions:
         known = " and ".join(map(str, versions))
         raise RunError(f"{file} has format version {version!r}, this version reads {known}")
     if content.pop("sha256", None) != checksum(content):

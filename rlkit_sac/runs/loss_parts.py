@@ -20,6 +20,7 @@ from rlkit_sac.errors import BatchError, ConfigError, RunError
 from rlkit_sac.modules import NormalizedPolicy, PolicyPrior, SameActionPrior, UniformPrior
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.priors.frozen import FrozenPrior
+from rlkit_sac.runs.files import os_errors_named
 from rlkit_sac.runs.policies.files import find_checkpoint, load_policy
 
 
@@ -166,7 +167,9 @@ def _source(config: PriorConfig) -> Any:
         assert config.run is not None
         try:
             folder = find_checkpoint(Path(config.run), config.which)
-            return _policy_in(folder, (folder / "policy.json").read_bytes())
+            with os_errors_named(f"{folder / 'policy.json'} cannot be read"):
+                content = (folder / "policy.json").read_bytes()
+            return _policy_in(folder, content)
         except RunError as error:
             raise ConfigError(str(error)) from error
     if config.kind == "factory":

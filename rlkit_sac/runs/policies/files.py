@@ -13,14 +13,15 @@ import torch
 from safetensors import SafetensorError
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
 from rlkit_sac.modules.policies import build_from_note, checked_note
 from rlkit_sac.runs.checkpoints import step_of
+from rlkit_sac.runs.devices import resolve_device
 from rlkit_sac.runs.evaluation import best_frames
 from rlkit_sac.runs.files import checksum, os_errors_named, read_described, write_atomically
-from rlkit_sac.runs.policies.act import Act
+from rlkit_sac.runs.policies.act import Act, device_of
 
 FORMAT_VERSION = 2
 
@@ -104,13 +105,14 @@ def load_policy(
     """The policy of one of a run's checkpoints, in evaluation mode.
 
     Besides being a TensorDictModule, it has a method ``act``, from the observation of the Gymnasium
-    task to the action that its ``step`` takes, see :class:`~rlkit_sac.runs.policies.act.Act`.
+    task to the action that its ``step`` takes, see :class:`~rlkit_sac.runs.policies.act.Act`. An
+    ``into`` with an attribute ``act`` of its own keeps that one.
 
     Args:
         run_dir: the run directory, or one of its ``checkpoints/step_<frames>``.
         which: the newest checkpoint of the run, or that of the best evaluation.
-        device: where the policy shall live, whatever device it was trained on. Default: the CPU, or
-            where ``into`` is.
+        device: where the policy shall live, whatever device it was trained on, as for
+            :func:`~rlkit_sac.runs.resolve_device`. Default: the CPU, or where ``into`` is.
         into: a module of the same weights, which are loaded into it in place: for policies with
             networks that the package does not build.
 
@@ -118,9 +120,14 @@ def load_policy(
         The policy, newly built, or ``into``.
 
     Raises:
+        ConfigError: for a device that this machine does not have.
         RunError: naming the file, if one is missing, damaged, or not of this format; or if the
-            weights do not fit ``into``, which then stays as it was.
+            weights do not fit ``into``, which then stays as it was. Weights of a wider type than
+            the module's do not fit.
     """
+    if device is None and into is None:
+        device = "cpu"
+    target = None if device is None else resolve_device(str(device))
     directory = find_checkpoint(Path(run_dir), which)
     description_file = directory / "policy.json"
     description = read_described(description_file, "a policy", versions=[1, FORMAT_VERSION])
@@ -133,59 +140,85 @@ def load_policy(
         weights = safetensors.torch.load(content)
     except SafetensorError as error:
         raise RunError(f"{weights_file} does not hold the policy: {error}") from error
-    if into is None:
-        policy = _build(description, weights, directory).to(device or "cpu")
-    else:
-        policy = into if device is None else into.to(device)
-        _fill(policy, weights, weights_file)
+    policy = _described(description, weights_file) if into is None else into
+    if (target or device_of(policy)).type == "mps":  # which has no float64
+        weights = {n: w.float() if w.dtype == torch.float64 else w for n, w in weights.items()}
+    if misfits := _misfits(policy, weights):
+        raise RunError(
+            f"{weights_file} does not hold the policy that policy.json describes: {misfits}"
+            if into is None
+            else f"{weights_file} does not fit the {type(into).__name__} passed as into: "
+            f"{misfits}. Pass a module built as in the run"
+        )
     try:
-        policy.act = Act(policy, description.get("task"))
+        act = Act(policy, description.get("task"))
+        if into is None:
+            policy.load_state_dict(weights, strict=True, assign=True)
+            act.check()
     except Exception as error:  # any error that wrong content of a file can cause
-        raise RunError(f"{description_file} does not describe a task: {error!r}") from error
+        text = f"{description_file} does not describe a task of this policy: {error!r}"
+        raise RunError(text) from error
+    if target is not None:
+        policy.to(target)
+    if into is not None:
+        policy.load_state_dict(weights, strict=True)
+    if "act" not in dir(policy) or isinstance(policy.act, Act):
+        policy.act = act
     return policy.eval()
 
 
-def _build(
-    description: dict[str, Any], weights: dict[str, Tensor], directory: Path
-) -> TensorDictModuleBase:
-    """The policy that a file describes, with its weights."""
+def _described(description: dict[str, Any], file: Path) -> TensorDictModuleBase:
+    """The policy that a file describes, on the device ``meta``."""
     if description.get("builder") is None:
         raise RunError(
-            f"{directory / 'policy.json'} is of a policy that this package cannot build, such as "
-            "one with networks of your own: build it and pass it, load_policy(run, into=policy)"
+            f"{file.with_name('policy.json')} is of a policy that this package cannot build, such "
+            "as one with networks of your own: build it and pass it, load_policy(run, into=policy)"
         )
+    note = {"arguments": {}} | description
+    if "observation_normalizer" in note:  # of format 1
+        arguments = note["observation_normalizer"]
+        normalizer = {"builder": "ObservationNormalizer", "arguments": arguments}
+        parts = {"policy": dict(note), "normalizer": normalizer}
+        note = {"builder": "NormalizedPolicy", "arguments": parts}
     try:
-        policy = build_from_note({"arguments": {}} | description)
-        if "observation_normalizer" in description:  # of format 1
-            normalizer = ObservationNormalizer(**description["observation_normalizer"])
-            policy = NormalizedPolicy(policy, normalizer)
-        policy.load_state_dict(weights, strict=True, assign=True)
+        policy: TensorDictModuleBase = build_from_note(note)
+        return policy.double()  # the widest type, so that weights of any fit
     except Exception as error:  # any error that wrong content of a file can cause
-        file = directory / "policy.safetensors"
         text = f"{file} does not hold the policy that policy.json describes: {error}"
         raise RunError(text) from error
-    return policy
 
 
-def _fill(module: nn.Module, weights: Mapping[str, Tensor], file: Path) -> None:
-    """Load weights into a module, all of them or none."""
-    own = module.state_dict()
-    misfits = {
+def _misfits(module: nn.Module, weights: Mapping[str, Tensor]) -> str:
+    """How weights differ from those of a module: empty if they can be loaded without loss."""
+    # A module takes weights of rewards, and has some only once they were given.
+    own, weights = (
+        {name: value for name, value in state.items() if not name.endswith("reward_weights.value")}
+        for state in (module.state_dict(), weights)
+    )
+    found = {
         "only in the file": weights.keys() - own.keys(),
         "only in the module": own.keys() - weights.keys(),
-        "of another shape": {
-            f"{name} ({list(weights[name].shape)}, in the module {list(own[name].shape)})"
+        "of another shape or type": {
+            f"{name} ({_kind(weights[name])}, in the module {_kind(own[name])})"
             for name in weights.keys() & own.keys()
-            if weights[name].shape != own[name].shape
+            if not _holds(own[name], weights[name])
         },
     }
-    found = [f"{what} {_first(names)}" for what, names in misfits.items() if names]
-    if found:
-        raise RunError(
-            f"{file} does not fit the {type(module).__name__} passed as into: "
-            f"{'; '.join(found)}. Pass a module built as in the run"
-        )
-    module.load_state_dict(weights, strict=True)
+    return "; ".join(f"{what} {_first(names)}" for what, names in found.items() if names)
+
+
+def _holds(own: Tensor, value: Tensor) -> bool:
+    """Whether a tensor can take the numbers of another as they are."""
+    if is_lazy(own) or own.shape != value.shape:
+        return False
+    same = own.is_floating_point() == value.is_floating_point()
+    return same and torch.promote_types(own.dtype, value.dtype) == own.dtype
+
+
+def _kind(tensor: Tensor) -> str:
+    if is_lazy(tensor):
+        return "unknown before a first call"
+    return f"{list(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
 
 
 def _first(names: Set[str]) -> str:

@@ -2,6 +2,7 @@ import hashlib
 import json
 import pickle
 import re
+import resource
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModule
+from tensordict.nn import TensorDictModule, TensorDictModuleBase
 from torchrl.data import Categorical
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 from torchrl.modules import ProbabilisticActor
@@ -196,7 +197,7 @@ def test_a_known_policy_may_be_filled_in_as_well(tmp_path: Path) -> None:
     [
         (
             lambda: own_policy(9),
-            r"of another shape module.0.module.0.bias \(\[8\], in the module \[9\]\), module",
+            r"of another shape or type module.0.module.0.bias \(\[8\] f.*, in the module \[9\] f",
         ),
         (
             lambda: make_policy("normalized"),
@@ -220,6 +221,110 @@ def test_a_module_that_does_not_fit_stays_as_it_was(
     assert "\n" not in str(error.value)
     for name, tensor in module.state_dict().items():
         assert torch.equal(tensor, before[name])
+
+
+def test_a_module_that_does_not_fit_is_not_moved(tmp_path: Path) -> None:
+    save_policy(tmp_path, own_policy())
+    module, moves = own_policy(9), []
+    module.to = moves.append  # type: ignore[method-assign]
+    with pytest.raises(RunError, match="of another shape"):
+        load_policy(tmp_path, into=module, device="cpu")
+    assert not moves
+
+
+def test_weights_are_never_narrowed(tmp_path: Path) -> None:
+    save_policy(tmp_path / "float64", own_policy().double())
+    save_policy(tmp_path / "float32", own_policy())
+    with pytest.raises(RunError, match=r"\(\[8\] float64, in the module \[8\] float32\)"):
+        load_policy(tmp_path / "float64", into=own_policy())
+    wide = load_policy(tmp_path / "float32", into=own_policy().double())
+    assert {value.dtype for value in wide.state_dict().values()} == {torch.float64}
+
+
+def test_a_lazy_module_is_named(tmp_path: Path) -> None:
+    save_policy(tmp_path, TensorDictModule(torch.nn.Linear(3, 1), ["observation"], ["action"]))
+    lazy = TensorDictModule(torch.nn.LazyLinear(1), ["observation"], ["action"])
+    with pytest.raises(RunError, match=r"module\.weight \(.* unknown before a first call\)"):
+        load_policy(tmp_path, into=lazy)
+    lazy(TensorDict(observation=OBSERVATIONS, batch_size=[10]))
+    load_policy(tmp_path, into=lazy)
+
+
+def test_weights_of_rewards_are_filled_in(tmp_path: Path) -> None:
+    def policy(weights: list[float] | None) -> TensorDictModule:
+        critic = action_value_critic(3, 2, num_cells=[4], reward_dim=2)
+        return DiscreteSACLoss(critic, reward_weights=weights).policy()
+
+    save_policy(tmp_path, policy([1.0, -0.5]))
+    for mine in (policy(None), policy([2.0, 2.0])):
+        filled = load_policy(tmp_path, into=mine)
+        assert filled.reward_weights.value.tolist() == [1.0, -0.5]
+    assert load_policy(tmp_path).reward_weights.value.tolist() == [1.0, -0.5]
+
+
+class WithAct(TensorDictModuleBase):
+    """Has a layer of the name that loading would give to its own method."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.in_keys, self.out_keys = ["observation"], ["action"]
+        self.linear, self.act = torch.nn.Linear(3, 1), torch.nn.Tanh()
+
+    def forward(self, states: TensorDict) -> TensorDict:
+        return states.set("action", self.act(self.linear(states["observation"])))
+
+
+def test_an_attribute_act_of_a_module_is_kept(tmp_path: Path) -> None:
+    policy, mine = WithAct(), WithAct()
+    save_policy(tmp_path, policy)
+    assert load_policy(tmp_path, into=mine) is mine
+    assert isinstance(mine.act, torch.nn.Tanh)
+    assert torch.equal(actions(mine), actions(policy))
+    known = build()
+    save_policy(tmp_path, known, task=PENDULUM)
+    for _ in range(2):  # the second time in place of the first
+        load_policy(tmp_path, into=known)
+    assert known.act(np.zeros(3)).shape == (1,)
+
+
+def test_a_task_that_is_wrong_leaves_the_module_as_it_was(tmp_path: Path) -> None:
+    step, mine = saved(tmp_path), build(1)
+    forge(step, task={"observation_space": {"kind": "os.system"}})
+    with pytest.raises(RunError, match="does not describe a task"):
+        load_policy(tmp_path, into=mine)
+    assert torch.equal(actions(mine), actions(build(1)))
+
+
+# ------------------------------------------------------------------ devices
+
+
+def test_a_device_that_is_not_there_is_named(tmp_path: Path) -> None:
+    saved(tmp_path)
+    for into in (None, build()):
+        with pytest.raises(ConfigError, match="device 'cuda:77' is not available here"):
+            load_policy(tmp_path, device="cuda:77", into=into)
+    assert torch.equal(actions(load_policy(tmp_path, device=torch.device("cpu"))), actions(build()))
+
+
+def test_float64_is_narrowed_where_the_device_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a run on the CPU, whose normalizer has float64, loaded on MPS."""
+    policy = make_policy("normalized")
+    random_state(policy)
+    save_policy(tmp_path, policy)
+    moved = []
+
+    def to(self: torch.nn.Module, device: torch.device) -> torch.nn.Module:
+        moved.append(({value.dtype for value in self.state_dict().values()}, device.type))
+        return self
+
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: True)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(policy), "to", to)
+        loaded = load_policy(tmp_path, device="mps")
+    assert moved == [({torch.float32, torch.int64}, "mps")]
+    torch.testing.assert_close(actions(loaded), actions(policy))
 
 
 def test_a_policy_that_acts_by_a_prior_is_filled_in(tmp_path: Path) -> None:
@@ -368,6 +473,18 @@ def nested(depth: int) -> dict[str, Any]:
     return note
 
 
+def box(size: int) -> dict[str, Any]:
+    return {"kind": "Box", "dtype": "float32", "shape": [size], "low": -1.0, "high": 1.0}
+
+
+def many_boxes(number: int, size: int) -> dict[str, Any]:
+    return {"kind": "Tuple", "parts": [box(size)] * number}
+
+
+PENDULUM = {"observation_space": box(3), "action_space": box(1), "rescale_actions": True}
+MANY = {"observation_dim": 3, "num_actions": 2, "num_qvalue_nets": 10**8}
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -380,6 +497,29 @@ def nested(depth: int) -> dict[str, Any]:
         ({"arguments": {**ARGUMENTS, "action_low": ["a"]}}, "does not hold the policy"),
         ({"arguments": {"policy": {"builder": "x"}}}, "does not hold the policy"),
         ({"arguments": nested(300)}, "does not hold the policy"),
+        ({"arguments": {**ARGUMENTS, "num_cells": [200_000, 150_000]}}, "of another shape"),
+        (
+            {"builder": "gaussian_actor", "arguments": {"observation_dim": 3, "action_dim": 10**8}},
+            "above 10000",
+        ),
+        ({"builder": "boltzmann_policy", "arguments": MANY}, "only in the file"),
+        ({"format_version": True}, "has format version True"),
+        ({"task": PENDULUM | {"observation_space": box(10**11)}}, "has 100000000000 numbers"),
+        ({"task": PENDULUM | {"action_space": box(10**11)}}, "has 100000000000 numbers"),
+        (
+            {"task": PENDULUM | {"observation_space": {"kind": "Discrete", "n": 10**11}}},
+            "has 100000000000 numbers",
+        ),
+        (
+            {"task": PENDULUM | {"observation_space": many_boxes(10**5, 10**6)}},
+            "has 100000000000 numbers",
+        ),
+        (
+            {"task": PENDULUM | {"observation_space": box(10**11) | {"parts": []}}},
+            "has 100000000000 numbers",
+        ),
+        ({"task": PENDULUM | {"observation_space": box(1)}}, r"observations are \[1\], wanted \[3"),
+        ({"task": PENDULUM | {"action_space": box(2)}}, r"the action has .*1\), wanted \(2,\)"),
         ({"weights_sha256": None}, "is damaged"),
         ({"task": {}}, "does not describe a task"),
         ({"task": {"observation_space": {"kind": "Discrete", "n": -1}}}, "does not describe a t"),
@@ -396,6 +536,7 @@ def test_a_foreign_description_is_refused(
     with pytest.raises(RunError, match=reason) as caught:
         load_policy(tmp_path)
     assert str(step) in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("content", ["[1]", "{}", "3", "[" * 100_000])
@@ -422,6 +563,15 @@ def test_a_pickle_in_place_of_the_weights_is_never_executed(tmp_path: Path) -> N
     assert not trap.exists()
     pickle.loads(content)
     assert trap.exists()
+
+
+def test_a_foreign_description_takes_no_memory(tmp_path: Path) -> None:
+    step = saved(tmp_path)
+    forge(step, arguments={**ARGUMENTS, "num_cells": [8, 40_000_000]})
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(RunError, match="of another shape"):
+        load_policy(tmp_path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # not 1.3 GiB
 
 
 def test_weights_of_another_policy_are_refused(tmp_path: Path) -> None:
