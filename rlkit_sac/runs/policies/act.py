@@ -57,9 +57,9 @@ class Act:
         """
         if self._converted is None:
             raise RunError(
-                "act() needs the task, which policy.json does not describe: the run is older than "
-                "version 0.2, or its environment is not one of make_env. Call the policy with a "
-                "TensorDict instead"
+                "act() needs the task, which policy.json does not describe: pass task="
+                "describe_task(env) to save_policy, or call the policy with a TensorDict. Runs of "
+                "versions before 0.2, and of environments that make_env did not make, have none"
             )
         if self._policy.in_keys != ["observation"]:
             raise RunError(

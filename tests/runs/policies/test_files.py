@@ -387,7 +387,9 @@ def test_files_of_format_1_are_read(tmp_path: Path, builder: str) -> None:
     assert type(loaded) is type(policy)
     states = TensorDict(observation=OBSERVATIONS, batch_size=[10])
     assert (loaded(states.clone()) == policy(states.clone())).all()
-    with pytest.raises(RunError, match=r"older than version 0\.2"):
+    with pytest.raises(
+        RunError, match=r"pass task=describe_task\(env\) to save_policy.*before 0\.2"
+    ):
         loaded.act(OBSERVATIONS[0].numpy())
 
 
