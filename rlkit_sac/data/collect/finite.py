@@ -42,8 +42,13 @@ def check_finite(batch: TensorDictBase, *, frames: int) -> None:
         found.append((frame, key, number, env))
     if found:
         frame, key, number, env = min(found, key=lambda each: each[0])  # the cause comes first
+        of_policy = (key if isinstance(key, str) else key[0]) in ("action", "behavior")
         raise RunError(
-            f"{key!r} is {number} at frame {frame} in environment {env}. It was not stored. An "
-            "observation or a reward comes from the environment; an action comes from the policy, "
-            "whose parameters are then no longer finite"
+            f"{key!r} is {number} at frame {frame} in environment {env}. It was not stored. "
+            + (
+                "The policy computed it: its parameters are no longer finite; lower the learning "
+                "rates, or limit the gradients"
+                if of_policy
+                else "The environment returned it: correct it there"
+            )
         )
