@@ -44,15 +44,17 @@ def test_the_saved_policy_repeats_the_last_evaluation(workplace, actor):
     DISCRETE.assert_policy_repeats_the_last_evaluation("--actor", actor)
 
 
+@pytest.mark.slow  # the same code as in test_sac.py
 def test_a_seed_gives_the_same_tables_again(workplace):
     DISCRETE.assert_seed_decides()
 
 
+@pytest.mark.slow  # the same code as in test_sac.py
 def test_evaluation_does_not_change_the_training(workplace):
     DISCRETE.assert_evaluation_leaves_training_alone()
 
 
-@pytest.mark.parametrize("half", [200, 333])
+@pytest.mark.parametrize("half", [pytest.param(200, marks=pytest.mark.slow), 333])
 def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, half):
     DISCRETE.assert_resumes_exactly(capsys, half)
 

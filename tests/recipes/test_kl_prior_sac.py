@@ -83,6 +83,7 @@ def test_the_saved_policy_repeats_the_last_evaluation(workplace):
     PRIOR_SAC.assert_policy_repeats_the_last_evaluation("--prior.kind", "same_action")
 
 
+@pytest.mark.slow  # the same code as in test_sac.py
 def test_a_seed_gives_the_same_tables_again(workplace):
     PRIOR_SAC.assert_seed_decides()
 
@@ -98,7 +99,7 @@ def test_a_run_goes_on_after_its_prior_has_moved(workplace):
     assert json.loads((run / "run.json").read_text())["frames"] == 550
 
 
-@pytest.mark.parametrize("half", [200, 333])
+@pytest.mark.parametrize("half", [pytest.param(200, marks=pytest.mark.slow), 333])
 def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, half):
     PRIOR_SAC.assert_resumes_exactly(capsys, half, "--prior.kind=same_action")
 
@@ -143,7 +144,21 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
+# What is not about priors is tested with the other recipes too.
+OF_OTHERS = (
+    "two environments",
+    "TorchRL's collector",
+    "normalized, prioritized, mean of the critics",
+)
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        pytest.param(variant, id=name, marks=[pytest.mark.slow] * (name in OF_OTHERS))
+        for name, variant in VARIANTS.items()
+    ],
+)
 def test_variants_train(own_prior, variant):
     PRIOR_SAC.assert_trains(variant)
 

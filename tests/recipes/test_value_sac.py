@@ -29,6 +29,7 @@ def test_the_saved_policy_repeats_the_last_evaluation(workplace):
     VALUE.assert_policy_repeats_the_last_evaluation("--network.tanh_loc", "true")
 
 
+@pytest.mark.slow  # the same code as in test_sac.py
 def test_a_seed_gives_the_same_tables_again(workplace):
     VALUE.assert_seed_decides()
 

@@ -33,7 +33,7 @@ def processes_of_group(leader: int) -> list[str]:
     [
         pytest.param(signal.SIGINT, 130, [], marks=pytest.mark.slow),
         (signal.SIGTERM, 143, []),
-        (signal.SIGINT, 130, PARALLEL),
+        pytest.param(signal.SIGINT, 130, PARALLEL, marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, 143, PARALLEL, marks=pytest.mark.slow),
     ],
     ids=["SIGINT", "SIGTERM", "SIGINT to the group of processes", "SIGTERM to the group"],
