@@ -36,12 +36,14 @@ def run_recipe(
     """Parse the command line and call ``main(config)``, reporting known errors in one line each.
 
     A recipe whose configuration has a ``seed`` also takes ``--seeds 0,1,2`` and ``--jobs N``,
-    which call ``main`` once for each seed; see `run_seeds`. The command line is checked as a whole
-    before anything runs.
+    which call ``main`` once for each seed; see `run_seeds`. The options are checked as a whole
+    before anything runs, machine and task by :func:`~rlkit_sac.runs.make_envs`, or before the first
+    of several seeds.
 
     Exit codes: 2 for `ConfigError`, 1 for any other `RlkitSacError`, 130 for Ctrl-C and 143 for
-    SIGTERM, both of which close everything that is open. Any other exception is a bug and keeps
-    its traceback. If a run had begun, the last lines say where it lies and how to resume it.
+    SIGTERM, both of which close everything that is open, 75 for ``time_limit``. Any other exception
+    is a bug and keeps its traceback. If a run had begun, the last lines say where it lies and how
+    to resume it.
 
     Args:
         main: the recipe; it returns the run directory.

@@ -19,13 +19,13 @@ from rlkit_sac.modules import (
     categorical_actor,
     gaussian_actor_critic,
     hybrid_critic,
-    policies,
+    rebuild,
     state_action_critic,
     tanh_gaussian_actor,
 )
 from rlkit_sac.modules.actors import policy_operator
 from rlkit_sac.modules.notes import make_note, note_of
-from rlkit_sac.modules.policies import build_from_note, checked_note
+from rlkit_sac.modules.rebuild import build_from_note, checked_note
 
 
 def test_a_note_is_complete_and_plain():
@@ -132,7 +132,7 @@ def test_a_number_of_a_layer_is_compared():
 
 def test_a_policy_is_compared_once_and_again_where_it_changed(monkeypatch):
     calls = []
-    monkeypatch.setattr(policies, "build_from_note", counted(policies.build_from_note, calls))
+    monkeypatch.setattr(rebuild, "build_from_note", counted(rebuild.build_from_note, calls))
     actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
     for _ in range(3):
         assert checked_note(actor) is not None

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.modules.policies import build_from_note, checked_note
+from rlkit_sac.modules.rebuild import build_from_note, checked_note
 from rlkit_sac.runs.checkpoints import step_of
 from rlkit_sac.runs.devices import resolve_device
 from rlkit_sac.runs.evaluation import best_frames
