@@ -1,0 +1,69 @@
+"""The code blocks of the documentation."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
+_BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"\n]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"# (my_\w+\.py)\n")
+
+
+@dataclass
+class Block:
+    """Code of a page.
+
+    Attributes:
+        page: the file.
+        line: of its first code.
+        language: python, bash, yaml, diff, text or console.
+        code: its text.
+        file: the file that the block is, if it is one.
+        output: the block right below if that is text, which is what the code prints.
+        like: the same if it is console, which is what the code prints in another run.
+    """
+
+    page: Path
+    line: int
+    language: str
+    code: str
+    file: str | None
+    output: str | None = None
+    like: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.page.name}:{self.line}"
+
+
+def blocks(page: Path) -> list[Block]:
+    """The blocks of a page that are no output, in their order."""
+    text, found, end = page.read_text(encoding="utf-8"), [], -1
+    for match in _BLOCK.finditer(text):
+        language, title, code = match.groups()
+        below = found and not text[end : match.start()].strip()
+        if language == "text" and below:
+            found[-1].output = code
+        elif language == "console" and below:
+            found[-1].like = code
+        elif language not in ("text", "console"):
+            first = _FILE.match(code)
+            line = text.count("\n", 0, match.start(3)) + 1
+            found.append(Block(page, line, language, code, title or (first and first[1])))
+        end = match.end()
+    return found
+
+
+def tables(page: Path, header: str) -> list[list[str]]:
+    """The rows of the tables whose header begins as given, cell by cell."""
+    found, inside = [], False
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith(header):
+            inside = True
+        elif not line.startswith("|"):
+            inside = False
+        elif inside and not line.startswith("|---"):
+            found.append([cell.strip() for cell in line.strip("|").split(" | ")])
+    return found

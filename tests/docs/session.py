@@ -1,0 +1,128 @@
+"""Following a page: its files are written, its commands and blocks are run in order."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.pages import ROOT, Block
+
+# What is left out of commands, and why.
+LEFT_OUT = {
+    r"(make|pip|\.venv/bin/pip|python -m venv|\. \.venv/bin/activate)\b": "installs packages",
+    r"python recipes/benchmarks/": "takes hours; tests/recipes/test_benchmarks.py runs the scripts",
+}
+# What a page's commands need that the page does not make, and numbers that would take too long.
+REPLACED = {
+    "<run>": "*-seed0",
+    # Ten seconds suffice on an idle machine, but not on a busy one.
+    "timeout --preserve-status --signal TERM 10": """bash -c '"$@" & until [ -e \
+stopped/sac/*/*/metrics.csv ]; do sleep 0.1; done; kill -TERM $!; wait $!' -""",
+}
+_LONG = 5_000  # frames; longer training is shortened
+_FRAMES = re.compile(r"--collector\.total_frames (\d+)")
+_TRAINING = re.compile(r"python recipes/(\w+)\.py(?! --help)((?:\\\n|[^\n#&;])*)")
+_SHORT = " --collector.total_frames 600 --evaluation.episodes 1 --compile false"
+_LATE = " --collector.init_random_frames 400 --collector.learning_starts 400"
+
+
+class Session:
+    """One page in one folder.
+
+    Args:
+        folder: an empty one.
+        monkeypatch: of the test.
+    """
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self.names: dict[str, Any] = {"__name__": "__main__"}
+        (folder / "recipes").symlink_to(ROOT / "recipes")
+        monkeypatch.chdir(folder)
+        monkeypatch.syspath_prepend(folder)
+        for name in [name for name in sys.modules if name.startswith("my_")]:
+            monkeypatch.delitem(sys.modules, name)  # of another page
+        path = [str(Path(sys.executable).parent), os.environ["PATH"]]
+        self.environment = os.environ | {
+            "PATH": os.pathsep.join(path),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]),
+            "OMP_NUM_THREADS": "1",
+        }
+
+    def follow(self, block: Block) -> None:
+        """Write or run a block, and compare what it prints with what the page shows."""
+        if block.language == "diff":
+            self.apply(block.code)
+        elif block.file:
+            (self.folder / block.file).write_text(block.code, encoding="utf-8")
+        else:
+            printed = self.run_python(block) if block.language == "python" else self.shell(block)
+            if block.output is not None:
+                assert printed.strip() == block.output.strip(), block
+            if block.like is not None:
+                begin = " ".join(block.like.splitlines()[0].split()[:2])
+                assert begin in printed, f"{block} prints {printed!r}"
+
+    def run_python(self, block: Block) -> str:
+        # As many empty lines as there are before it: errors then name the line of the page.
+        code = compile("\n" * (block.line - 1) + block.code, str(block.page), "exec")
+        with redirect_stdout(io.StringIO()) as printed:
+            exec(code, self.names)
+        return printed.getvalue()
+
+    def shell(self, block: Block) -> str:
+        done = subprocess.run(
+            ["bash", "-c", shortened(block.code)],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        fails = "error: " in (block.output or block.like or "")
+        assert fails == (done.returncode != 0), f"{block}: {done.returncode}\n{done.stdout}"
+        return done.stdout
+
+    def apply(self, diff: str) -> None:
+        """Write the file that a diff makes of another one."""
+        header, *hunks = re.split(r"^@@\n", diff, flags=re.MULTILINE)
+        old, new = re.findall(r"^(?:---|\+\+\+) (\S+)$", header, re.MULTILINE)
+        text = (ROOT / old).read_text(encoding="utf-8")
+        for hunk in hunks:
+            before, after = (
+                "".join(line[1:] for line in hunk.splitlines(keepends=True) if line[0] in kept)
+                for kept in (" -", " +")
+            )
+            assert text.count(before) == 1, before
+            text = text.replace(before, after)
+        (self.folder / new).write_text(text, encoding="utf-8")
+
+
+def shortened(code: str) -> str:
+    """A block of commands without what is left out, with short training."""
+    kept = re.split(r"(?<!\\)\n", code)
+    kept = [each for each in kept if not any(re.match(left, each) for left in LEFT_OUT)]
+    code = "\n".join(kept).replace(".venv/bin/python", "python")
+    for old, new in REPLACED.items():
+        code = code.replace(old, new)
+    return _TRAINING.sub(_shorten, code)
+
+
+def _shorten(match: re.Match[str]) -> str:
+    recipe, options = match.groups()
+    frames = _FRAMES.search(options)
+    if frames and int(frames[1]) <= _LONG:
+        return match[0]
+    if "--resume" in options:
+        return _FRAMES.sub("--collector.total_frames 700", match[0])
+    short = _SHORT + ("" if recipe == "acer" else _LATE)
+    return f"python recipes/{recipe}.py{short}{_FRAMES.sub('', options)}"
