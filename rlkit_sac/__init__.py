@@ -1,3 +1,76 @@
-"""Soft actor-critic as TorchRL components: losses, networks, recipes and analysis."""
+"""Soft actor-critic (SAC) for every kind of action, and ACER, as TorchRL components.
+
+- ``rlkit_sac.objectives``: the losses, which are attributes of this package too, such as
+  ``rlkit_sac.ContinuousSACLoss``
+- ``rlkit_sac.modules``: actors, critics, policies, priors, normalizers
+- ``rlkit_sac.functional``: the equations, as functions of tensors
+- ``rlkit_sac.envs``: from a Gymnasium id to a TorchRL environment
+- ``rlkit_sac.data``: collectors and replay buffers
+- ``rlkit_sac.updates``: a loss, optimizers and targets as one update
+- ``rlkit_sac.graph``: recording and compiling tensor operations
+- ``rlkit_sac.config``: options of recipes, YAML files, the command line
+- ``rlkit_sac.runs``: run directories, checkpoints, evaluation, loading of trained policies
+- ``rlkit_sac.analysis``: results as pandas tables and figures; imports no PyTorch
+- ``rlkit_sac.errors``: the exceptions that the package raises
+
+Each is imported when it is first used, as in ``import rlkit_sac; rlkit_sac.analysis.load_runs``.
+The command ``rlkit-sac``, or ``python -m rlkit_sac``, trains and evaluates; see its ``--help``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # "as": these names are for the users of the package
+    from rlkit_sac import analysis as analysis
+    from rlkit_sac import config as config
+    from rlkit_sac import data as data
+    from rlkit_sac import envs as envs
+    from rlkit_sac import errors as errors
+    from rlkit_sac import functional as functional
+    from rlkit_sac import graph as graph
+    from rlkit_sac import modules as modules
+    from rlkit_sac import objectives as objectives
+    from rlkit_sac import runs as runs
+    from rlkit_sac import updates as updates
+    from rlkit_sac.objectives import ACERLoss as ACERLoss
+    from rlkit_sac.objectives import ContinuousSACLoss as ContinuousSACLoss
+    from rlkit_sac.objectives import DiscreteSACLoss as DiscreteSACLoss
+    from rlkit_sac.objectives import HybridSACLoss as HybridSACLoss
+    from rlkit_sac.objectives import ValueSACLoss as ValueSACLoss
 
 __version__ = "0.2.0"
+
+_LOSSES = (
+    "ACERLoss",
+    "ContinuousSACLoss",
+    "DiscreteSACLoss",
+    "HybridSACLoss",
+    "ValueSACLoss",
+)
+_PACKAGES = (
+    "analysis",
+    "config",
+    "data",
+    "envs",
+    "errors",
+    "functional",
+    "graph",
+    "modules",
+    "objectives",
+    "runs",
+    "updates",
+)
+
+if not TYPE_CHECKING:  # mypy would take any name for one that __getattr__ gives
+
+    def __getattr__(name: str) -> Any:
+        if name in _LOSSES:
+            return getattr(importlib.import_module("rlkit_sac.objectives"), name)
+        if name in _PACKAGES:
+            return importlib.import_module(f"rlkit_sac.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_LOSSES, *_PACKAGES})

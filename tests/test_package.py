@@ -1,0 +1,32 @@
+"""What ``import rlkit_sac`` gives."""
+
+from __future__ import annotations
+
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import rlkit_sac
+
+
+def test_sub_packages_and_losses_are_attributes() -> None:
+    names = {module.name for module in pkgutil.iter_modules(rlkit_sac.__path__)}
+    for name in names - {"__main__", "cli"}:
+        assert getattr(rlkit_sac, name).__name__ == f"rlkit_sac.{name}"
+        assert f"``rlkit_sac.{name}``" in rlkit_sac.__doc__
+        assert name in dir(rlkit_sac)
+    for name in rlkit_sac.objectives.__all__:
+        if name.endswith("Loss"):
+            assert getattr(rlkit_sac, name) is getattr(rlkit_sac.objectives, name)
+            assert name in dir(rlkit_sac)
+    with pytest.raises(AttributeError, match="module 'rlkit_sac' has no attribute 'los'"):
+        rlkit_sac.los  # noqa: B018
+
+
+def test_analysis_comes_without_pytorch() -> None:
+    program = (
+        "import sys, rlkit_sac; rlkit_sac.analysis.load_runs; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
