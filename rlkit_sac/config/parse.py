@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
 from rlkit_sac.config.bounds import without_limits
@@ -13,6 +12,7 @@ from rlkit_sac.config.conditions import config_errors
 from rlkit_sac.config.flat import Option, options_of
 from rlkit_sac.config.help import format_help
 from rlkit_sac.config.names import unknown_option
+from rlkit_sac.config.shipped import find_config
 from rlkit_sac.config.values import read_value
 from rlkit_sac.config.yaml_file import read_yaml
 from rlkit_sac.errors import ConfigError
@@ -100,7 +100,12 @@ def set_options(
     sections = {key[:at] for key in options for at, sign in enumerate(key) if sign == "."}
     for setting in given:
         if setting.key == "config":
-            found, unreadable = read_yaml(Path(setting.value), sections)
+            try:
+                file = find_config(setting.value, type(configs[0]))
+            except ConfigError as error:
+                problems.append(f"{setting.where}: {error}")
+                continue
+            found, unreadable = read_yaml(file, sections)
             settings += found
             problems += unreadable
     settings += [setting for setting in given if setting.key != "config"]

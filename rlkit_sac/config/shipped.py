@@ -1,0 +1,45 @@
+"""The configuration files that a recipe comes with, by their names."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from pathlib import Path
+
+from rlkit_sac.errors import ConfigError
+
+
+def find_config(given: str, config_class: type[object]) -> Path:
+    """The file that ``--config`` means.
+
+    A recipe comes with the files of the folder ``configs/<recipe>`` beside its script.
+
+    Args:
+        given: a path, or the name of such a file: ``halfcheetah``, ``sac/halfcheetah.yaml``.
+        config_class: the configuration, which the script of the recipe defines.
+
+    Returns:
+        The file, or the path that was given for a recipe that comes with none.
+
+    Raises:
+        ConfigError: if there is neither; near names come first.
+
+    >>> find_config("my_settings.yaml", dict)
+    PosixPath('my_settings.yaml')
+    """
+    path = Path(given)
+    script = Path(getattr(sys.modules.get(config_class.__module__), "__file__", None) or "")
+    files = sorted((script.parent / "configs" / script.stem).glob("*.yaml"))
+    if not files or not path.name or (path.exists() and not path.is_dir()):
+        return path
+    wanted = path.with_suffix("").parts
+    for file in files:
+        if file.with_suffix("").parts[-len(wanted) :] == wanted:
+            return file
+    names = [file.stem for file in files]
+    near = difflib.get_close_matches(path.stem, names, n=len(names))
+    hint = f"; did you mean {near[0]}?" if near else ";"
+    raise ConfigError(
+        f"there is no file {given}, and no configuration of this name{hint} {script.name} comes "
+        f"with {', '.join(dict.fromkeys([*near, *names]))}"
+    )
