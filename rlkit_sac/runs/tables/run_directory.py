@@ -30,7 +30,7 @@ from rlkit_sac.runs.tables.loggers import RunLoggers
 FORMAT_VERSION = 1
 # What describes one session of a run, from its start to its end.
 _SESSION = (
-    *("command", "host", "pid", "started", "finished", "status", "error"),
+    *("command", "script", "host", "pid", "started", "finished", "status", "error"),
     *("frames", "updates", "device", "versions", "git_revision", "resumed_at", "exact"),
 )
 _PACKAGES = ("torch", "torchrl", "tensordict", "gymnasium", "numpy")
@@ -250,6 +250,7 @@ def _now() -> str:
 def _machine() -> dict[str, Any]:
     return {
         "command": shlex.join([sys.executable, *sys.argv]),
+        "script": str(Path(sys.argv[0]).resolve()),
         "host": platform.node(),
         "platform": platform.platform(),
         "python": platform.python_version(),

@@ -1,0 +1,106 @@
+"""The command ``rlkit-sac``: train, resume and evaluate runs, list recipes, check environments.
+
+One file per command, which imports PyTorch only where it runs: ``--help`` is there at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from rlkit_sac import __version__
+from rlkit_sac.cli import check_env, evaluate, recipes, resume, train
+from rlkit_sac.errors import ConfigError, RlkitSacError
+
+
+class Command(Protocol):
+    """What the file of a command has."""
+
+    SUMMARY: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add what the command takes, and examples as the ``epilog``."""
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Do it; returns the exit code."""
+
+
+COMMANDS: Mapping[str, Command] = {
+    "train": train,
+    "recipes": recipes,
+    "resume": resume,
+    "evaluate": evaluate,
+    "check-env": check_env,
+}
+
+_EXAMPLES = """examples:
+  rlkit-sac train sac            train on Pendulum-v1, a few CPU minutes
+  rlkit-sac train sac --help     the options of a recipe
+  rlkit-sac recipes              all recipes and their configurations
+  rlkit-sac resume runs/sac/Pendulum-v1/<run> --collector.total_frames 20000
+  rlkit-sac evaluate runs/sac/Pendulum-v1/<run> --episodes 100
+
+`rlkit-sac COMMAND --help` describes a command.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command, reporting known errors in one line each.
+
+    Args:
+        argv: the arguments after the program's name. Default: ``sys.argv[1:]``.
+
+    Returns:
+        The exit code: 2 for a `ConfigError`, 1 for any other `RlkitSacError`, 130 for Ctrl-C, else
+        that of the command.
+
+    Raises:
+        SystemExit: from ``--help``, ``--version``, wrong arguments, and a recipe that fails.
+
+    >>> main(["evaluate", "nowhere"])  # prints an error
+    2
+    """
+    parser = argparse.ArgumentParser(
+        prog="rlkit-sac",
+        description="Soft actor-critic and ACER: train, resume, evaluate, look.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"rlkit_sac {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+    for name, command in COMMANDS.items():
+        command.add_arguments(
+            commands.add_parser(
+                name,
+                help=command.SUMMARY,
+                description=command.SUMMARY,
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+            )
+        )
+    arguments = parser.parse_args(argv)
+    if arguments.command is None:
+        parser.print_help()
+        return 0
+    if not {"", os.getcwd()} & set(sys.path):
+        sys.path.append(os.getcwd())  # for the module of a user's own environment
+    try:
+        code = COMMANDS[arguments.command].run(arguments)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # its reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except ConfigError as error:  # which may come before PyTorch is imported
+        print("\n".join(f"error: {line}" for line in str(error).splitlines()), file=sys.stderr)
+        return 2
+    except RlkitSacError as error:
+        from rlkit_sac.runs.failures import describe_failure
+
+        print(describe_failure(error, None), file=sys.stderr)
+        return 1

@@ -1,0 +1,115 @@
+"""``rlkit-sac check-env``: what a task looks like to an agent, and which recipes train it."""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import shutil
+import textwrap
+from dataclasses import field, make_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlkit_sac.cli.recipe_files import shipped_recipes
+from rlkit_sac.errors import ConfigError
+
+if TYPE_CHECKING:
+    from torchrl.envs import EnvBase
+
+    from rlkit_sac.runs import BaseRunConfig
+
+SUMMARY = "show the spaces of an environment, and which recipes train it"
+
+_EXAMPLES = """examples:
+  rlkit-sac check-env Pendulum-v1
+  rlkit-sac check-env HardMove-v0 --env.kwargs.num_actuators 6
+  rlkit-sac check-env my_tasks:Reach-v0 --env.max_episode_steps 100
+
+The module my_tasks is looked for in the current folder too.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The id; what comes after it are options of the section ``env``."""
+    parser.usage = "rlkit-sac check-env ID [--env.OPTION VALUE ...]"
+    parser.add_argument("id", metavar="ID", help="Gymnasium id, Name-v0 or module:Name-v0")
+    parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    parser.epilog = _EXAMPLES
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the spaces, then each recipe with what speaks against it; 1 if none fits."""
+    from rlkit_sac.config import EnvConfig, parse_config
+    from rlkit_sac.envs import closing_env, make_env
+
+    config_class = make_dataclass("", [("env", EnvConfig, field(default_factory=EnvConfig))])
+    config: Any = parse_config(config_class, ["--env.id", arguments.id, *arguments.options])
+    task: EnvConfig = config.env
+    with closing_env(make_env(task.id, **task.arguments())) as env:
+        for name, text in _describe(env).items():
+            print(f"{name:<16}{text}")
+        print("\nrecipes")
+        refusals = {name: _refusal(file, env) for name, file in shipped_recipes().items()}
+    width = max(60, min(100, shutil.get_terminal_size().columns))
+    for name, refusal in refusals.items():
+        text = "trains it" if refusal is None else f"refuses it: {refusal}"
+        print(textwrap.fill(f"{name:<16}{text}", width, subsequent_indent=" " * 16))
+    return 0 if None in refusals.values() else 1
+
+
+def _describe(env: EnvBase) -> dict[str, str]:
+    """The task in Gymnasium's terms, and what networks make of it."""
+    from gymnasium.spaces import Dict
+
+    from rlkit_sac.envs import parameter_mask, reward_dim
+    from rlkit_sac.envs.workers import call_each
+
+    def of_task(name: str) -> Any:
+        return call_each(env, "get_wrapper_attr", name)[0]
+
+    policy_action = of_task("action_space")
+    if isinstance(policy_action, Dict):  # hybrid
+        policy_action = policy_action["action"]
+    spaces = {
+        "observation": of_task("observation_conversion").space,
+        "  network sees": of_task("observation_space")["observation"],
+        "action": of_task("action_conversion").space,
+        "  policy gives": policy_action,
+    }
+    facts = {name: textwrap.shorten(str(space), 160) for name, space in spaces.items()}
+    for given, seen in (("observation", "  network sees"), ("action", "  policy gives")):
+        if facts[seen] == facts[given]:
+            del facts[seen]
+    dim = reward_dim(env)
+    facts["reward"] = "a number" if dim == 1 else f"a vector of {dim} numbers"
+    if (mask := parameter_mask(env)) is not None:
+        used = (f"{k}: {row.nonzero().flatten().tolist()}" for k, row in enumerate(mask))
+        facts["mask"] = f"continuous dimensions that each choice uses, {', '.join(used)}"
+    limit = of_task("spec").max_episode_steps
+    facts["time limit"] = (
+        "none registered: unless each episode ends by itself, set --env.max_episode_steps"
+        if limit is None
+        else f"{limit} frames"
+    )
+    return facts
+
+
+def _refusal(recipe: Path, env: EnvBase) -> str | None:
+    """Why a recipe does not train a task with its defaults; None if it does."""
+    from rlkit_sac.runs import BaseRunConfig
+    from rlkit_sac.runs.preflight import check_task
+
+    names = runpy.run_path(str(recipe), run_name=recipe.stem)
+    (config_class,) = (
+        value
+        for value in names.values()
+        if isinstance(value, type)
+        and issubclass(value, BaseRunConfig)
+        and value.__module__ == recipe.stem
+    )
+    config: BaseRunConfig = config_class()
+    try:
+        check_task(env, config.task_checks(), transition=config.transition)
+    except ConfigError as error:
+        return str(error)
+    return None

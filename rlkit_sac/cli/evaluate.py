@@ -1,0 +1,133 @@
+"""``rlkit-sac evaluate``: run a trained policy on the task of its run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rlkit_sac.errors import ConfigError, RunError
+
+SUMMARY = "evaluate the policy of a run on the run's own task"
+
+_EXAMPLES = """examples:
+  rlkit-sac evaluate runs/sac/Pendulum-v1/<run>
+  rlkit-sac evaluate runs/sac/Pendulum-v1/<run> --which best --episodes 100
+  rlkit-sac evaluate runs/sac/Pendulum-v1/<run> --stochastic --csv episodes.csv
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The run, and how it is evaluated."""
+    parser.add_argument(
+        "run", metavar="RUN", help="run directory, or one of its checkpoints/step_<frames>"
+    )
+    parser.add_argument(
+        "--episodes", type=int, metavar="N", help="(default: as many as during training)"
+    )
+    parser.add_argument(
+        "--seed", type=int, help="of initial states and samples (default: as during training)"
+    )
+    parser.add_argument(
+        "--stochastic", action="store_true", help="sample actions instead of taking the mode"
+    )
+    parser.add_argument(
+        "--which",
+        choices=("last", "best"),
+        default="last",
+        help="the newest checkpoint, or that of the best evaluation (default: last)",
+    )
+    parser.add_argument("--csv", metavar="FILE", help="write a row for each episode")
+    parser.epilog = _EXAMPLES
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print a table of returns and lengths, and write the episodes where asked."""
+    _check(arguments)
+    import numpy as np
+    import pandas as pd
+    import torch
+
+    from rlkit_sac.analysis import markdown_table, write_table
+    from rlkit_sac.analysis.estimates import Estimator
+    from rlkit_sac.config import EnvConfig
+    from rlkit_sac.envs import closing_env, make_env
+    from rlkit_sac.runs import evaluate, evaluation_seed, load_policy
+    from rlkit_sac.runs.checkpoints import step_of
+    from rlkit_sac.runs.evaluation import per_dimension
+    from rlkit_sac.runs.policies.files import find_checkpoint
+    from rlkit_sac.runs.schedules import reward_weights_due
+    from rlkit_sac.runs.tables.report import summary_table
+
+    checkpoint = find_checkpoint(Path(arguments.run), arguments.which).absolute()
+    options = _options(checkpoint.parents[1] / "config.yaml")
+    task = EnvConfig(**options["env"])
+    weights = reward_weights_due(
+        options["loss"].get("reward_weights_at", {}), 0, step_of(checkpoint) or 0
+    ) or options["loss"].get("reward_weights")
+    seed = evaluation_seed(options["seed"]) if arguments.seed is None else arguments.seed
+    policy = load_policy(checkpoint)
+    with closing_env(make_env(task.id, **task.arguments())) as env:
+        result = evaluate(
+            policy,
+            env,
+            episodes=arguments.episodes or options["evaluation"]["episodes"],
+            seed=seed,
+            deterministic=not arguments.stochastic,
+            reward_weights=None if weights is None else torch.tensor(weights),
+        )
+    vectors = result.returns_per_dimension
+    parts = {} if vectors is None else per_dimension("return", list(vectors.T))
+    episodes = pd.DataFrame({"return": result.returns, **parts, "length": result.lengths})
+    low, high = Estimator().interval(episodes.to_numpy(np.float64).T)
+    table = pd.DataFrame(
+        {
+            "": episodes.columns,
+            "mean": episodes.mean().to_numpy(),
+            "std": episodes.std(ddof=0).to_numpy(),
+            "min": episodes.min().to_numpy(),
+            "max": episodes.max().to_numpy(),
+            "mean, 95 % from": low,
+            "to": high,
+        }
+    )
+    rows = {
+        "checkpoint": str(checkpoint),
+        "task": task.id,
+        "actions": "samples" if arguments.stochastic else "deterministic",
+        "episodes": f"{len(episodes)}, seed {seed}",
+    }
+    print(f"{summary_table(rows)}\n\n{markdown_table(table)}", end="")
+    if arguments.csv is not None:
+        episodes.insert(0, "episode", range(1, len(episodes) + 1))
+        write_table(episodes, arguments.csv)
+        print(f"\nepisodes in {arguments.csv}")
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    problems = []
+    if not Path(arguments.run).is_dir():
+        problems.append(f"{arguments.run} is not a folder; give a run directory")
+    if arguments.episodes is not None and arguments.episodes < 1:
+        problems.append(f"--episodes: must be >= 1, got {arguments.episodes}")
+    if arguments.seed is not None and not 0 <= arguments.seed < 2**32:
+        problems.append(f"--seed: must be >= 0 and < {2**32}, got {arguments.seed}")
+    if arguments.csv is not None and Path(arguments.csv).suffix != ".csv":
+        problems.append(f"--csv: the name of the file must end in .csv, got {arguments.csv}")
+    if problems:
+        raise ConfigError("\n".join(problems))
+
+
+def _options(file: Path) -> dict[str, Any]:
+    """The options of a run that its evaluation depends on."""
+    from rlkit_sac.config.yaml_file import read_yaml
+
+    sections: dict[str, Any] = {"env": {}, "evaluation": {}, "loss": {}}
+    settings, problems = read_yaml(file, sections)
+    if problems:
+        raise RunError("\n".join(problems))
+    for setting in settings:
+        section, _, name = setting.key.rpartition(".")
+        (sections[section] if section else sections)[name] = setting.value
+    return sections

@@ -1,0 +1,82 @@
+"""The recipes as files: where they lie, what they are, how they are run."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rlkit_sac.errors import ConfigError
+
+
+def shipped_recipes() -> dict[str, Path]:
+    """The recipes that come with the package, by name.
+
+    An installed package has them inside of it, a checkout beside it.
+
+    >>> list(shipped_recipes())
+    ['acer', 'discrete_sac', 'hybrid_sac', 'kl_prior_sac', 'sac', 'value_sac']
+    """
+    package = Path(__file__).parents[1]
+    folders = (package / "recipes", package.parent / "recipes")
+    files = next((found for each in folders if (found := sorted(each.glob("*.py")))), [])
+    return {file.stem: file for file in files}
+
+
+def find_recipe(name: str) -> Path:
+    """The script of a recipe.
+
+    Args:
+        name: of one that comes with the package, or the path of a script that ends in ``.py``.
+
+    Raises:
+        ConfigError: if there is none; near names come first.
+
+    >>> find_recipe("discrete-sac").name
+    'discrete_sac.py'
+    >>> find_recipe("ppo.py")
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: there is no script ppo.py
+    """
+    if name.endswith(".py"):
+        if not Path(name).is_file():
+            raise ConfigError(f"there is no script {name}")
+        return Path(name)
+    recipes, wanted = shipped_recipes(), name.replace("-", "_").lower()
+    if wanted in recipes:
+        return recipes[wanted]
+    near = difflib.get_close_matches(wanted, recipes, n=len(recipes))
+    hint = f"; did you mean {near[0]}?" if near else ";"
+    others = ", ".join(dict.fromkeys([*near, *recipes]))
+    raise ConfigError(
+        f"unknown recipe {name!r}{hint} There are {others}; a script of your own is given by its "
+        "path, such as ./my_sac.py"
+    )
+
+
+def summary(script: Path) -> str:
+    """The first line of a script's docstring.
+
+    >>> summary(find_recipe("sac"))
+    'Soft actor-critic for continuous actions.'
+    """
+    text = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
+    return text.partition("\n")[0]
+
+
+def run_script(script: Path, options: Sequence[str]) -> None:
+    """Run a recipe in this process, as ``python script options`` does.
+
+    Args:
+        script: the recipe.
+        options: its command line.
+
+    Raises:
+        SystemExit: as :func:`~rlkit_sac.runs.run_recipe`.
+    """
+    sys.argv = [str(script), *options]
+    sys.path.insert(0, str(script.resolve().parent))
+    runpy.run_path(str(script), run_name="__main__")

@@ -1,0 +1,97 @@
+"""``rlkit-sac recipes``: list the recipes, and copy one to be changed."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from rlkit_sac.cli.recipe_files import find_recipe, shipped_recipes, summary
+from rlkit_sac.errors import ConfigError
+
+SUMMARY = "list the recipes and their configurations, or copy one to change it"
+
+_EXAMPLES = """examples:
+  rlkit-sac recipes                         all recipes and their configurations
+  rlkit-sac recipes copy sac                to ./sac.py and ./configs/sac/
+  rlkit-sac recipes copy sac my_sac.py      under another name
+  rlkit-sac recipes copy sac experiments    into a folder
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """``copy NAME [TARGET]``, or nothing for the list."""
+    parser.epilog = _EXAMPLES
+    actions = parser.add_subparsers(metavar="copy", dest="action")
+    copy = actions.add_parser(
+        "copy",
+        help="copy a recipe and its configurations; nothing is overwritten",
+        description="Copy a recipe and its configurations, to change them.",
+    )
+    copy.add_argument("name", metavar="RECIPE", help="name of the recipe")
+    copy.add_argument(
+        "target",
+        metavar="TARGET",
+        nargs="?",
+        default=".",
+        help="folder, or name of the new script (.py) (default: the current folder)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List the recipes, or copy one."""
+    if arguments.action is None:
+        _print_list()
+    else:
+        _copy(find_recipe(arguments.name), Path(arguments.target))
+    return 0
+
+
+def _print_list() -> None:
+    width = max(60, shutil.get_terminal_size().columns)
+    for name, script in shipped_recipes().items():
+        print(textwrap.fill(f"{name}: {summary(script)}", width))
+        for config in sorted((script.parent / "configs" / name).glob("*.yaml")):
+            text = textwrap.shorten(_description(config), width - 28, placeholder=" ...")
+            print(f"  {config.stem:<26}{text}")
+        print()
+    print("Train with one: rlkit-sac train RECIPE --config CONFIGURATION")
+
+
+def _description(config: Path) -> str:
+    """The comment at the top of a configuration, after the command that uses it."""
+    lines = config.read_text(encoding="utf-8").splitlines()[1:]
+    end = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    return " ".join(line.lstrip("# ") for line in lines[:end]).strip()
+
+
+def _copy(recipe: Path, target: Path) -> None:
+    script = target if target.suffix == ".py" else target / recipe.name
+    files = dict(_files(recipe, script))
+    if existing := [str(file) for file in files.values() if file.exists()]:
+        raise ConfigError(
+            f"{existing[0]} exists already, and nothing is overwritten: move it, or name another "
+            f"target, rlkit-sac recipes copy {recipe.stem} TARGET"
+        )
+    try:
+        for source, file in files.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, file)
+    except OSError as error:
+        raise ConfigError(f"cannot copy to {target}: {error.strerror}") from error
+    print(f"copied the recipe to {script}, with {len(files) - 1} more files")
+    print(f'change it (recipe="{recipe.stem}" in it names the folder of its runs), and train:')
+    print(f"  rlkit-sac train {script}")
+
+
+def _files(recipe: Path, script: Path) -> Iterator[tuple[Path, Path]]:
+    """What belongs to a recipe, and where it goes."""
+    yield recipe, script
+    folder = recipe.parent / "configs" / recipe.stem
+    for config in sorted(folder.glob("*.yaml")):
+        yield config, script.parent / "configs" / script.stem / config.name
+        if "priors." in config.read_text(encoding="utf-8"):
+            for prior in sorted((recipe.parent / "priors").glob("*.py")):
+                yield prior, script.parent / "priors" / prior.name

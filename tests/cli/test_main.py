@@ -1,0 +1,125 @@
+"""What the command says before PyTorch is needed: help, version, lists, mistakes, copies."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlkit_sac import __version__
+from rlkit_sac.cli import COMMANDS, main
+from rlkit_sac.cli.recipe_files import shipped_recipes
+from tests.recipes.loading import RECIPES, config_files
+
+ROOT = RECIPES.parent
+LIGHT = """
+import sys
+from rlkit_sac.cli import main
+for argv in sys.argv[1:]:
+    try:
+        print(main(argv.split()))
+    except SystemExit as end:
+        print("exit", end.code)
+    assert not {"torch", "pandas", "gymnasium", "pydantic"} & set(sys.modules), argv
+"""
+
+
+def process(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "80"}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=environment, text=True, stderr=subprocess.PIPE, **options)
+
+
+def test_help_lists_and_mistakes_need_no_pytorch() -> None:
+    asked = ["--help", "--version", "", "train", "train sacc", "recipes", "recipes copy ppo"]
+    asked += [f"{name} --help" for name in COMMANDS] + ["evaluate nowhere"]
+    done = process("-c", LIGHT, *asked, stdout=subprocess.PIPE)
+    assert done.returncode == 0, done.stderr
+    assert f"rlkit_sac {__version__}" in done.stdout
+    for name in COMMANDS:
+        assert f"usage: rlkit-sac {name}" in done.stdout
+    assert done.stdout.count("examples:\n  rlkit-sac ") == 2 + len(COMMANDS)
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_a_reader_that_leaves_is_no_failure() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = process("-m", "rlkit_sac", "recipes", stdout=write)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["train", "sacc"], "unknown recipe 'sacc'; did you mean sac? There are sac, acer"),
+        (["train", "ppo"], "unknown recipe 'ppo'; There are acer"),
+        (["train", "my_sac.py"], "there is no script my_sac.py"),
+        (["recipes", "copy", "hybrid"], "did you mean hybrid_sac?"),
+        (["resume", "nowhere"], "nowhere does not exist; give a run directory"),
+        (["evaluate", "nowhere"], "nowhere is not a folder; give a run directory"),
+        (["evaluate", ".", "--episodes", "0"], "--episodes: must be >= 1, got 0"),
+        (["evaluate", ".", "--seed", "-1"], "--seed: must be >= 0 and < 4294967296, got -1"),
+        (["evaluate", ".", "--csv", "a.txt"], "must end in .csv, got a.txt"),
+        (["check-env", "Pendulun-v1"], "did you mean Pendulum-v1"),
+        (["check-env", "Pendulum-v1", "--env.num_env", "2"], "did you mean --env.num_envs?"),
+    ],
+    ids=" ".join,
+)
+def test_a_mistake_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], argv: list[str], message: str
+) -> None:
+    assert main(argv) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert message in line
+    assert not any(folder.iterdir())
+
+
+def test_a_recipe_s_own_mistakes_keep_their_exit_code(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "sac", "--sed", "1"])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == "error: unknown option --sed; did you mean --seed?\n"
+
+
+def test_recipes_are_listed_with_their_configurations(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recipes"]) == 0
+    listed = capsys.readouterr().out
+    assert "sac: Soft actor-critic for continuous actions.\n" in listed
+    assert list(shipped_recipes()) == sorted(path.stem for path in RECIPES.glob("*.py"))
+    for name in shipped_recipes():
+        assert f"{name}: " in listed
+        for config in config_files(name):
+            assert f"\n  {config.stem} " in listed
+
+
+def test_without_a_recipe_they_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train"]) == 2
+    first, *lines = capsys.readouterr().err.splitlines()
+    assert first == "error: name a recipe:"
+    assert [line.split()[0] for line in lines if line[2] != " "] == list(shipped_recipes())
+
+
+def test_a_copy_has_its_configurations_and_overwrites_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["recipes", "copy", "kl-prior-sac", "mine/smooth.py"]) == 0
+    assert "rlkit-sac train mine/smooth.py" in capsys.readouterr().out
+    copied = {str(path.relative_to(folder)) for path in folder.rglob("*.*")}
+    names = [path.name for path in config_files("kl_prior_sac")]
+    assert copied == {
+        "mine/smooth.py",
+        "mine/priors/pendulum_controller.py",
+        *(f"mine/configs/smooth/{name}" for name in names),
+    }
+    (folder / "mine" / "smooth.py").write_text("changed")
+    assert main(["recipes", "copy", "kl_prior_sac", "mine/smooth.py"]) == 2
+    assert "mine/smooth.py exists already" in capsys.readouterr().err
+    assert (folder / "mine" / "smooth.py").read_text() == "changed"

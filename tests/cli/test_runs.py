@@ -1,0 +1,145 @@
+"""Runs that the command begins, continues and evaluates, in this process."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rlkit_sac.cli import main
+from rlkit_sac.cli.resume import recipe_script
+from rlkit_sac.errors import ConfigError
+from tests.cli.conftest import MY_TASKS, SHORT
+from tests.recipes.loading import RECIPES
+
+
+def rows(table: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(table.read_text().splitlines()))
+
+
+def test_a_run_names_its_script(run: Path) -> None:
+    info = json.loads((run / "run.json").read_text())
+    assert (info["status"], info["frames"]) == ("finished", 300)
+    assert Path(info["script"]) == RECIPES / "sac.py"
+
+
+def test_evaluate_repeats_the_last_evaluation(
+    run: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Same task, with its time limit, same seed, same number of episodes."""
+    assert main(["evaluate", str(run), "--csv", "episodes.csv"]) == 0
+    printed = capsys.readouterr().out
+    last = rows(run / "evaluations.csv")[-1]
+    episodes = rows(folder / "episodes.csv")
+    assert [float(row["return"]) for row in episodes] == json.loads(last["returns"])
+    assert [(row["episode"], row["length"]) for row in episodes] == [
+        ("1", "50"),
+        ("2", "50"),
+        ("3", "50"),
+    ]
+    assert f"| return | {float(last['return_mean']):.4g} |" in printed
+    assert "step_300" in printed
+
+
+def test_evaluate_with_other_episodes_seed_and_samples(
+    run: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def returns(*options: str) -> list[float]:
+        assert main(["evaluate", str(run), "--csv", "a.csv", "--episodes", "2", *options]) == 0
+        return [float(row["return"]) for row in rows(folder / "a.csv")]
+
+    first = returns("--seed", "7")
+    assert len(first) == 2
+    assert returns("--seed", "7") == first
+    assert returns("--seed", "8") != first
+    assert returns("--seed", "7", "--stochastic") != first
+    assert main(["evaluate", str(run / "checkpoints" / "step_300"), "--which", "best"]) == 0
+
+
+def test_evaluate_without_a_policy_or_configuration(
+    run: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "empty").mkdir()
+    assert main(["evaluate", "empty"]) == 1
+    assert "error: no policy to load" in capsys.readouterr().err
+    shutil.copytree(run, folder / "copy")
+    (folder / "copy" / "config.yaml").unlink()
+    assert main(["evaluate", "copy"]) == 1
+    assert "config.yaml: cannot be read" in capsys.readouterr().err
+
+
+def test_resume_runs_the_script_that_began_the_run(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A changed copy, of a task in the current folder; not the recipe that it was copied from."""
+    (folder / "my_tasks.py").write_text(MY_TASKS)
+    assert main(["recipes", "copy", "sac", "mine.py"]) == 0
+    text = (folder / "mine.py").read_text()
+    changed = text.replace("    run_recipe(main", '    print("my own script")\n    run_recipe(main')
+    (folder / "mine.py").write_text(changed)
+    task = ["--env.id", "my_tasks:Reach-v0", "--env.kwargs.start", "1.5"]
+    assert main(["train", "mine.py", "--config", "pendulum", *SHORT, *task]) == 0
+    (run,) = folder.glob("runs/sac/my_tasks-Reach-v0/*")
+    assert "my own script" in capsys.readouterr().out
+    assert main(["resume", str(run), "--collector.total_frames", "400"]) == 0
+    assert "my own script" in capsys.readouterr().out
+    info = json.loads((run / "run.json").read_text())
+    assert (info["status"], info["frames"], info["resumed_at"]) == ("finished", 400, 300)
+    assert main(["evaluate", str(run)]) == 0
+
+    (folder / "mine.py").unlink()
+    assert main(["resume", str(run), "--collector.total_frames", "500"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "mine.py, which is not a recipe's script, or is gone: name the script" in line
+    assert f"rlkit-sac train my_recipe.py --resume {run}" in line
+
+
+def test_a_script_that_is_gone_is_replaced_by_the_recipe_that_came_with_the_package(
+    tmp_path: Path,
+) -> None:
+    own = RECIPES / "sac.py"
+    assert recipe_script({"script": str(tmp_path / "recipes" / "sac.py")}, "run") == own
+    assert (
+        recipe_script({"command": "python /gone/rlkit_sac/recipes/sac.py --seed 1"}, "run") == own
+    )
+    notebook = tmp_path / "ipykernel_launcher.py"
+    notebook.write_text("launch()")
+    for script in (notebook, tmp_path / "recipes" / "mine.py", Path("-c")):
+        with pytest.raises(ConfigError, match=r"rlkit-sac train my_recipe\.py --resume run"):
+            recipe_script({"script": str(script)}, "run")
+
+
+CONTINUOUS = {"acer", "kl_prior_sac", "sac", "value_sac"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "fits", "shown"),
+    [
+        (["Pendulum-v1"], CONTINUOUS, ["Box(-2.0, 2.0, (1,), float32)", "200 frames"]),
+        (["CartPole-v1"], {"acer", "discrete_sac"}, ["Discrete(2)", "500 frames"]),
+        (["Platform-v0"], {"hybrid_sac"}, ["Tuple(Discrete(3),", "0: [0], 1: [1], 2: [2]"]),
+        (["my_tasks:Reach-v0"], CONTINUOUS, ["none registered"]),
+        (["my_tasks:Reach-v0", "--env.max_episode_steps", "7"], CONTINUOUS, ["7 frames"]),
+        (["my_tasks:Picture-v0"], set(), ["uint8", "the observation has the shape [8, 8, 3]"]),
+    ],
+    ids=" ".join,
+)
+def test_check_env_shows_the_spaces_and_the_recipes_that_fit(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    argv: list[str],
+    fits: set[str],
+    shown: list[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    (folder / "my_tasks.py").write_text(MY_TASKS)
+    assert main(["check-env", *argv]) == (0 if fits else 1)
+    printed = " ".join(capsys.readouterr().out.split())
+    for name in ("acer", "discrete_sac", "hybrid_sac", "kl_prior_sac", "sac", "value_sac"):
+        assert f" {name} {'trains' if name in fits else 'refuses'} it" in printed
+    for text in shown:
+        assert text in printed
