@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import difflib
-import io
 import json
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
 import yaml
 
+from rlkit_sac.analysis.files import Paths, as_paths, read_each, read_rows
 from rlkit_sac.errors import ConfigError, RunError
 
 IDENTITY = ("recipe", "task", "seed", "status")
-# Before version 3.1, pandas may miss the last digit of a number unless asked; since then asking is
-# deprecated.
-_OLD_PANDAS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
-_EXACT_FLOATS: dict[str, Any] = {"float_precision": "round_trip"} if _OLD_PANDAS else {}
+# Each table with the columns that every run's file has.
+TABLES = {
+    "evaluations": ("frames", "return_mean"),
+    "episodes": ("frames", "return"),
+    "metrics": ("frames",),
+}
 
 
 def load_runs(
-    paths: str | PathLike[str] | Iterable[str | PathLike[str]],
+    paths: Paths,
     *,
     table: Literal["evaluations", "episodes", "metrics"] = "evaluations",
     config: bool | str | Iterable[str] = False,
@@ -67,32 +67,25 @@ def load_runs(
         0     0            0.001    1000       -900.0
         1     0            0.001    2000       -150.0
     """
-    if table not in ("evaluations", "episodes", "metrics"):
+    if table not in TABLES:
         raise ConfigError(f"table is {table!r}; choose 'evaluations', 'episodes' or 'metrics'")
-    roots = [Path(paths)] if isinstance(paths, (str, PathLike)) else [Path(path) for path in paths]
+    roots = as_paths(paths)
     run_dirs = list(dict.fromkeys(run_dir for root in roots for run_dir in _find_runs(root)))
     if not run_dirs:
         where = ", ".join(map(str, roots)) or "an empty list of paths"
         raise ConfigError(
-            f"no run found under {where}: a run directory holds a run.json; "
-            "give the directory a recipe printed, or one above it"
+            f"no run found under {where}: a run directory holds a run.json; give the directory a "
+            "recipe printed, or one above it"
         )
     names = [config] if isinstance(config, str) else config
-    runs, configs = {}, []
-    problems = []
-    for run_dir in run_dirs:
-        try:
-            values = _read_config(run_dir / "config.yaml") if names is not False else {}
-            runs[str(run_dir)] = _load_run(run_dir, table)
-            configs.append(values)
-        except RunError as error:  # noqa: PERF203
-            problems.append(str(error))
-    if not runs:
-        raise RunError("; ".join(problems))
-    if problems:
-        warnings.warn(
-            f"{len(problems)} of {len(run_dirs)} runs left out: {'; '.join(problems)}", stacklevel=2
-        )
+
+    def read(run_dir: Path) -> tuple[dict[str, Any], pd.DataFrame]:
+        values = _read_config(run_dir / "config.yaml") if names is not False else {}
+        return values, _load_run(run_dir, table)
+
+    loaded = read_each(run_dirs, read)
+    runs = {str(run_dir): frame for run_dir, (_, frame) in loaded.items()}
+    configs = [values for values, _ in loaded.values()]
     filled = [frame for frame in runs.values() if not frame.empty]
     data = pd.concat(filled or list(runs.values())[:1], ignore_index=True)
     if names is not False:
@@ -112,7 +105,7 @@ def _find_runs(root: Path) -> Iterator[Path]:
 
 def _load_run(run_dir: Path, table: str) -> pd.DataFrame:
     description = _read_description(run_dir / "run.json")
-    rows = _read_complete_rows(run_dir / f"{table}.csv")
+    rows = read_rows(run_dir / f"{table}.csv", TABLES[table])
     identity = pd.DataFrame({"run": str(run_dir), **description}, index=rows.index)
     return pd.concat([identity, rows], axis=1)
 
@@ -125,22 +118,6 @@ def _read_description(file: Path) -> dict[str, object]:
         raise RunError(f"{file} cannot be read as JSON: {error}") from error
     except KeyError as error:
         raise RunError(f"{file} has no entry {error}; its entries: {list(description)}") from error
-
-
-def _read_complete_rows(file: Path) -> pd.DataFrame:
-    """The rows whose newline is written: what follows the last newline is a row cut short."""
-    try:
-        complete, newline, _ = file.read_bytes().rpartition(b"\n")
-    except FileNotFoundError:
-        return pd.DataFrame()
-    except OSError as error:
-        raise RunError(f"{file} cannot be read: {error}") from error
-    if not newline:
-        return pd.DataFrame()
-    try:
-        return pd.read_csv(io.BytesIO(complete), **_EXACT_FLOATS)
-    except ValueError as error:
-        raise RunError(f"{file} cannot be read as a table: {error}") from error
 
 
 def _read_config(file: Path) -> dict[str, Any]:

@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -77,19 +78,23 @@ def test_what_is_not_there_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("file", "content"),
+    ("message", "content"),
     [
         ("run.json", b'{"recipe": "sac"'),
         ("run.json", b'{"recipe": "sac"}'),
         ("run.json", b"[]"),
-        ("evaluations.csv", b"frames\n1,2\n3,4,5,6\n"),
-        ("evaluations.csv", b"frames\n\xff\xfe\n"),
+        ("evaluations.csv, line 2: 1 cells", b"frames\n1,2\n3,4,5,6\n"),
+        ("evaluations.csv, line 3: 2 cells", b"frames,return_mean\n1,2\n3\n4,5\n"),
+        ("evaluations.csv, line 2: 2 cells", b'frames,return_mean\n1,"2\n3,"4"\n'),
+        ("evaluations.csv, line 3: not UTF-8", b"frames,return_mean\n1,2\n\xff\xfe,1\n"),
+        ("evaluations.csv, line 4: frames should", b"frames,return_mean\n1,2\n\n3x,4\n"),
+        ("evaluations.csv has no column return_mean", b"frames,reward\n1,2\n"),
     ],
 )
-def test_a_damaged_file_is_named(make_run, file, content):
+def test_a_damaged_file_is_named_and_a_table_with_its_line(make_run, message, content):
     run_dir = make_run("a", evaluations=EVALUATIONS)
-    (run_dir / file).write_bytes(content)
-    with pytest.raises(RunError, match=file):
+    (run_dir / re.match(r"\S+(json|csv)", message)[0]).write_bytes(content)
+    with pytest.raises(RunError, match=message):
         load_runs(run_dir)
 
 
