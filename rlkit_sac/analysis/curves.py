@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from rlkit_sac.analysis.estimates import Estimator, Floats, Statistic
 from rlkit_sac.analysis.groups import (
     Key,
+    comparable_runs,
     describe,
-    grouping_columns,
     select_rows,
     select_runs,
     split,
+    warn_of_differences,
     warn_of_early_ends,
 )
 from rlkit_sac.errors import ConfigError
@@ -102,19 +103,10 @@ def learning_curves(
     """
     estimator = Estimator(statistic, confidence, resamples, seed)
     rows, by = select_runs(data, column, by)
-    keys, parts = [], []
-    for key, group in split(rows, ["task", *by]):
-        name = describe(key)
-        points, values = _on_common_frames(group, column, frames, name)
-        warn_of_early_ends(group, name, "the curve stops there")
-        low, high = estimator.interval(values)
-        curve = {"frames": points, "value": estimator.value(values), "low": low, "high": high}
-        parts.append(pd.DataFrame(curve).assign(runs=values.shape[-1]))
-        keys += [key] * len(points)
-    curves = pd.concat(parts, ignore_index=True)
-    for index, name in enumerate(["task", *by]):
-        curves.insert(index, name, [key[name] for key in keys])
-    return curves
+    groups = split(rows, ["task", *by])
+    for key, group in groups:
+        warn_of_early_ends(group, describe(key), "the curve stops there")
+    return _aggregate(groups, column, frames, estimator)
 
 
 def plot_learning_curves(
@@ -135,6 +127,10 @@ def plot_learning_curves(
     mean over its runs with a band, the bootstrap interval, as :func:`learning_curves` computes
     them. A single run is a thin line without a band.
 
+    Only runs that can be compared are averaged: runs of a group that end 10 % or more before its
+    longest, or were evaluated at another interval, are drawn as lines of their own in the color of
+    the group, with a warning.
+
     Args:
         data: the evaluations of one or more runs, from `load_runs(path)`.
         column: the column to plot. Default `"return_mean"`.
@@ -142,8 +138,8 @@ def plot_learning_curves(
             `("recipe",)`.
         statistic: `"mean"` (default) or `"iqm"`, the interquartile mean.
         confidence: level of the interval. Default 0.95.
-        frames: where to interpolate, as for :func:`learning_curves`. Default: every frame at which
-            any run of the group has a value.
+        frames: where to interpolate, as for :func:`learning_curves`; runs of different intervals
+            are then averaged. Default: every frame at which any run of the line has a value.
         episodes: the training episodes, from `load_runs(path, table="episodes")` with the same
             `config`; each becomes a light dot. Default: none are drawn.
         title: the figure's title. Default: none; panels are titled by their task.
@@ -174,10 +170,13 @@ def plot_learning_curves(
             "figures need matplotlib, which is not installed: pip install 'rlkit_sac[plots]'"
         ) from error
 
-    by = grouping_columns(by)
-    curves = learning_curves(
-        data, column=column, by=by, statistic=statistic, confidence=confidence, frames=frames
-    )
+    selected, by = select_runs(data, column, by)
+    lines = []
+    for key, group in split(selected, ["task", *by]):
+        sets = comparable_runs(group, same_interval=frames is None)
+        warn_of_differences(sets, describe(key))
+        lines += [({**key, "line": number}, part) for number, part in enumerate(sets)]
+    curves = _aggregate(lines, column, frames, Estimator(statistic, confidence))
     if episodes is not None:
         episodes = select_rows(episodes, ["task", "frames", "return"], by)
     tasks = list(curves["task"].unique())
@@ -193,16 +192,16 @@ def plot_learning_curves(
     for index, (key, group) in enumerate(groups):
         color = COLORS[index % len(COLORS)]
         style = LINE_STYLES[index // len(COLORS) % len(LINE_STYLES)]
-        for task_key, curve in split(group, ["task"]):
+        for task_key, of_task in split(group, ["task"]):
             axes = panels[task_key["task"]]
             if episodes is not None:
                 dots = _matching(episodes, {**key, **task_key})
                 axes.scatter(
                     dots["frames"], dots["return"], s=6, color=color, alpha=0.3, linewidth=0
                 )
-            line = _draw_curve(axes, curve, color, style)
-        line.set_label(f"{describe(key)} ({_count_runs(group)})")
-        handles.append(line)
+            drawn = [_draw_curve(axes, x, color, style) for _, x in split(of_task, ["line"])]
+        drawn[0].set_label(f"{describe(key)} ({_count_runs(group)})")
+        handles.append(drawn[0])
     if episodes is not None:
         gray = COLORS[0] if len(groups) == 1 else "0.5"
         label = "training episodes"
@@ -229,6 +228,26 @@ def plot_learning_curves(
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)
     return figure
+
+
+def _aggregate(
+    groups: Sequence[tuple[Key, pd.DataFrame]],
+    column: str,
+    frames: int | Sequence[float] | None,
+    estimator: Estimator,
+) -> pd.DataFrame:
+    """One curve for each group, as a table that begins with the columns of the keys."""
+    keys, parts = [], []
+    for key, group in groups:
+        points, values = _on_common_frames(group, column, frames, describe(key))
+        low, high = estimator.interval(values)
+        curve = {"frames": points, "value": estimator.value(values), "low": low, "high": high}
+        parts.append(pd.DataFrame(curve).assign(runs=values.shape[-1]))
+        keys += [key] * len(points)
+    curves = pd.concat(parts, ignore_index=True)
+    for index, name in enumerate(groups[0][0]):
+        curves.insert(index, name, [key[name] for key in keys])
+    return curves
 
 
 def _on_common_frames(
@@ -303,6 +322,13 @@ def _matching(table: pd.DataFrame, key: Key) -> pd.DataFrame:
 
 
 def _count_runs(group: pd.DataFrame) -> str:
-    fewest, most = group["runs"].min(), group["runs"].max()
+    """How many runs and lines a group has on each task."""
+    lines = group.drop_duplicates(["task", "line"]).groupby("task")["runs"]
+    runs = _range(lines.sum(), "run")
+    return f"{runs}, {_range(lines.size(), 'line')}" if lines.size().max() > 1 else runs
+
+
+def _range(counts: pd.Series[int], unit: str) -> str:
+    fewest, most = counts.min(), counts.max()
     count = f"{most}" if fewest == most else f"{fewest} to {most}"
-    return f"{count} run" if most == 1 else f"{count} runs"
+    return f"{count} {unit}" if most == 1 else f"{count} {unit}s"

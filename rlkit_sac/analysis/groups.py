@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rlkit_sac.errors import ConfigError
 
@@ -43,13 +44,15 @@ def select_rows(data: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -
         The rows, at least one, with all their columns.
 
     Raises:
-        ConfigError: a column is missing, or no row is left.
+        ConfigError: there are no rows, a column is missing, or no row is left.
 
     Example:
         >>> select_rows(pd.DataFrame({"frames": [1, 2], "return": [5.0, None]}), ["return"], [])
            frames  return
         0       1     5.0
     """
+    if data.empty:
+        raise ConfigError("the table has no rows: no run has any yet, or a selection left none")
     missing = [name for name in [*columns, *by] if name not in data.columns]
     if missing:
         text = (
@@ -68,7 +71,9 @@ def select_rows(data: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -
 def select_runs(
     data: pd.DataFrame, column: str, by: str | Sequence[str]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The rows to aggregate and the grouping columns, with a warning of repeated seeds.
+    """The rows to aggregate and the grouping columns.
+
+    A warning names runs without any value, and groups that repeat a seed.
 
     Args:
         data: a table of :func:`load_runs`.
@@ -88,6 +93,13 @@ def select_runs(
     """
     names = grouping_columns(by)
     rows = select_rows(data, ["run", "task", "frames", column], names)
+    empty = sorted(set(data["run"].map(str)) - set(rows["run"].map(str)))
+    if empty:
+        warnings.warn(
+            f"{len(empty)} of {data['run'].nunique()} runs left out, as they have no value of "
+            f"{column}: {', '.join(empty)}",
+            stacklevel=3,
+        )
     _warn_of_repeats(rows, names)
     return rows, names
 
@@ -115,6 +127,54 @@ def split(data: pd.DataFrame, columns: Sequence[str]) -> list[tuple[Key, pd.Data
     return sorted(groups, key=lambda group: [_order(value) for value in group[0].values()])
 
 
+def comparable_runs(group: pd.DataFrame, *, same_interval: bool) -> list[pd.DataFrame]:
+    """Split a group into sets of runs of about the same length.
+
+    Args:
+        group: the rows of one group.
+        same_interval: whether the runs of a set must also have the same interval, if they have
+            any: the commonest step between their frames, if that is at least half of all steps.
+
+    Returns:
+        The rows of each set, the largest set first. The runs of a set share frames.
+
+    Example:
+        >>> group = pd.DataFrame({"run": ["a", "b", "b"], "frames": [100, 200, 400]})
+        >>> [list(rows["run"]) for rows in comparable_runs(group, same_interval=True)]
+        [['b', 'b'], ['a']]
+    """
+    frames = {run: np.unique(rows["frames"]) for run, rows in group.groupby("run")}
+    sets: list[list[Any]] = []
+    for run in sorted(frames, key=lambda run: -frames[run][-1]):
+        for runs in sets:
+            if _comparable(frames[run], [frames[other] for other in runs], same_interval):
+                runs.append(run)
+                break
+        else:
+            sets.append([run])
+    return [group[group["run"].isin(runs)] for runs in sorted(sets, key=len, reverse=True)]
+
+
+def warn_of_differences(sets: Sequence[pd.DataFrame], name: str) -> None:
+    """Warn if the runs of a group fall into several sets.
+
+    Args:
+        sets: a result of :func:`comparable_runs`.
+        name: the group in words.
+    """
+    if len(sets) < 2:
+        return
+    listing = "; ".join(
+        f"{rows['run'].nunique()} to frame {rows['frames'].max()} ({rows['run'].iloc[0]})"
+        for rows in sets
+    )
+    warnings.warn(
+        f"the runs of {name} differ in length or interval, so they are drawn as {len(sets)} lines: "
+        f"{listing}; select runs, or tell settings apart with by=",
+        stacklevel=3,
+    )
+
+
 def describe(key: Key) -> str:
     """Name a group in words.
 
@@ -128,7 +188,7 @@ def describe(key: Key) -> str:
     short = [name.rpartition(".")[2] for name in key]
     words = []
     for name, value in key.items():
-        if name in ("recipe", "status"):
+        if name in ("recipe", "status", "system"):
             words.append(_text(value))
         elif name != "task":
             last = name.rpartition(".")[2]
@@ -152,12 +212,13 @@ def warn_of_early_ends(group: pd.DataFrame, name: str, consequence: str) -> None
     early = ends[ends < ENDS_EARLY * ends.max()]
     if early.empty:
         return
-    status = runs["status"].first() if "status" in group.columns else pd.Series(dtype=object)
+    # Runs of other systems have no status.
+    status = dict(runs["status"].first().dropna()) if "status" in group.columns else {}
     listing = "; ".join(
         f"{run} at frame {frame}" + (f" (status {status[run]})" if run in status else "")
         for run, frame in early.items()
     )
-    unfinished = len(status) > 0 and (status[early.index] != "finished").all()
+    unfinished = all(status.get(run, "finished") != "finished" for run in early.index)
     advice = 'data[data["status"] == "finished"] leaves them out' if unfinished else "select runs"
     warnings.warn(
         f"{len(early)} of {len(ends)} runs of {name} end early, the longest at frame {ends.max()}: "
@@ -176,7 +237,7 @@ def _warn_of_repeats(data: pd.DataFrame, by: Sequence[str]) -> None:
     if "seed" not in data.columns:
         return
     columns = ["task", *by, "seed"]
-    seeds = data[[*columns, "run"]].drop_duplicates()
+    seeds = data[[*columns, "run"]].dropna(subset="seed").drop_duplicates()
     repeats = seeds[seeds.duplicated(columns)] if "seed" not in by else seeds[:0]
     if len(repeats):
         first = repeats.iloc[0]
@@ -187,6 +248,21 @@ def _warn_of_repeats(data: pd.DataFrame, by: Sequence[str]) -> None:
             "shows the settings, by= takes them",
             stacklevel=4,
         )
+
+
+def _comparable(frames: NDArray[Any], longer: Sequence[NDArray[Any]], same_interval: bool) -> bool:
+    """Whether a run shares length, frames and interval with longer ones, the longest first."""
+    intervals = {_interval(frames), _interval(longer[0])} - {None}
+    return bool(
+        frames[-1] >= max(ENDS_EARLY * longer[0][-1], *(other[0] for other in longer))
+        and not (same_interval and len(intervals) > 1)
+    )
+
+
+def _interval(frames: NDArray[Any]) -> float | None:
+    """The commonest step from frame 0 on, None if it is less than half of the steps."""
+    steps, counts = np.unique(np.diff(frames, prepend=0), return_counts=True)
+    return float(steps[counts.argmax()]) if 2 * counts.max() >= len(frames) else None
 
 
 def _plain(value: Any) -> Any:

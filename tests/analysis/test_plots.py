@@ -119,6 +119,56 @@ def test_the_legend_covers_no_panel_and_stays_inside_the_figure(groups, tasks):
     assert all(axes.get_window_extent().height > 100 for axes in figure.axes)
 
 
+def test_runs_that_cannot_be_compared_are_lines_of_their_own(table):
+    full = [(k, float(k)) for k in (100, 200, 300, 400)]
+    data = pd.concat(
+        [
+            table(full, full, full[:2], [(400, 7.0)], [(150, 1.0), (300, 2.0), (400, 3.0)]),
+            table(full, full, recipe="x"),
+        ]
+    )
+    message = (
+        r"the runs of sac on Pendulum-v1 differ in length or interval, so they are drawn as 4 "
+        r"lines: 2 to frame 400 \(sac/Pendulum-v1/0\); 1 to frame 400 \(sac/Pendulum-v1/3\); .*"
+        r"1 to frame 200 \(sac/Pendulum-v1/2\); select runs"
+    )
+    with pytest.warns(UserWarning, match=message) as caught:
+        figure = plot_learning_curves(data)
+    assert len(caught) == 1
+    lines = [line.get_xydata().tolist() for line in figure.axes[0].lines]
+    assert [len(line) for line in lines] == [4, 1, 3, 2, 4]
+    assert lines[1] == [[400, 7]]
+    assert lines[3] == [[100, 100], [200, 200]]
+    assert len({line.get_color() for line in figure.axes[0].lines[:4]}) == 1
+    assert labels(figure) == ["sac (5 runs, 4 lines)", "x (2 runs)"]
+    assert len(figure.axes[0].collections) == 2  # bands of the two means
+
+
+def test_runs_that_share_no_frames_are_drawn(table):
+    data = table([(1, 1.0), (2, 1.0)], [(98, 1.0), (99, 1.0)], [(100, 1.0)])
+    with pytest.warns(UserWarning, match="drawn as 3 lines"):
+        assert len(plot_learning_curves(data).axes[0].lines) == 3
+
+
+def test_frames_of_episodes_need_not_be_the_same_nor_intervals_if_frames_are_given(table, recwarn):
+    episodes = table([(13, 1.0), (31, 1.0), (95, 1.0)], [(20, 1.0), (44, 1.0), (100, 1.0)])
+    assert labels(plot_learning_curves(episodes)) == ["sac (2 runs)"]
+    data = table([(50, 1.0), (100, 1.0)], [(100, 3.0)], [(25 * k, 1.0) for k in range(1, 5)])
+    assert labels(plot_learning_curves(data, frames=[100])) == ["sac (3 runs)"]
+    assert not recwarn.list
+
+
+def test_runs_without_any_value_are_named(table):
+    data = table([(0, 1.0), (10, np.nan)], [(0, np.nan), (10, np.nan)])
+    with pytest.warns(
+        UserWarning, match=r"1 of 2 runs left out, .* no value of return_mean: sac/Pendulum-v1/1"
+    ):
+        figure = plot_learning_curves(data)
+    assert labels(figure) == ["sac (1 run)"]
+    with pytest.raises(ConfigError, match="the table has no rows"):
+        plot_learning_curves(data[:0])
+
+
 def test_episodes_are_dots_of_their_own_group_and_task():
     episodes = pd.DataFrame(
         {"recipe": "sac", "task": ["Pendulum-v1", "Other-v0"], "frames": 7, "return": [-5.0, 0.0]}
