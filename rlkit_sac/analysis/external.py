@@ -1,0 +1,210 @@
+"""From the logs of Stable-Baselines3, CleanRL and TorchRL to the table of `load_runs`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from rlkit_sac.analysis.files import Paths, as_paths, check_numbers, read_each, read_rows
+from rlkit_sac.errors import ConfigError, RunError
+
+COLUMNS = {"evaluations": "return_mean", "episodes": "return"}
+# What each system calls the return, by table.
+TAGS = {
+    "evaluations": {"eval/mean_reward": "Stable-Baselines3", "eval/reward": "TorchRL"},
+    "episodes": {
+        "charts/episodic_return": "CleanRL",
+        "rollout/ep_rew_mean": "Stable-Baselines3",
+        "train/reward": "TorchRL",
+    },
+}
+STEPS = "time/total_timesteps"  # the frames in Stable-Baselines3's progress.csv
+HYPERPARAMETERS = "hyperparameters/text_summary"  # CleanRL's configuration, a Markdown table
+
+
+def load_external_runs(
+    paths: Paths,
+    *,
+    table: Literal["evaluations", "episodes"] = "evaluations",
+    tag: str | None = None,
+    task: str | None = None,
+    recipe: str | None = None,
+    seed: int | None = None,
+) -> pd.DataFrame:
+    r"""Read the returns that other systems logged, as :func:`load_runs` reads those of recipes.
+
+    The search goes down from each path. A directory is a run if it holds one of
+
+    - `progress.csv` or `*monitor.csv` of Stable-Baselines3. Monitors with a name of their own,
+      `<name>.monitor.csv`, are each a run, `<name>`; those numbered by environment are one;
+    - TensorBoard's event files, such as those of CleanRL, Stable-Baselines3 and TorchRL;
+    - `scalars/`, written by TorchRL's `CSVLogger`.
+
+    The return is, of Stable-Baselines3, `eval/mean_reward` for evaluations, and for episodes each
+    return in the monitors, else `rollout/ep_rew_mean`, a mean over the last 100 episodes; of
+    CleanRL, which logs episodes only, `charts/episodic_return`; of TorchRL `eval/reward` and
+    `train/reward`. Frames are the step of each entry, and in monitors the sum of the lengths.
+
+    Args:
+        paths: a directory with logs, one above several, a file, or several of either.
+        table: `"evaluations"` (default) or `"episodes"`, the training episodes.
+        tag: the entry that holds the return. Default: the first of the above that a run has.
+        task: the task of all runs. Default: what the files tell, which are CleanRL's and monitors.
+        recipe: the name of the algorithm. Default: what the files tell, which are CleanRL's, else
+            the system.
+        seed: the seed of all runs. Default: what the files tell, which are CleanRL's; else missing.
+
+    Returns:
+        The columns `run`, `recipe`, `task`, `seed`, `system`, `frames` and `return_mean`, or for
+        episodes `return`; monitors add `length`. Rows without a return are left out, and runs that
+        cannot be read, with a warning.
+
+    Raises:
+        ConfigError: a path does not exist, nothing is found, `table` is unknown, or tensorboard is
+            needed and not installed.
+        RunError: no run can be read: a file is damaged, holds no return, or the task is not known.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> text = "time/total_timesteps,eval/mean_reward\n500,-1376.5\n1000,-1210.0\n"
+        >>> _ = (folder / "progress.csv").write_text(text)
+        >>> data = load_external_runs(folder, task="Pendulum-v1", recipe="sac (SB3)", seed=0)
+        >>> data[["recipe", "task", "frames", "return_mean"]]
+              recipe         task  frames  return_mean
+        0  sac (SB3)  Pendulum-v1     500      -1376.5
+        1  sac (SB3)  Pendulum-v1    1000      -1210.0
+    """
+    if table not in COLUMNS:
+        raise ConfigError(f"table is {table!r}; choose 'evaluations' or 'episodes'")
+    roots = as_paths(paths)
+    runs: dict[Path, list[Path]] = {}
+    for file in dict.fromkeys(file for root in roots for file in _find_files(root)):
+        run = _run_of(file)
+        if run is not None:
+            runs.setdefault(run, []).append(file)
+    if not runs:
+        where = ", ".join(map(str, roots)) or "an empty list of paths"
+        raise ConfigError(
+            f"no logs found under {where}: progress.csv, *monitor.csv, *.tfevents.* and "
+            "scalars/*.csv are read"
+        )
+    given = {"recipe": recipe, "task": task, "seed": seed}
+    given = {name: value for name, value in given.items() if value is not None}
+
+    def read(run: Path) -> pd.DataFrame:
+        system, told, rows = _read_run(run, runs[run], table, tag)
+        told = {"recipe": system, "task": None, "seed": None} | told | given
+        if told["task"] is None:
+            raise RunError(f"the files of {run} do not tell its task: give it with task='...'")
+        head = pd.DataFrame({"run": str(run), **told, "system": system}, index=rows.index)
+        return pd.concat([head.astype({"seed": "Int64"}), rows], axis=1)
+
+    return pd.concat(read_each(list(runs), read).values(), ignore_index=True)
+
+
+def _find_files(root: Path) -> list[Path]:
+    if not root.exists():
+        raise ConfigError(f"{root} does not exist; give a directory with logs, or one above")
+    root = root.resolve()
+    return sorted(root.rglob("*")) if root.is_dir() else [root]
+
+
+def _run_of(file: Path) -> Path | None:
+    """The run that a file belongs to, None if it is no log."""
+    if file.name == "progress.csv" or ".tfevents." in file.name:
+        return file.parent
+    if file.name.endswith("monitor.csv"):
+        name = file.name.removesuffix("monitor.csv").rstrip(".")
+        return file.parent / name if name and not name.isdigit() else file.parent
+    if file.suffix == ".csv":
+        return next((parent.parent for parent in file.parents if parent.name == "scalars"), None)
+    return None
+
+
+def _read_run(
+    run: Path, files: Sequence[Path], table: str, tag: str | None
+) -> tuple[str, dict[str, Any], pd.DataFrame]:
+    """The system, what the files tell of the run, and its frames and returns."""
+    monitors = [file for file in files if file.name.endswith("monitor.csv")]
+    others = [file for file in files if file not in monitors]
+    told = {}
+    if monitors and (env_id := _read_header(monitors[0])[0]) != "None":
+        told["task"] = env_id
+    if monitors and table == "episodes" and tag is None:
+        return "Stable-Baselines3", told, _read_monitors(monitors)
+    if not others:
+        raise RunError(f"{run} has monitors alone: table='episodes' reads them")
+    if others[0].name == "progress.csv":
+        system = "Stable-Baselines3"
+        progress = read_rows(others[0], [STEPS])
+        entries = {name: progress[[STEPS, name]] for name in progress.columns}
+    elif others[0].suffix == ".csv":
+        system, header, entries = "TorchRL", ["frames", "value"], {}
+        for file in others:
+            name = file.relative_to(run / "scalars").with_suffix("").as_posix()
+            entries[name] = read_rows(file, header, header=header)
+    else:
+        system = "TensorBoard"
+        entries, hyperparameters = _read_events(run)
+        told |= hyperparameters
+    tags = TAGS[table] if tag is None else {tag: system}
+    found = next((name for name in tags if name in entries), None)
+    if found is None:
+        raise RunError(
+            f"{run} has no {' or '.join(tags)}; it has {', '.join(entries) or 'nothing'}: "
+            "choose with tag=, or read the other table="
+        )
+    check_numbers(others[0], entries[found], list(entries[found].columns))
+    rows = entries[found].set_axis(["frames", COLUMNS[table]], axis=1).dropna()
+    return tags[found], told, rows.astype({"frames": "int64"})
+
+
+def _read_header(file: Path) -> tuple[str, float]:
+    """The task, and the time when training began, from the first line of a monitor."""
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        line = lines.readline()
+    try:
+        header = json.loads(line.removeprefix("#"))
+        return str(header["env_id"]), float(header["t_start"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise RunError(
+            f"{file}, line 1: # and a JSON object with env_id and t_start are expected, "
+            f"not {line[:80]!r}"
+        ) from error
+
+
+def _read_monitors(files: Sequence[Path]) -> pd.DataFrame:
+    """The episodes of the environments of one run, in the order in which they ended."""
+    parts = []
+    for file in files:
+        rows = read_rows(file, ["r", "l", "t"], skip=1)
+        parts.append(rows.assign(t=rows["t"] + _read_header(file)[1]))
+    rows = pd.concat(parts, ignore_index=True).sort_values("t", kind="stable")
+    return pd.DataFrame({"frames": rows["l"].cumsum(), "return": rows["r"], "length": rows["l"]})
+
+
+def _read_events(run: Path) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
+    """The scalars in TensorBoard's files by tag, and what CleanRL tells of a run."""
+    try:
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    except ImportError as error:
+        raise ConfigError(
+            "TensorBoard's files need tensorboard, which is not installed: "
+            "pip install 'rlkit_sac[tensorboard]'"
+        ) from error
+    events = EventAccumulator(str(run), size_guidance={"scalars": 0})  # 0: all of them
+    tags = events.Reload().Tags()
+    told = {}
+    if HYPERPARAMETERS in tags["tensors"]:
+        text = events.Tensors(HYPERPARAMETERS)[0].tensor_proto.string_val[0].decode()
+        values = dict(re.findall(r"^\|(\w+)\|(.*)\|$", text, re.MULTILINE))
+        names = {"recipe": "exp_name", "task": "env_id", "seed": "seed"}
+        told = {name: values[key] for name, key in names.items() if key in values}
+    scalars = {tag: [(x.step, x.value) for x in events.Scalars(tag)] for tag in tags["scalars"]}
+    return {tag: pd.DataFrame(rows) for tag, rows in scalars.items()}, told
