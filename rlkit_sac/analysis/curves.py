@@ -23,7 +23,6 @@ from rlkit_sac.analysis.groups import (
     select_rows,
     select_runs,
     split,
-    warn_of_differences,
     warn_of_early_ends,
 )
 from rlkit_sac.errors import ConfigError
@@ -173,8 +172,7 @@ def plot_learning_curves(
     selected, by = select_runs(data, column, by)
     lines = []
     for key, group in split(selected, ["task", *by]):
-        sets = comparable_runs(group, same_interval=frames is None)
-        warn_of_differences(sets, describe(key))
+        sets = comparable_runs(group, describe(key), same_interval=frames is None)
         lines += [({**key, "line": number}, part) for number, part in enumerate(sets)]
     curves = _aggregate(lines, column, frames, Estimator(statistic, confidence))
     if episodes is not None:

@@ -65,8 +65,8 @@ def load_external_runs(
         cannot be read, with a warning.
 
     Raises:
-        ConfigError: a path does not exist, nothing is found, `table` is unknown, or tensorboard is
-            needed and not installed.
+        ConfigError: nothing is found, `table` is unknown, or tensorboard is needed and not
+            installed.
         RunError: no run can be read: a file is damaged, holds no return, or the task is not known.
 
     Example:
@@ -82,11 +82,12 @@ def load_external_runs(
     """
     if table not in COLUMNS:
         raise ConfigError(f"table is {table!r}; choose 'evaluations' or 'episodes'")
-    roots = as_paths(paths)
+    roots = [path.resolve() for path in as_paths(paths)]
+    files = [file for root in roots for file in [root, *sorted(root.rglob("*"))]]
     runs: dict[Path, list[Path]] = {}
-    for file in dict.fromkeys(file for root in roots for file in _find_files(root)):
+    for file in dict.fromkeys(files):
         run = _run_of(file)
-        if run is not None:
+        if run is not None and file.is_file():
             runs.setdefault(run, []).append(file)
     if not runs:
         where = ", ".join(map(str, roots)) or "an empty list of paths"
@@ -108,13 +109,6 @@ def load_external_runs(
     return pd.concat(read_each(list(runs), read).values(), ignore_index=True)
 
 
-def _find_files(root: Path) -> list[Path]:
-    if not root.exists():
-        raise ConfigError(f"{root} does not exist; give a directory with logs, or one above")
-    root = root.resolve()
-    return sorted(root.rglob("*")) if root.is_dir() else [root]
-
-
 def _run_of(file: Path) -> Path | None:
     """The run that a file belongs to, None if it is no log."""
     if file.name == "progress.csv" or ".tfevents." in file.name:
@@ -133,11 +127,11 @@ def _read_run(
     """The system, what the files tell of the run, and its frames and returns."""
     monitors = [file for file in files if file.name.endswith("monitor.csv")]
     others = [file for file in files if file not in monitors]
-    told = {}
-    if monitors and (env_id := _read_header(monitors[0])[0]) != "None":
-        told["task"] = env_id
-    if monitors and table == "episodes" and tag is None:
-        return "Stable-Baselines3", told, _read_monitors(monitors)
+    told: dict[str, Any] = {}
+    if monitors:
+        told, episodes = _read_monitors(monitors)
+        if table == "episodes" and tag is None:
+            return "Stable-Baselines3", told, episodes
     if not others:
         raise RunError(f"{run} has monitors alone: table='episodes' reads them")
     if others[0].name == "progress.csv":
@@ -165,28 +159,25 @@ def _read_run(
     return tags[found], told, rows.astype({"frames": "int64"})
 
 
-def _read_header(file: Path) -> tuple[str, float]:
-    """The task, and the time when training began, from the first line of a monitor."""
-    with file.open(encoding="utf-8", errors="replace") as lines:
-        line = lines.readline()
-    try:
-        header = json.loads(line.removeprefix("#"))
-        return str(header["env_id"]), float(header["t_start"])
-    except (ValueError, TypeError, KeyError) as error:
-        raise RunError(
-            f"{file}, line 1: # and a JSON object with env_id and t_start are expected, "
-            f"not {line[:80]!r}"
-        ) from error
-
-
-def _read_monitors(files: Sequence[Path]) -> pd.DataFrame:
-    """The episodes of the environments of one run, in the order in which they ended."""
+def _read_monitors(files: Sequence[Path]) -> tuple[dict[str, Any], pd.DataFrame]:
+    """The task, and the episodes of the environments of one run in the order of their ends."""
     parts = []
     for file in files:
+        line = file.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
+        try:
+            header = json.loads(line.removeprefix("#"))
+            task, start = header["env_id"], float(header["t_start"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise RunError(
+                f"{file}, line 1: # and a JSON object with env_id and t_start are expected, "
+                f"not {line[:80]!r}"
+            ) from error
         rows = read_rows(file, ["r", "l", "t"], skip=1)
-        parts.append(rows.assign(t=rows["t"] + _read_header(file)[1]))
+        parts.append(rows.assign(t=rows["t"] + start))
     rows = pd.concat(parts, ignore_index=True).sort_values("t", kind="stable")
-    return pd.DataFrame({"frames": rows["l"].cumsum(), "return": rows["r"], "length": rows["l"]})
+    table = {"frames": rows["l"].cumsum(), "return": rows["r"], "length": rows["l"]}
+    # The id of an environment without a registration is "None".
+    return {} if task in (None, "None") else {"task": task}, pd.DataFrame(table)
 
 
 def _read_events(run: Path) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:

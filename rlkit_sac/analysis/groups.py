@@ -127,11 +127,12 @@ def split(data: pd.DataFrame, columns: Sequence[str]) -> list[tuple[Key, pd.Data
     return sorted(groups, key=lambda group: [_order(value) for value in group[0].values()])
 
 
-def comparable_runs(group: pd.DataFrame, *, same_interval: bool) -> list[pd.DataFrame]:
-    """Split a group into sets of runs of about the same length.
+def comparable_runs(group: pd.DataFrame, name: str, *, same_interval: bool) -> list[pd.DataFrame]:
+    """Split a group into sets of runs of about the same length, with a warning if it is split.
 
     Args:
         group: the rows of one group.
+        name: the group in words.
         same_interval: whether the runs of a set must also have the same interval, if they have
             any: the commonest step between their frames, if that is at least half of all steps.
 
@@ -139,9 +140,9 @@ def comparable_runs(group: pd.DataFrame, *, same_interval: bool) -> list[pd.Data
         The rows of each set, the largest set first. The runs of a set share frames.
 
     Example:
-        >>> group = pd.DataFrame({"run": ["a", "b", "b"], "frames": [100, 200, 400]})
-        >>> [list(rows["run"]) for rows in comparable_runs(group, same_interval=True)]
-        [['b', 'b'], ['a']]
+        >>> group = pd.DataFrame({"run": ["a", "b"], "frames": [200, 200]})
+        >>> [list(rows["run"]) for rows in comparable_runs(group, "sac", same_interval=True)]
+        [['a', 'b']]
     """
     frames = {run: np.unique(rows["frames"]) for run, rows in group.groupby("run")}
     sets: list[list[Any]] = []
@@ -152,27 +153,18 @@ def comparable_runs(group: pd.DataFrame, *, same_interval: bool) -> list[pd.Data
                 break
         else:
             sets.append([run])
-    return [group[group["run"].isin(runs)] for runs in sorted(sets, key=len, reverse=True)]
-
-
-def warn_of_differences(sets: Sequence[pd.DataFrame], name: str) -> None:
-    """Warn if the runs of a group fall into several sets.
-
-    Args:
-        sets: a result of :func:`comparable_runs`.
-        name: the group in words.
-    """
-    if len(sets) < 2:
-        return
-    listing = "; ".join(
-        f"{rows['run'].nunique()} to frame {rows['frames'].max()} ({rows['run'].iloc[0]})"
-        for rows in sets
-    )
-    warnings.warn(
-        f"the runs of {name} differ in length or interval, so they are drawn as {len(sets)} lines: "
-        f"{listing}; select runs, or tell settings apart with by=",
-        stacklevel=3,
-    )
+    parts = [group[group["run"].isin(runs)] for runs in sorted(sets, key=len, reverse=True)]
+    if len(parts) > 1:
+        listing = "; ".join(
+            f"{rows['run'].nunique()} to frame {rows['frames'].max()} ({rows['run'].iloc[0]})"
+            for rows in parts
+        )
+        warnings.warn(
+            f"the runs of {name} differ in length or interval, so they are drawn as {len(parts)} "
+            f"lines: {listing}; select runs, or tell settings apart with by=",
+            stacklevel=3,
+        )
+    return parts
 
 
 def describe(key: Key) -> str:
