@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import re
+import sys
 
 import pytest
 
@@ -41,7 +43,13 @@ PACKAGES = [
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_public_name_is_on_the_page(package: str) -> None:
     page = listed()
-    shown = [getattr(resolve(path), name) for path, names in page.items() for name in names]
+    shown = [
+        getattr(resolve(path), name)
+        for path, names in page.items()
+        for name in names
+        # mkdocstrings shows the file instead where a function has the name of its file.
+        if not inspect.ismodule(sys.modules.get(f"{path}.{name}"))
+    ]
     shown += [resolve(path) for path, names in page.items() if not names]
     module = importlib.import_module(package)
     missing = [
