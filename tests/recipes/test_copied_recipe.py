@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -18,10 +17,11 @@ import pytest
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import RunError
 from rlkit_sac.runs import evaluate, evaluation_seed, load_policy, read_config
+from tests.processes import Process
 from tests.recipes.loading import RECIPES
 from tests.reliability.runs import SHORT, assert_same_run
 
-OPTIONS = [*SHORT, "--compile", "false", "--collector.total_frames", "700"]
+OPTIONS = [*SHORT, "--compile", "false", "--collector.total_frames", "400"]
 
 ACTOR = """    actor = tanh_gaussian_actor(
         **sizes,
@@ -92,15 +92,9 @@ def recipe(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
-def start(recipe: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, str(recipe), *arguments],
-        cwd=recipe.parent,
-        env=os.environ | {"PYTHONPATH": str(RECIPES.parent), "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def start(recipe: Path, *arguments: str) -> Process:
+    environment = os.environ | {"PYTHONPATH": str(RECIPES.parent), "OMP_NUM_THREADS": "1"}
+    return Process(recipe, *arguments, cwd=recipe.parent, env=environment)
 
 
 def imported(recipe: Path) -> ModuleType:
@@ -123,7 +117,7 @@ def test_a_copied_recipe_trains_is_killed_resumes_evaluates_and_loads(recipe: Pa
     assert json.loads((run / "run.json").read_text())["status"] == "running"
 
     with start(recipe, "--resume", str(run)) as process:
-        _, error = process.communicate(timeout=300)
+        _, error = process.communicate()
         assert process.returncode == 0, error
     assert json.loads((run / "run.json").read_text())["exact"] is True
     module = imported(recipe)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shlex
-import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ import torch
 
 from rlkit_sac.runs import read_config
 from rlkit_sac.runs.checkpoints import Manifest, read_state, step_folders
+from tests import processes
 from tests.recipes.loading import load_recipe
 
 ROOT = Path(__file__).parents[2]
@@ -29,27 +28,17 @@ SHORT = shlex.split("""
 TIME_COLUMNS = ["seconds", "frames_per_second"]
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+
+
+def start(folder: Path, *arguments: str) -> processes.Process:
     """The recipe as a process of its own, with ``folder`` as its working directory."""
-    path = os.pathsep.join([str(ROOT), str(folder)])
-    return subprocess.Popen(
-        [sys.executable, str(ROOT / "recipes" / "sac.py"), *arguments],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,  # a group of its own, to which a terminal would send Ctrl-C
-        # Where the tests run in the background, the shell has them ignore Ctrl-C, and a child too.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    return processes.Process(ROOT / "recipes" / "sac.py", *arguments, cwd=folder, env=ENVIRONMENT)
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the recipe to its end."""
-    with start(folder, *arguments) as process:
-        stdout, stderr = process.communicate(timeout=300)
-    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+    return processes.run(ROOT / "recipes" / "sac.py", *arguments, cwd=folder, env=ENVIRONMENT)
 
 
 def train(folder: Path, *arguments: str) -> Path:

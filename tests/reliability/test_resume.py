@@ -12,29 +12,29 @@ from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run
 @pytest.mark.parametrize(
     ("half", "options"),
     [
-        (200, ["--env.id", "Pendulum-v1"]),  # where an episode ends
-        (173, ["--env.id", "Pendulum-v1", "--update.order", "[qvalue, actor, alpha, target]"]),
-        (137, ["--env.id", "HalfCheetah-v5"]),  # in the middle of one
+        (100, ["--env.id", "Pendulum-v1", "--env.max_episode_steps", "100"]),  # an episode's end
+        (93, ["--env.id", "Pendulum-v1", "--update.order", "[qvalue, actor, alpha, target]"]),
+        (87, ["--env.id", "HalfCheetah-v5"]),  # in the middle of one
         (
-            150,
+            90,
             [
                 *("--env.id", "Hopper-v5", "--env.num_envs", "2"),
                 *("--collector.frames_per_batch", "6", "--replay.storage", "memmap"),
                 *("--replay.slice_length", "3", "--loss.lmbda", "0.7"),
             ],
         ),
-        (150, ["--env.id", "Pendulum-v1", "--collector.kind", "torchrl"]),
-        (173, ["--env.id", "Pendulum-v1", "--replay.prioritized", "true"]),
+        (90, ["--env.id", "Pendulum-v1", "--collector.kind", "torchrl"]),
+        (93, ["--env.id", "Pendulum-v1", "--replay.prioritized", "true"]),
         (
-            150,
+            90,
             [
                 *("--env.id", "Hopper-v5", "--env.num_envs", "2", "--network.critic_dropout"),
                 *("0.1", "--normalization.observations", "true", "--normalization.rewards", "true"),
             ],
         ),
-        pytest.param(150, ["--env.id", "Pendulum-v1", "--compile", "true"], marks=pytest.mark.slow),
+        pytest.param(90, ["--env.id", "Pendulum-v1", "--compile", "true"], marks=pytest.mark.slow),
         pytest.param(
-            150,
+            90,
             [
                 *("--env.id", "MountainCarContinuous-v0", "--env.num_envs", "2"),
                 *("--env.parallel", "true", "--env.max_episode_steps", "40"),
@@ -55,7 +55,8 @@ from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run
     ],
 )
 def test_half_the_frames_and_then_the_rest_equal_all_at_once(tmp_path, half, options):
-    options = [*SHORT, *options, "--seed", "3"]
+    options = [*SHORT, "--evaluation.interval", "70", "--replay.capacity", "120", *options]
+    options += ["--seed", "3"]
     total = ["--collector.total_frames", str(2 * half)]
     whole = train(tmp_path / "whole", *options, *total)
     parts = train(tmp_path / "parts", *options, "--collector.total_frames", str(half))
@@ -65,7 +66,7 @@ def test_half_the_frames_and_then_the_rest_equal_all_at_once(tmp_path, half, opt
     assert f"at frame {half}" in done.stdout
     assert "not exactly" not in done.stdout
     assert only_run(tmp_path / "parts") == parts
-    assert_same_run(whole, parts)
+    assert_same_run(whole, parts, capacity=120)
     info = json.loads((parts / "run.json").read_text())
     assert (info["status"], info["frames"], info["exact"]) == ("finished", 2 * half, True)
     assert [session["frames"] for session in info["sessions"]] == [half]

@@ -12,6 +12,7 @@ from rlkit_sac.config import Check, EnvConfig, Seed
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import RunConfig
 from rlkit_sac.runs.launch import read_config, run_recipe
+from tests import processes
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(rlkit_sac.__file__).parents[1])}
 RECIPE = '''
@@ -76,16 +77,21 @@ def recipe(tmp_path: Path) -> Path:
     return file
 
 
-def command(recipe: Path, *argv: str) -> list[str]:
-    return [sys.executable, str(recipe), "--logging.dir", str(recipe.parent / "runs"), *argv]
+def start(recipe: Path, *argv: str) -> processes.Process:
+    folder = recipe.parent
+    argv = ("--logging.dir", str(folder / "runs"), *argv)
+    return processes.Process(recipe, *argv, cwd=folder, env=ENVIRONMENT)
 
 
 def run(recipe: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(recipe, *argv), capture_output=True, text=True, env=ENVIRONMENT)
+    return start(recipe, *argv).finish()
 
 
 def test_success_writes_a_run_and_exits_with_zero(recipe: Path) -> None:
-    done = run(recipe, "--seed", "5")
+    command = [sys.executable, str(recipe), "--logging.dir", str(recipe.parent / "runs")]
+    done = subprocess.run(
+        [*command, "--seed", "5"], capture_output=True, text=True, env=ENVIRONMENT
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert Path(done.stdout.strip(), "config.yaml").is_file()
 
@@ -154,18 +160,8 @@ def test_a_bug_keeps_its_traceback(recipe: Path) -> None:
 def test_signals_close_the_run_and_exit_with_their_code(
     recipe: Path, number: signal.Signals, code: int
 ) -> None:
-    with subprocess.Popen(
-        command(recipe, "--error", "wait"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-        # Where the tests run in the background, the shell has them ignore Ctrl-C, and a child too.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    ) as process:
-        assert process.stdout is not None
-        path = Path(process.stdout.readline().strip())
+    with start(recipe, "--error", "wait") as process:
+        path = Path(process.readline().strip())
         os.kill(process.pid, number)
         _, stderr = process.communicate()
     assert (process.returncode, stderr) == (code, f"interrupted\nresults so far: {path}\n")

@@ -1,7 +1,5 @@
 import json
 import re
-import signal
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -14,6 +12,7 @@ import rlkit_sac
 from rlkit_sac.config import EnvConfig
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.tables.run_directory import RunDirectory
+from tests.processes import Process
 
 HOLDER = """
 import sys
@@ -46,15 +45,11 @@ def info(path: Path) -> dict[str, Any]:
     return dict(json.loads((path / "run.json").read_text()))
 
 
-def hold(path: Path) -> subprocess.Popen[str]:
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == "held\n"
+def hold(path: Path) -> Process:
+    script = path.parent / "holder.py"
+    script.write_text(HOLDER)
+    holder = Process(script, str(path), cwd=path.parent)
+    assert holder.readline() == "held\n"
     return holder
 
 
@@ -140,7 +135,7 @@ def test_a_second_process_is_refused_while_the_first_runs(tmp_path: Path) -> Non
 def test_a_killed_holder_does_not_block(tmp_path: Path) -> None:
     path = create(tmp_path).path
     with hold(path) as holder:
-        holder.send_signal(signal.SIGKILL)
+        holder.kill()
     assert info(path)["status"] == "running"
     with RunDirectory(path) as run:
         run.begin()
