@@ -55,15 +55,16 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.runs import evaluate, evaluation_seed, load_policy
     from rlkit_sac.runs.checkpoints import step_of
     from rlkit_sac.runs.evaluation import per_dimension
+    from rlkit_sac.runs.files import os_errors_named
     from rlkit_sac.runs.policies.files import find_checkpoint
     from rlkit_sac.runs.schedules import reward_weights_due
     from rlkit_sac.runs.tables.report import summary_table
 
-    checkpoint = find_checkpoint(Path(arguments.run), arguments.which).absolute()
-    options = _options(checkpoint.parents[1] / "config.yaml")
+    checkpoint = find_checkpoint(Path(arguments.run), arguments.which)
+    options = _options(checkpoint.absolute().parents[1] / "config.yaml")
     task = EnvConfig(**options["env"])
     weights = reward_weights_due(
-        options["loss"].get("reward_weights_at", {}), 0, step_of(checkpoint) or 0
+        options["loss"].get("reward_weights_at", {}), 0, step_of(checkpoint.absolute()) or 0
     ) or options["loss"].get("reward_weights")
     seed = evaluation_seed(options["seed"]) if arguments.seed is None else arguments.seed
     policy = load_policy(checkpoint)
@@ -79,7 +80,6 @@ def run(arguments: argparse.Namespace) -> int:
     vectors = result.returns_per_dimension
     parts = {} if vectors is None else per_dimension("return", list(vectors.T))
     episodes = pd.DataFrame({"return": result.returns, **parts, "length": result.lengths})
-    low, high = Estimator().interval(episodes.to_numpy(np.float64).T)
     table = pd.DataFrame(
         {
             "": episodes.columns,
@@ -87,20 +87,24 @@ def run(arguments: argparse.Namespace) -> int:
             "std": episodes.std(ddof=0).to_numpy(),
             "min": episodes.min().to_numpy(),
             "max": episodes.max().to_numpy(),
-            "mean, 95 % from": low,
-            "to": high,
         }
     )
+    try:
+        low, high = Estimator().interval(episodes.to_numpy(np.float64).T)
+        table, missing = table.assign(**{"mean, 95 % from": low, "to": high}), ""
+    except ConfigError as error:  # without scipy
+        missing = f"\n{error}\n"
     rows = {
         "checkpoint": str(checkpoint),
         "task": task.id,
         "actions": "samples" if arguments.stochastic else "deterministic",
         "episodes": f"{len(episodes)}, seed {seed}",
     }
-    print(f"{summary_table(rows)}\n\n{markdown_table(table)}", end="")
+    print(f"{summary_table(rows)}\n\n{markdown_table(table)}{missing}", end="")
     if arguments.csv is not None:
         episodes.insert(0, "episode", range(1, len(episodes) + 1))
-        write_table(episodes, arguments.csv)
+        with os_errors_named(f"{arguments.csv} cannot be written"):
+            write_table(episodes, arguments.csv)
         print(f"\nepisodes in {arguments.csv}")
     return 0
 

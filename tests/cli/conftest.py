@@ -37,6 +37,14 @@ class Reach(gym.Env):
         return self.x, -float(abs(self.x[0])), False, False, {}
 
 
+class TwoRewards(Reach):
+    reward_space = gym.spaces.Box(-2.0, 2.0, (2,))
+
+    def step(self, action):
+        x, reward, *ends = super().step(action)
+        return x, np.array([reward, -float(abs(action[0]))]), *ends
+
+
 class Picture(Reach):
     observation_space = gym.spaces.Box(0, 255, (8, 8, 3), np.uint8)
 
@@ -49,6 +57,7 @@ class Picture(Reach):
 
 
 gym.register("Reach-v0", Reach)
+gym.register("TwoRewards-v0", TwoRewards)
 gym.register("Picture-v0", Picture, max_episode_steps=20)
 """
 

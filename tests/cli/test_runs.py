@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,16 @@ def test_evaluate_with_other_episodes_seed_and_samples(
     assert main(["evaluate", str(run / "checkpoints" / "step_300"), "--which", "best"]) == 0
 
 
+def test_evaluate_without_the_extra_plots(
+    run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    assert main(["evaluate", str(run)]) == 0
+    printed = capsys.readouterr().out
+    assert "pip install 'rlkit_sac[plots]'" in printed
+    assert "95 %" not in printed
+
+
 def test_evaluate_without_a_policy_or_configuration(
     run: Path, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -69,6 +80,9 @@ def test_evaluate_without_a_policy_or_configuration(
     (folder / "copy" / "config.yaml").unlink()
     assert main(["evaluate", "copy"]) == 1
     assert "config.yaml: cannot be read" in capsys.readouterr().err
+    (folder / "file").touch()
+    assert main(["evaluate", str(run), "--csv", "file/a.csv"]) == 1
+    assert "error: file/a.csv cannot be written" in capsys.readouterr().err
 
 
 def test_resume_runs_the_script_that_began_the_run(
@@ -80,15 +94,23 @@ def test_resume_runs_the_script_that_began_the_run(
     text = (folder / "mine.py").read_text()
     changed = text.replace("    run_recipe(main", '    print("my own script")\n    run_recipe(main')
     (folder / "mine.py").write_text(changed)
-    task = ["--env.id", "my_tasks:Reach-v0", "--env.kwargs.start", "1.5"]
+    task = ["--env.id", "my_tasks:TwoRewards-v0", "--env.kwargs.start", "1.5"]
+    task += ["--loss.reward_weights", "[1.0, 0.5]", "--loss.reward_weights_at.350", "[0.5, 1.0]"]
     assert main(["train", "mine.py", "--config", "pendulum", *SHORT, *task]) == 0
-    (run,) = folder.glob("runs/sac/my_tasks-Reach-v0/*")
+    (run,) = folder.glob("runs/sac/my_tasks-TwoRewards-v0/*")
     assert "my own script" in capsys.readouterr().out
     assert main(["resume", str(run), "--collector.total_frames", "400"]) == 0
     assert "my own script" in capsys.readouterr().out
     info = json.loads((run / "run.json").read_text())
     assert (info["status"], info["frames"], info["resumed_at"]) == ("finished", 400, 300)
-    assert main(["evaluate", str(run)]) == 0
+
+    for number, frames in enumerate((300, 400), start=-2):  # before and after the weights change
+        checkpoint = run / "checkpoints" / f"step_{frames}"
+        assert main(["evaluate", str(checkpoint), "--csv", "a.csv"]) == 0
+        episodes = rows(folder / "a.csv")
+        evaluation = rows(run / "evaluations.csv")[number]
+        assert [float(row["return"]) for row in episodes] == json.loads(evaluation["returns"])
+        assert {"return_0", "return_1"} <= episodes[0].keys()
 
     (folder / "mine.py").unlink()
     assert main(["resume", str(run), "--collector.total_frames", "500"]) == 2
