@@ -42,25 +42,10 @@ if TYPE_CHECKING:  # "as": these names are for the users of the package
 
 __version__ = "0.2.0"
 
-_LOSSES = (
-    "ACERLoss",
-    "ContinuousSACLoss",
-    "DiscreteSACLoss",
-    "HybridSACLoss",
-    "ValueSACLoss",
-)
+_LOSSES = ("ACERLoss", "ContinuousSACLoss", "DiscreteSACLoss", "HybridSACLoss", "ValueSACLoss")
 _PACKAGES = (
-    "analysis",
-    "config",
-    "data",
-    "envs",
-    "errors",
-    "functional",
-    "graph",
-    "modules",
-    "objectives",
-    "runs",
-    "updates",
+    *("analysis", "config", "data", "envs", "errors", "functional"),
+    *("graph", "modules", "objectives", "runs", "updates"),
 )
 
 if not TYPE_CHECKING:  # mypy would take any name for one that __getattr__ gives

@@ -1,6 +1,15 @@
 """The command ``rlkit-sac``: train, resume and evaluate runs, list recipes, check environments.
 
 One file per command, which imports PyTorch only where it runs: ``--help`` is there at once.
+
+Examples:
+    rlkit-sac train sac            train on Pendulum-v1, a few CPU minutes
+    rlkit-sac train sac --help     the options of a recipe
+    rlkit-sac recipes              all recipes and their configurations
+    rlkit-sac resume runs/sac/Pendulum-v1/<run> --collector.total_frames 20000
+    rlkit-sac evaluate runs/sac/Pendulum-v1/<run> --episodes 100
+
+`rlkit-sac COMMAND --help` describes a command.
 """
 
 from __future__ import annotations
@@ -19,10 +28,11 @@ from rlkit_sac.errors import ConfigError, RlkitSacError
 class Command(Protocol):
     """What the file of a command has."""
 
+    __doc__: str | None
     SUMMARY: str
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add what the command takes, and examples as the ``epilog``."""
+        """Add what the command takes; the examples are in the docstring of the file."""
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Do it; returns the exit code."""
@@ -35,16 +45,6 @@ COMMANDS: Mapping[str, Command] = {
     "evaluate": evaluate,
     "check-env": check_env,
 }
-
-_EXAMPLES = """examples:
-  rlkit-sac train sac            train on Pendulum-v1, a few CPU minutes
-  rlkit-sac train sac --help     the options of a recipe
-  rlkit-sac recipes              all recipes and their configurations
-  rlkit-sac resume runs/sac/Pendulum-v1/<run> --collector.total_frames 20000
-  rlkit-sac evaluate runs/sac/Pendulum-v1/<run> --episodes 100
-
-`rlkit-sac COMMAND --help` describes a command.
-"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="rlkit-sac",
         description="Soft actor-critic and ACER: train, resume, evaluate, look.",
-        epilog=_EXAMPLES,
+        epilog=_examples(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"rlkit_sac {__version__}")
@@ -77,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 name,
                 help=command.SUMMARY,
                 description=command.SUMMARY,
+                epilog=_examples(command.__doc__),
                 formatter_class=argparse.RawDescriptionHelpFormatter,
             )
         )
@@ -94,6 +95,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # its reader, such as head, has seen enough
+        if arguments.command in ("train", "resume"):
+            raise  # it ended a run
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except ConfigError as error:  # which may come before PyTorch is imported
@@ -104,3 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(describe_failure(error, None), file=sys.stderr)
         return 1
+
+
+def _examples(docstring: str | None) -> str:
+    return "".join((docstring or "").partition("Examples:")[1:])

@@ -1,4 +1,12 @@
-"""``rlkit-sac check-env``: what a task looks like to an agent, and which recipes train it."""
+"""``rlkit-sac check-env``: what a task looks like to an agent, and which recipes train it.
+
+Examples:
+    rlkit-sac check-env Pendulum-v1
+    rlkit-sac check-env HardMove-v0 --env.kwargs.num_actuators 6
+    rlkit-sac check-env my_tasks:Reach-v0 --env.max_episode_steps 100
+
+The module my_tasks is looked for in the current folder too.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +28,12 @@ if TYPE_CHECKING:
 
 SUMMARY = "show the spaces of an environment, and which recipes train it"
 
-_EXAMPLES = """examples:
-  rlkit-sac check-env Pendulum-v1
-  rlkit-sac check-env HardMove-v0 --env.kwargs.num_actuators 6
-  rlkit-sac check-env my_tasks:Reach-v0 --env.max_episode_steps 100
-
-The module my_tasks is looked for in the current folder too.
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The id; what comes after it are options of the section ``env``."""
     parser.usage = "rlkit-sac check-env ID [--env.OPTION VALUE ...]"
     parser.add_argument("id", metavar="ID", help="Gymnasium id, Name-v0 or module:Name-v0")
     parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    parser.epilog = _EXAMPLES
 
 
 def run(arguments: argparse.Namespace) -> int:

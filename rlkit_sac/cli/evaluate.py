@@ -1,4 +1,10 @@
-"""``rlkit-sac evaluate``: run a trained policy on the task of its run."""
+"""``rlkit-sac evaluate``: run a trained policy on the task of its run.
+
+Examples:
+    rlkit-sac evaluate runs/sac/Pendulum-v1/<run>
+    rlkit-sac evaluate runs/sac/Pendulum-v1/<run> --which best --episodes 100
+    rlkit-sac evaluate runs/sac/Pendulum-v1/<run> --stochastic --csv a.csv
+"""
 
 from __future__ import annotations
 
@@ -9,12 +15,6 @@ from typing import Any
 from rlkit_sac.errors import ConfigError, RunError
 
 SUMMARY = "evaluate the policy of a run on the run's own task"
-
-_EXAMPLES = """examples:
-  rlkit-sac evaluate runs/sac/Pendulum-v1/<run>
-  rlkit-sac evaluate runs/sac/Pendulum-v1/<run> --which best --episodes 100
-  rlkit-sac evaluate runs/sac/Pendulum-v1/<run> --stochastic --csv episodes.csv
-"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the newest checkpoint, or that of the best evaluation (default: last)",
     )
     parser.add_argument("--csv", metavar="FILE", help="write a row for each episode")
-    parser.epilog = _EXAMPLES
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -80,15 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
     vectors = result.returns_per_dimension
     parts = {} if vectors is None else per_dimension("return", list(vectors.T))
     episodes = pd.DataFrame({"return": result.returns, **parts, "length": result.lengths})
-    table = pd.DataFrame(
-        {
-            "": episodes.columns,
-            "mean": episodes.mean().to_numpy(),
-            "std": episodes.std(ddof=0).to_numpy(),
-            "min": episodes.min().to_numpy(),
-            "max": episodes.max().to_numpy(),
-        }
-    )
+    statistics = {"mean": episodes.mean(), "std": episodes.std(ddof=0)}
+    table = pd.DataFrame({**statistics, "min": episodes.min(), "max": episodes.max()})
     try:
         low, high = Estimator().interval(episodes.to_numpy(np.float64).T)
         table, missing = table.assign(**{"mean, 95 % from": low, "to": high}), ""
@@ -100,7 +92,9 @@ def run(arguments: argparse.Namespace) -> int:
         "actions": "samples" if arguments.stochastic else "deterministic",
         "episodes": f"{len(episodes)}, seed {seed}",
     }
-    print(f"{summary_table(rows)}\n\n{markdown_table(table)}{missing}", end="")
+    print(
+        f"{summary_table(rows)}\n\n{markdown_table(table.reset_index(names=''))}{missing}", end=""
+    )
     if arguments.csv is not None:
         episodes.insert(0, "episode", range(1, len(episodes) + 1))
         with os_errors_named(f"{arguments.csv} cannot be written"):

@@ -1,4 +1,11 @@
-"""``rlkit-sac recipes``: list the recipes, and copy one to be changed."""
+"""``rlkit-sac recipes``: list the recipes, and copy one to be changed.
+
+Examples:
+    rlkit-sac recipes                         what there is
+    rlkit-sac recipes copy sac                to ./sac.py and ./configs/sac/
+    rlkit-sac recipes copy sac my_sac.py      under another name
+    rlkit-sac recipes copy sac experiments    into a folder
+"""
 
 from __future__ import annotations
 
@@ -13,17 +20,9 @@ from rlkit_sac.errors import ConfigError
 
 SUMMARY = "list the recipes and their configurations, or copy one to change it"
 
-_EXAMPLES = """examples:
-  rlkit-sac recipes                         all recipes and their configurations
-  rlkit-sac recipes copy sac                to ./sac.py and ./configs/sac/
-  rlkit-sac recipes copy sac my_sac.py      under another name
-  rlkit-sac recipes copy sac experiments    into a folder
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """``copy NAME [TARGET]``, or nothing for the list."""
-    parser.epilog = _EXAMPLES
     actions = parser.add_subparsers(metavar="copy", dest="action")
     copy = actions.add_parser(
         "copy",

@@ -1,4 +1,10 @@
-"""``rlkit-sac resume``: continue a run with the recipe that began it."""
+"""``rlkit-sac resume``: continue a run with the recipe that began it.
+
+Examples:
+    rlkit-sac resume runs/sac/Pendulum-v1/<run>
+    rlkit-sac resume runs/sac/Pendulum-v1/<run> --collector.total_frames 20000
+    rlkit-sac resume runs/sac/Pendulum-v1/<run>/checkpoints/step_5000
+"""
 
 from __future__ import annotations
 
@@ -13,12 +19,6 @@ from rlkit_sac.errors import ConfigError
 
 SUMMARY = "continue a run that was stopped, or extend a finished one"
 
-_EXAMPLES = """examples:
-  rlkit-sac resume runs/sac/Pendulum-v1/<run>
-  rlkit-sac resume runs/sac/Pendulum-v1/<run> --collector.total_frames 20000
-  rlkit-sac resume runs/sac/Pendulum-v1/<run>/checkpoints/step_5000
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The run; what comes after it is for the recipe."""
@@ -27,7 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "run", metavar="RUN", help="run directory, or one of its checkpoints/step_<frames>"
     )
     parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    parser.epilog = _EXAMPLES
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,13 @@
-"""``rlkit-sac train``: run a recipe."""
+"""``rlkit-sac train``: run a recipe.
+
+Examples:
+    rlkit-sac train sac
+    rlkit-sac train sac --help
+    rlkit-sac train sac --config halfcheetah --seed 1
+    rlkit-sac train discrete_sac --env.id Acrobot-v1
+    rlkit-sac train sac --seeds 0,1,2 --jobs 2
+    rlkit-sac train my_sac.py      a script of your own, see `rlkit-sac recipes`
+"""
 
 from __future__ import annotations
 
@@ -10,15 +19,6 @@ from rlkit_sac.cli.recipe_files import find_recipe, run_script, shipped_recipes,
 
 SUMMARY = "train an agent with a recipe"
 
-_EXAMPLES = """examples:
-  rlkit-sac train sac
-  rlkit-sac train sac --help
-  rlkit-sac train sac --config halfcheetah --seed 1
-  rlkit-sac train discrete_sac --env.id Acrobot-v1
-  rlkit-sac train sac --seeds 0,1,2 --jobs 2
-  rlkit-sac train my_sac.py      a script of your own, see `rlkit-sac recipes`
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The recipe; what comes after it is for the recipe."""
@@ -27,7 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "recipe", metavar="RECIPE", nargs="?", help="name of a recipe, or path of a script (.py)"
     )
     parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    parser.epilog = _EXAMPLES
 
 
 def run(arguments: argparse.Namespace) -> int:

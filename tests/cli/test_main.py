@@ -41,7 +41,7 @@ def test_help_lists_and_mistakes_need_no_pytorch() -> None:
     assert f"rlkit_sac {__version__}" in done.stdout
     for name in COMMANDS:
         assert f"usage: rlkit-sac {name}" in done.stdout
-    assert done.stdout.count("examples:\n  rlkit-sac ") == 2 + len(COMMANDS)
+    assert done.stdout.count("Examples:\n    rlkit-sac ") == 2 + len(COMMANDS)
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
