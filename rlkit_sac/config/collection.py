@@ -37,10 +37,16 @@ class EnvConfig:
     """Present bounded continuous actions to the policy as [-1, 1]."""
 
     max_episode_steps: PositiveInt | None = None
-    """Time limit in frames; null keeps the task's own."""
+    """Time limit in frames; null keeps the task's own, or is 10,000 where it has none."""
 
     kwargs: dict[str, Any] = field(default_factory=dict)
     """Keyword arguments of gymnasium.make, for example {goal_velocity: 0.1}."""
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        most = 1_000 if self.parallel else 10_000
+        text = f"must be <= {most} where env.parallel is {str(self.parallel).lower()}"
+        return [("num_envs", f"{text}, got {self.num_envs}")] if self.num_envs > most else []
 
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments of ``make_env`` for one environment."""

@@ -13,29 +13,30 @@ class Setting:
 
     key: str
     value: Any
+    """What was given; ``None`` for an option of the command line without a value."""
     where: str
     """How errors name its place: ``--seed``, or ``pendulum.yaml:3: seed``."""
     on_command_line: bool = False
-    """Its value is a text then, which the option's type says how to read."""
+    """Its value is a text then, if any, which the option's type says how to read."""
 
 
 def read_command_line(argv: Sequence[str]) -> tuple[list[Setting], list[str]]:
     r"""Split a command line into options.
 
-    They are written ``--name value`` or ``--name=value``, and ``--help`` or ``-h`` without a value.
+    They are written ``--name value`` or ``--name=value``, and ``--help`` or ``-h`` without a value;
+    ``--name=`` has none, as when the variable of a shell is empty.
 
     Args:
         argv: the arguments after the program's name.
 
     Returns:
-        the options in their order, and a line for each problem.
+        the options in their order, also those that lack a value, and a line for each problem.
 
     >>> settings, problems = read_command_line(["--loss.gamma", "0.9", "x", "--seed"])
     >>> [(setting.key, setting.value) for setting in settings]
-    [('loss.gamma', '0.9')]
-    >>> print("\n".join(problems))
-    unexpected argument 'x'; options are written --name value
-    --seed: needs a value; write --seed VALUE
+    [('loss.gamma', '0.9'), ('seed', None)]
+    >>> problems
+    ["unexpected argument 'x'; options are written --name value"]
     """
     settings: list[Setting] = []
     problems: list[str] = []
@@ -47,9 +48,9 @@ def read_command_line(argv: Sequence[str]) -> tuple[list[Setting], list[str]]:
             settings.append(Setting("help", None, word, on_command_line=True))
         elif not name.startswith("--") or name == "--":
             problems.append(f"unexpected argument {word!r}; options are written --name value")
-        elif not equals and (not rest or rest[0].startswith("--")):
-            problems.append(f"{name}: needs a value; write {name} VALUE")
         else:
-            text = value if equals else rest.pop(0)
+            text = value or None
+            if not equals and rest and not rest[0].startswith("--"):
+                text = rest.pop(0)
             settings.append(Setting(name[2:], text, name, on_command_line=True))
     return settings, problems

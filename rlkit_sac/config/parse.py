@@ -90,6 +90,13 @@ def set_options(
     settings: list[Setting] = []
     wrong: set[str] = set()  # keys that could not be read, which have their defaults
     for setting in given:
+        if setting.value is None:
+            known = setting.key == "config" or _key_of(setting.key, options)
+            advice = f"{setting.where}: needs a value; write {setting.where} VALUE"
+            problems.append(advice if known else unknown_option(setting, options))
+            wrong.add(setting.key)
+    given = [setting for setting in given if setting.value is not None]
+    for setting in given:
         # A resumed run starts from its stored options, which files and command line may change.
         if setting.key == "resume" and stored_options is not None:
             try:

@@ -32,17 +32,27 @@ def read_value(given: Any, hint: Any, *, is_text: bool = False) -> Any:
         is_text: whether it is such a text: a string if the type is one, YAML otherwise.
 
     Raises:
-        TypeError: if it is of another type, saying what was wanted and what came.
+        TypeError: if it is of another type, saying what was wanted and what came; and how to write
+            a list whose brackets are missing.
 
     >>> read_value("[64, 1e2]", list[int], is_text=True)
     [64, 100]
-    >>> read_value("64", list[int], is_text=True)
+    >>> read_value("64,64", list[int], is_text=True)
     Traceback (most recent call last):
         ...
-    TypeError: expected a list, each item an integer, got '64'
+    TypeError: expected a list, each item an integer, got '64,64'; write '[64,64]'
     """
-    value, _ = _validated(_from_text(given, hint) if is_text else given, hint, given)
-    return value
+    if not is_text:
+        return _validated(given, hint, given)[0]
+    try:
+        return _validated(_from_text(given, hint), hint, given)[0]
+    except TypeError as error:
+        listed = f"[{given.strip('()')}]"
+        try:
+            _validated(_from_text(listed, hint), hint, listed)
+        except TypeError:
+            raise error from None
+        raise TypeError(f"{error}; write '{listed}'") from None
 
 
 def value_error(value: Any, hint: Any) -> TypeError | ValueError | None:

@@ -191,6 +191,38 @@ def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
         ),
         (["--seed"], "--seed: needs a value; write --seed VALUE"),
         (["--seed", "--compile=auto"], "--seed: needs a value; write --seed VALUE"),
+        (["--seed="], "--seed: needs a value; write --seed VALUE"),
+        (["--config"], "--config: needs a value; write --config VALUE"),
+        (["--env.kwargs.g"], "--env.kwargs.g: needs a value; write --env.kwargs.g VALUE"),
+        (["--sed"], "unknown option --sed; did you mean --seed?"),
+        (["--version"], "unknown option --version; rlkit-sac --version shows it"),
+        (["--no-compile"], "unknown option --no-compile; write --compile false"),
+        (["--no_parallel", "1"], "unknown option --no_parallel; write --env.parallel false"),
+        (["--no-env.parallel"], "unknown option --no-env.parallel; write --env.parallel false"),
+        (["--no-seed"], "unknown option --no-seed; did you mean --seed?"),
+        (
+            ["--env", "CartPole-v1"],
+            "--env is a section; did you mean --env.id? Its options are --env.id, --env.num_envs, "
+            "--env.parallel, --env.rescale_actions, --env.max_episode_steps, --env.kwargs",
+        ),
+        (
+            ["--network.num_cells", "64,64"],
+            "--network.num_cells: expected a list, each item an integer, got '64,64'; write "
+            "'[64,64]'",
+        ),
+        (
+            ["--network.num_cells", "(64, 64)"],
+            "--network.num_cells: expected a list, each item an integer, got '(64, 64)'; write "
+            "'[64, 64]'",
+        ),
+        (
+            ["--network.num_cells", "wide"],
+            "--network.num_cells: expected a list, each item an integer, got 'wide'",
+        ),
+        (
+            ["--env.num_envs", "10001"],
+            "--env.num_envs: must be <= 10000 where env.parallel is false, got 10001",
+        ),
         (["seed"], "unexpected argument 'seed'; options are written --name value"),
         (
             ["--replay", "x"],
