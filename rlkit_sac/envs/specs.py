@@ -26,7 +26,7 @@ def continuous_action_bounds(env: EnvBase) -> tuple[list[float], list[float]]:
     """
     spec = _action_spec(env)
     if not isinstance(spec, Bounded):
-        raise _misfit(spec, "continuous spaces", "with a Box action space")
+        raise _misfit(spec, "continuous spaces")
     return _bounds(spec)
 
 
@@ -45,7 +45,7 @@ def discrete_action_count(env: EnvBase) -> int:
     """
     spec = _action_spec(env)
     if not isinstance(spec, Categorical):
-        raise _misfit(spec, "discrete spaces", "with a Discrete action space")
+        raise _misfit(spec, "discrete spaces")
     return int(spec.space.n)
 
 
@@ -64,8 +64,7 @@ def has_discrete_actions(env: EnvBase) -> bool:
     """
     spec = _action_spec(env)
     if isinstance(spec, Composite):
-        wanted = "with a Discrete or a Box action space"
-        raise _misfit(spec, "discrete or in continuous spaces", wanted)
+        raise _misfit(spec, "discrete or in continuous spaces")
     return isinstance(spec, Categorical)
 
 
@@ -87,8 +86,7 @@ def hybrid_action_bounds(env: EnvBase) -> tuple[int, list[float], list[float]]:
     """
     spec = _action_spec(env)
     if not isinstance(spec, Composite):
-        wanted = "whose action space is a Tuple or Dict of Discrete and Box"
-        raise _misfit(spec, "spaces with a discrete and a continuous part", wanted)
+        raise _misfit(spec, "spaces with a discrete and a continuous part")
     return int(spec["discrete"].space.n), *_bounds(spec["continuous"])
 
 
@@ -176,8 +174,9 @@ def check_scalar_reward(env: EnvBase) -> None:
     """
     if (dim := reward_dim(env)) > 1:
         raise ConfigError(
-            f"this algorithm learns from one number, but the reward has {dim} dimensions: choose "
-            "another environment, or wrap it in gymnasium's TransformReward"
+            f"this algorithm learns from one number, but the reward has {dim} dimensions: the "
+            "recipes of soft actor-critic train this task; or wrap it in gymnasium's "
+            "TransformReward"
         )
 
 
@@ -189,11 +188,16 @@ def _bounds(spec: TensorSpec) -> tuple[list[float], list[float]]:
     return spec.space.low.tolist(), spec.space.high.tolist()
 
 
-def _misfit(spec: TensorSpec, spaces: str, wanted: str) -> ConfigError:
-    actions = f"{type(spec).__name__} of shape {list(spec.shape)}"
+def _misfit(spec: TensorSpec, spaces: str) -> ConfigError:
     if isinstance(spec, Composite):
-        actions = f"discrete ({spec['discrete'].space.n} choices) and continuous at once"
+        choices, dim = spec["discrete"].space.n, spec["continuous"].shape[-1]
+        actions = f"Discrete({choices}) and a Box of shape ({dim},) at once"
+        advice = "the recipe hybrid_sac trains"
+    elif isinstance(spec, Categorical):
+        actions, advice = f"Discrete({spec.space.n})", "the recipes discrete_sac and acer train"
+    else:
+        actions = f"a Box of shape {tuple(spec.shape)}"
+        advice = "the recipes sac, kl_prior_sac, value_sac and acer train"
     return ConfigError(
-        f"this algorithm acts in {spaces}, but the actions are {actions}: choose an environment "
-        f"{wanted}"
+        f"this algorithm acts in {spaces}, but the actions are {actions}: {advice} this task"
     )
