@@ -10,6 +10,7 @@ from gymnasium.spaces import Box, Discrete, Space, flatten, flatten_space
 from numpy.typing import NDArray
 
 from rlkit_sac.envs.actions import leaves
+from rlkit_sac.envs.seeding import SpaceMismatch
 from rlkit_sac.errors import ConfigError
 
 # Above this, a `Discrete` beside a `Box` is taken for a counter, and becomes one number.
@@ -101,7 +102,13 @@ class ObservationConversion:
             flat = self._flatten_each if batch else self._flatten
             observation = np.concatenate([flat(leaf, value) for _, leaf, value in parts], axis=-1)
         array = np.array(observation, dtype=self._dtype)
-        return array.reshape(-1, *self._shape) if batch else array.reshape(self._shape)
+        try:
+            return array.reshape(-1, *self._shape) if batch else array.reshape(self._shape)
+        except ValueError:
+            raise SpaceMismatch(
+                f"the observation has the shape {list(array.shape)}, but the environment declares "
+                f"{list(self._shape)} (by its observation_space)"
+            ) from None
 
     def is_batch(self, observation: Any) -> bool:
         """Whether there are N observations.
@@ -168,7 +175,7 @@ class ArrayReward(gym.RewardWrapper[Any, Any]):
 
     Raises:
         ConfigError: the declared space is no `Box`.
-        ValueError: in a step, for a reward of another shape than the declared one.
+        SpaceMismatch: in a step, for a reward of another shape than the declared one.
 
     >>> env = ArrayReward(gym.make("Pendulum-v1"))
     >>> _ = env.reset(seed=0)
@@ -195,7 +202,7 @@ class ArrayReward(gym.RewardWrapper[Any, Any]):
         if array.shape == self._shape:
             return array
         if array.size != 1 or self._shape != (1,):
-            raise ValueError(
+            raise SpaceMismatch(
                 f"the reward has the shape {list(array.shape)}, but the environment declares "
                 f"{list(self._shape)} (by its attribute reward_space, a Box as long as the vector; "
                 "a scalar without it)"

@@ -13,6 +13,10 @@ from rlkit_sac.envs.state.objects import fixed_parts, read_simulator, write_simu
 from rlkit_sac.errors import EnvironmentFault, RlkitSacError
 
 
+class SpaceMismatch(ValueError):  # noqa: N818 (raise_fault gives it the name of a fault)
+    """What an environment returned is not of the shape that it declares."""
+
+
 def episode_seed(seed: int, env_index: int, episode: int) -> int:
     """Returns the reset seed of one episode, 31 bits wide.
 
@@ -172,6 +176,10 @@ class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
         if isinstance(error, RlkitSacError):
             raise error
         position = self.env.get_wrapper_attr("position")
+        if isinstance(error, SpaceMismatch):  # its traceback would lead into this package
+            raise EnvironmentFault(
+                f"environment {self._env_index}: {error}, in {position}"
+            ) from None
         raise EnvironmentFault(
             f"environment {self._env_index} raised {in_one_line(error)} in {position}"
         ) from error

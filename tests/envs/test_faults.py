@@ -38,7 +38,6 @@ def fault(error: type[Exception] = EnvironmentFault, **options: Any) -> Exceptio
     [
         ("raise", "ZeroDivisionError: division by zero", "step 3", ZeroDivisionError),
         ("reset", "OSError: lost connection", "the reset", OSError),
-        ("shape", "ValueError: cannot reshape array of size 2 into", "step 3", ValueError),
     ],
 )
 def test_an_exception_is_told_with_environment_step_episode_and_seed(
@@ -50,6 +49,19 @@ def test_an_exception_is_told_with_environment_step_episode_and_seed(
     assert text.endswith(f" in {where} of its episode 1 (reset seed {episode_seed(3, 0, 1)})")
     assert "\n" not in text
     assert isinstance(error.__cause__, cause)
+
+
+@pytest.mark.parametrize("options", [{}, {"num_envs": 2}, {"num_envs": 2, "parallel": True}])
+def test_an_observation_of_another_shape_than_its_space_is_one_line(
+    options: dict[str, Any],
+) -> None:
+    error = fault(kwargs={"how": "shape", "step": 3}, **options)
+    assert str(error) == (
+        "environment 0: the observation has the shape [2], but the environment declares [3] (by "
+        f"its observation_space), in step 3 of its episode 1 (reset seed {episode_seed(3, 0, 1)})"
+    )
+    if not options.get("parallel"):
+        assert error.__cause__ is None  # no traceback through the package is shown
 
 
 def test_an_exception_in_another_process_arrives_as_it_was(
