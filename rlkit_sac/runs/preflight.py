@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,8 +17,13 @@ from rlkit_sac.config import CollectorConfig, EnvConfig, FramesConfig, ReplayCon
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.data.replay.transition import example_transition
+from rlkit_sac.envs.gym_env import find_env_spec
 from rlkit_sac.envs.specs import reward_dim
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.runs.checkpoints.resume import stored_options
+
+#: Time limit in frames of a task that declares none.
+TIME_LIMIT = 10_000
 
 
 def check_collector_kind(collector: FramesConfig, env: EnvConfig) -> None:
@@ -95,6 +101,8 @@ def check_writable(folder: Path) -> None:
 
     >>> check_writable(Path("not/yet/there"))
     """
+    if "\0" in str(folder):
+        raise ConfigError(f"{str(folder)!r} cannot be written: it has a null character")
     nearest = folder.absolute()
     try:
         while not nearest.exists():
@@ -105,6 +113,40 @@ def check_writable(folder: Path) -> None:
         raise ConfigError(f"{folder} cannot be written: {error.strerror}") from error
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise ConfigError(f"{folder} cannot be written: no permission to write in {nearest}")
+
+
+def limit_episodes(env: EnvConfig, resume: str | None) -> list[str]:
+    """Give a task that declares no time limit one of :data:`TIME_LIMIT` frames, in its options.
+
+    Without a limit an evaluation might never end. A run to resume keeps what it began with.
+
+    Args:
+        env: with the id of the task; its ``max_episode_steps`` is set.
+        resume: the run to resume, if any.
+
+    Returns:
+        A warning where the limit is new.
+
+    Raises:
+        ConfigError: for an unknown task.
+
+    >>> config = EnvConfig(id="Blackjack-v1")
+    >>> limit_episodes(config, None)
+    ['Blackjack-v1 declares no time limit: its episodes end after 10000 frames at the latest ...']
+    >>> config.max_episode_steps
+    10000
+    """
+    if env.max_episode_steps is not None or find_env_spec(env.id).max_episode_steps is not None:
+        return []
+    if resume is not None:
+        with suppress(ConfigError):  # which is that of the resumed run, and has its own check
+            env.max_episode_steps = stored_options(resume)["env.max_episode_steps"]
+        return []
+    env.max_episode_steps = TIME_LIMIT
+    return [
+        f"{env.id} declares no time limit: its episodes end after {TIME_LIMIT} frames at the "
+        "latest (env.max_episode_steps)"
+    ]
 
 
 # What the losses of soft actor-critic read of a transition.

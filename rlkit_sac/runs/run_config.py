@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
+from pydantic import Field
 from tensordict import TensorDictBase
 from torchrl.envs import EnvBase
 
@@ -31,20 +34,23 @@ from rlkit_sac.config import (
     UpdateConfig,
     WarmStartConfig,
 )
-from rlkit_sac.config.bounds import PositiveFloat, PositiveInt, Seed
+from rlkit_sac.config.bounds import PositiveFloat, Seed
 from rlkit_sac.config.conditions import Check, check_config
 from rlkit_sac.data.batch_steps import steps_per_batch
-from rlkit_sac.data.replay.buffer import check_replay_fits
+from rlkit_sac.data.replay.buffer import check_memory, check_replay_fits
+from rlkit_sac.data.replay.packed import row_bytes
 from rlkit_sac.envs import closing_env, make_env, observation_dim, reward_dim
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import check_resume, check_warm_start
 from rlkit_sac.runs.devices import resolve_device
+from rlkit_sac.runs.network_faults import named_network_faults
 from rlkit_sac.runs.preflight import (
     TaskFacts,
     check_collector_kind,
     check_slices,
     check_task,
     check_writable,
+    limit_episodes,
     stored_transition,
 )
 from rlkit_sac.runs.random_streams import seed_everything
@@ -81,7 +87,7 @@ class BaseRunConfig:
     """Where to compute: auto, cpu, cuda, cuda:<index> or mps."""
     compile: Literal["auto"] | bool = "auto"
     """Compile the update: true from the first on, false never, auto after the first thousand."""
-    num_threads: PositiveInt = 1
+    num_threads: Annotated[int, Field(ge=1, le=1024)] = 1
     """PyTorch's CPU threads: two are faster on an idle machine, far slower on a busy one."""
     time_limit: PositiveFloat | None = None
     """Seconds after which the run saves and ends with exit code 75, for --resume; null for none."""
@@ -143,11 +149,32 @@ class BaseRunConfig:
                     device=resolve_device(self.device),
                 ),
             ),
+            *self._size_checks(facts),
             Check(("loss.schedules", "loss"), lambda: check_schedules(self.loss)),
             Check(("update.schedules", "update"), lambda: check_schedules(self.update)),
             start,
             *self.further_checks(facts),
         ]
+
+    def _size_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
+        """Whether the memory holds the least that networks, batches and samples take."""
+
+        def check(key: str) -> None:
+            transition, widths = facts().transition, self.network.num_cells
+            row, sizes = row_bytes(transition), [transition["observation"].numel(), *widths]
+            critics = getattr(self.loss, "num_qvalue_nets", 1)
+            sampled = self.replay.batch_size * getattr(self.replay, "slice_length", 1)
+            needed = {
+                # A parameter has a gradient and two moments, of four bytes each.
+                "network.num_cells": 16 * critics * sum(a * b for a, b in pairwise(sizes)),
+                "collector.frames_per_batch": row * self.collector.batch_frames(self.env.num_envs),
+                "replay.batch_size": sampled * (row + 4 * critics * sum(widths)),
+            }
+            check_memory(needed[key], resolve_device(self.device))
+
+        sections = ("network", "loss", "collector", "replay", "device", "env")
+        keys = ("network.num_cells", "collector.frames_per_batch", "replay.batch_size")
+        return [Check((key, *sections), partial(check, key)) for key in keys]
 
     def further_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
         """What the recipe checks besides.
@@ -205,15 +232,18 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
     """Seed everything, and open the environments for training and for evaluation.
 
     Args:
-        config: of the run; it is checked first, and nothing is opened if it has errors.
+        config: of the run; it is checked first, and nothing is opened if it has errors. A task
+            without a time limit gets one, see :func:`~rlkit_sac.runs.preflight.limit_episodes`.
 
     Raises:
         ConfigError: with all that is wrong in ``config``.
+        RunError: in the block, for a network that does not fit what it reads.
 
     >>> with make_envs(RunConfig(device="cpu")) as (env, eval_env):
     ...     env is eval_env
     False
     """
+    warnings: list[str] = []
     with ExitStack() as opened:
 
         def open_env(**options: Any) -> EnvBase:
@@ -227,6 +257,7 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
         @cache
         def training_env() -> EnvBase:
             seed_everything(config.seed)
+            warnings.extend(limit_episodes(config.env, config.resume))
             return open_env(
                 num_envs=config.env.num_envs, parallel=config.env.parallel, seed=config.seed
             )
@@ -234,4 +265,11 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
         check_config(config, checks=config.checks(training_env))
         torch.set_num_threads(config.num_threads)
         seed_everything(config.seed)  # again, since checks may draw random numbers
-        yield training_env(), open_env()
+        starts = getattr(config.collector, "learning_starts", 0)
+        batch = config.collector.batch_frames(config.env.num_envs)
+        if starts >= (frames := -(-config.collector.total_frames // batch) * batch):
+            warnings.append(f"no update in {frames} frames: collector.learning_starts is {starts}")
+        for text in warnings:
+            print(f"warning: {text}", file=sys.stderr)
+        with named_network_faults():
+            yield training_env(), open_env()

@@ -179,6 +179,15 @@ def test_nothing_is_made_by_the_check_of_a_folder(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_null_character_is_one_line():
+    found = dict(config_errors(Config(logging=LoggingConfig(dir="a\0b"))))
+    assert found == {"logging.dir": "'a\\x00b' cannot be written: it has a null character"}
+    for task in ("Pendulum\0-v1", "a\0b:Pendulum-v1", "Pendulum-v1\0"):
+        ((key, text),) = config_errors(Config(env=EnvConfig(id=task)))
+        assert key == "env.id"
+        assert "\n" not in text
+
+
 def test_a_folder_without_permission_is_named(tmp_path: Path, monkeypatch):
     refused = tmp_path / "locked"
     refused.mkdir()

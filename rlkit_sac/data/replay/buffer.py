@@ -174,13 +174,31 @@ def check_replay_fits(
         per_transition = _INDEX_BYTES + sum(value.nbytes for value in example.values(True, True))
     else:
         raise ConfigError(f"the replay storage is {storage!r}; it must be 'tensor' or 'memmap'")
-    needed = capacity * per_transition
-    if free is not None and needed > free:
+    if free is not None and capacity * per_transition > free:
         raise ConfigError(
-            f"a replay buffer of {capacity} transitions needs {_describe(needed)}, but the "
-            f"{place} has {_describe(free)} free; the largest capacity that fits is "
-            f"{free // per_transition}"
+            f"a replay buffer of {capacity} transitions needs "
+            f"{_too_much(capacity * per_transition, place, free)}; the largest capacity that fits "
+            f"is {free // per_transition}"
         )
+
+
+def check_memory(needed: int, device: torch.device | str) -> None:
+    """Refuses what cannot fit into the free memory of a device.
+
+    Args:
+        needed: bytes, at least.
+        device: where the tensors would lie.
+
+    Raises:
+        ConfigError: naming both sizes.
+
+    >>> check_memory(10**20, "cpu")
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: needs at least 100000000000000000000 bytes (93132257461.55 GiB)...
+    """
+    free = free_device_memory(device)
+    if free is not None and needed > free:
+        raise ConfigError(f"needs at least {_too_much(needed, f'memory of {device}', free)}")
 
 
 def free_device_memory(device: torch.device | str) -> int | None:
@@ -242,5 +260,11 @@ def _cgroup_memory() -> int | None:
     return max(0, limit - used + cached)
 
 
+def _too_much(needed: int, place: str, free: int) -> str:
+    return f"{_describe(needed)}, but the {place} has {_describe(free)} free"
+
+
 def _describe(num_bytes: int) -> str:
+    if num_bytes > 2**100:  # perhaps too many even for a float
+        return "more than 2**100 bytes"
     return f"{num_bytes} bytes ({num_bytes / 2**30:.2f} GiB)"
