@@ -17,6 +17,7 @@ from torchrl.objectives import LossModule
 from rlkit_sac.config.flat import flat_config
 from rlkit_sac.data import AnyCollector
 from rlkit_sac.envs import SavedEpisodes, describe_task
+from rlkit_sac.errors import RunError
 from rlkit_sac.runs.checkpoints import Checkpoints
 from rlkit_sac.runs.checkpoints.resume import begin_run, open_run
 from rlkit_sac.runs.evaluation import evaluate, reached_return
@@ -77,6 +78,7 @@ class TrainingRun:
         self._weights_at = getattr(config.loss, "reward_weights_at", {})
         self._stop_at = config.evaluation.stop_at
         self._before = log.frames
+        self._update = update
         self._change_reward_weights(since=0)
         self._apply_schedules = partial(apply_schedules, config.loss, config.update, into=update)
         self._apply_schedules(self.frames)
@@ -111,6 +113,7 @@ class TrainingRun:
         """Write a row of ``metrics.csv`` at each multiple of ``logging.interval``."""
         if self._metrics.due(self._before, self.frames):
             self._log.write_metrics()
+            self._check_calls()
 
     def evaluate_if_due(self) -> bool:
         """Evaluate the policy at each multiple of ``evaluation.interval``.
@@ -129,9 +132,12 @@ class TrainingRun:
             best: whether this policy had the best evaluation.
 
         Raises:
+            RunError: if :meth:`collected` or :meth:`updated` is never called.
             Interrupted: after a signal.
             TimeLimitReached: after ``time_limit`` seconds.
         """
+        if not self.frames:
+            self._check_calls()
         due = partial(self._checkpoints.due, preferred=self._collector.between_episodes)
         stop = bool(self._stop)  # what comes after the save is obeyed after the next step
         if best or stop or due(self.frames):
@@ -141,6 +147,7 @@ class TrainingRun:
 
     def save(self) -> None:
         """Save the run now; as :meth:`save_if_due`."""
+        self._check_calls()
         self._checkpoints.save(self.frames)
         self._stop.obey()
 
@@ -159,6 +166,18 @@ class TrainingRun:
         weights = reward_weights_due(self._weights_at, since, self.frames)
         if weights is not None:
             self._loss_module.reward_weights = weights
+
+    def _check_calls(self) -> None:
+        """Refuse a loop that never tells the run of its frames or updates."""
+        for call, made, counted in (
+            ("collected(batch)", self._collector.frames, self.frames),
+            ("updated(scalars)", self._update.count, self.updates),
+        ):
+            if made and not counted:
+                raise RunError(
+                    f"the loop never calls run.{call}, without which the tables stay empty: call "
+                    "it for each batch of the collector, or each update"
+                )
 
     def _evaluate(self) -> bool:
         result = self._evaluate_policy(reward_weights=self._reward_weights)

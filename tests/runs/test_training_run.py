@@ -249,6 +249,46 @@ def test_frames_and_the_episodes_that_ended_in_a_batch_are_counted() -> None:
     assert episodes["return"].to_numpy() == pytest.approx(returns.numpy(), abs=1e-5)
 
 
+def never_collected() -> None:
+    with begun(config()) as loop:
+        next(loop.batches)
+        loop.run.write_metrics_if_due()
+        loop.run.evaluate_if_due()
+        loop.run.save_if_due(best=False)
+        pytest.fail("the loop went on")
+
+
+def never_updated() -> None:
+    with begun(config(logging=4)) as loop:
+        loop.collect(2)
+        loop.run.write_metrics_if_due()  # there was no update yet
+        loop.update(loop.replay.sample())
+        loop.collect(2)
+        loop.run.write_metrics_if_due()
+        pytest.fail("the loop went on")
+
+
+def never_updated_before_a_row() -> None:
+    with begun(config()) as loop:
+        loop.collect(2)
+        loop.update(loop.replay.sample())
+
+
+@pytest.mark.parametrize(
+    ("loop", "call"),
+    [
+        (never_collected, r"run\.collected\(batch\)"),
+        (never_updated, r"run\.updated\(scalars\)"),
+        (never_updated_before_a_row, r"run\.updated\(scalars\)"),
+    ],
+)
+def test_a_loop_that_never_tells_of_its_frames_or_updates_is_refused(
+    loop: Callable[[], None], call: str
+) -> None:
+    with pytest.raises(RunError, match=f"the loop never calls {call}, without which the tables"):
+        loop()
+
+
 def test_updates_are_counted_and_averaged_into_the_next_row() -> None:
     with begun(config(logging=4)) as loop:
         names = loop.update.scalar_names
@@ -462,7 +502,8 @@ def test_a_signal_at_the_evaluation_that_ends_a_run_leaves_nothing_to_do() -> No
         check_config(settings)
     settings.evaluation.stop_at = None
     with begun(settings) as loop:
-        assert len(list(loop.batches)) == 2
+        loop.collect(2)
+        assert list(loop.batches) == []
 
 
 # ------------------------------------------------------------------ going on

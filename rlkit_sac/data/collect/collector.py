@@ -32,6 +32,11 @@ class _EpisodeState:
     _frames: int
     _in_keys: Sequence[NestedKey]  # what the policy reads
 
+    @property
+    def frames(self) -> int:
+        """Frames collected so far."""
+        return self._frames
+
     def end(self) -> None:
         """Collect no further batch."""
         self.total_frames = self._frames
