@@ -121,10 +121,16 @@ def load_policy(
 
     Raises:
         ConfigError: for a device that this machine does not have.
+        TypeError: for an ``into`` that is no module.
         RunError: naming the file, if one is missing, damaged, or not of this format; or if the
             weights do not fit ``into``, which then stays as it was. Weights of a wider type than
             the module's do not fit.
     """
+    if not isinstance(into, nn.Module | None):
+        raise TypeError(
+            f"into is {into!r}, but must be the module that takes the weights: build the policy as "
+            "in the run, or leave into out"
+        )
     if device is None and into is None:
         device = "cpu"
     target = None if device is None else resolve_device(str(device))

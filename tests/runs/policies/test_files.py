@@ -147,6 +147,12 @@ def test_a_module_that_was_changed_after_it_was_built_is_one_of_the_users_own(
     assert torch.equal(actions(same), actions(policy))
 
 
+def test_what_is_no_module_cannot_take_weights(tmp_path: Path) -> None:
+    save_policy(tmp_path, own_policy())
+    with pytest.raises(TypeError, match="into is 'x', but must be the module that takes the weigh"):
+        load_policy(tmp_path, into="x")  # type: ignore[arg-type]
+
+
 def exchange_last_relu(policy: TensorDictModule) -> None:
     places = [
         (parent, name)
