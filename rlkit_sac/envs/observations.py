@@ -147,19 +147,20 @@ class ObservationConversion:
             )
         return Box(low, high, dtype=self._dtype.type)
 
-    def _is_count(self, leaf: Space[Any]) -> bool:
+    def is_count(self, leaf: Space[Any]) -> bool:
+        """Whether a part of the space becomes one number, and not a one-hot vector."""
         return self._counts and isinstance(leaf, Discrete) and int(leaf.n) > _MOST_CATEGORIES
 
     def _box_of(self, leaf: Space[Any]) -> Any:
         if self._is_box:
             return leaf
-        return Box(0.0, 1.0, (1,)) if self._is_count(leaf) else flatten_space(leaf)
+        return Box(0.0, 1.0, (1,)) if self.is_count(leaf) else flatten_space(leaf)
 
     def _flatten_each(self, leaf: Space[Any], values: Any) -> Any:
         return np.stack([self._flatten(leaf, value) for value in values])
 
     def _flatten(self, leaf: Space[Any], value: Any) -> Any:
-        if isinstance(leaf, Discrete) and self._is_count(leaf):
+        if isinstance(leaf, Discrete) and self.is_count(leaf):
             return [min(max((int(value) - int(leaf.start)) / (int(leaf.n) - 1), 0.0), 1.0)]
         return flatten(leaf, value)
 

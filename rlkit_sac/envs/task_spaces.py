@@ -106,7 +106,7 @@ def space_to_json(space: Space[Any]) -> dict[str, Any]:
 def space_from_json(described: dict[str, Any]) -> Space[Any]:
     """The space that :func:`space_to_json` described.
 
-    >>> space = Dict(speed=Box(0, 255, (2,), np.uint8), mode=MultiDiscrete([2, 3]))
+    >>> space = Dict(speed=Box(0, np.inf, (2,)), mode=MultiDiscrete([2, 3]))
     >>> space_from_json(space_to_json(space)) == space
     True
     """
@@ -121,7 +121,8 @@ def space_from_json(described: dict[str, Any]) -> Space[Any]:
         return space
     if kind == "Box":
         dtype, shape = np.dtype(entries["dtype"]), entries["shape"]
-        low, high = (np.broadcast_to(np.array(entries[name], dtype), shape) for name in _BOUNDS)
+        bounds = (np.array(entries[name], dtype) for name in _BOUNDS)
+        low, high = (np.broadcast_to(_with_infinity(bound), shape) for bound in bounds)
         return Box(low, high, dtype=dtype.type)
     plain: dict[str, type[Space[Any]]] = {
         "Discrete": Discrete,
@@ -155,6 +156,12 @@ def _size(described: dict[str, Any]) -> int:
         for part in parts
     ]
     return int(sum(sizes))
+
+
+def _with_infinity(bound: NDArray[Any]) -> NDArray[Any]:
+    if not np.issubdtype(bound.dtype, np.floating):
+        return bound
+    return np.where(np.abs(bound) < np.finfo(bound.dtype).max, bound, np.copysign(np.inf, bound))
 
 
 def _bound_to_json(bound: NDArray[Any]) -> Any:

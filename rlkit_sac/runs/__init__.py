@@ -6,6 +6,7 @@ from rlkit_sac.runs.devices import first_compiled_update, resolve_device
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate
 from rlkit_sac.runs.launch import read_config, run_recipe
 from rlkit_sac.runs.loss_parts import check_prior, check_prior_source, make_normalizers, make_prior
+from rlkit_sac.runs.policies.export import export_policy
 from rlkit_sac.runs.policies.files import load_policy, save_policy
 from rlkit_sac.runs.preflight import TaskFacts
 from rlkit_sac.runs.random_streams import evaluation_seed, seed_everything
@@ -27,6 +28,7 @@ __all__ = [
     "check_prior_source",
     "evaluate",
     "evaluation_seed",
+    "export_policy",
     "first_compiled_update",
     "load_policy",
     "make_envs",

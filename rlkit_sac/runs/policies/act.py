@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.data.collect.recorded_policy import RecordedPolicy
+from rlkit_sac.envs.actions import ActionConversion
+from rlkit_sac.envs.observations import ObservationConversion
 from rlkit_sac.envs.task_spaces import conversions
 from rlkit_sac.errors import RunError
 
@@ -55,22 +57,31 @@ class Act:
                 the observation.
             ValueError: for an observation of another structure or shape, or with NaN or infinity.
         """
-        if self._converted is None:
-            raise RunError(
-                "act() needs the task, which policy.json does not describe: pass task="
-                "describe_task(env) to save_policy, or call the policy with a TensorDict. Runs of "
-                "versions before 0.2, and of environments that make_env did not make, have none"
-            )
-        if self._policy.in_keys != ["observation"]:
-            raise RunError(
-                f"act() passes the observation alone, but the policy reads {self._policy.in_keys}: "
-                "call it with a TensorDict instead"
-            )
-        observe = self._converted[0]
+        observe, _ = self.conversions()
         batch = observe.is_batch(observation)
         states = torch.from_numpy(observe(observation, batch=batch))
         mode = ExplorationType.DETERMINISTIC if deterministic else ExplorationType.RANDOM
         return self._step(states, batch, mode)
+
+    def conversions(self) -> tuple[ObservationConversion, ActionConversion]:
+        """From the task's observations to what the policy reads, and back from its actions.
+
+        Raises:
+            RunError: as for a call.
+        """
+        if self._converted is None:
+            raise RunError(
+                "acting without a TensorDict needs the task, which policy.json does not describe: "
+                "pass task=describe_task(env) to save_policy, or call the policy with a "
+                "TensorDict. Runs of versions before 0.2, and of environments that make_env did "
+                "not make, have none"
+            )
+        if self._policy.in_keys != ["observation"]:
+            raise RunError(
+                "acting without a TensorDict passes the observation alone, but the policy reads "
+                f"{self._policy.in_keys}: call it with a TensorDict instead"
+            )
+        return self._converted
 
     def _step(self, states: Tensor, batch: bool, mode: ExplorationType) -> Any:
         assert self._converted is not None

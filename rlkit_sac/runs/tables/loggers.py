@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from torchrl.record.loggers import Logger, TensorboardLogger, WandbLogger
 
 from rlkit_sac.config import LoggingConfig
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import RunError
+from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import os_errors_named
 
 if TYPE_CHECKING:
@@ -101,10 +101,8 @@ def check_logger(name: Literal["tensorboard", "wandb"], wanted: bool) -> None:
 
     >>> check_logger("wandb", wanted=False)
     """
-    spec = find_spec(name) if wanted else None
-    # A mere folder of that name, such as W&B leaves behind, would pass for a package.
-    if wanted and (spec is None or spec.origin is None):
-        raise ConfigError(f"the package {name} is missing: pip install 'rlkit_sac[{name}]'")
+    if wanted:
+        check_installed(name, extra=name)
 
 
 def make_loggers(

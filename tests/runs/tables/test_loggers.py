@@ -176,7 +176,7 @@ def test_logging_leaves_the_random_streams_alone(tmp_path, offline, package):
 def test_a_missing_package_is_said_with_the_line_that_installs_it(tmp_path, monkeypatch, package):
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
-        "rlkit_sac.runs.tables.loggers.find_spec",
+        "rlkit_sac.runs.extras.find_spec",
         lambda name: None if name == package else find_spec(name),
     )
     config = LoggingConfig(**{package: True})
@@ -193,7 +193,7 @@ def test_a_folder_named_wandb_is_no_package(tmp_path, monkeypatch):
     (tmp_path / "a_folder").mkdir()
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(
-        "rlkit_sac.runs.tables.loggers.find_spec", lambda name: importlib.util.find_spec("a_folder")
+        "rlkit_sac.runs.extras.find_spec", lambda name: importlib.util.find_spec("a_folder")
     )
     with pytest.raises(ConfigError, match="wandb is missing"):
         check_logger("wandb", wanted=True)

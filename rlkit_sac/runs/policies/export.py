@@ -1,0 +1,195 @@
+"""The policy of a run as one file that acts without this package: ONNX, or PyTorch's format."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+from tensordict.nn import TensorDictModuleBase
+from torch import Tensor
+from torch.export import Dim, ExportedProgram
+
+from rlkit_sac import __version__
+from rlkit_sac.envs.actions import leaves
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.runs.extras import check_installed
+from rlkit_sac.runs.files import os_errors_named, read_described, write_atomically
+from rlkit_sac.runs.policies.act import Act
+from rlkit_sac.runs.policies.files import FORMAT_VERSION, find_checkpoint, load_policy
+from rlkit_sac.runs.policies.task_policy import TaskPolicy
+from rlkit_sac.runs.tables.run_directory import RunDirectory
+
+ExportFormat = Literal["onnx", "torch"]
+File = Callable[[Sequence[Tensor]], list[NDArray[Any]]]  # acts
+
+#: Largest difference between a file and the policy, where a dimension of the action is 2 wide or
+#: less; in proportion where it is wider.
+TOLERANCE = 1e-5
+
+
+def export_policy(
+    run_dir: Path | str,
+    path: Path | str,
+    *,
+    format: ExportFormat = "onnx",
+    which: Literal["last", "best"] = "last",
+    into: TensorDictModuleBase | None = None,
+) -> dict[str, Any]:
+    """Write the deterministic policy of a run to a file that acts in the task without this package.
+
+    The file computes what ``load_policy(run).act(observation)`` does for N observations, with
+    normalization of observations and bounds of actions; see
+    :class:`~rlkit_sac.runs.policies.task_policy.TaskPolicy` for the tensors. Before it is written,
+    it is run on batches of 1, 3 and 5 random observations and compared with the policy.
+
+    Args:
+        run_dir: the run directory, or one of its ``checkpoints/step_<frames>``.
+        path: the file; its folder is made where missing.
+        format: ``"onnx"``, or ``"torch"`` for a program that ``torch.export.load`` reads.
+        which: the newest checkpoint of the run, or that of the best evaluation.
+        into: as for :func:`~rlkit_sac.runs.load_policy`, for networks that the package does not
+            build.
+
+    Returns:
+        ``rlkit_sac_version``, ``task``, and types and shapes of ``inputs`` and ``outputs`` by their
+        names, in order. A program of PyTorch holds them as the extra file ``metadata.json``, an
+        ONNX file as its metadata and its graph.
+
+    Raises:
+        ConfigError: for another format, or if a package of the extra ``onnx`` is missing.
+        RunError: as ``load_policy`` and ``act``; if the policy cannot be exported, if the file
+            would act otherwise than the policy, or cannot be written. Nothing is written then.
+
+    >>> import tempfile
+    >>> from rlkit_sac.envs import describe_task, make_env
+    >>> from rlkit_sac.modules import tanh_gaussian_actor
+    >>> from rlkit_sac.runs import save_policy
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> task = describe_task(make_env("Pendulum-v1"))
+    >>> save_policy(folder, tanh_gaussian_actor(3, [-1.0], [1.0]), task=task)
+    >>> export_policy(folder, folder / "policy.pt2", format="torch")["outputs"]
+    {'action': 'float32 [N, 1]'}
+    >>> program = torch.export.load(folder / "policy.pt2").module()
+    >>> program(torch.zeros(4, 3))[0].shape
+    torch.Size([4, 1])
+    """
+    if format not in get_args(ExportFormat):
+        raise ConfigError(f"format is {format!r}; choose 'onnx' or 'torch'")
+    if format == "onnx":
+        check_installed("onnx", "onnxscript", "onnxruntime", extra="onnx")
+    folder, path = find_checkpoint(Path(run_dir), which), Path(path)
+    policy = load_policy(folder, into=into)
+    described = read_described(folder / "policy.json", "a policy", versions=[1, FORMAT_VERSION])
+    act = Act(policy, described.get("task"))
+    module = TaskPolicy(policy, *act.conversions()).eval()
+    run = folder.absolute().parents[1]
+    metadata = {
+        "rlkit_sac_version": __version__,
+        "task": RunDirectory(run).info["task"] if (run / "run.json").exists() else None,
+        "inputs": module.inputs,
+        "outputs": module.outputs,
+    }
+    with _quiet():
+        content, file = _WRITERS[format](_program(module), metadata)
+        _check(module, act, file)
+    with os_errors_named(f"cannot write {path}"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, content)
+    return metadata
+
+
+def _program(module: TaskPolicy) -> ExportedProgram:
+    batch = Dim("N")
+    _, example = module.example(2)
+    shapes = (tuple({0: batch} for _ in example),)
+    try:
+        program = torch.export.export(module, tuple(example), dynamic_shapes=shapes)
+    except Exception as error:  # any that tracing the networks of a user can cause
+        reason = str(error).strip().partition("\n")[0]
+        raise RunError(
+            f"the policy cannot be exported: {type(error).__name__}: {reason}; its networks must "
+            "be traceable by torch.export, for any number of observations"
+        ) from error
+    for node in program.graph.nodes:
+        node.meta.pop("stack_trace", None)  # paths of this machine
+    return program
+
+
+def _onnx(program: ExportedProgram, metadata: Mapping[str, Any]) -> tuple[bytes, File]:
+    import onnxruntime
+    from onnx_ir.passes.common import ClearMetadataAndDocStringPass
+
+    names = list(metadata["inputs"])
+    written = torch.onnx.export(
+        program,
+        input_names=names,
+        output_names=list(metadata["outputs"]),
+        dynamic_shapes=({0: "N"},) * len(names),  # the name of the dimension
+        verbose=False,
+        dynamo=True,
+    )
+    assert written is not None
+    ClearMetadataAndDocStringPass()(written.model)
+    texts = {name: value or "" for name, value in metadata.items() if not isinstance(value, dict)}
+    written.model.metadata_props.update(texts)
+    content = written.model_proto.SerializeToString()
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+
+    def file(inputs: Sequence[Tensor]) -> list[NDArray[Any]]:
+        arrays = [value.numpy() for value in inputs]
+        return session.run(None, dict(zip(names, arrays, strict=True)))
+
+    return content, file
+
+
+def _torch(program: ExportedProgram, metadata: Mapping[str, Any]) -> tuple[bytes, File]:
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer, extra_files={"metadata.json": json.dumps(metadata)})
+    content = buffer.getvalue()
+    loaded = torch.export.load(io.BytesIO(content)).module()
+    return content, lambda inputs: [action.numpy() for action in loaded(*inputs)]
+
+
+_WRITERS = {"onnx": _onnx, "torch": _torch}
+
+
+def _check(module: TaskPolicy, act: Act, file: File) -> None:
+    """Compare a file with the policy it was made of."""
+    space = act.conversions()[1].space
+    for number in (1, 3, 5):
+        observation, inputs = module.example(number)
+        wanted = leaves(space, act(observation))
+        for name, found, (_, leaf, value) in zip(module.outputs, file(inputs), wanted, strict=True):
+            allowed = np.zeros(())
+            if isinstance(leaf, Box):
+                allowed = TOLERANCE * np.maximum(1.0, 0.5 * (leaf.high - leaf.low))
+            difference = np.abs(found.astype(np.float64) - value)
+            if found.shape != value.shape or not (difference <= allowed).all():
+                raise RunError(
+                    f"the file would not act as the policy: {name} differs by "
+                    f"{difference.max():.3g} for {number} observations; nothing was written"
+                )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps PyTorch from reporting on itself."""
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(before)

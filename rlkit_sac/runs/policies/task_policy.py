@@ -1,0 +1,142 @@
+"""A policy from the tensors of its task's observation to those of the task's action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.spaces import Box, Discrete, MultiDiscrete, Space
+from gymnasium.vector.utils import batch_space
+from tensordict.nn import TensorDictModuleBase
+from torch import Tensor, nn
+
+from rlkit_sac.envs.actions import ActionConversion, leaves
+from rlkit_sac.envs.observations import ObservationConversion
+from rlkit_sac.modules import PlainPolicy
+
+
+class TaskPolicy(nn.Module):
+    r"""The deterministic action for N observations of a Gymnasium task, in tensors alone.
+
+    It computes what :class:`~rlkit_sac.runs.policies.act.Act` does, and can be exported. It takes
+    one tensor for each leaf of the observation space, and returns a tuple with one for each leaf of
+    the action space, N in front of all. A `Box` of observations is float32 (an image uint8), other
+    observations are int64; actions have the type of their space. The policy's action
+    :math:`a \in [-1, 1]` becomes
+
+    .. math:: \operatorname{clip}\Bigl(\frac{1-a}{2}\,\text{low} + \frac{1+a}{2}\,\text{high},\
+        \text{low},\ \text{high}\Bigr)
+
+    in float64, where actions were rescaled, and is only clipped elsewhere.
+
+    Args:
+        policy: reads ``observation``; copied to the CPU.
+        observe: from the task's observations to the policy's.
+        to_task: from the policy's actions to the task's.
+
+    Attributes:
+        inputs: type and shape of the tensors it takes, by name: ``observation``, or for the leaves
+            of a `Tuple` or `Dict` such as ``observation.position``.
+        outputs: those of the tensors it returns: ``action``, or such as ``action.0``.
+
+    >>> from rlkit_sac.envs import describe_task, make_env
+    >>> from rlkit_sac.envs.task_spaces import conversions
+    >>> from rlkit_sac.modules import tanh_gaussian_actor
+    >>> task = conversions(describe_task(make_env("Pendulum-v1")))
+    >>> policy = TaskPolicy(tanh_gaussian_actor(3, [-1.0], [1.0]), *task)
+    >>> [action.shape for action in policy(torch.zeros(5, 3))], policy.outputs
+    ([torch.Size([5, 1])], {'action': 'float32 [N, 1]'})
+    """
+
+    low: Tensor
+    high: Tensor
+
+    def __init__(
+        self,
+        policy: TensorDictModuleBase,
+        observe: ObservationConversion,
+        to_task: ActionConversion,
+    ) -> None:
+        super().__init__()
+        self.plain = PlainPolicy(policy).cpu()
+        own = next(chain(self.plain.parameters(), self.plain.buffers()), torch.zeros(()))
+        self._dtype = own.dtype
+        self._observe, self._array = observe, observe.agent_space()
+        self._rescale = to_task.rescale
+        self._observed = [leaf for _, leaf, _ in leaves(observe.space)]
+        self._acted = [leaf for _, leaf, _ in leaves(to_task.space)]
+        self.inputs = _described("observation", observe.space, self._input_type)
+        self.outputs = _described("action", to_task.space, lambda leaf: leaf.dtype)
+        self._boxes = [leaf for leaf in self._acted if isinstance(leaf, Box)]
+        for name in ("low", "high") if self._boxes else ():
+            bounds = [np.ravel(getattr(box, name)).astype(np.float64) for box in self._boxes]
+            self.register_buffer(name, torch.from_numpy(np.concatenate(bounds)))
+
+    def forward(self, *observation: Tensor) -> tuple[Tensor, ...]:
+        """The action for N observations; see the class for shapes."""
+        states = self._states(observation)
+        if states.is_floating_point() and self._dtype.is_floating_point:
+            states = states.to(self._dtype)
+        written = self.plain(states)
+        parts = written if isinstance(written, tuple) else (written,)  # the continuous one first
+        sizes = [box.low.size for box in self._boxes]
+        vectors = iter(self._in_bounds(parts[0]).split(sizes, -1) if sizes else ())
+        return tuple(
+            parts[-1] + int(leaf.start)
+            if isinstance(leaf, Discrete)
+            else next(vectors).reshape(-1, *(leaf.shape or ())).to(_torch_type(leaf))
+            for leaf in self._acted
+        )
+
+    def example(self, number: int) -> tuple[Any, list[Tensor]]:
+        """N observations at random, in the structure of their space and as the tensors to pass."""
+        space = batch_space(self._observe.space, number)
+        space.seed(number)
+        structured = space.sample()
+        values = leaves(self._observe.space, structured)
+        return structured, [
+            torch.from_numpy(value.astype(self._input_type(leaf))) for _, leaf, value in values
+        ]
+
+    def _input_type(self, leaf: Space[Any]) -> np.dtype[Any]:
+        if not isinstance(leaf, Box):
+            return np.dtype(np.int64)
+        return np.dtype(self._array.dtype if leaf is self._observe.space else np.float32)
+
+    def _states(self, observation: Sequence[Tensor]) -> Tensor:
+        if isinstance(self._observe.space, Box):
+            return observation[0].reshape(-1, *self._array.shape)
+        parts = zip(self._observed, observation, strict=True)
+        return torch.cat([self._flat(leaf, value) for leaf, value in parts], -1)
+
+    def _flat(self, leaf: Space[Any], value: Tensor) -> Tensor:
+        """As ``gymnasium.spaces.flatten``, float32 ``[N, D]``."""
+        if not isinstance(leaf, Discrete | MultiDiscrete):
+            return value.reshape(-1, int(np.prod(leaf.shape or ()))).float()
+        counts = np.ravel(leaf.n if isinstance(leaf, Discrete) else leaf.nvec).tolist()
+        values = (value - torch.as_tensor(leaf.start)).reshape(-1, len(counts))
+        if self._observe.is_count(leaf):
+            return (values.double() / (counts[0] - 1)).clamp(0, 1).float()
+        hot = [values[:, i, None] == torch.arange(count) for i, count in enumerate(counts)]
+        return torch.cat(hot, -1).float()
+
+    def _in_bounds(self, values: Tensor) -> Tensor:
+        values = values.double()
+        if self._rescale:
+            values = (1 - values) * (0.5 * self.low) + (1 + values) * (0.5 * self.high)
+        return values.clamp(self.low, self.high)
+
+
+def _described(root: str, space: Space[Any], dtype: Callable[[Space[Any]], Any]) -> dict[str, str]:
+    return {
+        ".".join([root, *map(str, path)]): f"{dtype(leaf)} [{', '.join(map(str, shape))}]"
+        for path, leaf, _ in leaves(space)
+        for shape in [("N", *(leaf.shape or ()))]
+    }
+
+
+def _torch_type(leaf: Space[Any]) -> torch.dtype:
+    return torch.from_numpy(np.empty(0, leaf.dtype)).dtype

@@ -1,0 +1,368 @@
+"""A policy exported to a file acts as the policy that was loaded, without this package."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
+from numpy.typing import NDArray
+from tensordict.nn import TensorDictModule, TensorDictModuleBase
+from torch import Tensor, nn
+
+from rlkit_sac import __version__
+from rlkit_sac.envs.actions import leaves
+from rlkit_sac.envs.observations import ObservationConversion
+from rlkit_sac.envs.task_spaces import space_to_json
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.modules import (
+    ObservationNormalizer,
+    PolicyPrior,
+    SameActionPrior,
+    hybrid_critic,
+    state_action_critic,
+    state_critic,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.objectives import HybridSACLoss, ValueSACLoss
+from rlkit_sac.runs import export_policy, load_policy, save_policy
+from tests.runs.policies.policies import (
+    BOX,
+    CELLS,
+    KINDS,
+    continuous,
+    discrete,
+    random_state,
+)
+
+OBSERVATIONS: dict[str, Space[Any]] = {
+    "box": Box(-3, 3, (3,)),
+    "number": Box(-3, 3, ()),
+    "unbounded": Box(-np.inf, np.array([1.0, np.inf]), dtype=np.float64),
+    "discrete": Discrete(4, start=-2),
+    "multi-discrete": MultiDiscrete([[2, 3], [4, 2]]),
+    "tuple": Tuple([Box(-3, 3, (2, 2)), Discrete(200, start=1), Discrete(3, start=7)]),
+    "dict": Dict(
+        {"wheels": MultiBinary(2), "at": Dict(y=Box(-3, 3, ()), x=Box(0, 255, (2,), np.uint8))}
+    ),
+}
+ACTIONS: dict[str, Space[Any]] = {
+    "box": Box(-2, 0.5, (1,)),
+    "matrix": Box(-2, 0.5, (1, 1), np.float64),
+    "nested box": Dict(arm=Tuple([Box(-2, 0.5, (1,))])),
+    "discrete": Discrete(2, start=5),
+    "tuple": Tuple([Discrete(2, start=-1), Tuple([Box(0, 430, (1,))])]),
+    "dict": Dict(speed=Dict(x=Box(-1, 5, (), np.float64)), go=Discrete(2)),
+    "two boxes": Tuple([Discrete(2), Box(0, 30, (1,)), Box(-1, 5, (2,))]),
+}
+
+
+def value(dim: int) -> ValueSACLoss:
+    actor = tanh_gaussian_actor(dim, **BOX, **CELLS)
+    return ValueSACLoss(actor, state_action_critic(dim, 1), state_critic(dim))
+
+
+def weighted_hybrid(dim: int) -> HybridSACLoss:
+    key = ("action", "continuous")
+    actor = tanh_gaussian_actor(dim, [-1.0] * 3, [1.0] * 3, **CELLS, action_key=key)
+    critic = hybrid_critic(dim, 3, 2, **CELLS, reward_dim=2)
+    normalizer = ObservationNormalizer(dim)
+    weights = {"reward_weights": [1.0, -0.5], "observation_normalizer": normalizer}
+    return HybridSACLoss(actor, critic, **weights)
+
+
+def prior(dim: int) -> Any:
+    return {"prior_network": PolicyPrior(tanh_gaussian_actor(dim, **BOX, **CELLS))}
+
+
+MORE: dict[str, Callable[[int], Any]] = {
+    "V-network": value,
+    "KL prior": lambda dim: continuous(dim, **prior(dim)),
+    "weighted rewards": weighted_hybrid,
+}
+# Each kind of policy, with an observation space and an action space.
+CASES = {
+    "tanh-Gaussian": ("unbounded", "matrix"),
+    "V-network": ("number", "box"),
+    "KL prior": ("box", "nested box"),
+    "normalized": ("tuple", "box"),
+    "categorical": ("multi-discrete", "discrete"),
+    "boltzmann": ("discrete", "discrete"),
+    "wide critics": ("box", "dict"),
+    "normalized hybrid": ("box", "tuple"),
+    "weighted rewards": ("dict", "two boxes"),
+    "categorical behavior": ("box", "discrete"),
+    "gaussian behavior": ("box", "box"),
+    "shared trunk": ("box", "discrete"),
+}
+QUICK = ["weighted rewards", "boltzmann"]
+
+
+def task(observations: str, actions: str) -> dict[str, Any]:
+    """What `describe_task` writes for an environment of these spaces."""
+    return {
+        "observation_space": space_to_json(OBSERVATIONS[observations]),
+        "action_space": space_to_json(ACTIONS[actions]),
+        "rescale_actions": True,
+    }
+
+
+def saved(kind: str, folder: Path) -> None:
+    torch.manual_seed(0)
+    observations, actions = CASES[kind]
+    (dim,) = ObservationConversion(OBSERVATIONS[observations]).agent_space().shape
+    policy = (KINDS | MORE)[kind](dim).policy()
+    random_state(policy)
+    save_policy(folder, policy, task=task(observations, actions))
+
+
+def example(space: Space[Any], number: int) -> tuple[Any, list[NDArray[Any]]]:
+    """N observations at random as ``act`` takes them, and as tensors for the file."""
+    space.seed(number)
+    each = [space.sample() for _ in range(number)]
+    columns = zip(*([value for *_, value in leaves(space, one)] for one in each), strict=True)
+    arrays = [np.stack(column) for column in columns]
+    found = iter(arrays)
+
+    def joined(part: Space[Any]) -> Any:
+        if isinstance(part, Tuple):
+            return tuple(map(joined, part.spaces))
+        if isinstance(part, Dict):
+            return {name: joined(inner) for name, inner in part.spaces.items()}
+        return next(found)
+
+    parts = [leaf for _, leaf, _ in leaves(space)]
+    types = [np.float32 if isinstance(part, Box) else np.int64 for part in parts]
+    structure = joined(space)
+    return structure, [a.astype(t) for a, t in zip(arrays, types, strict=True)]
+
+
+def expected(kind: str, folder: Path) -> dict[str, NDArray[Any]]:
+    """Inputs and what ``act`` makes of them, by batch size, direction and position."""
+    act, arrays = load_policy(folder).act, {}
+    observations, actions = (
+        space[name] for space, name in zip((OBSERVATIONS, ACTIONS), CASES[kind], strict=True)
+    )
+    for number in (1, 3, 5, 64):
+        structure, inputs = example(observations, number)
+        outputs = [value for *_, value in leaves(actions, act(structure))]
+        for side, values in (("in", inputs), ("out", outputs)):
+            arrays |= {f"{number} {side} {i}": value for i, value in enumerate(values)}
+    return arrays
+
+
+# Run where neither this package nor PyTorch is imported.
+COMPARE = """
+import sys
+from pathlib import Path
+import numpy as np
+import onnxruntime
+
+for file in sorted(Path(sys.argv[1]).glob("*/policy.onnx")):
+    session = onnxruntime.InferenceSession(file)
+    names = [each.name for each in session.get_inputs()]
+    stored = np.load(file.with_name("expected.npz"))
+    for number in (1, 3, 5, 64):
+        of = lambda side: [stored[key] for key in stored if key.startswith(f"{number} {side} ")]
+        found = session.run(None, dict(zip(names, of("in"), strict=True)))
+        for mine, wanted in zip(found, of("out"), strict=True):
+            assert (mine.dtype, mine.shape) == (wanted.dtype, wanted.shape), file
+            wide = 215 if (np.abs(wanted) > 30).any() else 15
+            difference = np.abs(mine.astype(np.float64) - wanted).max() / wide
+            assert difference <= 1e-5, (file, number, difference)
+    print(file.parent.name)
+assert not {"torch", "rlkit_sac", "tensordict"} & set(sys.modules)
+"""
+
+
+def exported(kind: str, folder: Path) -> dict[str, Any]:
+    saved(kind, folder)
+    np.savez(folder / "expected.npz", **expected(kind, folder))
+    return export_policy(folder, folder / "policy.onnx")
+
+
+def assert_onnx_files_act(folder: Path, kinds: list[str]) -> None:
+    command = [sys.executable, "-c", COMPARE, str(folder)]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == sorted(kinds)
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A folder with two ONNX files, and the metadata of each."""
+    folder = tmp_path_factory.mktemp("onnx")
+    return folder, {kind: exported(kind, folder / kind) for kind in QUICK}
+
+
+def test_an_onnx_file_acts_where_this_package_is_not_imported(quick: tuple[Path, Any]) -> None:
+    assert_onnx_files_act(quick[0], QUICK)
+
+
+@pytest.mark.slow
+def test_onnx_files_of_every_kind_act(tmp_path: Path) -> None:
+    kinds = [kind for kind in CASES if kind not in QUICK]
+    for kind in kinds:
+        exported(kind, tmp_path / kind)
+    assert_onnx_files_act(tmp_path, kinds)
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_a_program_of_pytorch_acts(tmp_path: Path, kind: str) -> None:
+    saved(kind, tmp_path)
+    metadata = export_policy(tmp_path, tmp_path / "new" / "policy.pt2", format="torch")
+    extra = {"metadata.json": ""}
+    program = torch.export.load(tmp_path / "new" / "policy.pt2", extra_files=extra).module()
+    assert json.loads(extra["metadata.json"]) == metadata
+    arrays = expected(kind, tmp_path)
+    for number in (1, 3, 5, 64):
+        inputs = [arrays[key] for key in arrays if key.startswith(f"{number} in ")]
+        found = program(*map(torch.from_numpy, inputs))
+        assert len(found) == len(metadata["outputs"])
+        for i, action in enumerate(found):
+            wanted = arrays[f"{number} out {i}"]
+            assert action.numpy().dtype == wanted.dtype
+            np.testing.assert_allclose(action, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_names_types_and_versions_are_in_the_file(quick: tuple[Path, Any]) -> None:
+    file, metadata = quick[0] / "weighted rewards/policy.onnx", quick[1]["weighted rewards"]
+    assert metadata == {
+        "rlkit_sac_version": __version__,
+        "task": None,
+        "inputs": {
+            "observation.at.x": "float32 [N, 2]",
+            "observation.at.y": "float32 [N]",
+            "observation.wheels": "int64 [N, 2]",
+        },
+        "outputs": {
+            "action.0": "int64 [N]",
+            "action.1": "float32 [N, 1]",
+            "action.2": "float32 [N, 2]",
+        },
+    }
+    model = onnx.load(file)
+    assert [each.name for each in model.graph.input] == list(metadata["inputs"])
+    assert [each.name for each in model.graph.output] == list(metadata["outputs"])
+    assert {each.key: each.value for each in model.metadata_props} == {
+        "rlkit_sac_version": __version__,
+        "task": "",
+    }
+    assert str(Path(__file__).parents[3]).encode() not in file.read_bytes()
+
+
+def test_images_are_uint8(tmp_path: Path) -> None:
+    class Mean(nn.Module):
+        def forward(self, image: Tensor) -> Tensor:
+            return image.double().mean((-3, -2, -1)).unsqueeze(-1).float() / 255
+
+    policy = TensorDictModule(Mean(), ["observation"], ["action"])
+    images = {"observation_space": space_to_json(Box(0, 255, (4, 5, 3), np.uint8))}
+    save_policy(tmp_path, policy, task=task("box", "box") | images)
+    file = tmp_path / "policy.pt2"
+    metadata = export_policy(tmp_path, file, format="torch", into=policy)
+    assert metadata["inputs"] == {"observation": "uint8 [N, 4, 5, 3]"}
+    images = torch.tensor([255, 0], dtype=torch.uint8).reshape(2, 1, 1, 1).expand(2, 4, 5, 3)
+    (action,) = torch.export.load(file).module()(images)
+    assert action.tolist() == [[0.5], [-0.75]]
+
+
+def test_a_double_policy_and_actions_that_were_not_rescaled(tmp_path: Path) -> None:
+    policy = tanh_gaussian_actor(3, [-2.0], [0.5]).double()
+    save_policy(tmp_path, policy, task=task("box", "box") | {"rescale_actions": False})
+    export_policy(tmp_path, tmp_path / "policy.pt2", format="torch")
+    (action,) = torch.export.load(tmp_path / "policy.pt2").module()(torch.ones(2, 3))
+    wanted = load_policy(tmp_path).act(np.ones((2, 3)))
+    np.testing.assert_allclose(action, wanted, rtol=1e-6)
+
+
+def test_networks_and_priors_of_ones_own_are_passed(tmp_path: Path) -> None:
+    def policy() -> TensorDictModuleBase:
+        critics = PolicyPrior(discrete(3).policy())
+        return discrete(3, prior_network=critics).policy()
+
+    save_policy(tmp_path, policy(), task=task("box", "discrete"))
+    with pytest.raises(RunError, match="build it and pass it"):
+        export_policy(tmp_path, tmp_path / "policy.pt2", format="torch")
+    export_policy(tmp_path, tmp_path / "policy.pt2", format="torch", into=policy())
+    (action,) = torch.export.load(tmp_path / "policy.pt2").module()(torch.randn(7, 3))
+    assert set(action.tolist()) <= {5, 6}
+
+
+# ------------------------------------------------------------------ what is refused
+
+
+class Counting(nn.Module):
+    """Counts its calls in Python, which a graph does not."""
+
+    calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return (x[..., :1] + self.calls).tanh()
+
+
+class Branching(nn.Module):
+    """Decides by a value."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[..., :1].tanh() if x.sum() > 0 else x[..., 1:2].tanh()
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        (
+            Counting,
+            r"the file would not act as the policy: action differs by .* for \d observations",
+        ),
+        (Branching, r"the policy cannot be exported: \w+: .*; its networks must be traceable"),
+    ],
+)
+def test_a_policy_that_a_graph_cannot_hold_leaves_no_file(
+    tmp_path: Path, network: type[nn.Module], message: str
+) -> None:
+    policy = TensorDictModule(network(), ["observation"], ["action"])
+    save_policy(tmp_path, policy, task=task("box", "box"))
+    with pytest.raises(RunError, match=message):
+        export_policy(tmp_path, tmp_path / "new" / "policy.pt2", format="torch", into=policy)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_policy_without_a_task_or_that_reads_more_is_refused(tmp_path: Path) -> None:
+    save_policy(tmp_path, KINDS["tanh-Gaussian"](3).policy())
+    with pytest.raises(RunError, match=r"needs the task, which policy\.json does not describe"):
+        export_policy(tmp_path, tmp_path / "policy.pt2", format="torch")
+    from torchrl.data import Categorical, Composite
+
+    spec = Composite(action=Categorical(2))
+    own = discrete(3, prior_network=SameActionPrior(spec)).policy()
+    save_policy(tmp_path, own, task=task("box", "discrete"))
+    with pytest.raises(RunError, match=r"the policy reads .*'prev_action'"):
+        export_policy(tmp_path, tmp_path / "policy.pt2", format="torch", into=own)
+
+
+def test_a_missing_package_and_another_format_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unknown: Any = "tflite"
+    with pytest.raises(ConfigError, match="format is 'tflite'; choose 'onnx' or 'torch'"):
+        export_policy(tmp_path, tmp_path / "policy", format=unknown)
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        "rlkit_sac.runs.extras.find_spec",
+        lambda name: None if name == "onnxscript" else find_spec(name),
+    )
+    with pytest.raises(
+        ConfigError, match=r"onnxscript is missing: pip install 'rlkit_sac\[onnx\]'$"
+    ):
+        export_policy(tmp_path, tmp_path / "policy.onnx")
