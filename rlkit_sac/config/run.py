@@ -31,6 +31,9 @@ class EvaluationConfig:
     stop_at: float | None = None
     """Mean return of an evaluation at which the run ends early; null to use all frames."""
 
+    video: bool = False
+    """Record a video of the best policy when the run ends."""
+
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
         if self.deterministic or not self.epsilon:

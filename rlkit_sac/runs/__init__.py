@@ -15,6 +15,7 @@ from rlkit_sac.runs.tables.report import report
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 from rlkit_sac.runs.training_run import TrainingRun, training_run
 from rlkit_sac.runs.update_steps import parameter_groups, update_steps
+from rlkit_sac.runs.video import record_run, record_video
 
 __all__ = [
     "BaseRunConfig",
@@ -36,6 +37,8 @@ __all__ = [
     "make_prior",
     "parameter_groups",
     "read_config",
+    "record_run",
+    "record_video",
     "report",
     "resolve_device",
     "run_recipe",

@@ -56,6 +56,7 @@ from rlkit_sac.runs.preflight import (
 from rlkit_sac.runs.random_streams import seed_everything
 from rlkit_sac.runs.schedules import check_reward_weights, check_reward_weights_at, check_schedules
 from rlkit_sac.runs.tables.loggers import check_logger
+from rlkit_sac.runs.video import check_video
 
 
 @dataclass
@@ -117,6 +118,7 @@ class BaseRunConfig:
                     env = opened.enter_context(closing_env(made))
                 return check_task(env, self.task_checks(), transition=self.transition)
 
+        video = self.evaluation.video
         frames_per_batch = self.collector.batch_frames(self.env.num_envs)
         if self.resume is None:
             folder = [Check(("logging.dir",), lambda: check_writable(Path(self.logging.dir)))]
@@ -140,6 +142,7 @@ class BaseRunConfig:
             ),
             Check(("logging.wandb",), lambda: check_logger("wandb", self.logging.wandb)),
             Check(("env.id", "env"), facts),
+            Check(("evaluation.video", "env"), lambda: check_video(self.env) if video else None),
             Check(
                 ("replay.capacity", "replay.storage", "device", "env"),
                 lambda: check_replay_fits(

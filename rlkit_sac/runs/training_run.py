@@ -30,6 +30,7 @@ from rlkit_sac.runs.schedules import apply_schedules, reward_weights_due
 from rlkit_sac.runs.tables.log import ProgressBar, TrainingLog
 from rlkit_sac.runs.tables.report import report
 from rlkit_sac.runs.tables.run_directory import RunDirectory
+from rlkit_sac.runs.video import record_best
 from rlkit_sac.updates.schedule import EveryFrames
 from rlkit_sac.updates.update import Update
 
@@ -276,3 +277,5 @@ def training_run(
         # After the checkpoint, since a longer run would not write these rows.
         run.complete()
     print(report(directory, log))
+    if config.evaluation.video:
+        record_best(directory.path, loss_module.policy())

@@ -1,0 +1,231 @@
+"""Videos of a policy in its task."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from contextlib import closing
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import torch
+from tensordict.nn import TensorDictModuleBase
+from torchrl.envs import EnvBase
+from torchrl.envs.utils import ExplorationType, set_exploration_type
+
+from rlkit_sac.config import EnvConfig
+from rlkit_sac.envs import closing_env, make_env
+from rlkit_sac.envs.seeding import in_one_line
+from rlkit_sac.envs.workers import base_env, is_batched
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.functional import weigh_rewards
+from rlkit_sac.runs.checkpoints import resume, step_of
+from rlkit_sac.runs.evaluation import LONGEST_EPISODE
+from rlkit_sac.runs.extras import check_installed
+from rlkit_sac.runs.files import os_errors_named
+from rlkit_sac.runs.policies.files import find_checkpoint, load_policy
+from rlkit_sac.runs.random_streams import evaluation_seed, separate_random_streams
+from rlkit_sac.runs.schedules import reward_weights_due
+
+VideoFormat = Literal["mp4", "gif"]
+
+
+def record_video(
+    policy: TensorDictModuleBase,
+    env: EnvBase,
+    folder: Path | str,
+    *,
+    episodes: int = 1,
+    seed: int = 0,
+    format: VideoFormat = "mp4",
+    prefix: str = "",
+    reward_weights: torch.Tensor | None = None,
+) -> dict[Path, float]:
+    """Record whole episodes of a policy's deterministic mode, a file for each.
+
+    With the same seed, the episodes are those of :func:`~rlkit_sac.runs.evaluate` in one
+    environment, and the random generators are as before afterwards. Files are named such as
+    ``episode_0-return_-123.45.mp4``. They have the images per second of the task's
+    ``render_fps``, 30 where it has none.
+
+    Args:
+        policy: the acting module, in evaluation mode, as of ``load_policy``.
+        env: ``make_env(..., render_mode="rgb_array")``, a single environment on the policy's
+            device.
+        folder: made where missing; a file of the same name is replaced.
+        episodes: number of episodes, at least 1.
+        seed: of the first episode, at least 0.
+        format: ``"mp4"`` (H.264) or ``"gif"``.
+        prefix: of the names of the files.
+        reward_weights: weights ``[M]`` of a vector reward; default ones.
+
+    Returns:
+        The return of each episode by the path of its file.
+
+    Raises:
+        ConfigError: if a package of the extra ``video`` is missing, an option is out of range, or
+            the task cannot be rendered on this machine.
+        RunError: if a file cannot be written.
+
+    >>> import tempfile
+    >>> from rlkit_sac.modules import hybrid_policy
+    >>> env = make_env("Platform-v0", render_mode="rgb_array")
+    >>> policy = hybrid_policy(9, [-1.0] * 3, [1.0] * 3, 3).eval()
+    >>> (file,) = record_video(policy, env, tempfile.mkdtemp(), format="gif")
+    >>> file.name
+    'episode_0-return_....gif'
+    """
+    if format not in get_args(VideoFormat):
+        raise ConfigError(f"format is {format!r}; choose 'mp4' or 'gif'")
+    if episodes < 1 or seed < 0:
+        raise ConfigError(
+            f"episodes must be >= 1 and seed >= 0, got episodes {episodes} and seed {seed}"
+        )
+    check_installed("imageio", "imageio_ffmpeg", extra="video")
+    from imageio.v2 import get_writer
+
+    task = base_env(env)
+    if is_batched(task) or task.gym_env().render_mode != "rgb_array":
+        raise ConfigError('videos need make_env(..., render_mode="rgb_array"), without num_envs')
+    fps = task.gym_env().metadata.get("render_fps") or 30
+    options = (
+        {"fps": fps, "macro_block_size": 2}
+        if format == "mp4"
+        else {"duration": 1000 / fps, "loop": 0}
+    )
+    folder = Path(folder)
+    partial = folder / f".{os.getpid()}.partial.{format}"
+    files = {}
+    with (
+        os_errors_named(f"cannot write videos in {folder}"),
+        separate_random_streams(seed),
+        set_exploration_type(ExplorationType.DETERMINISTIC),
+        torch.no_grad(),
+    ):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            for episode in range(episodes):
+                env.set_seed(seed + episode)
+                total = _record_episode(policy, env, get_writer(partial, **options))
+                value = weigh_rewards(total, reward_weights).item()
+                file = folder / f"{prefix}episode_{episode}-return_{value:.2f}.{format}"
+                os.replace(partial, file)
+                files[file] = value
+        finally:
+            partial.unlink(missing_ok=True)
+    return files
+
+
+def record_run(
+    run_dir: Path | str,
+    *,
+    which: Literal["last", "best"] = "last",
+    into: TensorDictModuleBase | None = None,
+    folder: Path | str | None = None,
+    seed: int | None = None,
+    **options: Any,
+) -> dict[Path, float]:
+    """Record the policy of a run in the run's own task, with its time limit.
+
+    Args:
+        run_dir: the run directory, or one of its ``checkpoints/step_<frames>``.
+        which: the newest checkpoint of the run, or that of the best evaluation.
+        into: as for :func:`~rlkit_sac.runs.load_policy`; moved to the CPU.
+        folder: default ``videos`` in the run directory.
+        seed: default that of the run's evaluations, whose first episodes are recorded.
+        options: ``episodes`` and ``format`` of :func:`record_video`.
+
+    Returns:
+        As :func:`record_video`; names of files begin with ``step_<frames>-``.
+
+    Raises:
+        ConfigError: as :func:`record_video`.
+        RunError: as ``load_policy``, or if a file cannot be written.
+    """
+    checkpoint = find_checkpoint(Path(run_dir), which)
+    run, _ = resume.find_checkpoint(checkpoint)
+    stored = resume.stored_options(checkpoint)
+    due = {int(at): value for at, value in stored.get("loss.reward_weights_at", {}).items()}
+    weights = reward_weights_due(due, 0, step_of(checkpoint) or 0)
+    weights = weights or stored.get("loss.reward_weights")
+    policy = load_policy(checkpoint, into=into, device="cpu")
+    task = EnvConfig(
+        **{key.removeprefix("env."): stored[key] for key in stored if key.startswith("env.")}
+    )
+    with closing_env(_rendered(task)) as env:
+        return record_video(
+            policy,
+            env,
+            run / "videos" if folder is None else folder,
+            seed=evaluation_seed(stored["seed"]) if seed is None else seed,
+            prefix=f"{checkpoint.name}-",
+            reward_weights=None if weights is None else torch.tensor(weights).double(),
+            **options,
+        )
+
+
+def record_best(run_dir: Path, policy: TensorDictModuleBase) -> None:
+    """Record the best policy of a run that has ended and say where; a failure is a warning.
+
+    Args:
+        run_dir: the run directory.
+        policy: of the run, with any weights; it stays as it is.
+    """
+    try:
+        (file,) = record_run(run_dir, which="best", into=deepcopy(policy))
+    except Exception as error:  # of a library for graphics, or of the task
+        warnings.warn(f"no video was recorded: {in_one_line(error)}", stacklevel=2)
+    else:
+        print(f"video            {file}")
+
+
+def check_video(task: EnvConfig) -> None:
+    """Check that videos of a task can be recorded on this machine, by rendering one image.
+
+    Args:
+        task: of a run.
+
+    Raises:
+        ConfigError: if a package of the extra ``video`` is missing, or the task is not rendered.
+
+    >>> check_video(EnvConfig("Platform-v0"))
+    """
+    check_installed("imageio", "imageio_ffmpeg", extra="video")
+    with closing_env(_rendered(task)) as env:
+        env.reset()
+        _image(env)
+
+
+def _record_episode(policy: TensorDictModuleBase, env: EnvBase, video: Any) -> torch.Tensor:
+    """Record one episode and close the video; returns the sum of rewards, float64 ``[M]``."""
+
+    def show(*_: Any) -> None:
+        video.append_data(_image(env))
+
+    with closing(video):  # its own `with` leaves it open after an exception
+        first = env.reset()
+        show()
+        steps = env.rollout(
+            LONGEST_EPISODE, policy, auto_reset=False, tensordict=first, callback=show
+        )
+        show()
+    return steps["next", "episode_reward"][-1].double().cpu()
+
+
+def _rendered(task: EnvConfig) -> EnvBase:
+    return make_env(task.id, **task.arguments(), render_mode="rgb_array")
+
+
+def _image(env: EnvBase) -> Any:
+    if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
+        os.environ.setdefault("MUJOCO_GL", "egl")  # its default needs a display
+    task = base_env(env).gym_env()
+    try:
+        return task.render()
+    except Exception as error:  # any that a library for graphics raises
+        raise ConfigError(
+            f"{task.spec.id} cannot be rendered on this machine: {in_one_line(error)}; for tasks "
+            "of MuJoCo, MUJOCO_GL=egl or MUJOCO_GL=osmesa chooses what to render with"
+        ) from error
