@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from rlkit_sac import __version__
-from rlkit_sac.cli import check_env, evaluate, recipes, resume, train
+from rlkit_sac.cli import check_env, evaluate, export, recipes, resume, train, video
 from rlkit_sac.errors import ConfigError, RlkitSacError
 
 
@@ -43,6 +43,8 @@ COMMANDS: Mapping[str, Command] = {
     "recipes": recipes,
     "resume": resume,
     "evaluate": evaluate,
+    "video": video,
+    "export": export,
     "check-env": check_env,
 }
 

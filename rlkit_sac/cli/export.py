@@ -1,0 +1,49 @@
+"""``rlkit-sac export``: the policy of a run as one file that acts without this package.
+
+Examples:
+    rlkit-sac export runs/sac/Pendulum-v1/<run>
+    rlkit-sac export runs/sac/Pendulum-v1/<run> --which best --format torch --output best.pt2
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+SUMMARY = "write the policy of a run to an ONNX file, or to a program of PyTorch"
+
+_SUFFIXES = {"onnx": ".onnx", "torch": ".pt2"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The run, and the file."""
+    parser.add_argument(
+        "run", metavar="RUN", help="run directory, or one of its checkpoints/step_<frames>"
+    )
+    parser.add_argument(
+        "--format",
+        choices=tuple(_SUFFIXES),
+        default="onnx",
+        help="onnx, or torch for torch.export.load (default: onnx)",
+    )
+    parser.add_argument(
+        "--which",
+        choices=("last", "best"),
+        default="last",
+        help="the newest checkpoint, or that of the best evaluation (default: last)",
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", help="(default: policy.onnx or policy.pt2 in RUN)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the file, and say what it takes and returns."""
+    from rlkit_sac.runs import export_policy
+    from rlkit_sac.runs.tables.report import summary_table
+
+    default = Path(arguments.run) / f"policy{_SUFFIXES[arguments.format]}"
+    path = Path(arguments.output or default)
+    metadata = export_policy(arguments.run, path, format=arguments.format, which=arguments.which)
+    print(summary_table({**metadata["inputs"], **metadata["outputs"], "file": str(path)}))
+    return 0

@@ -1,0 +1,50 @@
+"""``rlkit-sac video``: record the policy of a run.
+
+Examples:
+    rlkit-sac video runs/sac/Pendulum-v1/<run>
+    rlkit-sac video runs/sac/Pendulum-v1/<run> --which best --episodes 3 --format gif
+"""
+
+from __future__ import annotations
+
+import argparse
+
+SUMMARY = "record videos of the policy of a run"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The run, and what is recorded."""
+    parser.add_argument(
+        "run", metavar="RUN", help="run directory, or one of its checkpoints/step_<frames>"
+    )
+    parser.add_argument(
+        "--episodes", type=int, default=1, metavar="N", help="a file for each (default: 1)"
+    )
+    parser.add_argument(
+        "--seed", type=int, help="of the episodes (default: as the run's evaluations)"
+    )
+    parser.add_argument(
+        "--which",
+        choices=("last", "best"),
+        default="last",
+        help="the newest checkpoint, or that of the best evaluation (default: last)",
+    )
+    parser.add_argument("--format", choices=("mp4", "gif"), default="mp4", help="(default: mp4)")
+    parser.add_argument("--output", metavar="FOLDER", help="(default: videos in the run directory)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Record, and print paths and returns."""
+    from rlkit_sac.runs import record_run
+
+    videos = record_run(
+        arguments.run,
+        which=arguments.which,
+        folder=arguments.output,
+        seed=arguments.seed,
+        episodes=arguments.episodes,
+        format=arguments.format,
+    )
+    for file, value in videos.items():
+        print(f"{file}  return {value:.2f}")
+    return 0
