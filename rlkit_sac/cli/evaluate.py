@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import ConfigError
 
 SUMMARY = "evaluate the policy of a run on the run's own task"
 
@@ -45,36 +44,29 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     import numpy as np
     import pandas as pd
-    import torch
 
     from rlkit_sac.analysis import markdown_table, write_table
     from rlkit_sac.analysis.estimates import Estimator
-    from rlkit_sac.config import EnvConfig
     from rlkit_sac.envs import closing_env, make_env
-    from rlkit_sac.runs import evaluate, evaluation_seed, load_policy
-    from rlkit_sac.runs.checkpoints import step_of
+    from rlkit_sac.runs import evaluate, load_policy
     from rlkit_sac.runs.evaluation import per_dimension
     from rlkit_sac.runs.files import os_errors_named
     from rlkit_sac.runs.policies.files import find_checkpoint
-    from rlkit_sac.runs.schedules import reward_weights_due
+    from rlkit_sac.runs.stored_run import read_run
     from rlkit_sac.runs.tables.report import summary_table
 
     checkpoint = find_checkpoint(Path(arguments.run), arguments.which)
-    options = _options(checkpoint.absolute().parents[1] / "config.yaml")
-    task = EnvConfig(**options["env"])
-    weights = reward_weights_due(
-        options["loss"].get("reward_weights_at", {}), 0, step_of(checkpoint.absolute()) or 0
-    ) or options["loss"].get("reward_weights")
-    seed = evaluation_seed(options["seed"]) if arguments.seed is None else arguments.seed
+    stored = read_run(checkpoint.absolute())
+    seed = stored.seed if arguments.seed is None else arguments.seed
     policy = load_policy(checkpoint)
-    with closing_env(make_env(task.id, **task.arguments())) as env:
+    with closing_env(make_env(stored.task.id, **stored.task.arguments())) as env:
         result = evaluate(
             policy,
             env,
-            episodes=arguments.episodes or options["evaluation"]["episodes"],
+            episodes=arguments.episodes or stored.episodes,
             seed=seed,
             deterministic=not arguments.stochastic,
-            reward_weights=None if weights is None else torch.tensor(weights),
+            reward_weights=stored.reward_weights,
         )
     vectors = result.returns_per_dimension
     parts = {} if vectors is None else per_dimension("return", list(vectors.T))
@@ -88,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         missing = f"\n{error}\n"
     rows = {
         "checkpoint": str(checkpoint),
-        "task": task.id,
+        "task": stored.task.id,
         "actions": "samples" if arguments.stochastic else "deterministic",
         "episodes": f"{len(episodes)}, seed {seed}",
     }
@@ -115,17 +107,3 @@ def _check(arguments: argparse.Namespace) -> None:
         problems.append(f"--csv: the name of the file must end in .csv, got {arguments.csv}")
     if problems:
         raise ConfigError("\n".join(problems))
-
-
-def _options(file: Path) -> dict[str, Any]:
-    """The options of a run that its evaluation depends on."""
-    from rlkit_sac.config.yaml_file import read_yaml
-
-    sections: dict[str, Any] = {"env": {}, "evaluation": {}, "loss": {}}
-    settings, problems = read_yaml(file, sections)
-    if problems:
-        raise RunError("\n".join(problems))
-    for setting in settings:
-        section, _, name = setting.key.rpartition(".")
-        (sections[section] if section else sections)[name] = setting.value
-    return sections

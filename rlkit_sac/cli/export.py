@@ -2,7 +2,7 @@
 
 Examples:
     rlkit-sac export runs/sac/Pendulum-v1/<run>
-    rlkit-sac export runs/sac/Pendulum-v1/<run> --which best --format torch --output best.pt2
+    rlkit-sac export runs/sac/Pendulum-v1/<run> --format torch --output a.pt2
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Examples:
     rlkit-sac video runs/sac/Pendulum-v1/<run>
-    rlkit-sac video runs/sac/Pendulum-v1/<run> --which best --episodes 3 --format gif
+    rlkit-sac video runs/sac/Pendulum-v1/<run> --which best --format gif
 """
 
 from __future__ import annotations

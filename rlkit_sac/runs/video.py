@@ -21,13 +21,12 @@ from rlkit_sac.envs.seeding import in_one_line
 from rlkit_sac.envs.workers import base_env, is_batched
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import weigh_rewards
-from rlkit_sac.runs.checkpoints import resume, step_of
 from rlkit_sac.runs.evaluation import LONGEST_EPISODE
 from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import os_errors_named
 from rlkit_sac.runs.policies.files import find_checkpoint, load_policy
-from rlkit_sac.runs.random_streams import evaluation_seed, separate_random_streams
-from rlkit_sac.runs.schedules import reward_weights_due
+from rlkit_sac.runs.random_streams import separate_random_streams
+from rlkit_sac.runs.stored_run import read_run
 
 VideoFormat = Literal["mp4", "gif"]
 
@@ -145,23 +144,16 @@ def record_run(
         RunError: as ``load_policy``, or if a file cannot be written.
     """
     checkpoint = find_checkpoint(Path(run_dir), which)
-    run, _ = resume.find_checkpoint(checkpoint)
-    stored = resume.stored_options(checkpoint)
-    due = {int(at): value for at, value in stored.get("loss.reward_weights_at", {}).items()}
-    weights = reward_weights_due(due, 0, step_of(checkpoint) or 0)
-    weights = weights or stored.get("loss.reward_weights")
+    run = read_run(checkpoint)
     policy = load_policy(checkpoint, into=into, device="cpu")
-    task = EnvConfig(
-        **{key.removeprefix("env."): stored[key] for key in stored if key.startswith("env.")}
-    )
-    with closing_env(_rendered(task)) as env:
+    with closing_env(_rendered(run.task)) as env:
         return record_video(
             policy,
             env,
-            run / "videos" if folder is None else folder,
-            seed=evaluation_seed(stored["seed"]) if seed is None else seed,
+            run.path / "videos" if folder is None else folder,
+            seed=run.seed if seed is None else seed,
             prefix=f"{checkpoint.name}-",
-            reward_weights=None if weights is None else torch.tensor(weights).double(),
+            reward_weights=run.reward_weights,
             **options,
         )
 

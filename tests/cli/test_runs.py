@@ -77,9 +77,9 @@ def test_evaluate_without_a_policy_or_configuration(
     assert main(["evaluate", "empty"]) == 1
     assert "error: no policy to load" in capsys.readouterr().err
     shutil.copytree(run, folder / "copy")
-    (folder / "copy" / "config.yaml").unlink()
-    assert main(["evaluate", "copy"]) == 1
-    assert "config.yaml: cannot be read" in capsys.readouterr().err
+    (folder / "copy" / "checkpoints" / "step_300" / "checkpoint.json").unlink()
+    assert main(["evaluate", "copy"]) == 2
+    assert "checkpoint.json" in capsys.readouterr().err
     (folder / "file").touch()
     assert main(["evaluate", str(run), "--csv", "file/a.csv"]) == 1
     assert "error: file/a.csv cannot be written" in capsys.readouterr().err
