@@ -6,6 +6,7 @@ matplotlib is imported when a figure is drawn; no global matplotlib state is tou
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -170,10 +171,20 @@ def plot_learning_curves(
         ) from error
 
     selected, by = select_runs(data, column, by)
-    lines = []
+    lines, differing = [], []
     for key, group in split(selected, ["task", *by]):
-        sets = comparable_runs(group, describe(key), same_interval=frames is None)
+        sets = comparable_runs(group, same_interval=frames is None)
         lines += [({**key, "line": number}, part) for number, part in enumerate(sets)]
+        if len(sets) > 1:
+            ends = [(x["run"].nunique(), x["frames"].max(), x["run"].iloc[0]) for x in sets]
+            text = ", ".join(f"{runs} to frame {end} ({first})" for runs, end, first in ends)
+            differing.append(f"{describe(key)}: {text}")
+    if differing:
+        warnings.warn(
+            "runs of a group that differ in length or interval are drawn as lines of their own: "
+            f"{'; '.join(differing)}; select runs, or tell settings apart with by=",
+            stacklevel=2,
+        )
     curves = _aggregate(lines, column, frames, Estimator(statistic, confidence))
     if episodes is not None:
         episodes = select_rows(episodes, ["task", "frames", "return"], by)
@@ -197,7 +208,10 @@ def plot_learning_curves(
                 axes.scatter(
                     dots["frames"], dots["return"], s=6, color=color, alpha=0.3, linewidth=0
                 )
-            drawn = [_draw_curve(axes, x, color, style) for _, x in split(of_task, ["line"])]
+            drawn = [
+                _draw_curve(axes, curve, color, style, alpha=0.6 if line_key["line"] else 1.0)
+                for line_key, curve in split(of_task, ["line"])
+            ]
         drawn[0].set_label(f"{describe(key)} ({_count_runs(group)})")
         handles.append(drawn[0])
     if episodes is not None:
@@ -294,13 +308,16 @@ def _prepare(axes: Axes, title: str, label: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _draw_curve(axes: Axes, curve: pd.DataFrame, color: str, line_style: str) -> Line2D:
+def _draw_curve(
+    axes: Axes, curve: pd.DataFrame, color: str, line_style: str, alpha: float
+) -> Line2D:
     several = int(curve["runs"].iloc[0]) > 1
     (line,) = axes.plot(
         curve["frames"],
         curve["value"],
         color=color,
         linestyle=line_style,
+        alpha=alpha,
         linewidth=2 if several else 1,
         marker="o" if len(curve) <= FEW_POINTS else None,
         markersize=3,

@@ -97,7 +97,7 @@ def select_runs(
     if empty:
         warnings.warn(
             f"{len(empty)} of {data['run'].nunique()} runs left out, as they have no value of "
-            f"{column}: {', '.join(empty)}",
+            f"{column}: {', '.join(empty[:3])}{', …' if len(empty) > 3 else ''}",
             stacklevel=3,
         )
     _warn_of_repeats(rows, names)
@@ -127,12 +127,11 @@ def split(data: pd.DataFrame, columns: Sequence[str]) -> list[tuple[Key, pd.Data
     return sorted(groups, key=lambda group: [_order(value) for value in group[0].values()])
 
 
-def comparable_runs(group: pd.DataFrame, name: str, *, same_interval: bool) -> list[pd.DataFrame]:
-    """Split a group into sets of runs of about the same length, with a warning if it is split.
+def comparable_runs(group: pd.DataFrame, *, same_interval: bool) -> list[pd.DataFrame]:
+    """Split a group into sets of runs of about the same length.
 
     Args:
         group: the rows of one group.
-        name: the group in words.
         same_interval: whether the runs of a set must also have the same interval, if they have
             any: the commonest step between their frames, if that is at least half of all steps.
 
@@ -141,7 +140,7 @@ def comparable_runs(group: pd.DataFrame, name: str, *, same_interval: bool) -> l
 
     Example:
         >>> group = pd.DataFrame({"run": ["a", "b"], "frames": [200, 200]})
-        >>> [list(rows["run"]) for rows in comparable_runs(group, "sac", same_interval=True)]
+        >>> [list(rows["run"]) for rows in comparable_runs(group, same_interval=True)]
         [['a', 'b']]
     """
     frames = {run: np.unique(rows["frames"]) for run, rows in group.groupby("run")}
@@ -153,18 +152,7 @@ def comparable_runs(group: pd.DataFrame, name: str, *, same_interval: bool) -> l
                 break
         else:
             sets.append([run])
-    parts = [group[group["run"].isin(runs)] for runs in sorted(sets, key=len, reverse=True)]
-    if len(parts) > 1:
-        listing = "; ".join(
-            f"{rows['run'].nunique()} to frame {rows['frames'].max()} ({rows['run'].iloc[0]})"
-            for rows in parts
-        )
-        warnings.warn(
-            f"the runs of {name} differ in length or interval, so they are drawn as {len(parts)} "
-            f"lines: {listing}; select runs, or tell settings apart with by=",
-            stacklevel=3,
-        )
-    return parts
+    return [group[group["run"].isin(runs)] for runs in sorted(sets, key=len, reverse=True)]
 
 
 def describe(key: Key) -> str:

@@ -128,8 +128,8 @@ def test_runs_that_cannot_be_compared_are_lines_of_their_own(table):
         ]
     )
     message = (
-        r"the runs of sac on Pendulum-v1 differ in length or interval, so they are drawn as 4 "
-        r"lines: 2 to frame 400 \(sac/Pendulum-v1/0\); 1 to frame 400 \(sac/Pendulum-v1/3\); .*"
+        r"differ in length or interval are drawn as lines of their own: sac on Pendulum-v1: "
+        r"2 to frame 400 \(sac/Pendulum-v1/0\), 1 to frame 400 \(sac/Pendulum-v1/3\), .*, "
         r"1 to frame 200 \(sac/Pendulum-v1/2\); select runs"
     )
     with pytest.warns(UserWarning, match=message) as caught:
@@ -146,7 +146,7 @@ def test_runs_that_cannot_be_compared_are_lines_of_their_own(table):
 
 def test_runs_that_share_no_frames_are_drawn(table):
     data = table([(1, 1.0), (2, 1.0)], [(98, 1.0), (99, 1.0)], [(100, 1.0)])
-    with pytest.warns(UserWarning, match="drawn as 3 lines"):
+    with pytest.warns(UserWarning, match="as lines of their own"):
         assert len(plot_learning_curves(data).axes[0].lines) == 3
 
 
