@@ -163,7 +163,8 @@ class BaseRunConfig:
         """Whether the memory holds the least that networks, batches and samples take."""
 
         def check(key: str) -> None:
-            transition, widths = facts().transition, self.network.num_cells
+            transition = facts().transition
+            widths = getattr(self.network, "num_cells", [])  # a user's networks may have others
             row, sizes = row_bytes(transition), [transition["observation"].numel(), *widths]
             critics = getattr(self.loss, "num_qvalue_nets", 1)
             sampled = self.replay.batch_size * getattr(self.replay, "slice_length", 1)

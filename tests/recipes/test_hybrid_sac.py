@@ -98,8 +98,8 @@ def test_variants_train(workplace, variant):
 
 
 BAD = {
-    "--env.id Pendulum-v1": "discrete and a continuous part, but the actions are Bounded",
-    "--env.id CartPole-v1": "discrete and a continuous part, but the actions are Categorical",
+    "--env.id Pendulum-v1": "continuous part, but the actions are a Box of shape (1,)",
+    "--env.id CartPole-v1": "discrete and a continuous part, but the actions are Discrete(2)",
     "--env.id Moving-v0 --loss.parameter_mask true": "loss.parameter_mask is true, but",
     "--loss.alpha_init [1,2,3]": "must be one value or a [discrete, continuous] pair",
     "--loss.alpha_init [1,0]": "--loss.alpha_init: must be > 0, got 0",

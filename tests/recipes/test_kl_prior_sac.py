@@ -180,7 +180,7 @@ BAD = {
     "--prior.same_action_noise 0": "--prior.same_action_noise: must be > 0, got 0",
     "--loss.target_kld_per_dim -1": "--loss.target_kld_per_dim: must be >= 0, got -1",
     "--loss.target_entropy -1": "unknown option --loss.target_entropy",
-    "--env.id CartPole-v1": "Box action space",
+    "--env.id CartPole-v1": "but the actions are Discrete(2): the recipes discrete_sac and",
 }
 
 

@@ -128,7 +128,7 @@ BAD = {
     "--env.id Pendulun-v1": "did you mean Pendulum-v1",
     "--env.id Pendulum-v9": "unknown version v9",
     "--env.id nowhere:Pendulum-v1": "cannot import the module 'nowhere'",
-    "--env.id CartPole-v1": "Box action space",
+    "--env.id CartPole-v1": "but the actions are Discrete(2): the recipes discrete_sac and",
     "--env.id broken_envs:Broken-v0 --env.kwargs.bound .inf": "lower bound of action dimension",
     "--env.kwargs.wind 1": "takes no argument 'wind'",
     "--env.num_envs 2 --collector.frames_per_batch 3": "must be a multiple of env.num_envs (2)",

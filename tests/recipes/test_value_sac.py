@@ -78,7 +78,7 @@ BAD = {
     "--update.order [joint,value,target]": "already holds every loss",
     "--update.order [actor,qvalue,target]": "must also name 'value'",
     "--network.output_init 0": "--network.output_init",
-    "--env.id CartPole-v1": "Box action space",
+    "--env.id CartPole-v1": "but the actions are Discrete(2): the recipes discrete_sac and",
 }
 
 
