@@ -63,7 +63,10 @@ def format_help(summary: str, options: Mapping[str, Option]) -> str:
         usage="%(prog)s [--config FILE] [--OPTION VALUE ...]", description=summary
     )
     parser.add_argument(
-        "--config", metavar="FILE", help="YAML file of options; the command line overrides it."
+        "--config",
+        metavar="FILE",
+        help="YAML file of options, or the name of one that the recipe comes with; the command "
+        "line overrides it.",
     )
     groups: dict[str, Any] = {"": parser}
     for key, option in options.items():
