@@ -49,11 +49,11 @@ def find_recipe(name: str) -> Path:
     if wanted in recipes:
         return recipes[wanted]
     near = difflib.get_close_matches(wanted, recipes, n=len(recipes))
-    hint = f"; did you mean {near[0]}?" if near else ";"
+    advice = f"did you mean {near[0]}? There are" if near else "there are"
     others = ", ".join(dict.fromkeys([*near, *recipes]))
     raise ConfigError(
-        f"unknown recipe {name!r}{hint} There are {others}; a script of your own is given by its "
-        "path, such as ./my_sac.py"
+        f"unknown recipe {name!r}; {advice} {others}; a script of your own is given by its path, "
+        "such as my_sac.py"
     )
 
 

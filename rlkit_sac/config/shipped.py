@@ -38,8 +38,8 @@ def find_config(given: str, config_class: type[object]) -> Path:
             return file
     names = [file.stem for file in files]
     near = difflib.get_close_matches(path.stem, names, n=len(names))
-    hint = f"; did you mean {near[0]}?" if near else ";"
+    hint = f"did you mean {near[0]}? " if near else ""
     raise ConfigError(
-        f"there is no file {given}, and no configuration of this name{hint} {script.name} comes "
+        f"there is no file {given}, and no configuration of this name; {hint}{script.name} comes "
         f"with {', '.join(dict.fromkeys([*near, *names]))}"
     )

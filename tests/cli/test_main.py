@@ -57,7 +57,7 @@ def test_a_reader_that_leaves_is_no_failure() -> None:
     ("argv", "message"),
     [
         (["train", "sacc"], "unknown recipe 'sacc'; did you mean sac? There are sac, acer"),
-        (["train", "ppo"], "unknown recipe 'ppo'; There are acer"),
+        (["train", "ppo"], "unknown recipe 'ppo'; there are acer"),
         (["train", "my_sac.py"], "there is no script my_sac.py"),
         (["recipes", "copy", "hybrid"], "did you mean hybrid_sac?"),
         (["resume", "nowhere"], "nowhere does not exist; give a run directory"),

@@ -143,7 +143,7 @@ BAD = {
     "--replay.slice_length 9999 --loss.lmbda 1": "learning_starts of at least 9999",
     "--replay.slice_length 300 --loss.lmbda 1 --replay.capacity 256": "at least 301, got 256",
     "--replay.slice_length 3 --loss.lmbda 1 --replay.prioritized true": "must be false where",
-    "--config missing.yaml": "missing.yaml: cannot be read",
+    "--config missing.yaml": "there is no file missing.yaml, and no configuration of this name",
 }
 
 
