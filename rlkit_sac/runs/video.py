@@ -212,7 +212,8 @@ def _rendered(task: EnvConfig) -> EnvBase:
 
 def _image(env: EnvBase) -> Any:
     if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
-        os.environ.setdefault("MUJOCO_GL", "egl")  # its default needs a display
+        os.environ.setdefault("MUJOCO_GL", "egl")  # the default needs a display
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # the default complains
     task = base_env(env).gym_env()
     try:
         return task.render()
