@@ -23,6 +23,8 @@ LEFT_OUT = {
 # What a page's commands need that the page does not make, and numbers that would take too long.
 REPLACED = {
     "<run>": "*-seed0",
+    # An aside, whose run is not to be in the tables that the page shows.
+    "# not run\npython recipes/sac.py": "python recipes/sac.py --logging.dir aside",
     "PYTHONPATH=. ": "",  # the folder is on the path, and so is this package
     # Ten seconds suffice on an idle machine, but not on a busy one.
     "timeout --preserve-status --signal TERM 10": """bash -c '"$@" & until [ -e \
@@ -30,10 +32,13 @@ stopped/sac/*/*/metrics.csv ]; do sleep 0.1; done; kill -TERM $!; wait $!' -""",
 }
 _LONG = 5_000  # frames; longer training is shortened
 _FRAMES = re.compile(r"--collector\.total_frames (\d+)")
-_TRAINING = re.compile(r"python recipes/(\w+)\.py(?! --help)((?:\\\n|[^\n#&;])*)")
+_TRAINING = re.compile(
+    r"(python recipes/\w+\.py|rlkit-sac train [\w-]+(?![\w-])|rlkit-sac resume)"
+    r"(?! --help)((?:\\\n|[^\n#&;])*)"
+)
 _OWN_CONFIG = re.compile(r"--config (?!recipes/)")  # of the page, and short
 _SHORT = (
-    " --collector.total_frames 600 --evaluation.interval 300 --evaluation.episodes 1"
+    " --collector.total_frames 500 --evaluation.interval 250 --evaluation.episodes 1"
     " --compile false --logging.progress false"
 )
 _LATE = " --collector.init_random_frames 400 --collector.learning_starts 400"
@@ -51,11 +56,15 @@ class Session:
         self.folder = folder
         self.names: dict[str, Any] = {"__name__": "__main__"}
         (folder / "recipes").symlink_to(ROOT / "recipes")
+        (folder / ".bin").mkdir()
+        command = folder / ".bin" / "rlkit-sac"  # of this package, whatever is installed
+        command.write_text('#!/bin/sh\nexec python -m rlkit_sac "$@"\n')
+        command.chmod(0o755)
         monkeypatch.chdir(folder)
         monkeypatch.syspath_prepend(folder)
         for name in [name for name in sys.modules if name.startswith("my_")]:
             monkeypatch.delitem(sys.modules, name)  # of another page
-        path = [str(Path(sys.executable).parent), os.environ["PATH"]]
+        path = [str(folder / ".bin"), str(Path(sys.executable).parent), os.environ["PATH"]]
         self.environment = os.environ | {
             "PATH": os.pathsep.join(path),
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]),
@@ -123,11 +132,11 @@ def shortened(code: str) -> str:
 
 
 def _shorten(match: re.Match[str]) -> str:
-    recipe, options = match.groups()
+    command, options = match.groups()
     frames = _FRAMES.search(options)
     if (frames and int(frames[1]) <= _LONG) or _OWN_CONFIG.search(options):
         return match[0]
-    if "--resume" in options:
+    if "resume" in match[0]:
         return _FRAMES.sub("--collector.total_frames 700", match[0])
-    short = _SHORT + ("" if recipe == "acer" else _LATE)
-    return f"python recipes/{recipe}.py{short}{_FRAMES.sub('', options)}"
+    short = _SHORT + ("" if "acer" in command else _LATE)
+    return f"{command}{short}{_FRAMES.sub('', options)}"
