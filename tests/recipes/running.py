@@ -19,10 +19,11 @@ from tests.recipes.loading import load_recipe
 from tests.reliability.runs import assert_same_run, newest, table
 
 SHORT = shlex.split("""
-    --collector.total_frames 500 --collector.init_random_frames 150 --collector.learning_starts 150
-    --replay.batch_size 32 --network.num_cells [16,16] --evaluation.interval 250
-    --evaluation.episodes 2 --logging.interval 100 --logging.progress false
+    --collector.total_frames 250 --collector.init_random_frames 100 --collector.learning_starts 150
+    --replay.batch_size 32 --network.num_cells [16,16] --evaluation.interval 125
+    --evaluation.episodes 2 --logging.interval 50 --logging.progress false
 """)
+EARLY = shlex.split("--collector.init_random_frames 50 --collector.learning_starts 50")
 
 
 def options(text: str) -> list[str]:
@@ -39,14 +40,16 @@ class Recipe:
     """A recipe by the name of its file, and that of its configuration.
 
     Attributes:
-        short: options of a short run of 500 frames.
+        short: options of a short run of 250 frames.
         loss: the column of a loss that each update has.
+        early: options with which a run of 100 frames has updates already.
     """
 
     name: str
     config_name: str
     short: Sequence[str] = tuple(SHORT)
     loss: str = "loss_qvalue"
+    early: Sequence[str] = tuple(EARLY)
 
     @property
     def config_class(self) -> Any:
@@ -86,7 +89,7 @@ class Recipe:
         run = self.train(*options(variant))
         metrics = pd.read_csv(run / "metrics.csv")
         assert np.isfinite(metrics[self.loss].iloc[-1])
-        assert metrics["frames"].iloc[-1] == 500
+        assert metrics["frames"].iloc[-1] == 250
         assert load_policy(run)
         return run
 
@@ -107,8 +110,8 @@ class Recipe:
             assert table(first, name) != table(other, name)
 
     def assert_evaluation_leaves_training_alone(self) -> None:
-        often = self.train("--evaluation.interval", "100", "--evaluation.episodes", "1")
-        seldom = self.train("--evaluation.interval", "500", "--evaluation.episodes", "3")
+        often = self.train("--evaluation.interval", "50", "--evaluation.episodes", "1")
+        seldom = self.train("--evaluation.interval", "250", "--evaluation.episodes", "3")
         for name in ("metrics", "episodes"):
             assert table(often, name) == table(seldom, name)
 
@@ -121,8 +124,8 @@ class Recipe:
     ) -> None:
         """A run that stops and goes on is the run that never stopped, to the last bit."""
         main, total = load_recipe(self.name).main, f"--collector.total_frames={2 * half}"
-        whole = self.train(*arguments, total)
-        parts = self.train(*arguments, f"--collector.total_frames={half}")
+        whole = self.train(*self.early, *arguments, total)
+        parts = self.train(*self.early, *arguments, f"--collector.total_frames={half}")
         assert newest(parts).frames == half
         main(self.config("--resume", str(parts), total))
         assert "not exactly" not in capsys.readouterr().out

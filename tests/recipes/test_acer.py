@@ -16,12 +16,12 @@ from tests.recipes.running import Recipe
 from tests.reliability.runs import newest, replay_of
 
 SHORT = shlex.split("""
-    --collector.total_frames 500 --collector.t_max 5 --env.num_envs 2 --replay.batch_size 4
-    --update.n_times_replay 2 --update.replay_start_size 100 --network.num_cells [16,16]
-    --evaluation.interval 250 --evaluation.episodes 2 --logging.interval 100
+    --collector.total_frames 250 --collector.t_max 5 --env.num_envs 2 --replay.batch_size 4
+    --update.n_times_replay 2 --update.replay_start_size 50 --network.num_cells [16,16]
+    --evaluation.interval 125 --evaluation.episodes 2 --logging.interval 50
     --logging.progress false
 """)
-ACER = Recipe("acer", "ACERConfig", tuple(SHORT), loss="loss_critic")
+ACER = Recipe("acer", "ACERConfig", tuple(SHORT), loss="loss_critic", early=())
 PENDULUM = ("--env.id", "Pendulum-v1")
 
 
@@ -37,8 +37,8 @@ def test_a_run_logs_policy_critic_and_trust_region(workplace):
     columns += ["truncated", "projected", "q_mean", "target_mean", "grad_norm_all"]
     assert np.isfinite(metrics[columns]).all().all()
     info = json.loads((run / "run.json").read_text())
-    # 50 batches of 10 frames, each with an update; from the tenth on two of replay besides.
-    assert (info["status"], info["frames"], info["updates"]) == ("finished", 500, 50 + 41 * 2)
+    # 25 batches of 10 frames, each with an update; from the fifth on two of replay besides.
+    assert (info["status"], info["frames"], info["updates"]) == ("finished", 250, 25 + 21 * 2)
     assert isinstance(load_policy(run), BehaviorPolicy)
 
 
@@ -58,16 +58,16 @@ def test_fresh_segments_are_scored_as_on_policy_and_replayed_ones_as_off_policy(
 
 
 def test_replay_and_fresh_segments_can_be_left_out(workplace):
-    assert updates("--update.n_times_replay", "0") == 50
+    assert updates("--update.n_times_replay", "0") == 25
     fixed = ("--update.poisson", "false", "--update.disable_online_update", "true")
-    assert updates(*fixed) == 41 * 2
+    assert updates(*fixed) == 21 * 2
 
 
 def test_the_number_of_replays_is_random_with_the_mean_asked_for(workplace):
     options = ("--update.disable_online_update", "true", "--update.n_times_replay", "4")
     made = updates(*options, "--update.replay_start_size", "0")
-    assert made != 4 * 50
-    assert made == pytest.approx(4 * 50, abs=4 * (4 * 50) ** 0.5)
+    assert made != 4 * 25
+    assert made == pytest.approx(4 * 25, abs=4 * (4 * 25) ** 0.5)
 
 
 @pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1"])
@@ -79,7 +79,7 @@ def test_random_frames_are_stored_with_their_distribution_and_have_no_on_policy_
         *("--env.id", task, "--collector.kind", kind, "--collector.init_random_frames", "95"),
         *("--update.n_times_replay", "0"),
     )
-    assert json.loads((run / "run.json").read_text())["updates"] == 40
+    assert json.loads((run / "run.json").read_text())["updates"] == 15
     stored = replay_of(run, newest(run))
     if task == "CartPole-v1":
         logits = stored['["behavior", "logits"]']
@@ -105,6 +105,7 @@ def test_a_seed_gives_the_same_tables_again(workplace):
     ACER.assert_seed_decides()
 
 
+@pytest.mark.slow  # the same code as in test_sac.py
 def test_evaluation_does_not_change_the_training(workplace):
     ACER.assert_evaluation_leaves_training_alone()
 
@@ -112,10 +113,10 @@ def test_evaluation_does_not_change_the_training(workplace):
 @pytest.mark.parametrize(
     ("half", "options"),
     [
-        (200, ["--network.shared_trunk", "true"]),
-        (330, [*PENDULUM, "--collector.init_random_frames", "100"]),
-        (250, ["--update.schedules", "{lr: {100: 0.001, 400: 0}}", "--env.num_envs", "1"]),
-        (200, ["--loss.schedules", "{beta: {100: 0.1, 300: 0}}", "--collector.kind", "torchrl"]),
+        (100, ["--network.shared_trunk", "true"]),
+        (130, [*PENDULUM, "--collector.init_random_frames", "50"]),
+        (125, ["--update.schedules", "{lr: {50: 0.001, 200: 0}}", "--env.num_envs", "1"]),
+        (100, ["--loss.schedules", "{beta: {50: 0.1, 150: 0}}", "--collector.kind", "torchrl"]),
     ],
     ids=["shared trunk", "random frames", "one environment", "torchrl"],
 )
@@ -125,7 +126,7 @@ def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, 
 
 def test_a_run_whose_replay_is_full_goes_on_exactly(workplace, capsys):
     """The oldest batch is overwritten in part, and so are episodes."""
-    ACER.assert_resumes_exactly(capsys, 300, "--replay.capacity", "155", capacity=155)
+    ACER.assert_resumes_exactly(capsys, 100, "--replay.capacity", "55", capacity=55)
 
 
 VARIANTS = {

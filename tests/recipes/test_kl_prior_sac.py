@@ -75,7 +75,7 @@ def test_a_run_reports_the_divergence(workplace):
     metrics = pd.read_csv(run / "metrics.csv")
     assert np.isfinite(metrics[["kl", "entropy", "alpha"]].iloc[-1]).all()
     info = json.loads((run / "run.json").read_text())
-    assert (info["status"], info["frames"], info["updates"]) == ("finished", 500, 350)
+    assert (info["status"], info["frames"], info["updates"]) == ("finished", 250, 100)
     assert info["target_kld"] == 1.5
 
 
@@ -93,13 +93,13 @@ def test_a_run_goes_on_after_its_prior_has_moved(workplace):
     run = PRIOR_SAC.train("--prior.kind", "policy", "--prior.run", str(prior))
     prior.rename(workplace / "moved")
     PRIOR_SAC.train(
-        *("--resume", str(run), "--collector.total_frames", "550"),
+        *("--resume", str(run), "--collector.total_frames", "275"),
         *("--prior.run", str(workplace / "moved")),
     )
-    assert json.loads((run / "run.json").read_text())["frames"] == 550
+    assert json.loads((run / "run.json").read_text())["frames"] == 275
 
 
-@pytest.mark.parametrize("half", [pytest.param(200, marks=pytest.mark.slow), 333])
+@pytest.mark.parametrize("half", [pytest.param(200, marks=pytest.mark.slow), 70])
 def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, half):
     PRIOR_SAC.assert_resumes_exactly(capsys, half, "--prior.kind=same_action")
 
@@ -108,13 +108,14 @@ def test_the_policy_of_a_run_is_a_prior_for_the_next(workplace, capsys):
     """It stays what it was, so that one may go on where the other began anew."""
     first = SAC.train("--seed", "1")
     prior = ["--prior.kind", "policy", "--prior.run", str(first), "--prior.which", "best"]
-    run = PRIOR_SAC.train(*prior, "--loss.fixed_alpha", "true", "--loss.alpha_init", "100")
+    longer = ("--collector.total_frames", "500")
+    run = PRIOR_SAC.train(*prior, *longer, "--loss.fixed_alpha", "true", "--loss.alpha_init", "100")
     metrics = pd.read_csv(run / "metrics.csv").dropna()
     assert metrics["kl"].iloc[-1] < 0.5 * metrics["kl"].iloc[0]
     assert json.loads((run / "run.json").read_text())["target_kld"] is None
     PRIOR_SAC.assert_resumes_exactly(
         capsys,
-        200,
+        70,
         *(
             f"--{p.strip('-')}"
             for p in [
@@ -224,9 +225,9 @@ def test_a_prior_is_loaded_once_for_checks_and_training(workplace, monkeypatch):
     PRIOR_SAC.train(*arguments)
     assert len(loaded) == 1
     # A run that has gone on has another policy.
-    SAC.run("--resume", str(prior), "--collector.total_frames", "550")
+    SAC.run("--resume", str(prior), "--collector.total_frames", "275")
     check_config(PRIOR_SAC.config(*arguments))
-    assert [folder.name for folder in loaded] == ["step_500", "step_550"]
+    assert [folder.name for folder in loaded] == ["step_250", "step_275"]
 
 
 def test_a_prior_that_only_its_recipe_can_build_is_refused(workplace, capsys):

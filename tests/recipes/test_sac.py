@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests import processes
 from tests.recipes.conftest import BROKEN_ENVS
-from tests.recipes.loading import config_files
-from tests.recipes.running import SHORT, Recipe
+from tests.recipes.loading import RECIPES, config_files
+from tests.recipes.running import SHORT, Recipe, options
 
 SAC = Recipe("sac", "SACConfig")
 
@@ -22,7 +23,9 @@ SAC = Recipe("sac", "SACConfig")
 def test_a_run_as_a_process_leaves_what_the_documentation_promises(tmp_path):
     root = Path(__file__).parents[2]
     environment = os.environ | {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(root / "recipes" / "sac.py"), *SHORT, "--seed", "3"]
+    longer = "--collector.total_frames 500 --evaluation.interval 250 --logging.interval 100"
+    command = [sys.executable, str(root / "recipes" / "sac.py"), *SHORT, *longer.split()]
+    command += ["--seed", "3"]
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
     )
@@ -93,9 +96,9 @@ VARIANTS = {
     "normalization": "--normalization.observations true --normalization.rewards true"
     " --env.num_envs 2",
     "networks": "--network.log_std_mode tanh --network.activation silu",
-    "numbers that change": "--update.schedules {lr_actor: {0: 0.001, 500: 0}}"
+    "numbers that change": "--update.schedules {lr_actor: {0: 0.001, 250: 0}}"
     " --update.schedules.max_grad_norm {9: 2}"
-    " --loss.schedules {gamma: {200: 0.9, 400: 0.99}} --loss.schedules.qvalue_coef {3: 0.5}",
+    " --loss.schedules {gamma: {170: 0.9, 220: 0.99}} --loss.schedules.qvalue_coef {3: 0.5}",
     "at once, and twice": "--update.order [qvalue,[actor,alpha],[actor,alpha],target]"
     " --update.periods {actor: 2, alpha: 2} --update.recompute true",
     "samples in evaluation": "--evaluation.epsilon 0.5",
@@ -177,25 +180,14 @@ def test_every_configuration_parses_and_names_its_command(path):
 def test_a_failure_leaves_no_processes_of_parallel_environments(tmp_path):
     """Workers that outlive the error would keep the recipe from exiting."""
     (tmp_path / "broken_envs.py").write_text(BROKEN_ENVS)
-    root = Path(__file__).parents[2]
-    path = os.pathsep.join([str(root), str(tmp_path)])
-    command = [sys.executable, str(root / "recipes" / "sac.py"), *SHORT]
-    command += ["--env.id", "broken_envs:Broken-v0", "--env.kwargs.spoil", "reward"]
-    command += [
-        "--env.num_envs",
-        "2",
-        "--env.parallel",
-        "true",
-        "--collector.frames_per_batch",
-        "2",
-    ]
-    done = subprocess.run(
-        command,
+    path = os.pathsep.join([str(RECIPES.parent), str(tmp_path)])
+    done = processes.run(
+        RECIPES / "sac.py",
+        *SHORT,
+        *options("--env.id broken_envs:Broken-v0 --env.kwargs.spoil reward --env.num_envs 2"),
+        *options("--env.parallel true --collector.frames_per_batch 2"),
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
     )
     assert done.returncode == 1
     assert "('next', 'reward') is nan at frame" in done.stderr
@@ -203,6 +195,6 @@ def test_a_failure_leaves_no_processes_of_parallel_environments(tmp_path):
 
 def test_a_run_without_a_finished_episode_still_draws_its_curve(workplace):
     run = SAC.train("--env.id", "HalfCheetah-v5", "--evaluation.episodes", "1")
-    assert pd.read_csv(run / "evaluations.csv")["frames"].tolist() == [250, 500]
+    assert pd.read_csv(run / "evaluations.csv")["frames"].tolist() == [125, 250]
     assert not (run / "episodes.csv").exists()
     assert (run / "figures" / "learning_curve.png").exists()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ import torch
 
 from rlkit_sac.envs import closing_env, make_env, parameter_mask
 from rlkit_sac.runs import load_policy
+from tests import processes
 from tests.recipes.loading import RECIPES
 
 MODULE = '''
@@ -79,11 +79,11 @@ def describe(action, space):
 gym.register("Runner-v0", entry_point=Runner)
 '''
 ID = "my_tasks_of_old:Runner-v0"
-FRAMES = 400
+FRAMES = 200
 OPTIONS = f"""
     --collector.total_frames {FRAMES} --collector.init_random_frames 100
     --collector.learning_starts 100 --replay.batch_size 32 --network.num_cells [16,16]
-    --evaluation.interval 200 --evaluation.episodes 2 --logging.interval 100
+    --evaluation.interval 100 --evaluation.episodes 2 --logging.interval 50
     --logging.progress false --loss.parameter_mask true --seed 3
 """
 
@@ -98,14 +98,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def run(folder: Path) -> Path:
     """The directory of a run that the user started in the folder of their module."""
-    root = RECIPES.parent
-    command = [sys.executable, str(RECIPES / "hybrid_sac.py"), "--env.id", ID, *OPTIONS.split()]
-    done = subprocess.run(
-        [*command, "--env.kwargs.log", str(folder / "actions.jsonl")],
+    path = os.pathsep.join([str(RECIPES.parent), str(folder)])
+    done = processes.run(
+        RECIPES / "hybrid_sac.py",
+        *("--env.id", ID, *OPTIONS.split(), "--env.kwargs.log", str(folder / "actions.jsonl")),
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(folder)])},
-        capture_output=True,
-        text=True,
+        env=os.environ | {"PYTHONPATH": path},
     )
     assert done.returncode == 0, done.stderr
     assert "Runner-v0" in done.stdout
@@ -148,14 +146,14 @@ def test_the_run_directory_is_complete(run: Path) -> None:
     assert info["target_entropy_continuous"] == pytest.approx(3 * math.log(0.2), abs=1e-5)
     assert ID in (run / "config.yaml").read_text()
     metrics = pd.read_csv(run / "metrics.csv")
-    assert list(metrics["frames"]) == [100, 200, 300, 400]
-    losses = metrics[["loss_actor", "loss_qvalue", "loss_alpha"]].iloc[1:]
+    assert list(metrics["frames"]) == [50, 100, 150, 200]
+    losses = metrics[["loss_actor", "loss_qvalue", "loss_alpha"]].iloc[2:]
     assert np.isfinite(losses.to_numpy(float)).all()
     episodes = pd.read_csv(run / "episodes.csv")
     assert len(episodes) > 5
     assert (episodes["return"] > 0).all()
-    assert list(pd.read_csv(run / "evaluations.csv")["frames"]) == [200, 400]
-    assert [path.name for path in (run / "checkpoints").glob("*400*")]
+    assert list(pd.read_csv(run / "evaluations.csv")["frames"]) == [100, 200]
+    assert [path.name for path in (run / "checkpoints").glob("*200*")]
 
 
 @pytest.mark.usefixtures("module")
@@ -175,14 +173,8 @@ def test_the_policy_acts_in_the_environment(run: Path, folder: Path) -> None:
 
 
 def test_without_its_folder_on_the_path_the_module_is_named(folder: Path, tmp_path: Path) -> None:
-    command = [sys.executable, str(RECIPES / "hybrid_sac.py"), "--env.id", ID]
-    done = subprocess.run(
-        command,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(RECIPES.parent)},
-        capture_output=True,
-        text=True,
-    )
+    environment = os.environ | {"PYTHONPATH": str(RECIPES.parent)}
+    done = processes.run(RECIPES / "hybrid_sac.py", "--env.id", ID, cwd=tmp_path, env=environment)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: ")

@@ -67,11 +67,11 @@ def weights_in_force(frames: int, weights: list[float], at: dict[int, list[float
 
 @EACH_RECIPE
 def test_the_tables_hold_each_return_and_the_weighted_sum_of_the_moment(workplace, recipe, task):
-    first, at = [1.0, 0.25], {200: [1.0, -0.5], 400: [0.0, 2.0]}
+    first, at = [1.0, 0.25], {100: [1.0, -0.5], 200: [0.0, 2.0]}
     run = recipe.train(
         *task,
         *("--loss.reward_weights", json.dumps(first)),
-        *("--loss.reward_weights_at", f"{{200: {at[200]}, 400: {at[400]}}}"),
+        *("--loss.reward_weights_at", f"{{100: {at[100]}, 200: {at[200]}}}"),
     )
     episodes = load_runs(run, table="episodes")
     weights = np.array([weights_in_force(frames, first, at) for frames in episodes["frames"]])
@@ -81,10 +81,10 @@ def test_the_tables_hold_each_return_and_the_weighted_sum_of_the_moment(workplac
     np.testing.assert_allclose(episodes["return"], (weights * parts).sum(1), rtol=1e-5)
 
     evaluations = load_runs(run)
-    assert evaluations["frames"].tolist() == [250, 500]
+    assert evaluations["frames"].tolist() == [125, 250]
     means = evaluations[["return_mean_0", "return_mean_1"]].to_numpy()
     np.testing.assert_allclose(
-        evaluations["return_mean"], (means * [at[200], at[400]]).sum(1), rtol=1e-5
+        evaluations["return_mean"], (means * [at[100], at[200]]).sum(1), rtol=1e-5
     )
     curve = learning_curves(evaluations, column="return_mean_1")
     assert curve["value"].tolist() == means[:, 1].tolist()
@@ -94,7 +94,7 @@ def test_the_tables_hold_each_return_and_the_weighted_sum_of_the_moment(workplac
 
 @EACH_RECIPE
 def test_the_saved_policy_repeats_the_last_evaluation(workplace, recipe, task):
-    run = recipe.train(*task, "--seed", "5", "--loss.reward_weights_at", "{450: [0.5, 1]}")
+    run = recipe.train(*task, "--seed", "5", "--loss.reward_weights_at", "{225: [0.5, 1]}")
     last = pd.read_csv(run / "evaluations.csv").iloc[-1]
     policy = load_policy(run)
     if recipe is not SAC:  # whose policy is an actor alone
@@ -116,17 +116,18 @@ def _weights_name(policy) -> str:
 
 @EACH_RECIPE
 def test_a_run_whose_weights_change_goes_on_exactly(workplace, capsys, recipe, task):
-    weights = "{90: [1, 0.5], 230: [0.5, 1], 330: [1, -0.5]}"
-    recipe.assert_resumes_exactly(capsys, 250, *task, "--loss.reward_weights_at", weights)
+    weights = "{30: [1, 0.5], 60: [0.5, 1], 100: [1, -0.5]}"
+    recipe.assert_resumes_exactly(capsys, 70, *task, "--loss.reward_weights_at", weights)
 
 
 def test_several_environments_change_the_weights_with_a_batch(workplace, capsys):
     environments = ("--env.num_envs", "2", "--collector.frames_per_batch", "20")
-    weights = ("--loss.reward_weights", "[1, 0]", "--loss.reward_weights_at", "{210: [0, 1]}")
-    SAC.assert_resumes_exactly(capsys, 240, *CHEETAH, *environments, *weights)
+    late = ("--collector.learning_starts", "140")
+    weights = ("--loss.reward_weights", "[1, 0]", "--loss.reward_weights_at", "{130: [0, 1]}")
+    SAC.assert_resumes_exactly(capsys, 160, *CHEETAH, *environments, *late, *weights)
     (run, _) = sorted(workplace.glob("runs/*/*/*"))
     episodes = pd.read_csv(run / "episodes.csv")
-    in_time = episodes["frames"] <= 220  # the batch that reached frame 210
+    in_time = episodes["frames"] <= 140  # the batch that reached frame 130
     assert in_time.any()
     assert episodes["return"].equals(episodes["return_0"].where(in_time, episodes["return_1"]))
 
