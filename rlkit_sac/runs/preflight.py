@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -115,8 +116,8 @@ def check_writable(folder: Path) -> None:
         raise ConfigError(f"{folder} cannot be written: no permission to write in {nearest}")
 
 
-def limit_episodes(env: EnvConfig, resume: str | None) -> list[str]:
-    """Give a task that declares no time limit one of :data:`TIME_LIMIT` frames, in its options.
+def limit_episodes(env: EnvConfig, resume: str | None) -> None:
+    """Give a task that declares no time limit one of :data:`TIME_LIMIT` frames, and warn of it.
 
     Without a limit an evaluation might never end. A run to resume keeps what it began with.
 
@@ -124,29 +125,45 @@ def limit_episodes(env: EnvConfig, resume: str | None) -> list[str]:
         env: with the id of the task; its ``max_episode_steps`` is set.
         resume: the run to resume, if any.
 
-    Returns:
-        A warning where the limit is new.
-
     Raises:
         ConfigError: for an unknown task.
 
     >>> config = EnvConfig(id="Blackjack-v1")
-    >>> limit_episodes(config, None)
-    ['Blackjack-v1 declares no time limit: its episodes end after 10000 frames at the latest ...']
+    >>> limit_episodes(config, None)  # prints a warning
     >>> config.max_episode_steps
     10000
     """
     if env.max_episode_steps is not None or find_env_spec(env.id).max_episode_steps is not None:
-        return []
+        return
     if resume is not None:
         with suppress(ConfigError):  # which is that of the resumed run, and has its own check
             env.max_episode_steps = stored_options(resume)["env.max_episode_steps"]
-        return []
+        return
     env.max_episode_steps = TIME_LIMIT
-    return [
+    _warn(
         f"{env.id} declares no time limit: its episodes end after {TIME_LIMIT} frames at the "
         "latest (env.max_episode_steps)"
-    ]
+    )
+
+
+def warn_without_updates(collector: FramesConfig, num_envs: int) -> None:
+    """Warn of a run that ends before learning starts.
+
+    Args:
+        collector: how frames are gathered.
+        num_envs: environments that step together.
+
+    >>> warn_without_updates(CollectorConfig(total_frames=500), num_envs=1)  # prints a warning
+    """
+    starts = getattr(collector, "learning_starts", 0)
+    batch = collector.batch_frames(num_envs)
+    frames = -(-collector.total_frames // batch) * batch
+    if starts >= frames:
+        _warn(f"no update in {frames} frames: collector.learning_starts is {starts}")
+
+
+def _warn(text: str) -> None:
+    print(f"warning: {text}", file=sys.stderr)
 
 
 # What the losses of soft actor-critic read of a transition.

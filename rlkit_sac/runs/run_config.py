@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -52,6 +51,7 @@ from rlkit_sac.runs.preflight import (
     check_writable,
     limit_episodes,
     stored_transition,
+    warn_without_updates,
 )
 from rlkit_sac.runs.random_streams import seed_everything
 from rlkit_sac.runs.schedules import check_reward_weights, check_reward_weights_at, check_schedules
@@ -247,7 +247,6 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
     ...     env is eval_env
     False
     """
-    warnings: list[str] = []
     with ExitStack() as opened:
 
         def open_env(**options: Any) -> EnvBase:
@@ -261,7 +260,7 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
         @cache
         def training_env() -> EnvBase:
             seed_everything(config.seed)
-            warnings.extend(limit_episodes(config.env, config.resume))
+            limit_episodes(config.env, config.resume)
             return open_env(
                 num_envs=config.env.num_envs, parallel=config.env.parallel, seed=config.seed
             )
@@ -269,11 +268,9 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
         check_config(config, checks=config.checks(training_env))
         torch.set_num_threads(config.num_threads)
         seed_everything(config.seed)  # again, since checks may draw random numbers
-        starts = getattr(config.collector, "learning_starts", 0)
-        batch = config.collector.batch_frames(config.env.num_envs)
-        if starts >= (frames := -(-config.collector.total_frames // batch) * batch):
-            warnings.append(f"no update in {frames} frames: collector.learning_starts is {starts}")
-        for text in warnings:
-            print(f"warning: {text}", file=sys.stderr)
+        warn_without_updates(config.collector, config.env.num_envs)
+        if config.env.parallel:
+            number = config.env.num_envs
+            print(f"starting {number} environments, each in its own process", flush=True)
         with named_network_faults():
             yield training_env(), open_env()

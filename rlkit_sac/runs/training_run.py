@@ -27,7 +27,8 @@ from rlkit_sac.runs.policies.files import policy_files
 from rlkit_sac.runs.random_streams import evaluation_seed
 from rlkit_sac.runs.run_config import BaseRunConfig
 from rlkit_sac.runs.schedules import apply_schedules, reward_weights_due
-from rlkit_sac.runs.tables.log import ProgressBar, TrainingLog
+from rlkit_sac.runs.tables.log import TrainingLog
+from rlkit_sac.runs.tables.progress_bar import ProgressBar
 from rlkit_sac.runs.tables.report import report
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 from rlkit_sac.runs.video import record_best
@@ -48,6 +49,7 @@ class TrainingRun:
         collector: of the run.
         eval_env: the environment of evaluations.
         stop: whether a signal was received, or the time is over.
+        progress: the bar, which says what is going on.
     """
 
     def __init__(
@@ -62,10 +64,12 @@ class TrainingRun:
         collector: AnyCollector,
         eval_env: EnvBase,
         stop: StopRequest,
+        progress: ProgressBar,
     ) -> None:
         self.path = directory.path
         self._directory, self._log, self._checkpoints = directory, log, checkpoints
         self._loss_module, self._collector, self._stop = loss_module, collector, stop
+        self._progress = progress
         self._metrics = EveryFrames(config.logging.interval)
         self._evaluations = EveryFrames(config.evaluation.interval)
         self._evaluate_policy = partial(
@@ -142,14 +146,14 @@ class TrainingRun:
         due = partial(self._checkpoints.due, preferred=self._collector.between_episodes)
         stop = bool(self._stop)  # what comes after the save is obeyed after the next step
         if best or stop or due(self.frames):
-            self._checkpoints.save(self.frames)
+            self._save()
         if stop:
             self._stop.obey()
 
     def save(self) -> None:
         """Save the run now; as :meth:`save_if_due`."""
         self._check_calls()
-        self._checkpoints.save(self.frames)
+        self._save()
         self._stop.obey()
 
     def complete(self) -> None:
@@ -181,10 +185,15 @@ class TrainingRun:
                 )
 
     def _evaluate(self) -> bool:
-        result = self._evaluate_policy(reward_weights=self._reward_weights)
-        is_best = self._log.evaluated(result)
+        with self._progress.phase("evaluating"):
+            result = self._evaluate_policy(reward_weights=self._reward_weights)
+            is_best = self._log.evaluated(result)
         self._end_if_solved()
         return is_best
+
+    def _save(self) -> None:
+        with self._progress.phase("saving"):
+            self._checkpoints.save(self.frames)
 
     def _end_if_solved(self) -> None:
         if reached_return(self.path, self.frames, self._stop_at):
@@ -226,8 +235,10 @@ def training_run(
     check_action_bounds(loss_module, eval_env)
     policy = partial(policy_files, loss_module.policy(), task=describe_task(eval_env))
     policy()  # a policy that cannot be saved is refused now
+    directory = open_run(config, recipe=recipe)
+    print(f"{recipe} on {config.env.id} ({eval_env.device}): {directory.path}", flush=True)
     with (
-        open_run(config, recipe=recipe) as directory,
+        directory,
         ProgressBar(config.collector.total_frames, enabled=config.logging.progress) as progress,
     ):
         log = TrainingLog(directory, progress, update.scalar_names, started=started)
@@ -260,6 +271,7 @@ def training_run(
             parameters=sum(p.numel() for p in loss_module.parameters()),
             **facts,
         )
+        update.announce_compiling(partial(progress.phase, "compiling"))
         with deferred_signals(config.time_limit) as stop:
             run = TrainingRun(
                 config,
@@ -271,6 +283,7 @@ def training_run(
                 collector=collector,
                 eval_env=eval_env,
                 stop=stop,
+                progress=progress,
             )
             yield run
             run.save()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -77,7 +78,12 @@ class Compiled(Generic[Step, Result]):
     Args:
         computation: the computation to compile.
         bfloat16: whether the factors of large matrix products are rounded to bfloat16.
+
+    Attributes:
+        while_compiling: makes a context in which each graph is recorded and compiled.
     """
+
+    while_compiling: Callable[[], AbstractContextManager[object]] = nullcontext
 
     def __init__(self, computation: Computation[Step, Result], *, bfloat16: bool = False) -> None:
         self._computation, self._bfloat16 = computation, bfloat16
@@ -111,7 +117,8 @@ class Compiled(Generic[Step, Result]):
             )
             return None
         try:
-            program = _Program(self._computation, batch, steps, bfloat16=self._bfloat16)
+            with self.while_compiling():
+                program = _Program(self._computation, batch, steps, bfloat16=self._bfloat16)
         except Exception as error:
             self._made = MOST_GRAPHS + 1
             self._warn(f"it cannot become one compiled graph ({_first_line(error)}); its updates")

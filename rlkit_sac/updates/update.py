@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 import torch
@@ -222,6 +223,15 @@ class Update:
         )
         scalars = {name: value for each in passes for name, value in each.scalars.items()}
         return scalars | norms
+
+    def announce_compiling(self, context: Callable[[], AbstractContextManager[object]]) -> None:
+        """Compile within a context from now on, such as one that tells a user why it takes long.
+
+        Args:
+            context: makes one, for each graph.
+        """
+        self._compiled_gradients.while_compiling = context
+        self._compiled_whole.while_compiling = context
 
     def state_dict(self) -> dict[str, Any]:
         """Return the count of updates, and the ``state_dict`` of each optimizer."""

@@ -44,6 +44,8 @@ from rlkit_sac.runs import (
 )
 from rlkit_sac.runs.failures import Interrupted, TimeLimitReached
 from rlkit_sac.runs.files import checksum
+from rlkit_sac.runs.tables.progress_bar import ProgressBar
+from rlkit_sac.updates import compiled
 from tests.runs.recipe_updates import make_update
 
 STEPS = 5
@@ -228,7 +230,21 @@ def test_an_error_in_the_loop_saves_and_reports_nothing(capsys: pytest.CaptureFi
     assert (said["status"], said["error"]) == ("failed", "RunError: loss_actor is nan")
     assert saved_at(run) == []
     assert not (run.path / "evaluations.csv").exists()
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().out == f"test on Press-v0 (cpu): {run.path}\n"
+
+
+def test_the_bar_says_what_takes_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    phases: list[str] = []
+    monkeypatch.setattr(ProgressBar, "_show_phase", lambda bar, name: phases.append(name))
+    monkeypatch.setattr(compiled, "compile_graph", lambda graph, inputs: graph)
+    with begun(config(evaluation=4)) as loop:
+        loop.update.compile_from = 2
+        loop.collect(2)
+        for _ in range(2):
+            loop.run.updated(loop.update(loop.replay.sample()))
+        loop.run.evaluate_if_due()
+        loop.run.save_if_due(best=True)
+        assert phases == ["compiling", "", "evaluating", "", "saving", ""]
 
 
 # ------------------------------------------------------------------ counting and tables

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import random
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -257,17 +258,17 @@ def test_compiling_begins_at_its_update() -> None:
     made = []
     torch.manual_seed(0)
     update = make_update(continuous().double(), UpdateConfig(), compile_from=3)
-    original = module._Program.__init__
 
-    def count(self, *arguments, **options) -> None:
-        made.append(update.count)
-        original(self, *arguments, **options)
+    @contextmanager
+    def compiling() -> Iterator[None]:
+        made.append(f"begins in update {update.count}")
+        yield
+        made.append("ends")
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module._Program, "__init__", count)
-        for _ in range(5):
-            update(batch_for(update.loss_module))
-    assert made == [3]
+    update.announce_compiling(compiling)
+    for _ in range(5):
+        update(batch_for(update.loss_module))
+    assert made == ["begins in update 3", "ends"]
 
 
 @pytest.mark.usefixtures("uncompiled")

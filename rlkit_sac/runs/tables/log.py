@@ -1,8 +1,7 @@
-"""The log of a run: three tables and a progress bar, fed by the loop as it goes."""
+"""The log of a run: three tables, and numbers for the progress bar, fed by the loop as it goes."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from math import isnan
@@ -11,10 +10,10 @@ from typing import Any
 import torch
 from tensordict import TensorDictBase
 from torch import Tensor
-from tqdm import tqdm
 
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluation_rows, per_dimension
+from rlkit_sac.runs.tables.progress_bar import ProgressBar
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 
@@ -225,51 +224,3 @@ class MetricsAverage:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state, which may lie on another device."""
         self._parts = {tuple(names): tuple(part) for names, *part in state["parts"]}
-
-
-class ProgressBar:
-    """A bar in frames that shows the frames per second and a few named numbers.
-
-    Args:
-        total_frames: frames of the whole run.
-        enabled: ``False`` shows nothing.
-
-    >>> with ProgressBar(100, enabled=False) as bar:
-    ...     bar.update(50, {"return": -120.0, "alpha": 0.2})
-    """
-
-    def __init__(self, total_frames: int, *, enabled: bool = True) -> None:
-        self._bar = tqdm(
-            total=total_frames,
-            unit=" frames",
-            disable=not enabled,
-            dynamic_ncols=True,
-            # A file or a pipe keeps every state of the bar: one in a while is enough there.
-            mininterval=0.1 if sys.stderr.isatty() else 30.0,
-        )
-        self._frames = 0
-        self._shown: Mapping[str, float] = {}
-
-    def start_at(self, frames: int) -> None:
-        """Begin with the frames of earlier sessions; the speed shown counts later ones only."""
-        self._bar.initial = self._bar.n = self._frames = frames
-
-    def update(self, frames: int, shown: Mapping[str, float] | None = None) -> None:
-        """Move the bar.
-
-        Args:
-            frames: frames of the run so far.
-            shown: numbers to show from now on; ``None`` keeps those shown.
-        """
-        if shown is not None and shown != self._shown:
-            self._shown = dict(shown)
-            text = {name: f"{value:.4g}" for name, value in shown.items()}
-            self._bar.set_postfix(text, refresh=False)
-        self._bar.update(frames - self._frames)
-        self._frames = frames
-
-    def __enter__(self) -> ProgressBar:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.close()

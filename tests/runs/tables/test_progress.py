@@ -1,11 +1,9 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from rlkit_sac.runs.evaluation import EvaluationResult
 from rlkit_sac.runs.tables.csv_log import CSVLog
-from rlkit_sac.runs.tables.log import ProgressBar
 from rlkit_sac.runs.tables.report import final_summary, summary_table
 
 
@@ -33,23 +31,6 @@ def test_the_summary_names_last_and_best_evaluation(tmp_path: Path) -> None:
         "results": str(tmp_path),
     }
     assert 10 < float(memory.split(" MiB")[0].replace(",", "")) < 100_000
-
-
-def test_the_bar_shows_frames_and_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    with ProgressBar(100) as bar:
-        bar.update(40, {"return": -123.456, "alpha": 0.2})
-        bar.update(100)
-    last = capsys.readouterr().err.split("\r")[-1]
-    assert "100/100" in last
-    assert "return=-123.5" in last
-    assert "alpha=0.2" in last
-
-
-def test_a_silent_bar_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with ProgressBar(100, enabled=False) as bar:
-        bar.update(40, {"alpha": 0.2})
-    captured = capsys.readouterr()
-    assert captured.err + captured.out == ""
 
 
 def test_the_best_evaluation_is_that_of_the_best_checkpoint(tmp_path):

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import sys
+import termios
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from rlkit_sac.runs.tables.progress_bar import ProgressBar
+
+LEARNED = {"return": -1234.56, "alpha_discrete": 0.2104, "alpha_continuous": 0.0123}
+EVERYTHING = "evaluation -1690, return -1235, alpha 0.21/0.0123"
+EVALUATED = LEARNED | {"evaluation": -1690.48}
+
+
+@contextmanager
+def terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """A terminal for standard error; gives the lines drawn on it, once the block has ended."""
+    lines: list[str] = []
+    main, other = pty.openpty()
+    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    drawn = bytearray()
+
+    def read() -> None:
+        while not drawn.endswith(b"\0"):
+            drawn.extend(os.read(main, 65536))
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    with monkeypatch.context() as patch, os.fdopen(other, "w", encoding="utf-8") as stream:
+        patch.setattr(sys, "stderr", stream)
+        yield lines
+        stream.write("\0")
+    reader.join()
+    os.close(main)
+    lines += [line.strip() for line in drawn[:-1].decode().splitlines()]
+
+
+@pytest.mark.parametrize("columns", [0, 10, 25, 39, 40, 60, 80, 200])
+def test_each_line_of_a_run_fits_the_terminal(columns, monkeypatch) -> None:
+    with terminal(columns, monkeypatch) as lines, ProgressBar(2_000_000) as bar:
+        for frames, shown in enumerate([{}, LEARNED, EVALUATED], 1):
+            bar.update(400_000 * frames, shown)
+            for phase in ("compiling", "evaluating", "saving"):
+                with bar.phase(phase):
+                    pass
+    assert lines
+    assert 0 < max(map(len, lines)) <= (columns or 80)  # 0: the terminal does not know its size
+
+
+@pytest.mark.parametrize(
+    ("columns", "numbers"),
+    [
+        (80, EVERYTHING),
+        (52, "evaluation -1690, return -1235"),
+        (42, "evaluation -1690"),
+        (26, "evaluation -1690"),
+    ],
+)
+def test_the_return_of_the_evaluation_is_the_last_to_go(columns, numbers, monkeypatch) -> None:
+    with terminal(columns, monkeypatch) as lines, ProgressBar(100) as bar:
+        bar.update(100, EVALUATED)
+    assert lines[-1].startswith("100%")
+    assert numbers in lines[-1]
+    assert numbers == EVERYTHING[: len(numbers)]
+    assert columns >= 80 or lines[-1].endswith(numbers)
+
+
+def test_it_says_what_goes_on_while_the_frames_stand_still(monkeypatch) -> None:
+    with terminal(80, monkeypatch) as lines, ProgressBar(100) as bar:
+        bar.update(40, EVALUATED)
+        with bar.phase("compiling"):
+            pass
+    assert any("compiling, evaluation -1690" in line for line in lines)
+    assert "compiling" not in lines[-1]
+
+
+def test_a_resumed_run_shows_the_speed_of_its_own_frames(monkeypatch) -> None:
+    with terminal(80, monkeypatch) as lines, ProgressBar(10_000_000) as bar:
+        bar.start_at(9_000_000)
+        with bar.phase("compiling"):
+            pass
+        bar.update(9_000_001)
+    assert " 90%" in f" {lines[-1]}"
+    assert "fps" not in lines[0]
+    speed = float(lines[-1].split(" fps")[0].split()[-1])
+    assert speed < 100_000
+
+
+def test_a_file_gets_lines_with_frames_and_numbers(capsys) -> None:
+    with ProgressBar(100) as bar:
+        bar.update(40, {"return": -123.456, "alpha": 0.2})
+        with bar.phase("evaluating"):
+            pass
+        bar.update(100)
+    text = capsys.readouterr().err
+    assert "evaluating" not in text
+    assert text.count("\r") == 1
+    for part in ("100/100", "return -123.5", "alpha 0.2"):
+        assert part in text
+
+
+def test_a_silent_bar_writes_nothing(capsys) -> None:
+    with ProgressBar(100, enabled=False) as bar, bar.phase("evaluating"):
+        bar.update(40, {"alpha": 0.2})
+    captured = capsys.readouterr()
+    assert captured.err + captured.out == ""
