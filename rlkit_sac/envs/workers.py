@@ -19,6 +19,7 @@ from torchrl.envs import EnvBase, ParallelEnv, SerialEnv, TransformedEnv
 from rlkit_sac import errors
 from rlkit_sac.envs.seeding import in_one_line
 from rlkit_sac.errors import EnvironmentFault, RlkitSacError, RunError
+from rlkit_sac.output import drop_failed_output
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _TRACE_LENGTH = 9000
@@ -52,8 +53,12 @@ class Worker:
     def set_up(self) -> None:
         """Ignore Ctrl-C and SIGTERM, which the main process handles, and end when it has ended.
 
+        An environment may print although nobody reads it.
+
+
         Called in the process of the environment, before the environment is made.
         """
+        drop_failed_output()
         for number in _SIGNALS:
             # A handler, unlike SIG_IGN, is not passed on to programs that an environment starts.
             signal.signal(number, lambda *_: None)

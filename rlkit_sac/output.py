@@ -1,0 +1,44 @@
+"""Standard output and error that may close while the program goes on."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from contextlib import suppress
+from typing import Any
+
+
+def drop_failed_output() -> None:
+    """Let writes to ``sys.stdout`` and ``sys.stderr`` never fail; what cannot be written is lost.
+
+    They may be a pipe whose reader ends (``| head -1``), the terminal of a closed session or a file
+    on a full disk, and a run goes on without them. Streams that are not the interpreter's own, such
+    as those of a notebook, are left alone.
+
+    >>> drop_failed_output()
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not getattr(sys, f"__{name}__"):
+            continue
+        if stream is None:  # it was closed before the start
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+            continue
+        binary = stream.buffer
+        if isinstance(getattr(binary, "raw", binary), io.FileIO):  # not the console of Windows
+            with suppress(OSError):
+                stream.flush()
+            binary = io.BufferedWriter(_Output(stream.fileno(), "wb", closefd=False))
+            kept = {"encoding": stream.encoding, "errors": stream.errors}
+            setattr(sys, name, io.TextIOWrapper(binary, **kept, line_buffering=True))
+
+
+class _Output(io.FileIO):
+    """Drops what cannot be written."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data) or len(data)
+        except OSError:
+            return len(data)

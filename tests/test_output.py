@@ -1,0 +1,63 @@
+"""What a program prints need not be read, nor fit on a disk."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PRINTS = """
+import sys
+from rlkit_sac.output import drop_failed_output
+{first}
+for count in range(3):
+    print("±" * 100_000)
+    print("a warning", file=sys.stderr)
+print("the end", end="")
+"""
+
+
+def shell(command: str, *options: str, first: str = "drop_failed_output()") -> int:
+    python = [sys.executable, *options, "-c", PRINTS.format(first=first)]
+    script = f"set -o pipefail; {command.replace('PRINT', chr(34) + '$@' + chr(34))}"
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
+    return subprocess.run(["bash", "-c", script, "bash", *python], env=environment).returncode
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "PRINT | true",
+        "PRINT | head -c 1 > /dev/null",
+        "PRINT 2>&1 > /dev/null | true",
+        "PRINT > /dev/full 2> /dev/full",
+        "PRINT >&- 2>&-",
+    ],
+)
+def test_output_that_cannot_be_written_does_not_end_a_program(command: str) -> None:
+    assert shell(command) == 0
+    assert shell(command, "-u") == 0
+
+
+@pytest.mark.parametrize("command", ["PRINT | true", "PRINT > /dev/full 2> /dev/full"])
+def test_without_it_the_program_fails(command: str) -> None:
+    assert shell(command, first="") != 0
+
+
+def test_what_can_be_written_arrives_in_order(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    assert shell(f"PRINT > {file} 2>&1") == 0
+    line = "±" * 100_000 + "\na warning\n"
+    assert file.read_text(encoding="utf-8") == 3 * line + "the end"
+
+
+def test_streams_of_others_are_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    from rlkit_sac.output import drop_failed_output
+
+    streams = sys.stdout, sys.stderr
+    drop_failed_output()
+    assert (sys.stdout, sys.stderr) == streams
