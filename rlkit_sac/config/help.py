@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import shutil
+import sys
 import textwrap
 from collections.abc import Mapping
 from dataclasses import is_dataclass
@@ -43,24 +45,33 @@ def field_texts(section: type[Any]) -> dict[str, str]:
     return texts
 
 
-def format_help(summary: str, options: Mapping[str, Option]) -> str:
+def format_help(config_class: type[Any], options: Mapping[str, Option]) -> str:
     """The help text: each option with its meaning, limits, type and default, grouped by section.
 
+    It is as wide as the terminal, and ends with the examples of the recipe.
+
     Args:
-        summary: what the program does.
+        config_class: its docstring says what the program does; that of its module has the examples,
+            as indented lines that begin with ``python``.
         options: by dotted key, with their defaults.
 
     >>> from rlkit_sac.config import CheckpointConfig
     >>> from rlkit_sac.config.flat import options_of
-    >>> print(format_help("Train.", options_of(CheckpointConfig())))
+    >>> print(format_help(CheckpointConfig, options_of(CheckpointConfig())))
     usage: ... [--config FILE] [--OPTION VALUE ...]
+    <BLANKLINE>
+    How often the whole state of a run is saved, and how many checkpoints are kept.
     ...
       --interval INTERVAL  Frames between two checkpoints. Must be >= 1. (type: an
                            integer, default: 5000)
     ...
     """
+    width = shutil.get_terminal_size().columns - 2  # as argparse has it
     parser = argparse.ArgumentParser(
-        usage="%(prog)s [--config FILE] [--OPTION VALUE ...]", description=summary
+        usage="%(prog)s [--config FILE] [--OPTION VALUE ...]",
+        description=textwrap.fill((config_class.__doc__ or "").strip().split("\n")[0], width),
+        epilog=_examples(sys.modules[config_class.__module__].__doc__ or "", width),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--config",
@@ -82,6 +93,25 @@ def format_help(summary: str, options: Mapping[str, Option]) -> str:
             f"--{key}", metavar=_metavar(option), help=text.replace("%", "%%")
         )
     return parser.format_help()
+
+
+def _examples(docstring: str, width: int) -> str:
+    """The commands of a docstring; one that takes several lines can still be pasted."""
+    commands = [line for line in docstring.splitlines() if line.startswith("    python ")]
+    wrapped = [
+        " \\\n".join(
+            textwrap.wrap(
+                line,
+                width - 2,
+                initial_indent="  ",
+                subsequent_indent="      ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        )
+        for line in map(str.strip, commands)
+    ]
+    return "\n".join(["examples:", *wrapped]) if wrapped else ""
 
 
 def _metavar(option: Option) -> str:

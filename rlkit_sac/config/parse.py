@@ -68,7 +68,8 @@ def set_options(
     is left to :func:`~rlkit_sac.config.conditions.check_config`.
 
     Args:
-        configs: configuration dataclasses with their defaults; no two of them share a key.
+        configs: configuration dataclasses with their defaults; no two of them share a key. The last
+            one is that of the recipe, whose examples ``--help`` shows.
         argv: as in `parse_config`.
         stored_options: as in `parse_config`.
 
@@ -85,7 +86,7 @@ def set_options(
     options = {key: option for each in configs for key, option in options_of(each).items()}
     given, problems = read_command_line(argv)
     if any(setting.key == "help" for setting in given):
-        print(format_help((type(configs[0]).__doc__ or "").strip().split("\n")[0], options), end="")
+        print(format_help(type(configs[-1]), options), end="")
         raise SystemExit(0)
     settings: list[Setting] = []
     wrong: set[str] = set()  # keys that could not be read, which have their defaults
@@ -108,7 +109,7 @@ def set_options(
     for setting in given:
         if setting.key == "config":
             try:
-                file = find_config(setting.value, type(configs[0]))
+                file = find_config(setting.value, type(configs[-1]))
             except ConfigError as error:
                 problems.append(f"{setting.where}: {error}")
                 continue

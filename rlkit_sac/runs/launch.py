@@ -12,6 +12,7 @@ from typing import TypeVar
 from rlkit_sac.config.conditions import config_errors
 from rlkit_sac.config.parse import parse_config, set_options
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.output import drop_failed_output
 from rlkit_sac.runs.checkpoints.resume import stored_options
 from rlkit_sac.runs.failures import (
     describe_failure,
@@ -43,7 +44,7 @@ def run_recipe(
     Exit codes: 2 for `ConfigError`, 1 for any other `RlkitSacError`, 130 for Ctrl-C and 143 for
     SIGTERM, both of which close everything that is open, 75 for ``time_limit``. Any other exception
     is a bug and keeps its traceback. If a run had begun, the last lines say where it lies and how
-    to resume it.
+    to resume it. Output that cannot be written, as into a closed pipe, changes none of this.
 
     Args:
         main: the recipe; it returns the run directory.
@@ -60,6 +61,7 @@ def run_recipe(
     >>> run_recipe(main, EnvConfig, ["--id", "Ant-v5"])
     Ant-v5
     """
+    drop_failed_output()
     # TorchRL reports each storage it makes; a recipe's own lines are what its user looks for.
     logging.getLogger("torchrl").setLevel(logging.WARNING)
     RunDirectory.last_begun = None
@@ -111,7 +113,7 @@ def _parse(
 ) -> tuple[Config, SeedOptions, dict[str, str]]:
     """The configuration, the seeds to run it with, and where each option was set."""
     config, several = config_class(), SeedOptions()
-    configs = [config, several] if hasattr(config, "seed") else [config]
+    configs = [several, config] if hasattr(config, "seed") else [config]
     where, problems = set_options(configs, argv, stored_options=stored_options)
     if several.seeds is not None:
         if not problems:  # once, and not in the process of each seed

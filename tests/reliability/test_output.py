@@ -1,0 +1,59 @@
+"""Output that nobody reads: the run ends as it would have."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from tests.reliability.runs import ENVIRONMENT, ROOT, SHORT, assert_same_run, only_run, train
+
+OPTIONS = [*SHORT, "--logging.progress", "true", "--collector.total_frames", "150"]
+
+
+def start(
+    folder: Path, *arguments: str, output: int | IO[str] = subprocess.PIPE
+) -> subprocess.Popen[str]:
+    """The recipe in a new interpreter, with pipes."""
+    command = [sys.executable, str(ROOT / "recipes" / "sac.py"), *arguments]
+    return subprocess.Popen(
+        command, cwd=folder, env=ENVIRONMENT, stdout=output, stderr=output, text=True
+    )
+
+
+@pytest.mark.parametrize(
+    "closed", [["stdout", "stderr"], pytest.param(["stderr"], marks=pytest.mark.slow)]
+)
+def test_a_run_goes_on_when_its_pipes_close(tmp_path, closed):
+    with start(tmp_path, *OPTIONS) as process:
+        assert process.stdout.readline().startswith("sac on Pendulum-v1 (cpu): runs/sac/")
+        for name in closed:
+            getattr(process, name).close()  # as `head -1` does
+        if "stdout" not in closed:
+            assert f"results          {only_run(tmp_path).relative_to(tmp_path)}" in (
+                process.stdout.read()
+            )
+        assert process.wait(300) == 0
+    path = only_run(tmp_path)
+    assert json.loads((path / "run.json").read_text())["status"] == "finished"
+    assert_same_run(train(tmp_path / "whole", *OPTIONS), path)
+
+
+@pytest.mark.slow
+def test_help_may_be_cut_short(tmp_path):
+    with start(tmp_path, "--help") as process:
+        assert process.stdout.readline().startswith("usage: ")
+        process.stdout.close()
+        assert (process.wait(300), process.stderr.read()) == (0, "")
+
+
+@pytest.mark.slow
+def test_a_full_disk_takes_no_output(tmp_path):
+    with open("/dev/full", "w") as full, start(tmp_path, *OPTIONS, output=full) as process:
+        assert process.wait(300) == 0
+    info = json.loads((only_run(tmp_path) / "run.json").read_text())
+    assert info["status"] == "finished"
