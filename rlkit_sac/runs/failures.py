@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
+import os
+import shlex
+import shutil
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -77,8 +82,21 @@ def results_so_far(run_path: Path | None) -> list[str]:
         return []
     lines = [f"results so far: {run_path}"]
     if any(run_path.glob("checkpoints/step_*")):
-        lines.append(f"continue with: --resume {run_path}")
+        lines.append(f"continue with: {resume_command(run_path)}")
     return lines
+
+
+def resume_command(run_path: Path) -> str:
+    """A command line that resumes a run, whichever way it was started.
+
+    Args:
+        run_path: the run directory.
+
+    >>> resume_command(Path("my runs/first")).partition(" resume ")[2]
+    "'my runs/first'"
+    """
+    program = ["rlkit-sac"] if shutil.which("rlkit-sac") else [sys.executable, "-m", "rlkit_sac"]
+    return shlex.join([*program, "resume", run_path.as_posix()])
 
 
 def _traceback(error: BaseException) -> str:
@@ -134,10 +152,12 @@ class StopRequest:
         return self._number is not None or time.monotonic() - self._started >= self._limit
 
     def receive(self, number: int) -> None:
-        """Remember the signal, or raise `Interrupted` if one was waiting already."""
+        """Remember the signal and say so, or raise `Interrupted` if one was waiting already."""
         if self._number is not None:
             raise Interrupted(number)
         self._number = number
+        if multiprocessing.parent_process() is None:  # one of several seeds leaves it to the first
+            acknowledge("after this step")
 
     def obey(self) -> None:
         """Raise `Interrupted` if a signal has come, `TimeLimitReached` if the time is over."""
@@ -145,6 +165,18 @@ class StopRequest:
             raise Interrupted(self._number)
         if self:
             raise TimeLimitReached(self._limit)
+
+
+def acknowledge(when: str) -> None:
+    """Say that a signal was received; callable in the middle of other output.
+
+    Args:
+        when: the run will stop.
+    """
+    clear_line = "\r\x1b[K" if os.isatty(2) else ""  # of a progress bar, and of ^C
+    text = f"{clear_line}stopping {when}; Ctrl-C again stops without saving\n"
+    with suppress(OSError):
+        os.write(2, text.encode())
 
 
 @contextmanager

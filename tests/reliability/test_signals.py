@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from rlkit_sac.runs.failures import resume_command
 from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run, start, train
 
 PARALLEL = ["--env.num_envs", "2", "--env.parallel", "true"]
@@ -44,12 +45,18 @@ def test_a_signal_ends_the_run_after_its_step(tmp_path, number, code, options):
         while process.poll() is None and not list(tmp_path.glob("runs/*/*/*/metrics.csv")):
             time.sleep(0.01)
         os.killpg(process.pid, number)
-        _, stderr = process.communicate(timeout=120)
+        stdout, stderr = process.communicate(timeout=120)
     assert process.returncode == code, stderr
+    assert ("starting 2 environments" in stdout) == ("--env.parallel" in options)
     assert "Traceback" not in stderr
     path = only_run(tmp_path)
-    assert stderr.splitlines()[0] == "interrupted"
-    assert f"--resume {path.relative_to(tmp_path)}" in stderr
+    place = path.relative_to(tmp_path)
+    assert stderr.splitlines() == [
+        "stopping after this step; Ctrl-C again stops without saving",
+        "interrupted",
+        f"results so far: {place}",
+        f"continue with: {resume_command(place)}",
+    ]
     info = json.loads((path / "run.json").read_text())
     assert (info["status"], info["frames"]) == ("interrupted", newest(path).frames)
     assert 70 <= info["frames"] < 400
@@ -70,7 +77,7 @@ def test_a_time_limit_ends_the_run_and_resume_goes_on(tmp_path):
     assert ended.stderr.splitlines() == [
         "stopped by time_limit, after 1e-06 seconds",
         f"results so far: {path.relative_to(tmp_path)}",
-        f"continue with: --resume {path.relative_to(tmp_path)}",
+        f"continue with: {resume_command(path.relative_to(tmp_path))}",
     ]
     info = json.loads((path / "run.json").read_text())
     assert (info["status"], info["frames"]) == ("interrupted", 1)

@@ -11,6 +11,7 @@ import rlkit_sac
 from rlkit_sac.config import Check, EnvConfig, Seed
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import RunConfig
+from rlkit_sac.runs.failures import resume_command
 from rlkit_sac.runs.launch import read_config, run_recipe
 from tests import processes
 
@@ -132,7 +133,7 @@ def test_a_failed_run_with_a_checkpoint_says_how_to_continue(recipe: Path) -> No
     assert done.stderr.splitlines() == [
         "error: no space left on device",
         f"results so far: {path}",
-        f"continue with: --resume {path}",
+        f"continue with: {resume_command(Path(path))}",
     ]
 
 

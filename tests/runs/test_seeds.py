@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 from rlkit_sac.config import Seed
 from rlkit_sac.errors import RunError
 from rlkit_sac.runs import launch, run_recipe
-from rlkit_sac.runs.failures import TimeLimitReached
+from rlkit_sac.runs.failures import TimeLimitReached, resume_command
 from rlkit_sac.runs.seeds.joint import run_seeds
 from rlkit_sac.runs.seeds.options import SeedOptions
 
@@ -208,8 +209,8 @@ def test_seeds_do_not_go_with_resume(
 def test_help_shows_the_options(recipe: Path) -> None:
     done = run(recipe, "--help")
     assert done.returncode == 0
-    assert "--seeds" in done.stdout
-    assert "--jobs" in done.stdout
+    names = re.findall("(?m)^  --(\\w+)", done.stdout)
+    assert names[:4] == ["config", "seeds", "jobs", "seed"]
 
 
 @pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
@@ -245,6 +246,23 @@ def test_a_seed_that_fails_does_not_stop_the_others(recipe: Path, jobs: str) -> 
     assert "Traceback" in done.stdout + done.stderr
     (folder,) = recipe.parent.glob("runs/test/Task/*-seeds0,1,2")
     assert pd.read_csv(folder / "seeds.csv")["seed"].tolist() == [2]
+
+
+def test_nobody_need_read_what_several_seeds_print(recipe: Path) -> None:
+    with (
+        Path("/dev/full").open("w") as full,
+        subprocess.Popen(
+            [sys.executable, str(recipe), "--seeds", "0,1", "--jobs", "2"],
+            cwd=recipe.parent,
+            env=ENVIRONMENT,
+            stdout=subprocess.PIPE,
+            stderr=full,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(TIMEOUT) == 0
+    assert statuses(recipe) == {0: "finished", 1: "finished"}
 
 
 def test_a_killed_process_is_a_failure_of_its_seed(recipe: Path) -> None:
@@ -341,10 +359,12 @@ def test_signals_let_all_running_seeds_save_and_start_no_more(
         path = runs(recipe)[seed]
         assert (path / "checkpoints" / "step_7").is_dir()
         place = path.relative_to(recipe.parent)
-        assert f"results so far: {place}\ncontinue with: --resume {place}" in stdout + stderr
+        assert f"results so far: {place}\ncontinue with: {resume_command(place)}" in stdout + stderr
         assert f"seed {seed}: interrupted" in stderr
     left = ", ".join(str(seed) for seed in range(4) if seed not in [0, *interrupted])
     assert stderr.endswith(f"not started: {left}\n")
+    assert stderr.startswith("stopping ")
+    assert (stdout + stderr).count("stopping") == 1
     assert "Traceback" not in stdout + stderr
     (folder,) = recipe.parent.glob("runs/test/Task/*-seeds0-3")
     assert pd.read_csv(folder / "seeds.csv")["seed"].tolist() == [0]
@@ -373,7 +393,11 @@ def test_ctrl_c_while_the_processes_start_ends_them(recipe: Path) -> None:
         os.killpg(process.pid, signal.SIGINT)
         stdout, stderr = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 130
-    assert stderr == "seed 1: interrupted\nseed 2: interrupted\n"
+    assert stderr.splitlines() == [
+        "stopping each seed after its step; Ctrl-C again stops without saving",
+        "seed 1: interrupted",
+        "seed 2: interrupted",
+    ]
     assert "Traceback" not in stdout
     assert not runs(recipe)
 

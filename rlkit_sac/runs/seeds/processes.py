@@ -21,9 +21,11 @@ from types import FrameType
 from typing import Any
 
 from rlkit_sac.errors import ConfigError, RlkitSacError
+from rlkit_sac.output import drop_failed_output
 from rlkit_sac.runs.failures import (
     SIGNALS,
     TIME_LIMIT_CODE,
+    acknowledge,
     describe_failure,
     exit_code,
     handled_by,
@@ -113,6 +115,8 @@ def run_in_processes(
     received: list[int] = []
 
     def pass_on(number: int, frame: FrameType | None) -> None:
+        if not received:
+            acknowledge("each seed after its step")
         received.append(number)
         for process in running:
             process.terminate()
@@ -158,9 +162,9 @@ class _SeedProcess(SpawnProcess):
 
     def run(self) -> None:
         descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+        for number in (1, 2):
             os.dup2(descriptor, number)
-            stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+        drop_failed_output()
         logging.getLogger("torchrl").setLevel(logging.WARNING)
         threading.Thread(target=_end_with_parent, daemon=True).start()
         if hasattr(self._run_config, "logging"):
