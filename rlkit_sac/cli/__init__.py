@@ -1,4 +1,4 @@
-"""The command ``rlkit-sac``: train, resume and evaluate runs, list recipes, check environments.
+"""The command ``rlkit-sac``: train, resume, evaluate, record and export, check tasks.
 
 One file per command, which imports PyTorch only where it runs: ``--help`` is there at once.
 
@@ -23,6 +23,7 @@ from typing import Protocol
 from rlkit_sac import __version__
 from rlkit_sac.cli import check_env, evaluate, export, recipes, resume, train, video
 from rlkit_sac.errors import ConfigError, RlkitSacError
+from rlkit_sac.output import drop_failed_output
 
 
 class Command(Protocol):
@@ -65,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> main(["evaluate", "nowhere"])  # prints an error
     2
     """
+    drop_failed_output()
     parser = argparse.ArgumentParser(
         prog="rlkit-sac",
         description="Soft actor-critic and ACER: train, resume, evaluate, look.",
@@ -90,17 +92,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not {"", os.getcwd()} & set(sys.path):
         sys.path.append(os.getcwd())  # for the module of a user's own environment
     try:
-        code = COMMANDS[arguments.command].run(arguments)
-        sys.stdout.flush()
-        return code
+        return COMMANDS[arguments.command].run(arguments)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # its reader, such as head, has seen enough
-        if arguments.command in ("train", "resume"):
-            raise  # it ended a run
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except ConfigError as error:  # which may come before PyTorch is imported
         print("\n".join(f"error: {line}" for line in str(error).splitlines()), file=sys.stderr)
         return 2
