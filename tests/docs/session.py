@@ -82,7 +82,7 @@ class Session:
             if block.output is not None:
                 assert printed.strip() == block.output.strip(), f"{block} prints {printed!r}"
             if block.like is not None:
-                begin = " ".join(block.like.splitlines()[0].split()[:2])
+                begin = re.split(r"\d", block.like.splitlines()[0])[0].strip()
                 assert begin in printed, f"{block} prints {printed!r}"
 
     def run_python(self, block: Block) -> str:
