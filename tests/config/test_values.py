@@ -187,7 +187,7 @@ def test_help_shows_the_limits_of_numbers_beside_other_constraints() -> None:
         name: Option(Section(), name, hint)
         for name, hint in get_type_hints(Section, include_extras=True).items()
     }
-    text = " ".join(format_help("Train.", options).split())
+    text = " ".join(format_help(Section, options).split())
     assert "--size SIZE Must be > 0. (type: an integer, default: 2)" in text
     assert "--names NAMES (type: a list, each item a string, default: ['a'])" in text
     assert "--count COUNT Must be > 0. (type: an integer, default: 1)" in text
