@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests import processes
 
 PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
 BLOCK = re.compile(r"^```(python|bash|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -23,14 +24,7 @@ def run(folder: Path) -> str:
     """What session.py in that folder prints."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(PAGE.parents[1]), str(folder)])}
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(
-        [sys.executable, "session.py"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = processes.run(folder / "session.py", cwd=folder, env=environment)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
     return done.stdout
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from torch.profiler import profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import rlkit_sac
+from tests import processes
 from tests.recipes.loading import RECIPES
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(rlkit_sac.__file__).parents[1])}
@@ -25,8 +25,8 @@ SMALL = "--num_cells [8] --batch_size 4 --num_qvalue_nets 3 --rounds 3 --updates
 
 
 def run(name: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(RECIPES / "benchmarks" / f"{name}.py"), *arguments]
-    return subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True)
+    script = RECIPES / "benchmarks" / f"{name}.py"
+    return processes.run(script, *arguments, cwd=cwd, env=ENVIRONMENT)
 
 
 @pytest.fixture

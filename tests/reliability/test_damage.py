@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from rlkit_sac.runs import read_config, run_recipe
+from tests import processes
 from tests.recipes.loading import load_recipe
 from tests.reliability.runs import ROOT, SHORT, newest, only_run
 
@@ -63,7 +64,7 @@ class Evil:
         return (Path.touch, (Path("executed"),))
 
 
-MORE = ("--collector.total_frames", "400")
+MORE = ("--collector.total_frames", "320")
 DAMAGES = {
     "cut short": lambda content: content[: len(content) // 2],
     "flipped bit": flip,
@@ -114,7 +115,7 @@ def test_the_error_names_an_older_checkpoint_and_the_run_goes_on_from_there(caps
     older = errors.strip().rpartition("--resume ")[2]
     assert Path(older).parent == path / "checkpoints"
     assert resume(capsys, Path(older), *MORE) == (0, "")
-    assert newest(path).frames == 400
+    assert newest(path).frames == 320
 
 
 @pytest.mark.parametrize(
@@ -179,20 +180,13 @@ def test_a_run_killed_in_its_last_evaluation_is_finished(capsys, path):
 
 
 def test_a_run_in_use_is_not_touched(capsys, path):
-    holder = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import sys; from rlkit_sac.runs import RunDirectory\n"
-            "with RunDirectory(sys.argv[1]): print(flush=True); sys.stdin.read()",
-            str(path),
-        ],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+    script = path.parent / "holder.py"
+    script.write_text(
+        "import sys; from rlkit_sac.runs import RunDirectory\n"
+        "with RunDirectory(sys.argv[1]): print(flush=True); sys.stdin.read()"
     )
-    with holder:
-        holder.stdout.readline()
+    with processes.Process(script, str(path), cwd=ROOT) as holder:
+        holder.readline()
         before = snapshot(path)
         code, errors = resume(capsys, path, *MORE)
         assert code == 2

@@ -1,7 +1,5 @@
 import io
 import math
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from hypothesis import strategies as st
 
 from rlkit_sac.errors import RunError
 from rlkit_sac.runs.tables.csv_log import CSVLog
+from tests import processes
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -113,7 +112,9 @@ def test_rows_survive_a_killed_process(tmp_path: Path) -> None:
         "for i in range(100): log.write({'frames': i, 'x': 0.5})\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(path)])
+    script = tmp_path / "killed.py"
+    script.write_text(code)
+    done = processes.run(script, str(path), cwd=tmp_path)
     assert done.returncode == -9
     assert len(read(path)) == 100
 
