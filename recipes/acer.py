@@ -1,10 +1,10 @@
 """Actor-critic with experience replay, for discrete or continuous actions.
 
-    python recipes/acer.py
-    python recipes/acer.py --config recipes/configs/acer/pendulum.yaml --seed 1
-    python recipes/acer.py --env.id Acrobot-v1 --collector.total_frames 200000
-    python recipes/acer.py --update.n_times_replay 8 --update.poisson false
-    python recipes/acer.py --seeds 0,1,2 --jobs 2
+    rlkit-sac train acer
+    rlkit-sac train acer --config pendulum --seed 1
+    rlkit-sac train acer --env.id Acrobot-v1 --collector.total_frames 200000
+    rlkit-sac train acer --update.n_times_replay 8 --update.poisson false
+    rlkit-sac train acer --seeds 0,1,2 --jobs 2
 
 Each batch of segments gives one update by itself, then some from replay. Tables, checkpoints and
 figures go to a run directory. ``--help`` lists every option.

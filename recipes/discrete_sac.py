@@ -1,10 +1,10 @@
 """Soft actor-critic for discrete actions; the critics are the policy, or train an actor.
 
-    python recipes/discrete_sac.py
-    python recipes/discrete_sac.py --config recipes/configs/discrete_sac/acrobot.yaml --seed 1
-    python recipes/discrete_sac.py --env.id LunarLander-v3 --collector.total_frames 200000
-    python recipes/discrete_sac.py --actor true --loss.target_entropy scaled_log_k
-    python recipes/discrete_sac.py --seeds 0,1,2 --jobs 2
+    rlkit-sac train discrete_sac
+    rlkit-sac train discrete_sac --config acrobot --seed 1
+    rlkit-sac train discrete_sac --env.id LunarLander-v3 --collector.total_frames 200000
+    rlkit-sac train discrete_sac --actor true --loss.target_entropy scaled_log_k
+    rlkit-sac train discrete_sac --seeds 0,1,2 --jobs 2
 
 Tables, checkpoints and figures go to a run directory. ``--help`` lists every option.
 """

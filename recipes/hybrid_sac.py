@@ -1,10 +1,10 @@
 """Soft actor-critic for actions that are discrete and continuous at once.
 
-    python recipes/hybrid_sac.py
-    python recipes/hybrid_sac.py --config recipes/configs/hybrid_sac/hard_move.yaml --seed 1
-    python recipes/hybrid_sac.py --env.id Moving-v0 --collector.total_frames 60000
-    python recipes/hybrid_sac.py --loss.target_entropy [0.3,neg_dim] --loss.parameter_mask true
-    python recipes/hybrid_sac.py --seeds 0,1,2 --jobs 2
+    rlkit-sac train hybrid_sac
+    rlkit-sac train hybrid_sac --config hard_move --seed 1
+    rlkit-sac train hybrid_sac --env.id Moving-v0 --collector.total_frames 60000
+    rlkit-sac train hybrid_sac --loss.target_entropy [0.3,neg_dim] --loss.parameter_mask true
+    rlkit-sac train hybrid_sac --seeds 0,1,2 --jobs 2
 
 Tables, checkpoints and figures go to a run directory. ``--help`` lists every option.
 """

@@ -1,10 +1,10 @@
 """Soft actor-critic for continuous actions, kept close to a prior policy.
 
-    python recipes/kl_prior_sac.py
-    python recipes/kl_prior_sac.py --prior.kind same_action --loss.target_kld_per_dim 1
-    python recipes/kl_prior_sac.py --prior.kind policy --prior.run runs/sac/Pendulum-v1/<run>
-    python recipes/kl_prior_sac.py --config recipes/configs/kl_prior_sac/pendulum_controller.yaml
-    python recipes/kl_prior_sac.py --seeds 0,1,2 --jobs 2
+    rlkit-sac train kl_prior_sac
+    rlkit-sac train kl_prior_sac --prior.kind same_action --loss.target_kld_per_dim 1
+    rlkit-sac train kl_prior_sac --prior.kind policy --prior.run runs/sac/Pendulum-v1/<run>
+    rlkit-sac train kl_prior_sac --config pendulum_controller
+    rlkit-sac train kl_prior_sac --seeds 0,1,2 --jobs 2
 
 The loss holds a frozen copy of the prior, and its temperature is tuned to a divergence from it.
 Tables, checkpoints and figures go to a run directory. ``--help`` lists every option.

@@ -1,10 +1,10 @@
 """Soft actor-critic for continuous actions.
 
-    python recipes/sac.py
-    python recipes/sac.py --config recipes/configs/sac/halfcheetah.yaml --seed 1
-    python recipes/sac.py --env.id InvertedPendulum-v5 --collector.total_frames 15000
-    python recipes/sac.py --seeds 0,1,2 --jobs 2
-    python recipes/sac.py --resume runs/sac/Pendulum-v1/<run> --collector.total_frames 20000
+    rlkit-sac train sac
+    rlkit-sac train sac --config halfcheetah --seed 1
+    rlkit-sac train sac --env.id InvertedPendulum-v5 --collector.total_frames 15000
+    rlkit-sac train sac --seeds 0,1,2 --jobs 2
+    rlkit-sac train sac --resume runs/sac/Pendulum-v1/<run> --collector.total_frames 20000
 
 Tables, checkpoints and figures go to a run directory. ``--help`` lists every option.
 """

@@ -1,9 +1,9 @@
 """Soft actor-critic with a value network, for continuous actions: its first form.
 
-    python recipes/value_sac.py
-    python recipes/value_sac.py --config recipes/configs/value_sac/pendulum_notebook.yaml --seed 1
-    python recipes/value_sac.py --env.id InvertedPendulum-v5 --collector.total_frames 15000
-    python recipes/value_sac.py --seeds 0,1,2 --jobs 2
+    rlkit-sac train value_sac
+    rlkit-sac train value_sac --config pendulum_notebook --seed 1
+    rlkit-sac train value_sac --env.id InvertedPendulum-v5 --collector.total_frames 15000
+    rlkit-sac train value_sac --seeds 0,1,2 --jobs 2
 
 Tables, checkpoints and figures go to a run directory. ``--help`` lists every option.
 """

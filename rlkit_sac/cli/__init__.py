@@ -91,6 +91,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if not {"", os.getcwd()} & set(sys.path):
         sys.path.append(os.getcwd())  # for the module of a user's own environment
+    if arguments.command != "recipes" and sys.stderr.isatty():
+        print("loading PyTorch", file=sys.stderr)  # for some seconds nothing else happens
     try:
         return COMMANDS[arguments.command].run(arguments)
     except KeyboardInterrupt:

@@ -52,7 +52,7 @@ def format_help(config_class: type[Any], options: Mapping[str, Option]) -> str:
 
     Args:
         config_class: its docstring says what the program does; that of its module has the examples,
-            as indented lines that begin with ``python``.
+            as indented lines that begin with ``rlkit-sac``.
         options: by dotted key, with their defaults.
 
     >>> from rlkit_sac.config import CheckpointConfig
@@ -97,7 +97,7 @@ def format_help(config_class: type[Any], options: Mapping[str, Option]) -> str:
 
 def _examples(docstring: str, width: int) -> str:
     """The commands of a docstring; one that takes several lines can still be pasted."""
-    commands = [line for line in docstring.splitlines() if line.startswith("    python ")]
+    commands = [line for line in docstring.splitlines() if line.startswith("    rlkit-sac ")]
     wrapped = [
         " \\\n".join(
             textwrap.wrap(

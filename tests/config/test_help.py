@@ -11,12 +11,12 @@ from rlkit_sac.config.help import format_help
 
 RECIPE = """Train an agent.
 
-    python recipes/long_name_of_a_recipe.py
-    python recipes/long_name_of_a_recipe.py --config recipes/configs/sac/halfcheetah.yaml --seed 1
+    rlkit-sac train long_name_of_a_recipe
+    rlkit-sac train long_name_of_a_recipe --config my_configs/of_a_task/halfcheetah.yaml --seed 1
 
 All else is in the docs.
 """
-COMMANDS = [line.strip() for line in RECIPE.splitlines() if "python" in line]
+COMMANDS = [line.strip() for line in RECIPE.splitlines() if "rlkit-sac" in line]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
