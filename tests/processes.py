@@ -8,6 +8,7 @@ What is about imports, or about variables that are read at import, needs a new i
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import json
@@ -137,9 +138,11 @@ def _server() -> socket.socket:
 def _serve() -> dict[str, Any]:
     """Fork a process for each message; what it shall run, in that process."""
     requests = socket.socket(fileno=os.dup(0))
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever waits for a script is not waited for
     while True:
         message, files, *_ = socket.recv_fds(requests, 16, 4)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:  # those that waited for scripts which have ended
+                pass
         if not message:
             sys.exit()
         if os.fork() == 0:
@@ -147,7 +150,6 @@ def _serve() -> dict[str, Any]:
         for file in files:
             os.close(file)
     requests.close()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     reports = socket.socket(fileno=files[0])
     request: dict[str, Any] = json.loads(reports.makefile().readline())
     script = os.fork()

@@ -173,7 +173,10 @@ class Constant(nn.Module):
         return self.level.expand(*observation.shape[:-1], 1)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("size", [pytest.param(1, marks=SLOW), 2, pytest.param(3, marks=SLOW)])
 def test_every_subset_of_the_targets_is_as_likely(size: int) -> None:
     """Through vmap, by the least level of each."""
     torch.manual_seed(0)

@@ -96,8 +96,15 @@ def test_a_fixed_regression_problem_is_learned():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
-@pytest.mark.parametrize("kind", DISCRETE_KINDS)
-@pytest.mark.parametrize("entropy", ["expected", "sampled"])
+@pytest.mark.parametrize(
+    ("entropy", "kind"),
+    [
+        *(("expected", kind) for kind in DISCRETE_KINDS),
+        ("sampled", "hybrid"),
+        pytest.param("sampled", "boltzmann", marks=pytest.mark.slow),
+        pytest.param("sampled", "categorical", marks=pytest.mark.slow),
+    ],
+)
 def test_one_graph_without_breaks(kind, entropy):
     torch.manual_seed(0)
     loss = own_loss(kind, discrete_entropy=entropy, target_entropy="auto")

@@ -50,7 +50,7 @@ def test_updates_are_the_same(case: str) -> None:
 
 
 @pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize("kind", ["discrete", "continuous"])
+@pytest.mark.parametrize("kind", [pytest.param("discrete", marks=pytest.mark.slow), "continuous"])
 def test_two_graphs_serve_both_kinds_of_segments(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

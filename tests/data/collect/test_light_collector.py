@@ -99,8 +99,15 @@ def assert_same(found: TensorDict, wanted: TensorDict) -> None:
         assert torch.equal(found[key], value), key
 
 
-@pytest.mark.parametrize("steps", [1, 5])
-@pytest.mark.parametrize("num_envs", [1, 3])
+@pytest.mark.parametrize(
+    ("num_envs", "steps"),
+    [
+        (1, 1),
+        (3, 5),
+        pytest.param(1, 5, marks=pytest.mark.slow),
+        pytest.param(3, 1, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("task", TASKS)
 def test_frames_are_those_of_torchrls_collector(task: str, num_envs: int, steps: int) -> None:
     options = {"num_envs": num_envs, "steps": steps, "frames": 60, "random": 10}

@@ -111,9 +111,21 @@ def assert_same_action(found: Any, wanted: Any) -> None:
         assert found == wanted
 
 
-@pytest.mark.parametrize("rescale", [True, False])
+# Kinds of policies that differ in their networks alone are quick with one sort of bounds.
+OWN_BOUNDS = ("tanh-Gaussian", "gaussian behavior", "hybrid")
+
+
 @pytest.mark.parametrize(
-    ("kind", "actions"), [(kind, name) for kind, names in SPACES.items() for name in names]
+    ("kind", "actions", "rescale"),
+    [
+        pytest.param(
+            *(kind, name, rescale),
+            marks=[] if rescale or kind in OWN_BOUNDS else pytest.mark.slow,
+        )
+        for rescale in (True, False)
+        for kind, names in SPACES.items()
+        for name in names
+    ],
 )
 def test_it_acts_as_in_the_environment(
     tmp_path: Path, kind: str, actions: str, rescale: bool
