@@ -23,7 +23,7 @@ def shipped_recipes() -> dict[str, Path]:
     package = Path(__file__).parents[1]
     folders = (package / "recipes", package.parent / "recipes")
     files = next((found for each in folders if (found := sorted(each.glob("*.py")))), [])
-    return {file.stem: file for file in files}
+    return {file.stem: file.resolve() for file in files}
 
 
 def find_recipe(name: str) -> Path:

@@ -41,29 +41,30 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def recipe_script(info: Mapping[str, Any], run: str) -> Path:
-    """The script that began a run, or the recipe of this installation where it is gone.
+    """The recipe of the package that began a run.
+
+    The files of a run do not choose what code is run: a script of someone's own has to be named.
 
     Args:
         info: the run's ``run.json``.
         run: the run directory, for the error.
 
     Raises:
-        ConfigError: for a script that is gone and did not come with the package, or something else
-            than a script, such as a notebook.
+        ConfigError: for another script, with the command that resumes the run.
 
     >>> recipe_script({"command": "python elsewhere/recipes/sac.py --seed 1"}, "a_run").name
     'sac.py'
     >>> recipe_script({"command": "python my_sac.py"}, "a_run")
     Traceback (most recent call last):
-    rlkit_sac.errors.ConfigError: a_run was begun by my_sac.py, which is not a recipe's ...
+    rlkit_sac.errors.ConfigError: a_run was begun by my_sac.py, no recipe of this installation; ...
     """
     # Runs of 0.1 have the command alone, whose path may be relative.
     script = Path(info.get("script") or shlex.split(info["command"])[1])
-    if script.suffix == ".py" and script.is_file() and b"run_recipe(" in script.read_bytes():
-        return script
-    if script.parent.name == "recipes" and script.stem in (recipes := shipped_recipes()):
-        return recipes[script.stem]
+    recipe = shipped_recipes().get(script.stem)
+    gone = script.parent.name == "recipes" and not script.exists()  # with another installation
+    if recipe is not None and (gone or script.resolve() == recipe):
+        return recipe
     raise ConfigError(
-        f"{run} was begun by {script}, which is not a recipe's script, or is gone: name the script "
-        f"to resume it with, rlkit-sac train my_recipe.py --resume {run}"
+        f"{run} was begun by {script}, no recipe of this installation; to run that script: "
+        f"{shlex.join(['rlkit-sac', 'train', str(script), '--resume', run])}"
     )

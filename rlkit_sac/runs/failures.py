@@ -86,17 +86,22 @@ def results_so_far(run_path: Path | None) -> list[str]:
     return lines
 
 
-def resume_command(run_path: Path) -> str:
-    """A command line that resumes a run, whichever way it was started.
+def resume_command(run_path: Path, script: Path | None = None) -> str:
+    """A command line that resumes a run.
 
     Args:
         run_path: the run directory.
+        script: that began the run. Default: that of this process.
 
-    >>> resume_command(Path("my runs/first")).partition(" resume ")[2]
-    "'my runs/first'"
+    >>> resume_command(Path("my runs/first"), Path("my_sac.py")).partition(" ")[2]
+    "my_sac.py --resume 'my runs/first'"
     """
+    script, run = Path(sys.argv[0]) if script is None else script, run_path.as_posix()
+    package = Path(__file__).resolve().parents[1]
+    if script.resolve().parent not in (package / "recipes", package.parent / "recipes"):
+        return shlex.join([sys.executable, script.as_posix(), "--resume", run])
     program = ["rlkit-sac"] if shutil.which("rlkit-sac") else [sys.executable, "-m", "rlkit_sac"]
-    return shlex.join([*program, "resume", run_path.as_posix()])
+    return shlex.join([*program, "resume", run])
 
 
 def _traceback(error: BaseException) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -85,7 +86,16 @@ def test_evaluate_without_a_policy_or_configuration(
     assert "error: file/a.csv cannot be written" in capsys.readouterr().err
 
 
-def test_resume_runs_the_script_that_began_the_run(
+def test_resume_continues_with_the_recipe_that_began_the_run(
+    run: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(run, folder / "copy")
+    assert main(["resume", "copy", "--collector.total_frames", "310"]) == 0
+    info = json.loads((folder / "copy" / "run.json").read_text())
+    assert (info["status"], info["frames"], info["resumed_at"]) == ("finished", 310, 300)
+
+
+def test_a_script_of_ones_own_is_named_to_resume_its_run(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A changed copy, of a task in the current folder; not the recipe that it was copied from."""
@@ -99,7 +109,11 @@ def test_resume_runs_the_script_that_began_the_run(
     assert main(["train", "mine.py", "--config", "pendulum", *SHORT, *task]) == 0
     (run,) = folder.glob("runs/sac/my_tasks-TwoRewards-v0/*")
     assert "my own script" in capsys.readouterr().out
-    assert main(["resume", str(run), "--collector.total_frames", "400"]) == 0
+    assert main(["resume", str(run)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    command = line.partition("to run that script: ")[2]
+    assert command == f"rlkit-sac train {(folder / 'mine.py').resolve()} --resume {run}"
+    assert main([*shlex.split(command)[1:], "--collector.total_frames", "400"]) == 0
     assert "my own script" in capsys.readouterr().out
     info = json.loads((run / "run.json").read_text())
     assert (info["status"], info["frames"], info["resumed_at"]) == ("finished", 400, 300)
@@ -112,25 +126,17 @@ def test_resume_runs_the_script_that_began_the_run(
         assert [float(row["return"]) for row in episodes] == json.loads(evaluation["returns"])
         assert {"return_0", "return_1"} <= episodes[0].keys()
 
-    (folder / "mine.py").unlink()
-    assert main(["resume", str(run), "--collector.total_frames", "500"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "mine.py, which is not a recipe's script, or is gone: name the script" in line
-    assert f"rlkit-sac train my_recipe.py --resume {run}" in line
 
-
-def test_a_script_that_is_gone_is_replaced_by_the_recipe_that_came_with_the_package(
-    tmp_path: Path,
-) -> None:
+def test_a_run_does_not_choose_what_is_run(tmp_path: Path) -> None:
     own = RECIPES / "sac.py"
-    assert recipe_script({"script": str(tmp_path / "recipes" / "sac.py")}, "run") == own
-    assert (
-        recipe_script({"command": "python /gone/rlkit_sac/recipes/sac.py --seed 1"}, "run") == own
-    )
-    notebook = tmp_path / "ipykernel_launcher.py"
-    notebook.write_text("launch()")
-    for script in (notebook, tmp_path / "recipes" / "mine.py", Path("-c")):
-        with pytest.raises(ConfigError, match=r"rlkit-sac train my_recipe\.py --resume run"):
+    assert recipe_script({"script": str(own)}, "run") == own
+    assert recipe_script({"script": str(tmp_path / "recipes" / "sac.py")}, "run") == own  # gone
+    old = {"command": "python /gone/rlkit_sac/recipes/sac.py --seed 1"}  # of 0.1
+    assert recipe_script(old, "run") == own
+    (tmp_path / "recipes").mkdir()
+    shutil.copy(own, tmp_path / "recipes")
+    for script in (tmp_path / "recipes" / "sac.py", tmp_path / "recipes" / "mine.py", Path("-c")):
+        with pytest.raises(ConfigError, match=r"rlkit-sac train \S+ --resume run$"):
             recipe_script({"script": str(script)}, "run")
 
 

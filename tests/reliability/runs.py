@@ -28,17 +28,18 @@ SHORT = shlex.split("""
 TIME_COLUMNS = ["seconds", "frames_per_second"]
 
 
+SAC = ROOT / "recipes" / "sac.py"
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 
 
 def start(folder: Path, *arguments: str) -> processes.Process:
     """The recipe as a process of its own, with ``folder`` as its working directory."""
-    return processes.Process(ROOT / "recipes" / "sac.py", *arguments, cwd=folder, env=ENVIRONMENT)
+    return processes.Process(SAC, *arguments, cwd=folder, env=ENVIRONMENT)
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the recipe to its end."""
-    return processes.run(ROOT / "recipes" / "sac.py", *arguments, cwd=folder, env=ENVIRONMENT)
+    return processes.run(SAC, *arguments, cwd=folder, env=ENVIRONMENT)
 
 
 def train(folder: Path, *arguments: str) -> Path:

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from rlkit_sac.runs.failures import resume_command
-from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run, start, train
+from tests.reliability.runs import SAC, SHORT, assert_same_run, newest, only_run, run, start, train
 
 PARALLEL = ["--env.num_envs", "2", "--env.parallel", "true"]
 
@@ -55,7 +55,7 @@ def test_a_signal_ends_the_run_after_its_step(tmp_path, number, code, options):
         "stopping after this step; Ctrl-C again stops without saving",
         "interrupted",
         f"results so far: {place}",
-        f"continue with: {resume_command(place)}",
+        f"continue with: {resume_command(place, SAC)}",
     ]
     info = json.loads((path / "run.json").read_text())
     assert (info["status"], info["frames"]) == ("interrupted", newest(path).frames)
@@ -77,7 +77,7 @@ def test_a_time_limit_ends_the_run_and_resume_goes_on(tmp_path):
     assert ended.stderr.splitlines() == [
         "stopped by time_limit, after 1e-06 seconds",
         f"results so far: {path.relative_to(tmp_path)}",
-        f"continue with: {resume_command(path.relative_to(tmp_path))}",
+        f"continue with: {resume_command(path.relative_to(tmp_path), SAC)}",
     ]
     info = json.loads((path / "run.json").read_text())
     assert (info["status"], info["frames"]) == ("interrupted", 1)

@@ -133,7 +133,7 @@ def test_a_failed_run_with_a_checkpoint_says_how_to_continue(recipe: Path) -> No
     assert done.stderr.splitlines() == [
         "error: no space left on device",
         f"results so far: {path}",
-        f"continue with: {resume_command(Path(path))}",
+        f"continue with: {resume_command(Path(path), recipe)}",
     ]
 
 

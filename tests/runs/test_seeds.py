@@ -343,7 +343,10 @@ def test_signals_let_all_running_seeds_save_and_start_no_more(
         path = runs(recipe)[seed]
         assert (path / "checkpoints" / "step_7").is_dir()
         place = path.relative_to(recipe.parent)
-        assert f"results so far: {place}\ncontinue with: {resume_command(place)}" in stdout + stderr
+        assert (
+            f"results so far: {place}\ncontinue with: {resume_command(place, recipe)}"
+            in stdout + stderr
+        )
         assert f"seed {seed}: interrupted" in stderr
     left = ", ".join(str(seed) for seed in range(4) if seed not in [0, *interrupted])
     assert stderr.endswith(f"not started: {left}\n")
