@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -134,29 +134,40 @@ def _read_run(
             return "Stable-Baselines3", told, episodes
     if not others:
         raise RunError(f"{run} has monitors alone: table='episodes' reads them")
-    if others[0].name == "progress.csv":
-        system = "Stable-Baselines3"
-        progress = read_rows(others[0], [STEPS])
-        entries = {name: progress[[STEPS, name]] for name in progress.columns}
-    elif others[0].suffix == ".csv":
-        system, header, entries = "TorchRL", ["frames", "value"], {}
-        for file in others:
+    seen: list[str] = []
+    for system, file, entries, hyperparameters in _logs(run, others):
+        tags = TAGS[table] if tag is None else {tag: system}
+        found = next((name for name in tags if name in entries), None)
+        if found is not None:
+            check_numbers(file, entries[found], list(entries[found].columns))
+            rows = entries[found].set_axis(["frames", COLUMNS[table]], axis=1).dropna()
+            return tags[found], told | hyperparameters, rows.astype({"frames": "int64"})
+        seen += entries
+    raise RunError(
+        f"{run} has no {tag or ' or '.join(TAGS[table])}; it has {', '.join(seen) or 'nothing'}: "
+        "choose with tag=, or read the other table="
+    )
+
+
+def _logs(
+    run: Path, files: Sequence[Path]
+) -> Iterator[tuple[str, Path, dict[str, pd.DataFrame], dict[str, Any]]]:
+    """System, a file of it, its entries and what it tells, of each kind of log that is there."""
+    for file in files:
+        if file.name == "progress.csv":
+            progress = read_rows(file, [STEPS])
+            entries = {name: progress[[STEPS, name]] for name in progress.columns}
+            yield "Stable-Baselines3", file, entries, {}
+    header, entries = ["frames", "value"], {}
+    for file in files:
+        if file.suffix == ".csv" and file.name != "progress.csv":
             name = file.relative_to(run / "scalars").with_suffix("").as_posix()
             entries[name] = read_rows(file, header, header=header)
-    else:
-        system = "TensorBoard"
-        entries, hyperparameters = _read_events(run)
-        told |= hyperparameters
-    tags = TAGS[table] if tag is None else {tag: system}
-    found = next((name for name in tags if name in entries), None)
-    if found is None:
-        raise RunError(
-            f"{run} has no {' or '.join(tags)}; it has {', '.join(entries) or 'nothing'}: "
-            "choose with tag=, or read the other table="
-        )
-    check_numbers(others[0], entries[found], list(entries[found].columns))
-    rows = entries[found].set_axis(["frames", COLUMNS[table]], axis=1).dropna()
-    return tags[found], told, rows.astype({"frames": "int64"})
+    if entries:
+        yield "TorchRL", run / "scalars", entries, {}
+    events = [file for file in files if file.suffix != ".csv"]
+    if events:
+        yield "TensorBoard", events[0], *_read_events(run)
 
 
 def _read_monitors(files: Sequence[Path]) -> tuple[dict[str, Any], pd.DataFrame]:
@@ -173,6 +184,8 @@ def _read_monitors(files: Sequence[Path]) -> tuple[dict[str, Any], pd.DataFrame]
                 f"not {line[:80]!r}"
             ) from error
         rows = read_rows(file, ["r", "l", "t"], skip=1)
+        if (empty := rows[["r", "l", "t"]].isna().any(axis=1)).any():
+            raise RunError(f"{file}, line {rows.index[empty][0]}: r, l and t should be numbers")
         parts.append(rows.assign(t=rows["t"] + start))
     rows = pd.concat(parts, ignore_index=True).sort_values("t", kind="stable")
     table = {"frames": rows["l"].cumsum(), "return": rows["r"], "length": rows["l"]}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from rlkit_sac.cli.run_arguments import add_run, check_run
 from rlkit_sac.errors import ConfigError
 
 SUMMARY = "evaluate the policy of a run on the run's own task"
@@ -18,9 +19,7 @@ SUMMARY = "evaluate the policy of a run on the run's own task"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The run, and how it is evaluated."""
-    parser.add_argument(
-        "run", metavar="RUN", help="run directory, or one of its checkpoints/step_<frames>"
-    )
+    add_run(parser)
     parser.add_argument(
         "--episodes", type=int, metavar="N", help="(default: as many as during training)"
     )
@@ -30,18 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stochastic", action="store_true", help="sample actions instead of taking the mode"
     )
-    parser.add_argument(
-        "--which",
-        choices=("last", "best"),
-        default="last",
-        help="the newest checkpoint, or that of the best evaluation (default: last)",
-    )
     parser.add_argument("--csv", metavar="FILE", help="write a row for each episode")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a table of returns and lengths, and write the episodes where asked."""
-    _check(arguments)
+    check_run(arguments)
     import numpy as np
     import pandas as pd
 
@@ -56,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.runs.tables.report import summary_table
 
     checkpoint = find_checkpoint(Path(arguments.run), arguments.which)
-    stored = read_run(checkpoint.absolute())
+    stored = read_run(checkpoint)
     seed = stored.seed if arguments.seed is None else arguments.seed
     policy = load_policy(checkpoint)
     with closing_env(make_env(stored.task.id, **stored.task.arguments())) as env:
@@ -93,17 +86,3 @@ def run(arguments: argparse.Namespace) -> int:
             write_table(episodes, arguments.csv)
         print(f"\nepisodes in {arguments.csv}")
     return 0
-
-
-def _check(arguments: argparse.Namespace) -> None:
-    problems = []
-    if not Path(arguments.run).is_dir():
-        problems.append(f"{arguments.run} is not a folder; give a run directory")
-    if arguments.episodes is not None and arguments.episodes < 1:
-        problems.append(f"--episodes: must be >= 1, got {arguments.episodes}")
-    if arguments.seed is not None and not 0 <= arguments.seed < 2**32:
-        problems.append(f"--seed: must be >= 0 and < {2**32}, got {arguments.seed}")
-    if arguments.csv is not None and Path(arguments.csv).suffix != ".csv":
-        problems.append(f"--csv: the name of the file must end in .csv, got {arguments.csv}")
-    if problems:
-        raise ConfigError("\n".join(problems))

@@ -10,6 +10,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from rlkit_sac.cli.run_arguments import add_run, check_run
+
 SUMMARY = "write the policy of a run to an ONNX file, or to a program of PyTorch"
 
 _SUFFIXES = {"onnx": ".onnx", "torch": ".pt2"}
@@ -17,20 +19,12 @@ _SUFFIXES = {"onnx": ".onnx", "torch": ".pt2"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The run, and the file."""
-    parser.add_argument(
-        "run", metavar="RUN", help="run directory, or one of its checkpoints/step_<frames>"
-    )
+    add_run(parser)
     parser.add_argument(
         "--format",
         choices=tuple(_SUFFIXES),
         default="onnx",
         help="onnx, or torch for torch.export.load (default: onnx)",
-    )
-    parser.add_argument(
-        "--which",
-        choices=("last", "best"),
-        default="last",
-        help="the newest checkpoint, or that of the best evaluation (default: last)",
     )
     parser.add_argument(
         "--output", metavar="FILE", help="(default: policy.onnx or policy.pt2 in RUN)"
@@ -39,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the file, and say what it takes and returns."""
+    check_run(arguments)
     from rlkit_sac.runs import export_policy
     from rlkit_sac.runs.tables.report import summary_table
 

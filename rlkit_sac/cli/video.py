@@ -9,25 +9,19 @@ from __future__ import annotations
 
 import argparse
 
+from rlkit_sac.cli.run_arguments import add_run, check_run
+
 SUMMARY = "record videos of the policy of a run"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The run, and what is recorded."""
-    parser.add_argument(
-        "run", metavar="RUN", help="run directory, or one of its checkpoints/step_<frames>"
-    )
+    add_run(parser)
     parser.add_argument(
         "--episodes", type=int, default=1, metavar="N", help="a file for each (default: 1)"
     )
     parser.add_argument(
         "--seed", type=int, help="of the episodes (default: as the run's evaluations)"
-    )
-    parser.add_argument(
-        "--which",
-        choices=("last", "best"),
-        default="last",
-        help="the newest checkpoint, or that of the best evaluation (default: last)",
     )
     parser.add_argument("--format", choices=("mp4", "gif"), default="mp4", help="(default: mp4)")
     parser.add_argument("--output", metavar="FOLDER", help="(default: videos in the run directory)")
@@ -35,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Record, and print paths and returns."""
+    check_run(arguments)
     from rlkit_sac.runs import record_run
 
     videos = record_run(

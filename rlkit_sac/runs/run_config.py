@@ -42,7 +42,6 @@ from rlkit_sac.envs import closing_env, make_env, observation_dim, reward_dim
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import check_resume, check_warm_start
 from rlkit_sac.runs.devices import resolve_device
-from rlkit_sac.runs.network_faults import named_network_faults
 from rlkit_sac.runs.preflight import (
     TaskFacts,
     check_collector_kind,
@@ -241,7 +240,6 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
 
     Raises:
         ConfigError: with all that is wrong in ``config``.
-        RunError: in the block, for a network that does not fit what it reads.
 
     >>> with make_envs(RunConfig(device="cpu")) as (env, eval_env):
     ...     env is eval_env
@@ -272,5 +270,4 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
         if config.env.parallel:
             number = config.env.num_envs
             print(f"starting {number} environments, each in its own process", flush=True)
-        with named_network_faults():
-            yield training_env(), open_env()
+        yield training_env(), open_env()

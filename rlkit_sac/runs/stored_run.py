@@ -21,6 +21,7 @@ class StoredRun:
 
     Attributes:
         path: the run directory.
+        frames: at the checkpoint.
         task: of the run.
         seed: of its evaluations.
         episodes: of each evaluation.
@@ -28,6 +29,7 @@ class StoredRun:
     """
 
     path: Path
+    frames: int
     task: EnvConfig
     seed: int
     episodes: int
@@ -43,13 +45,16 @@ def read_run(checkpoint: Path) -> StoredRun:
     Raises:
         ConfigError: if the checkpoint is missing or damaged.
     """
+    path, checkpoint = find_checkpoint(checkpoint)
     options = stored_options(checkpoint)
     due = {int(at): value for at, value in options.get("loss.reward_weights_at", {}).items()}
-    weights = reward_weights_due(due, 0, step_of(checkpoint) or 0)
+    frames = step_of(checkpoint) or 0
+    weights = reward_weights_due(due, 0, frames)
     weights = weights or options.get("loss.reward_weights")
     of_task = {key.removeprefix("env."): options[key] for key in options if key.startswith("env.")}
     return StoredRun(
-        path=find_checkpoint(checkpoint)[0],
+        path=path,
+        frames=frames,
         task=EnvConfig(**of_task),
         seed=evaluation_seed(options["seed"]),
         episodes=options["evaluation.episodes"],

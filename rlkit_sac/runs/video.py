@@ -152,7 +152,7 @@ def record_run(
             env,
             run.path / "videos" if folder is None else folder,
             seed=run.seed if seed is None else seed,
-            prefix=f"{checkpoint.name}-",
+            prefix=f"step_{run.frames}-",
             reward_weights=run.reward_weights,
             **options,
         )

@@ -145,6 +145,19 @@ def test_what_a_log_lacks_is_named(tmp_path, monkeypatch):
         load_external_runs(CLEANRL, table="episodes")
 
 
+def test_the_log_that_holds_the_return_is_read_of_several(logs, monkeypatch):
+    run = logs / "stable_baselines3" / "sac_pendulum"
+    (events,) = (CLEANRL / "Pendulum-v1__sac_continuous_action__1__1795353368").iterdir()
+    shutil.copy(events, run)
+    evaluations = load_external_runs(run, task="Pendulum-v1")
+    assert set(evaluations["system"]) == {"Stable-Baselines3"}
+    loss = load_external_runs(run, tag="losses/qf_loss")
+    assert set(loss["system"]) == {"TensorBoard"}
+    assert set(loss["seed"]) == {1}
+    monkeypatch.setitem(sys.modules, "tensorboard.backend.event_processing.event_accumulator", None)
+    assert load_external_runs(run, task="Pendulum-v1").equals(evaluations)
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
@@ -155,6 +168,7 @@ def test_what_a_log_lacks_is_named(tmp_path, monkeypatch):
         ("sac_pendulum.monitor.csv", b"#{", b"{{", "line 1: # and a JSON object"),
         ("sac_pendulum.monitor.csv", b"-1093.527432,200", b"-1093.5274", "line 5: 3 cells are"),
         ("sac_pendulum.monitor.csv", b"-1093.527432", b"-1093.5-274", "line 5: r should be a num"),
+        ("sac_pendulum.monitor.csv", b"-1093.527432,200", b"-1093.527432,", "line 5: r, l and t"),
     ],
 )
 def test_a_damaged_log_is_named_with_its_line(logs, file, old, new, message):

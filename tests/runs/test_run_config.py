@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import gymnasium as gym
@@ -12,16 +11,12 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box
-from tensordict.nn import TensorDictModule
 from torchrl.envs import EnvBase
 
 from rlkit_sac.config import CollectorConfig, EnvConfig, ReplayConfig
 from rlkit_sac.config.conditions import config_errors
-from rlkit_sac.data import make_collector
 from rlkit_sac.envs import continuous_action_bounds
-from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
-from rlkit_sac.objectives import ContinuousSACLoss
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import RunConfig, make_envs, run_recipe
 
 OPEN: list[gym.Env] = []
@@ -281,42 +276,3 @@ def test_a_run_without_any_update_is_warned_of(capsys: pytest.CaptureFixture[str
 
 
 # ------------------------------------------------------------------ what it names
-
-
-ACTOR = {"action_low": [-1.0], "action_high": [1.0], "num_cells": [4]}
-
-
-def act_with_another_size() -> None:
-    with make_envs(config()) as (env, _):
-        make_collector(env, tanh_gaussian_actor(3, **ACTOR), total_frames=4, frames_per_batch=2)
-
-
-def learn_with(critic: TensorDictModule) -> None:
-    with make_envs(config()) as (env, _):
-        ContinuousSACLoss(tanh_gaussian_actor(2, **ACTOR), critic)(env.rollout(4))
-
-
-class Joined(torch.nn.Linear):
-    """A layer of one output that reads observations and actions."""
-
-    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-        return super().forward(torch.cat(inputs, -1))
-
-
-OWN = TensorDictModule(Joined(4, 1), ["observation", "action"], ["state_action_value"])
-OF_CRITIC = r"'observation' of shape \[4, 2\], 'action' of shape \[4, 1\] and writes 'state_action_"
-
-
-@pytest.mark.parametrize(
-    ("use", "named"),
-    [
-        (act_with_another_size, r"'observation' of shape \[2\] and writes 'loc', 'scale'"),
-        (partial(learn_with, state_action_critic(3, 1, num_cells=[4])), OF_CRITIC),
-        (partial(learn_with, OWN), OF_CRITIC),
-    ],
-)
-def test_a_network_of_another_size_than_its_input_is_one_line(
-    use: Callable[[], None], named: str
-) -> None:
-    with pytest.raises(RunError, match=f"the network that reads {named}.* does not fit it: .*"):
-        use()

@@ -1,0 +1,45 @@
+"""The arguments of commands that take the policy of a run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rlkit_sac.errors import ConfigError
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Add ``RUN``, a run directory or a checkpoint, and ``--which``."""
+    parser.add_argument(
+        "run", metavar="RUN", help="run directory, or one of its checkpoints/step_<frames>"
+    )
+    parser.add_argument(
+        "--which",
+        choices=("last", "best"),
+        default="last",
+        help="the newest checkpoint, or that of the best evaluation (default: last)",
+    )
+
+
+def check_run(arguments: argparse.Namespace) -> None:
+    """Refuse what cannot be a run, before PyTorch is imported.
+
+    Raises:
+        ConfigError: with a line for each mistake.
+
+    >>> check_run(argparse.Namespace(run="nowhere", episodes=0))
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: nowhere is not a folder; give a run directory
+    --episodes: must be >= 1, got 0
+    """
+    given, problems = vars(arguments), []
+    if not Path(arguments.run).is_dir():
+        problems.append(f"{arguments.run} is not a folder; give a run directory")
+    if (episodes := given.get("episodes")) is not None and episodes < 1:
+        problems.append(f"--episodes: must be >= 1, got {episodes}")
+    if (seed := given.get("seed")) is not None and not 0 <= seed < 2**32:
+        problems.append(f"--seed: must be >= 0 and < {2**32}, got {seed}")
+    if (file := given.get("csv")) is not None and Path(file).suffix != ".csv":
+        problems.append(f"--csv: the name of the file must end in .csv, got {file}")
+    if problems:
+        raise ConfigError("\n".join(problems))
