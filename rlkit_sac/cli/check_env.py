@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.envs import closing_env, make_env
 
     config_class = make_dataclass("", [("env", EnvConfig, field(default_factory=EnvConfig))])
-    config: Any = parse_config(config_class, ["--env.id", arguments.id, *arguments.options])
+    config: Any = parse_config(config_class, [*arguments.options, "--env.id", arguments.id])
     task: EnvConfig = config.env
     with closing_env(make_env(task.id, **task.arguments())) as env:
         for name, text in _describe(env).items():
@@ -86,7 +86,7 @@ def _describe(env: EnvBase) -> dict[str, str]:
         facts["mask"] = f"continuous dimensions that each choice uses, {', '.join(used)}"
     limit = of_task("spec").max_episode_steps
     facts["time limit"] = (
-        "none registered: unless each episode ends by itself, set --env.max_episode_steps"
+        "none registered: training ends episodes after 10,000 frames, or --env.max_episode_steps"
         if limit is None
         else f"{limit} frames"
     )

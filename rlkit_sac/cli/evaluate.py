@@ -26,8 +26,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=int, help="of initial states and samples (default: as during training)"
     )
-    parser.add_argument(
-        "--stochastic", action="store_true", help="sample actions instead of taking the mode"
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument(
+        "--deterministic",
+        action="store_const",
+        const=True,
+        help="take the mode of the policy (default: as during training)",
+    )
+    mode.add_argument(
+        "--stochastic",
+        action="store_const",
+        const=False,
+        dest="deterministic",
+        help="sample actions instead",
     )
     parser.add_argument("--csv", metavar="FILE", help="write a row for each episode")
 
@@ -38,12 +49,12 @@ def run(arguments: argparse.Namespace) -> int:
     import numpy as np
     import pandas as pd
 
-    from rlkit_sac.analysis import markdown_table, write_table
+    from rlkit_sac.analysis import markdown_table
     from rlkit_sac.analysis.estimates import Estimator
     from rlkit_sac.envs import closing_env, make_env
     from rlkit_sac.runs import evaluate, load_policy
     from rlkit_sac.runs.evaluation import per_dimension
-    from rlkit_sac.runs.files import os_errors_named
+    from rlkit_sac.runs.files import write_atomically
     from rlkit_sac.runs.policies.files import find_checkpoint
     from rlkit_sac.runs.stored_run import read_run
     from rlkit_sac.runs.tables.report import summary_table
@@ -51,6 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
     checkpoint = find_checkpoint(Path(arguments.run), arguments.which)
     stored = read_run(checkpoint)
     seed = stored.seed if arguments.seed is None else arguments.seed
+    mode = arguments.deterministic
+    deterministic = stored.deterministic if mode is None else mode
     policy = load_policy(checkpoint)
     with closing_env(make_env(stored.task.id, **stored.task.arguments())) as env:
         result = evaluate(
@@ -58,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
             env,
             episodes=arguments.episodes or stored.episodes,
             seed=seed,
-            deterministic=not arguments.stochastic,
+            deterministic=deterministic,
             reward_weights=stored.reward_weights,
         )
     vectors = result.returns_per_dimension
@@ -74,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     rows = {
         "checkpoint": str(checkpoint),
         "task": stored.task.id,
-        "actions": "samples" if arguments.stochastic else "deterministic",
+        "actions": "deterministic" if deterministic else "samples",
         "episodes": f"{len(episodes)}, seed {seed}",
     }
     print(
@@ -82,7 +95,6 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if arguments.csv is not None:
         episodes.insert(0, "episode", range(1, len(episodes) + 1))
-        with os_errors_named(f"{arguments.csv} cannot be written"):
-            write_table(episodes, arguments.csv)
+        write_atomically(Path(arguments.csv), episodes.to_csv(index=False).encode())
         print(f"\nepisodes in {arguments.csv}")
     return 0

@@ -37,7 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.runs import export_policy
     from rlkit_sac.runs.tables.report import summary_table
 
-    default = Path(arguments.run) / f"policy{_SUFFIXES[arguments.format]}"
+    run = Path(arguments.run)
+    folder = run.parents[1] if run.parent.name == "checkpoints" else run
+    default = folder / f"policy{_SUFFIXES[arguments.format]}"
     path = Path(arguments.output or default)
     metadata = export_policy(arguments.run, path, format=arguments.format, which=arguments.which)
     print(summary_table({**metadata["inputs"], **metadata["outputs"], "file": str(path)}))

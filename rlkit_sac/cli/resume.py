@@ -59,7 +59,8 @@ def recipe_script(info: Mapping[str, Any], run: str) -> Path:
     rlkit_sac.errors.ConfigError: a_run was begun by my_sac.py, no recipe of this installation; ...
     """
     # Runs of 0.1 have the command alone, whose path may be relative.
-    script = Path(info.get("script") or shlex.split(info["command"])[1])
+    words = shlex.split(str(info.get("command", "")))
+    script = Path(str(info.get("script") or "".join(words[1:2])))
     recipe = shipped_recipes().get(script.stem)
     gone = script.parent.name == "recipes" and not script.exists()  # with another installation
     if recipe is not None and (gone or script.resolve() == recipe):

@@ -30,7 +30,8 @@ def find_config(given: str, config_class: type[object]) -> Path:
     path = Path(given)
     script = Path(getattr(sys.modules.get(config_class.__module__), "__file__", None) or "")
     files = sorted((script.parent / "configs" / script.stem).glob("*.yaml"))
-    if not files or not path.name or (path.exists() and not path.is_dir()):
+    is_path = given.startswith((".", "/", "~")) or path.suffix not in ("", ".yaml")
+    if not files or is_path or not path.name or (path.exists() and not path.is_dir()):
         return path
     wanted = path.with_suffix("").parts
     for file in files:

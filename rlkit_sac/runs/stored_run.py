@@ -25,6 +25,7 @@ class StoredRun:
         task: of the run.
         seed: of its evaluations.
         episodes: of each evaluation.
+        deterministic: whether evaluations take the mode of the policy.
         reward_weights: ``[M]``, those at the checkpoint; ``None`` for ones.
     """
 
@@ -33,6 +34,7 @@ class StoredRun:
     task: EnvConfig
     seed: int
     episodes: int
+    deterministic: bool
     reward_weights: Tensor | None
 
 
@@ -58,5 +60,6 @@ def read_run(checkpoint: Path) -> StoredRun:
         task=EnvConfig(**of_task),
         seed=evaluation_seed(options["seed"]),
         episodes=options["evaluation.episodes"],
+        deterministic=options["evaluation.deterministic"],
         reward_weights=None if weights is None else torch.tensor(weights),
     )

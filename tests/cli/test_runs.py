@@ -61,6 +61,24 @@ def test_evaluate_with_other_episodes_seed_and_samples(
     assert main(["evaluate", str(run / "checkpoints" / "step_300"), "--which", "best"]) == 0
 
 
+def test_evaluate_samples_where_the_run_does(
+    run: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where the checkpoint is given by a link."""
+    stochastic = ["--evaluation.deterministic", "false", "--logging.dir", "sampled"]
+    assert main(["train", "sac", "--config", "pendulum", *SHORT, *stochastic]) == 0
+    (sampled,) = folder.glob("sampled/sac/*/*")
+    (folder / "link").symlink_to(sampled / "checkpoints" / "step_300")
+    last = json.loads(rows(sampled / "evaluations.csv")[-1]["returns"])
+    for path, mode, equal in (
+        (sampled, [], True),
+        ("link", [], True),
+        (sampled, ["--deterministic"], False),
+    ):
+        assert main(["evaluate", str(path), "--csv", "a.csv", *mode]) == 0
+        assert ([float(row["return"]) for row in rows(folder / "a.csv")] == last) is equal
+
+
 def test_evaluate_without_the_extra_plots(
     run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -83,7 +101,7 @@ def test_evaluate_without_a_policy_or_configuration(
     assert "checkpoint.json" in capsys.readouterr().err
     (folder / "file").touch()
     assert main(["evaluate", str(run), "--csv", "file/a.csv"]) == 1
-    assert "error: file/a.csv cannot be written" in capsys.readouterr().err
+    assert "error: cannot write file/a.csv" in capsys.readouterr().err
 
 
 def test_resume_continues_with_the_recipe_that_began_the_run(
