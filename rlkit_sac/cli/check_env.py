@@ -40,6 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the spaces, then each recipe with what speaks against it; 1 if none fits."""
     from rlkit_sac.config import EnvConfig, parse_config
     from rlkit_sac.envs import closing_env, make_env
+    from rlkit_sac.envs.make import check_steps
 
     config_class = make_dataclass("", [("env", EnvConfig, field(default_factory=EnvConfig))])
     config: Any = parse_config(config_class, [*arguments.options, "--env.id", arguments.id])
@@ -47,6 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     with closing_env(make_env(task.id, **task.arguments())) as env:
         for name, text in _describe(env).items():
             print(f"{name:<16}{text}")
+        check_steps(env)
         print("\nrecipes")
         refusals = {name: _refusal(file, env) for name, file in shipped_recipes().items()}
     width = max(60, min(100, shutil.get_terminal_size().columns))

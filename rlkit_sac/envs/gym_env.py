@@ -139,10 +139,14 @@ def _create(
     except Exception as error:
         accepted = _accepted_arguments(spec)
         unknown = [] if accepted is None else [name for name in arguments if name not in accepted]
+        if unknown == ["render_mode"]:
+            raise ConfigError(
+                f"{spec.id} cannot be rendered: its constructor takes no render_mode"
+            ) from error
         if unknown:
             raise ConfigError(
                 f"{spec.id} takes no argument {', '.join(map(repr, unknown))}; "
-                f"its arguments are {', '.join(accepted or ())}"
+                f"its arguments are {', '.join(accepted or ()) or 'none'}"
             ) from error
         raise ConfigError(
             f"{spec.id} could not be created with arguments {arguments}: "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -132,21 +133,52 @@ def closing_env(env: EnvBase) -> Iterator[EnvBase]:
 
 
 def check_env(env_id: str, *, kwargs: Mapping[str, Any] | None = None) -> None:
-    """Checks that an environment can be built and has supported spaces, and leaves nothing behind.
+    """Checks that an environment can be built and used, and leaves nothing behind.
 
     Args:
         env_id: Gymnasium id, ``Name-v0`` or ``module:Name-v0``.
         kwargs: arguments of the environment's constructor.
 
     Raises:
-        ConfigError: as :func:`make_env`.
+        ConfigError: as :func:`make_env` and :func:`check_steps`.
+        EnvironmentFault: as :func:`check_steps`.
 
     >>> check_env("Pendulum-v1")
     >>> check_env("Pendulun-v1")
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: unknown environment 'Pendulun-v1'; did you mean Pendulum-v1 or ...
     """
-    make_env(env_id, kwargs=kwargs).close()
+    with closing_env(make_env(env_id, kwargs=kwargs)) as env:
+        check_steps(env)
+
+
+def check_steps(env: EnvBase, *, frames: int = 50) -> None:
+    """Steps an environment with random actions, and checks what it returns.
+
+    An observation outside of its space is a warning.
+
+    Args:
+        env: as of :func:`make_env`.
+        frames: number of steps.
+
+    Raises:
+        ConfigError: for an observation or a reward that is not finite.
+        EnvironmentFault: for an exception, or a shape that is not that of the space.
+
+    >>> check_steps(make_env("CartPole-v1"))
+    """
+    steps = env.rollout(frames, break_when_any_done=False)
+    for key in ("observation", "reward"):
+        if not steps["next", key].isfinite().all():
+            raise ConfigError(f"the {key} is not finite within {frames} random steps: correct it")
+    space, seen = env.observation_spec["observation"].space, steps["next", "observation"]
+    low, high = getattr(space, "low", seen), getattr(space, "high", seen)
+    if not ((low <= seen) & (seen <= high)).all():
+        warnings.warn(
+            f"within {frames} random steps an observation leaves its space, which declares from "
+            f"{low.tolist()} to {high.tolist()}",
+            stacklevel=2,
+        )
 
 
 def _make_single(

@@ -20,6 +20,7 @@ from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.data.replay.transition import example_transition
 from rlkit_sac.envs.gym_env import find_env_spec
 from rlkit_sac.envs.specs import reward_dim
+from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import stored_options
 
@@ -133,7 +134,9 @@ def limit_episodes(env: EnvConfig, resume: str | None) -> None:
     >>> config.max_episode_steps
     10000
     """
-    if env.max_episode_steps is not None or find_env_spec(env.id).max_episode_steps is not None:
+    task = find_env_spec(env.id)
+    declared = task.max_episode_steps is not None or task.namespace == NAMESPACE
+    if declared or env.max_episode_steps is not None:
         return
     if resume is not None:
         with suppress(ConfigError):  # which is that of the resumed run, and has its own check

@@ -170,6 +170,7 @@ def test_runs_go_on_as_what_they_are(workplace, capsys):
     )
     short = ("--collector.total_frames", "4", "--collector.learning_starts", "4")
     sac = Recipe("sac", "SACConfig").run(*short, "--logging.progress", "false")
+    assert "warning: no update in 4 frames" in capsys.readouterr().err
     code, error = Recipe("value_sac", "ValueSACConfig").stop(
         capsys, "--resume", str(sac), "--collector.total_frames", "8"
     )

@@ -71,7 +71,7 @@ def test_evaluation_does_not_change_the_training(workplace):
 
 
 VARIANTS = {
-    "environments alone": "--env.num_envs 4",
+    "environments alone": "--env.num_envs 5",
     "two environments": "--env.num_envs 2 --collector.frames_per_batch 10",
     "files for replay": "--replay.storage memmap",
     "priorities": "--replay.prioritized true --replay.priority_alpha 0.7"

@@ -136,7 +136,7 @@ def test_all_shortcomings_come_at_once():
 
 
 def test_each_missing_logger_is_one_line(monkeypatch):
-    monkeypatch.setattr("rlkit_sac.runs.tables.loggers.find_spec", lambda name: None)
+    monkeypatch.setattr("rlkit_sac.runs.extras.find_spec", lambda name: None)
     assert config_errors(Config(logging=LoggingConfig(tensorboard=True, wandb=True))) == [
         (f"logging.{name}", f"the package {name} is missing: pip install 'rlkit_sac[{name}]'")
         for name in ("tensorboard", "wandb")

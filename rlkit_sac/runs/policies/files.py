@@ -178,7 +178,8 @@ def _described(description: dict[str, Any], file: Path) -> TensorDictModuleBase:
     if description.get("builder") is None:
         raise RunError(
             f"{file.with_name('policy.json')} is of a policy that this package cannot build, such "
-            "as one with networks of your own: build it and pass it, load_policy(run, into=policy)"
+            "as one with networks of your own: build it and pass it, load_policy(run, into=policy);"
+            " record_run and export_policy take into= as well"
         )
     note = {"arguments": {}} | description
     if "observation_normalizer" in note:  # of format 1
