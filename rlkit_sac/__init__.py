@@ -19,7 +19,8 @@ The command ``rlkit-sac``, or ``python -m rlkit_sac``, trains and evaluates; see
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
+import pkgutil
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # "as": these names are for the users of the package
@@ -43,19 +44,17 @@ if TYPE_CHECKING:  # "as": these names are for the users of the package
 __version__ = "0.2.0"
 
 _LOSSES = ("ACERLoss", "ContinuousSACLoss", "DiscreteSACLoss", "HybridSACLoss", "ValueSACLoss")
-_PACKAGES = (
-    *("analysis", "config", "data", "envs", "errors", "functional"),
-    *("graph", "modules", "objectives", "runs", "updates"),
-)
 
 if not TYPE_CHECKING:  # mypy would take any name for one that __getattr__ gives
 
     def __getattr__(name: str) -> Any:
         if name in _LOSSES:
             return getattr(importlib.import_module("rlkit_sac.objectives"), name)
-        if name in _PACKAGES:
-            return importlib.import_module(f"rlkit_sac.{name}")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if importlib.util.find_spec(f"{__name__}.{name}") is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return importlib.import_module(f"{__name__}.{name}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_LOSSES, *_PACKAGES})
+        return sorted(
+            {*globals(), *_LOSSES, *(each.name for each in pkgutil.iter_modules(__path__))}
+        )

@@ -53,10 +53,8 @@ class Worker:
     def set_up(self) -> None:
         """Ignore Ctrl-C and SIGTERM, which the main process handles, and end when it has ended.
 
-        An environment may print although nobody reads it.
-
-
-        Called in the process of the environment, before the environment is made.
+        What it prints need not be read. Called in the process of the environment, before the
+        environment is made.
         """
         drop_failed_output()
         for number in _SIGNALS:
