@@ -158,18 +158,18 @@ def test_a_run_does_not_choose_what_is_run(tmp_path: Path) -> None:
             recipe_script({"script": str(script)}, "run")
 
 
-CONTINUOUS = {"acer", "kl_prior_sac", "sac", "value_sac"}
+CONTINUOUS = ["acer", "kl_prior_sac", "sac", "value_sac"]
 
 
 @pytest.mark.parametrize(
     ("argv", "fits", "shown"),
     [
         (["Pendulum-v1"], CONTINUOUS, ["Box(-2.0, 2.0, (1,), float32)", "200 frames"]),
-        (["CartPole-v1"], {"acer", "discrete_sac"}, ["Discrete(2)", "500 frames"]),
-        (["Platform-v0"], {"hybrid_sac"}, ["Tuple(Discrete(3),", "0: [0], 1: [1], 2: [2]"]),
+        (["CartPole-v1"], ["acer", "discrete_sac"], ["Discrete(2)", "500 frames"]),
+        (["Platform-v0"], ["hybrid_sac"], ["Tuple(Discrete(3),", "0: [0], 1: [1], 2: [2]"]),
         (["my_tasks:Reach-v0"], CONTINUOUS, ["none registered"]),
         (["my_tasks:Reach-v0", "--env.max_episode_steps", "7"], CONTINUOUS, ["7 frames"]),
-        (["my_tasks:Picture-v0"], set(), ["uint8", "the observation has the shape [8, 8, 3]"]),
+        (["my_tasks:Picture-v0"], [], ["uint8", "the observation has the shape [8, 8, 3]"]),
     ],
     ids=" ".join,
 )
@@ -178,7 +178,7 @@ def test_check_env_shows_the_spaces_and_the_recipes_that_fit(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     argv: list[str],
-    fits: set[str],
+    fits: list[str],
     shown: list[str],
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
