@@ -88,6 +88,7 @@ def test_a_process_that_went_between_two_steps_is_noticed() -> None:
             save_episodes(env)
 
 
+@pytest.mark.slow
 def test_closing_takes_a_process_that_went() -> None:
     with closing_env(make_env("Pendulum-v1", num_envs=2, parallel=True)) as env:
         env.reset()

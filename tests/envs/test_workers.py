@@ -72,6 +72,7 @@ def test_signals_to_the_whole_group_leave_the_processes_to_the_main_one() -> Non
         assert not any(is_running(int(pid)) for pid in pids)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_the_processes_end_when_the_main_one_is_killed() -> None:
     with running("forever") as process:

@@ -49,6 +49,7 @@ def table(printed: str, header: str) -> list[list[str]]:
     return [row.split() for row in rows[:last]]
 
 
+@pytest.mark.slow
 def test_hybrid_update_writes_each_round_and_prints_the_medians(tmp_path: Path) -> None:
     done = run("hybrid_update", *SMALL.split(), "--output", "times.csv", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -352,6 +353,7 @@ def test_speed_refuses_what_it_cannot_measure(tmp_path: Path) -> None:
     assert (tmp_path / "old.csv").read_text() == "kept"
 
 
+@pytest.mark.slow
 def test_scaling_measures_the_ends_of_each_factor(tmp_path: Path) -> None:
     done = run("scaling", "--quick", "true", "--output", "scaling.csv", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -74,7 +74,12 @@ from rlkit_sac.modules import TanhGaussian
 """
 
 
-@pytest.fixture(params=[OWN_NETWORK, EXCHANGED_LAYER], ids=["own network", "exchanged layer"])
+@pytest.fixture(
+    params=[
+        pytest.param(OWN_NETWORK, id="own network"),
+        pytest.param(EXCHANGED_LAYER, id="exchanged layer", marks=pytest.mark.slow),
+    ]
+)
 def recipe(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A copy of sac.py with another actor and another optimizer."""
     text = (RECIPES / "sac.py").read_text()

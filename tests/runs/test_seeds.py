@@ -247,6 +247,7 @@ def test_a_seed_that_fails_does_not_stop_the_others(recipe: Path, jobs: str) -> 
     assert pd.read_csv(folder / "seeds.csv")["seed"].tolist() == [2]
 
 
+@pytest.mark.slow
 def test_nobody_need_read_what_several_seeds_print(recipe: Path) -> None:
     with (
         Path("/dev/full").open("w") as full,
@@ -264,6 +265,7 @@ def test_nobody_need_read_what_several_seeds_print(recipe: Path) -> None:
     assert statuses(recipe) == {0: "finished", 1: "finished"}
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_a_failure_of_its_seed(recipe: Path) -> None:
     done = run(recipe, "--seeds", "0,1", "--jobs", "2", "--fail", "{seed0: killed}")
     assert done.returncode == 1
