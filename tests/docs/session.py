@@ -36,7 +36,7 @@ _TRAINING = re.compile(
     r"(python recipes/\w+\.py|rlkit-sac train [\w-]+(?![\w-])|rlkit-sac resume)"
     r"(?! --help)((?:\\\n|[^\n#&;])*)"
 )
-_OWN_CONFIG = re.compile(r"--config (?!recipes/)")  # of the page, and short
+_OWN_CONFIG = re.compile(r"--config (?!recipes/)\S+\.yaml")  # of the page, and short
 _SHORT = (
     " --collector.total_frames 500 --evaluation.interval 250 --evaluation.episodes 1"
     " --compile false --logging.progress false"
@@ -125,7 +125,7 @@ def shortened(code: str) -> str:
     """A block of commands without what is left out, with short training."""
     kept = re.split(r"(?<!\\)\n", code)
     kept = [each for each in kept if not any(re.match(left, each) for left in LEFT_OUT)]
-    code = "\n".join(kept).replace(".venv/bin/python", "python")
+    code = "\n".join(kept).replace(".venv/bin/", "")
     for old, new in REPLACED.items():
         code = code.replace(old, new)
     return _TRAINING.sub(_shorten, code)
