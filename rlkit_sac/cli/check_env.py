@@ -41,10 +41,12 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.config import EnvConfig, parse_config
     from rlkit_sac.envs import closing_env, make_env
     from rlkit_sac.envs.make import check_steps
+    from rlkit_sac.runs.preflight import limit_episodes
 
     config_class = make_dataclass("", [("env", EnvConfig, field(default_factory=EnvConfig))])
     config: Any = parse_config(config_class, [*arguments.options, "--env.id", arguments.id])
     task: EnvConfig = config.env
+    limit_episodes(task, None)  # warns of a task without a limit, as training does
     with closing_env(make_env(task.id, **task.arguments())) as env:
         for name, text in _describe(env).items():
             print(f"{name:<16}{text}")
@@ -86,12 +88,8 @@ def _describe(env: EnvBase) -> dict[str, str]:
     if (mask := parameter_mask(env)) is not None:
         used = (f"{k}: {row.nonzero().flatten().tolist()}" for k, row in enumerate(mask))
         facts["mask"] = f"continuous dimensions that each choice uses, {', '.join(used)}"
-    limit = of_task("spec").max_episode_steps
-    facts["time limit"] = (
-        "none registered: training ends episodes after 10,000 frames, or --env.max_episode_steps"
-        if limit is None
-        else f"{limit} frames"
-    )
+    if (limit := of_task("spec").max_episode_steps) is not None:
+        facts["time limit"] = f"{limit} frames"
     return facts
 
 

@@ -167,7 +167,7 @@ CONTINUOUS = ["acer", "kl_prior_sac", "sac", "value_sac"]
         (["Pendulum-v1"], CONTINUOUS, ["Box(-2.0, 2.0, (1,), float32)", "200 frames"]),
         (["CartPole-v1"], ["acer", "discrete_sac"], ["Discrete(2)", "500 frames"]),
         (["Platform-v0"], ["hybrid_sac"], ["Tuple(Discrete(3),", "0: [0], 1: [1], 2: [2]"]),
-        (["my_tasks:Reach-v0"], CONTINUOUS, ["none registered"]),
+        (["my_tasks:Reach-v0"], CONTINUOUS, ["10000 frames"]),
         (["my_tasks:Reach-v0", "--env.max_episode_steps", "7"], CONTINUOUS, ["7 frames"]),
         (["my_tasks:Picture-v0"], [], ["uint8", "the observation has the shape [8, 8, 3]"]),
     ],
