@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-lowest check speed docs
+.PHONY: help train test test-slow test-lowest check audit speed docs
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -40,6 +40,14 @@ check: $(VENV)/.installed-dev ## Formatting, lint, types, import layers, doctest
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest --doctest-modules rlkit_sac
 
+# A build such as 2.13.0+cpu is looked up as 2.13.0. What could not be looked up did not pass.
+audit: $(VENV)/.installed-dev $(VENV)/.installed-audit ## Known weaknesses of the code and of all that is installed
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive rlkit_sac recipes
+	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+.*//' > $(VENV)/audited.txt
+	$(BIN)/pip-audit --progress-spinner off --strict --no-deps --disable-pip \
+		--requirement $(VENV)/audited.txt || { echo "error: pip-audit found what it lists above," \
+		"or could not look a package up at pypi.org: then nothing is known of it" >&2; exit 1; }
+
 speed: $(VENV)/.installed-benchmarks ## Time training here and in other systems (ARGS= goes to speed.py)
 	$(BIN)/python recipes/benchmarks/speed.py $(ARGS)
 
@@ -48,6 +56,7 @@ docs: $(VENV)/.installed-docs ## Build the documentation into site/
 
 $(VENV)/.installed-train: EXTRAS := plots
 $(VENV)/.installed-dev: EXTRAS := dev,plots,onnx,video,mujoco,box2d,mo,tensorboard
+$(VENV)/.installed-audit: EXTRAS := audit
 $(VENV)/.installed-benchmarks: EXTRAS := benchmarks,mujoco,plots
 $(VENV)/.installed-docs: EXTRAS := docs,plots
 
