@@ -13,8 +13,9 @@ def drop_failed_output() -> None:
     """Let writes to ``sys.stdout`` and ``sys.stderr`` never fail; what cannot be written is lost.
 
     They may be a pipe whose reader ends (``| head -1``), the terminal of a closed session or a file
-    on a full disk, and a run goes on without them. Streams that are not the interpreter's own, such
-    as those of a notebook, are left alone.
+    on a full disk, and a run goes on without them. Characters that their encoding lacks are written
+    as escapes. Streams that are not the interpreter's own, such as those of a notebook, are left
+    alone.
 
     >>> drop_failed_output()
     """
@@ -30,8 +31,10 @@ def drop_failed_output() -> None:
             with suppress(OSError):
                 stream.flush()
             binary = io.BufferedWriter(_Output(stream.fileno(), "wb", closefd=False))
-            kept = {"encoding": stream.encoding, "errors": stream.errors}
-            setattr(sys, name, io.TextIOWrapper(binary, **kept, line_buffering=True))
+            text = io.TextIOWrapper(
+                binary, stream.encoding, errors="backslashreplace", line_buffering=True
+            )
+            setattr(sys, name, text)
 
 
 class _Output(io.FileIO):

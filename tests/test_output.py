@@ -55,6 +55,19 @@ def test_what_can_be_written_arrives_in_order(tmp_path: Path) -> None:
     assert file.read_text(encoding="utf-8") == 3 * line + "the end"
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1:strict", "ascii:surrogateescape"])
+def test_characters_that_the_terminal_lacks_are_escaped(encoding: str) -> None:
+    text = (
+        "print('runs/日本 1 ± 2', 'x', sep=chr(0xDCFF))"  # the last is of a path that is no UTF-8
+    )
+    program = f"from rlkit_sac.output import drop_failed_output; drop_failed_output(); {text}"
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": encoding}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, check=True)
+    plus_minus = b"\xb1" if encoding.startswith("latin") else b"\\xb1"
+    assert done.stdout == b"runs/\\u65e5\\u672c 1 " + plus_minus + b" 2\\udcffx\n"
+
+
 def test_streams_of_others_are_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
     from rlkit_sac.output import drop_failed_output
 

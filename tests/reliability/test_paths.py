@@ -1,0 +1,60 @@
+"""Folders with any characters in their names, and terminals that lack them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlkit_sac.analysis import load_runs
+from rlkit_sac.runs import load_policy
+from rlkit_sac.runs.failures import resume_command
+from tests import processes
+from tests.reliability.runs import ENVIRONMENT, SAC, SHORT, assert_same_run, train
+
+ODD = Path("Ünï cödé dir", "with spaces 日本", "it's $HOME; `x` #1")
+OPTIONS = [*SHORT, "--replay.storage", "memmap", "--collector.total_frames", "150"]
+
+
+def test_folders_may_have_any_characters(tmp_path):
+    folder = tmp_path / ODD
+    (folder / "temporary").mkdir(parents=True)
+    environment = {**ENVIRONMENT, "TMPDIR": str(folder / "temporary")}
+    whole = train(folder, *OPTIONS)
+    shutil.copy(whole / "config.yaml", folder / "a config.yaml")
+    options = ["--config", "a config.yaml", "--logging.dir", "rüns of 日本", "--time_limit", "1e-6"]
+    stopped = processes.run(SAC, *options, cwd=folder, env=environment)
+    assert stopped.returncode == 75, stopped.stderr
+    path = next(folder.glob("rüns of 日本/*/*/*/run.json")).parent.relative_to(folder)
+    command = resume_command(path, SAC)
+    assert stopped.stderr.splitlines()[1:] == [
+        f"results so far: {path}",
+        f"continue with: {command}",
+    ]
+    shell = ["sh", "-c", f"{command} --time_limit null"]
+    done = subprocess.run(shell, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"results          {path}\n" in done.stdout
+    assert_same_run(whole, folder / path)
+    assert not list((folder / "temporary").glob("rlkit_sac*"))
+    assert load_policy(folder / path, which="best").in_keys == ["observation"]
+    assert set(load_runs(folder / "rüns of 日本")["run"]) == {str(folder / path)}
+
+
+@pytest.mark.slow  # tests/test_output.py has a quick one
+@pytest.mark.parametrize("seeds", [[], ["--seeds", "0,1", "--jobs", "2"]], ids=["one", "seeds"])
+def test_a_terminal_may_lack_the_characters(tmp_path, seeds):
+    folder = tmp_path / ODD
+    folder.mkdir(parents=True)
+    command = [sys.executable, str(SAC), *OPTIONS, *seeds, "--logging.dir", "rüns of 日本"]
+    environment = {**ENVIRONMENT, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert r"r\xfcns of \u65e5\u672c/sac/Pendulum-v1" in done.stdout
+    infos = list(folder.glob("rüns of 日本/**/run.json"))
+    assert len(infos) == (2 if seeds else 1)
+    assert {json.loads(info.read_text())["status"] for info in infos} == {"finished"}
