@@ -10,7 +10,14 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from rlkit_sac.analysis.files import Paths, as_paths, check_numbers, read_each, read_rows
+from rlkit_sac.analysis.files import (
+    Paths,
+    as_paths,
+    check_numbers,
+    files_below,
+    read_each,
+    read_rows,
+)
 from rlkit_sac.errors import ConfigError, RunError
 
 COLUMNS = {"evaluations": "return_mean", "episodes": "return"}
@@ -83,7 +90,7 @@ def load_external_runs(
     if table not in COLUMNS:
         raise ConfigError(f"table is {table!r}; choose 'evaluations' or 'episodes'")
     roots = [path.resolve() for path in as_paths(paths)]
-    files = [file for root in roots for file in [root, *sorted(root.rglob("*"))]]
+    files = [file for root in roots for file in [root, *files_below(root)]]
     runs: dict[Path, list[Path]] = {}
     for file in dict.fromkeys(files):
         run = _run_of(file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -30,6 +31,15 @@ def as_paths(paths: Paths) -> list[Path]:
         paths: a path or an iterable of paths.
     """
     return [Path(paths)] if isinstance(paths, (str, PathLike)) else [Path(path) for path in paths]
+
+
+def files_below(root: Path) -> list[Path]:
+    """All files of a folder and its folders, also while a run deletes some.
+
+    Args:
+        root: the folder; folders behind links are left out.
+    """
+    return sorted(Path(folder, name) for folder, _, names in os.walk(root) for name in names)
 
 
 def read_each(runs: Sequence[Path], read: Callable[[Path], T]) -> dict[Path, T]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pandas as pd
 import yaml
 
-from rlkit_sac.analysis.files import Paths, as_paths, read_each, read_rows
+from rlkit_sac.analysis.files import Paths, as_paths, files_below, read_each, read_rows
 from rlkit_sac.errors import ConfigError, RunError
 
 IDENTITY = ("recipe", "task", "seed", "status")
@@ -100,7 +100,7 @@ def load_runs(
 def _find_runs(root: Path) -> Iterator[Path]:
     if not root.is_dir():
         raise ConfigError(f"{root} is not a directory; give a run directory or one above runs")
-    return (file.parent for file in sorted(root.resolve().rglob("run.json")))
+    return (file.parent for file in files_below(root.resolve()) if file.name == "run.json")
 
 
 def _load_run(run_dir: Path, table: str) -> pd.DataFrame:
