@@ -72,6 +72,7 @@ def test_a_run_goes_on_uncompiled_where_nothing_can_be_cached(tmp_path):
     assert tables["true"] == tables["false"]
 
 
+@pytest.mark.slow
 def test_pytorch_is_not_imported_without_a_folder_for_its_cache(tmp_path):
     done = run(tmp_path, *OPTIONS, TORCHINDUCTOR_CACHE_DIR="FILE")
     assert done.returncode == 1

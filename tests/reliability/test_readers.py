@@ -13,7 +13,7 @@ from tests.reliability.runs import SHORT, only_run, start
 TABLES = ("metrics", "episodes", "evaluations")
 
 
-@pytest.mark.parametrize("frames", [150, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("frames", [150, pytest.param(600, marks=pytest.mark.slow)])
 def test_a_reader_sees_whole_rows_while_a_run_writes(tmp_path, frames):
     options = [*SHORT, "--logging.interval", "1", "--evaluation.interval", "10"]
     options += ["--env.max_episode_steps", "7", "--collector.total_frames", str(frames)]
@@ -22,14 +22,16 @@ def test_a_reader_sees_whole_rows_while_a_run_writes(tmp_path, frames):
         while process.poll() is None:
             for name in TABLES:
                 for _ in tmp_path.glob(f"runs/*/*/*/{name}.csv"):
-                    seen[name].append(load_runs(tmp_path / "runs", table=name))
+                    rows = load_runs(tmp_path / "runs", table=name)
+                    if not seen[name] or len(rows) != len(seen[name][-1]):
+                        seen[name].append(rows)
             time.sleep(0.02)
         assert process.wait() == 0, process.stderr.read()
     path = only_run(tmp_path)
     for name in TABLES:
         final = load_runs(path, table=name).drop(columns="status")
         lengths = [len(rows) for rows in seen[name]]
-        assert len(set(lengths)) > 3, "it was not read while it grew"
+        assert len(lengths) > 3, "it was not read while it grew"
         assert lengths == sorted(lengths)
         for rows in seen[name]:
             if len(rows):

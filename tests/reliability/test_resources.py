@@ -52,8 +52,8 @@ def measured(folder, frames, *options):
     ids=["memory", "memmap"],
 )
 def test_evaluations_and_checkpoints_leave_no_file_open(tmp_path, options):
-    rows = measured(tmp_path, 200, *options)
-    assert len(rows) >= 20
+    rows = measured(tmp_path, 160, *options)
+    assert len(rows) >= 16
     steady = rows["files"][8:]  # all tables have their first row
     assert set(steady) == {steady.iloc[0]}
 
@@ -65,5 +65,5 @@ def test_memory_stays_after_hundreds_of_evaluations_and_checkpoints(tmp_path):
     assert len(set(rows["files"][8:])) == 1
     tenth = len(rows) // 10
     growth = rows["memory"][-tenth:].median() - rows["memory"][4 * tenth : 5 * tenth].median()
-    print(f"grows by {growth / 2**20:.1f} MiB in {len(rows) // 2} evaluations")
+    print(f"grows by {growth / 2**20:.1f} MiB in the second half")
     assert growth < 8 * 2**20
