@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
-import weakref
 from pathlib import Path
 from typing import Literal
 
 import torch
 from tensordict import TensorDictBase
-from torchrl.data import LazyMemmapStorage, RandomSampler, TensorDictReplayBuffer
+from torchrl.data import RandomSampler, TensorDictReplayBuffer
 from torchrl.data.replay_buffers.samplers import Sampler
 
+from rlkit_sac.data.replay.files import file_bytes, make_memmap_storage, temporary_folder
 from rlkit_sac.data.replay.packed import PackedReplayBuffer, row_bytes
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay.slices import SliceSampler
@@ -23,7 +22,6 @@ StorageKind = Literal["tensor", "memmap"]
 
 _MEMINFO = Path("/proc/meminfo")
 _CGROUP = Path("/sys/fs/cgroup")
-_INDEX_BYTES = 8  # in files TorchRL stores each transition's index along with it
 
 
 def make_replay_buffer(
@@ -55,7 +53,7 @@ def make_replay_buffer(
         capacity: transitions the buffer holds.
         batch_size: transitions per sample, or slices or segments of them.
         storage: ``"tensor"`` on ``device``, or ``"memmap"`` in files. Default: ``"tensor"``.
-        directory: empty or new directory of the files; None for a temporary one that disappears
+        directory: empty or new directory of the files; None for temporary ones, which disappear
             with the process. Only for ``"memmap"``.
         device: where the batches lie, and the storage too if it is ``"tensor"``. Default: CPU.
         prioritized: draw by a :class:`~rlkit_sac.data.PrioritizedSampler` instead of uniformly.
@@ -71,8 +69,9 @@ def make_replay_buffer(
             :class:`~rlkit_sac.data.TrajectorySampler`.
 
     Raises:
-        ConfigError: as :func:`check_replay_fits`, the batch is larger than the buffer, slices
-            do not fit into it, or two ways of sampling are asked for.
+        ConfigError: as :func:`check_replay_fits`, files cannot take their space on the disk, the
+            batch is larger than the buffer, slices do not fit into it, or two ways of sampling are
+            asked for.
 
     >>> from tensordict import TensorDict
     >>> buffer = make_replay_buffer(TensorDict(observation=torch.zeros(3)), capacity=100,
@@ -112,14 +111,11 @@ def make_replay_buffer(
         return PackedReplayBuffer(
             capacity=capacity, batch_size=batch_size, device=device, sampler=sampler
         )
-    scratch = directory or Path(tempfile.mkdtemp(prefix="rlkit_sac-replay-"))
     buffer = TensorDictReplayBuffer(
-        storage=LazyMemmapStorage(capacity, scratch_dir=scratch),
+        storage=make_memmap_storage(example, capacity=capacity, directory=directory),
         sampler=sampler,
         batch_size=batch_size,
     )
-    if directory is None:  # left alone, TorchRL would put the files into shared memory
-        weakref.finalize(buffer, shutil.rmtree, scratch, ignore_errors=True)
     if torch.device(device).type != "cpu":
         buffer.append_transform(lambda batch: batch.to(device))
     return buffer
@@ -169,9 +165,9 @@ def check_replay_fits(
     elif storage == "memmap":
         if directory is not None and directory.exists() and any(directory.iterdir()):
             raise ConfigError(f"the replay directory {directory} is not empty; choose a new one")
-        directory = directory or Path(tempfile.gettempdir())
+        directory = directory or temporary_folder()
         place, free = f"disk of {directory}", free_disk_space(directory)
-        per_transition = _INDEX_BYTES + sum(value.nbytes for value in example.values(True, True))
+        per_transition = file_bytes(example)
     else:
         raise ConfigError(f"the replay storage is {storage!r}; it must be 'tensor' or 'memmap'")
     if free is not None and capacity * per_transition > free:

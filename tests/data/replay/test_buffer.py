@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gc
 from pathlib import Path
 from typing import Any
 
@@ -153,13 +152,3 @@ def test_the_disk_of_a_directory_that_does_not_exist_is_that_of_its_parent(tmp_p
     assert free_disk_space(tmp_path / "a" / "b") == pytest.approx(
         free_disk_space(tmp_path), rel=0.1
     )
-
-
-def test_temporary_files_lie_on_disk_and_go_with_the_buffer(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    buffer = make_replay_buffer(transitions(0, 1)[0], capacity=50, batch_size=4, storage="memmap")
-    buffer.extend(transitions(0, 20))
-    assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) > 50 * 16
-    del buffer
-    gc.collect()
-    assert not list(tmp_path.iterdir())

@@ -1,0 +1,101 @@
+"""Replay in memory-mapped files whose space on the disk is reserved."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+
+import torch
+from tensordict import TensorDictBase
+from torchrl.data import LazyMemmapStorage
+
+from rlkit_sac.errors import ConfigError
+
+_INDEX = torch.zeros((), dtype=torch.int64)  # TorchRL's buffer stores one with each transition
+_CHUNK = 2**20
+
+
+def file_bytes(transition: TensorDictBase) -> int:
+    """Bytes that a transition takes in files.
+
+    >>> from tensordict import TensorDict
+    >>> file_bytes(TensorDict(a=torch.zeros(3), b=torch.tensor(True)))
+    21
+    """
+    return _INDEX.nbytes + sum(value.nbytes for value in transition.values(True, True))
+
+
+def temporary_folder() -> Path:
+    """The folder of temporary files.
+
+    Raises:
+        ConfigError: none can be written.
+
+    >>> temporary_folder().is_dir()
+    True
+    """
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError as error:
+        raise ConfigError(f"{error.strerror}: free space there, or set TMPDIR") from error
+
+
+def make_memmap_storage(
+    example: TensorDictBase, *, capacity: int, directory: Path | None = None
+) -> LazyMemmapStorage:
+    """Makes a storage in memory-mapped files that take all of their space on the disk at once.
+
+    Files of a :class:`~torchrl.data.LazyMemmapStorage` grow as pages are written to, and a disk
+    that is full by then kills the process (SIGBUS).
+
+    Args:
+        example: one transition without batch dimensions, as it will be stored.
+        capacity: transitions the storage holds.
+        directory: empty or new directory of the files; None for temporary ones. They have no
+            names, so that the system frees their space however the process ends. On Windows they
+            have, and are left by a process that is killed.
+
+    Raises:
+        ConfigError: the space cannot be reserved, which leaves no file.
+
+    >>> from tensordict import TensorDict
+    >>> make_memmap_storage(TensorDict(observation=torch.zeros(3)), capacity=100).max_size
+    100
+    """
+    place = directory or temporary_folder()
+    folder = directory or Path(tempfile.mkdtemp(prefix="rlkit_sac-replay-", dir=place))
+    storage = LazyMemmapStorage(capacity, scratch_dir=folder)
+    try:
+        storage._init(example.clone(False).set("index", _INDEX))
+        for file in folder.rglob("*.memmap"):
+            _reserve(file)
+    except BaseException as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        if not isinstance(error, OSError | RuntimeError):  # the latter from PyTorch
+            raise
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(
+            f"a replay buffer of {capacity} transitions needs {capacity * file_bytes(example)} "
+            f"bytes in files in {place}, which cannot be reserved: {reason}; choose a smaller "
+            "capacity or another place"
+        ) from error
+    if directory is None:
+        if os.name == "nt":  # where a file in use cannot be deleted
+            weakref.finalize(storage, shutil.rmtree, folder, ignore_errors=True)
+        else:
+            shutil.rmtree(folder)
+    return storage
+
+
+def _reserve(file: Path) -> None:
+    """Take the space of a file of zeros on the disk."""
+    with file.open("r+b", buffering=0) as opened:
+        size = file.stat().st_size
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(opened.fileno(), 0, size)
+            return
+        for start in range(0, size, _CHUNK):  # macOS, Windows
+            opened.write(bytes(min(_CHUNK, size - start)))

@@ -1,0 +1,148 @@
+"""Memory-mapped files of replay: their space is theirs, and freed with the process."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from tensordict import TensorDict
+
+from rlkit_sac.data import make_replay_buffer
+from tests import processes
+from tests.small_disk import MOUNT, NOT_PERMITTED
+
+EXAMPLE = TensorDict(observation=torch.zeros(100))  # 408 bytes in files, with the index
+MAKE = """
+import logging, os, resource, signal
+from pathlib import Path
+import torch
+from tensordict import TensorDict
+from rlkit_sac.data import make_replay_buffer
+from rlkit_sac.data.replay.files import make_memmap_storage
+from rlkit_sac.errors import ConfigError
+
+logging.getLogger("torchrl").setLevel(logging.WARNING)
+example = TensorDict(observation=torch.zeros(100))
+disk = Path(os.environ["TMPDIR"])
+"""
+
+
+def run(tmp_path: Path, code: str) -> str:
+    """What a script prints whose temporary folder is ``tmp_path / "disk"``."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    done = processes.run(script, cwd=tmp_path, env=os.environ | {"TMPDIR": str(disk)})
+    if done.returncode == NOT_PERMITTED:
+        pytest.skip(f"no disk of its own: {done.stderr}")
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def mapped(folder: Path) -> bool:
+    """Whether this process has files of a folder in its memory, with or without a name."""
+    return str(folder) in Path("/proc/self/maps").read_text()
+
+
+def test_temporary_files_lie_on_disk_and_go_with_the_buffer(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    buffer = make_replay_buffer(EXAMPLE, capacity=50, batch_size=4, storage="memmap")
+    buffer.extend(EXAMPLE.expand(20).clone())
+    assert mapped(tmp_path)
+    assert not list(tmp_path.iterdir())
+    del buffer
+    gc.collect()
+    assert not mapped(tmp_path)
+
+
+@pytest.mark.parametrize("platform", ["", "del os.posix_fallocate"])
+def test_a_disk_that_fills_up_later_harms_no_transition(tmp_path, platform):
+    """Without its space the process would be killed by SIGBUS when it writes the next page."""
+    assert run(
+        tmp_path,
+        MOUNT.format(path=str(tmp_path / "disk"), size="3m")
+        + MAKE
+        + platform
+        + """
+replay = make_replay_buffer(example, capacity=4000, batch_size=8, storage="memmap")
+fill(disk)
+rows = torch.rand(6000, 100)
+for part in rows.split(50):
+    replay.extend(TensorDict(observation=part, batch_size=[50]))
+stored = replay[:]["observation"]
+print(torch.equal(stored, torch.cat([rows[4000:], rows[2000:4000]])))
+sample = replay.sample()
+print(torch.equal(sample["observation"], stored[sample["index"]]))
+""",
+    ).split() == ["True", "True"]
+
+
+@pytest.mark.parametrize("platform", ["", "del os.posix_fallocate"])
+def test_too_little_space_is_an_error_that_leaves_no_file(tmp_path, platform):
+    disk = tmp_path / "disk"
+    printed = run(
+        tmp_path,
+        MOUNT.format(path=str(disk), size="1m")
+        + MAKE
+        + platform
+        + """
+for make in (
+    lambda: make_memmap_storage(example, capacity=4000),
+    lambda: make_memmap_storage(example, capacity=4000, directory=disk / "replay"),
+    lambda: make_replay_buffer(example, capacity=4000, batch_size=8, storage="memmap"),
+):
+    try:
+        make()
+    except ConfigError as error:
+        print(error)
+print(os.listdir(disk))
+""",
+    )
+    needed = "a replay buffer of 4000 transitions needs 1632000 bytes"
+    refused = "which cannot be reserved: No space left on device; choose a smaller capacity"
+    assert printed.splitlines() == [
+        f"{needed} in files in {disk}, {refused} or another place",
+        f"{needed} in files in {disk / 'replay'}, {refused} or another place",
+        f"{needed} (0.00 GiB), but the disk of {disk} has 1048576 bytes (0.00 GiB) free; the "
+        "largest capacity that fits is 2570",
+        "[]",
+    ]
+
+
+def test_a_limit_on_the_size_of_files_is_an_error_that_leaves_no_file(tmp_path):
+    printed = run(
+        tmp_path,
+        MAKE
+        + """
+resource.setrlimit(resource.RLIMIT_FSIZE, (10**6, 10**6))
+try:
+    make_replay_buffer(example, capacity=4000, batch_size=8, storage="memmap")
+except ConfigError as error:
+    print(error)
+""",
+    )
+    assert "of 4000 transitions needs 1632000 bytes" in printed
+    assert "File too large" in printed
+    assert printed.count("\n") == 1
+    assert not list((tmp_path / "disk").iterdir())
+
+
+def test_a_killed_process_leaves_no_file(tmp_path):
+    (tmp_path / "disk").mkdir()
+    script = tmp_path / "script.py"
+    script.write_text(
+        MAKE
+        + """
+replay = make_replay_buffer(example, capacity=4000, batch_size=8, storage="memmap")
+replay.extend(example.expand(10).clone())
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    )
+    done = processes.run(script, cwd=tmp_path, env=os.environ | {"TMPDIR": str(tmp_path / "disk")})
+    assert done.returncode == -signal.SIGKILL
+    assert not list((tmp_path / "disk").iterdir())
