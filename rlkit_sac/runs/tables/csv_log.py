@@ -60,7 +60,7 @@ class CSVLog:
 
         Raises:
             RunError: if columns are missing or new, the keys do not grow, or the file cannot be
-                written.
+                written, or was deleted or changed by others.
         """
         columns = self._columns or tuple(row)
         missing = [name for name in dict.fromkeys([*self._keys, *columns]) if name not in row]
@@ -81,9 +81,10 @@ class CSVLog:
         """The position of the table; the rows so far are synced to disk.
 
         Raises:
-            RunError: if they cannot be.
+            RunError: if they cannot be, or the file was deleted or changed by others.
         """
         if self._file is not None:
+            self._check_untouched(self._file)
             with os_errors_named(f"cannot write {self.path}"):
                 os.fsync(self._file.fileno())
         return {
@@ -153,11 +154,23 @@ class CSVLog:
         described = ", ".join(f"{key}={row[key]}" for key in self._keys)
         raise RunError(f"{self.path}: row {described} does not come after {name}={self.last}")
 
+    def _check_untouched(self, file: BinaryIO) -> None:
+        """Refuse a file that the path no longer leads to, or that others wrote to."""
+        with os_errors_named(f"{self.path} was deleted or moved during the run, put it back"):
+            found = self.path.stat()
+        if not os.path.samestat(found, os.fstat(file.fileno())) or found.st_size != self._size:
+            raise RunError(
+                f"{self.path} was changed or replaced by another program during the run: put back "
+                f"its {self._size} bytes"
+            )
+
     def _append(self, rows: list[Sequence[str]]) -> None:
         text = io.StringIO(newline="")
         csv.writer(text, lineterminator="\n").writerows(rows)
         content = text.getvalue().encode()
-        if self._file is None and self.path.exists():
+        if self._file is not None:
+            self._check_untouched(self._file)
+        elif self.path.exists():
             raise RunError(f"{self.path} already exists; a log is not mixed with another")
         with os_errors_named(f"cannot write {self.path}"):
             # Unbuffered: one write() is one system call, and a row is never half of another's.

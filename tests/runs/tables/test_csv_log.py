@@ -1,5 +1,5 @@
-import io
 import math
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -132,15 +132,45 @@ def test_a_value_that_breaks_the_line_is_refused(tmp_path: Path) -> None:
         CSVLog(tmp_path / "m.csv").write({"frames": 1, "text": "a\nb"})
 
 
-def test_a_full_disk_is_a_clear_error(tmp_path: Path) -> None:
-    log = CSVLog(tmp_path / "m.csv")
+def test_a_file_that_may_not_grow_is_a_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "m.csv"
+    log = CSVLog(path)
     log.write({"frames": 1})
-    full = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115
-    log._file = full
-    with full, pytest.raises(RunError, match=r"cannot write .*m\.csv: No space left on device"):
-        log.write({"frames": 2})
-    assert read(tmp_path / "m.csv")["frames"].tolist() == [1]
-    assert isinstance(full, io.RawIOBase)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, before[1]))
+    try:
+        with pytest.raises(RunError, match=r"cannot write .*m\.csv: File too large"):
+            log.write({"frames": 2})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert read(path)["frames"].tolist() == [1]
+
+
+def put_another_in_its_place(path: Path) -> None:
+    content = path.read_bytes()
+    path.unlink()
+    path.with_suffix(".other").write_bytes(content)
+    path.with_suffix(".other").rename(path)
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (Path.unlink, "deleted or moved during the run, put it back: No such file"),
+        (lambda path: path.rename(path.with_suffix(".old")), "deleted or moved during the run"),
+        (put_another_in_its_place, "changed or replaced by another program during the run: put"),
+        (lambda path: path.open("a").write("2\n"), "changed or replaced .* back its 9 bytes"),
+        (lambda path: path.write_text(""), "changed or replaced"),
+    ],
+)
+def test_a_table_that_others_take_away_or_change_is_noticed(tmp_path, harm, message) -> None:
+    path = tmp_path / "m.csv"
+    log = CSVLog(path)
+    log.write({"frames": 1})
+    harm(path)
+    for use in (lambda: log.write({"frames": 2}), log.state_dict):
+        with pytest.raises(RunError, match=rf"m\.csv was {message}"):
+            use()
 
 
 def test_a_log_goes_on_at_a_state_and_forgets_what_came_after(tmp_path: Path) -> None:
