@@ -12,7 +12,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, ClassVar
@@ -40,7 +41,8 @@ class RunDirectory:
     """One run on disk, locked against other processes while the ``with`` block lasts.
 
     :meth:`begin` writes the status ``running`` to ``run.json``; leaving then writes ``finished``,
-    ``interrupted`` (Ctrl-C, SIGTERM) or ``failed`` with the error. A process that is killed leaves
+    ``interrupted`` (Ctrl-C, SIGTERM) or ``failed`` with the error. On a full disk it is
+    written over the old content, where that has the space. A process that is killed leaves
     ``running`` and no lock: the system drops the lock with the process.
 
     Args:
@@ -80,7 +82,8 @@ class RunDirectory:
         }
         self.loggers = RunLoggers()
         self._begun = False
-        self._lock = FileLock(self.path / ".lock", timeout=0, thread_local=False)
+        self._lock_file = self.path / ".lock"
+        self._lock = FileLock(self._lock_file, timeout=0, thread_local=False)
 
     @classmethod
     def create(
@@ -181,13 +184,14 @@ class RunDirectory:
         try:
             self._lock.acquire()
         except Timeout:
-            owner = _read_info(self.path / "run.json")
             raise ConfigError(
-                f"{self.path} is in use by another process (pid {owner.get('pid')} on "
-                f"{owner.get('host')}); wait for its end or start a new run"
+                f"{self.path} is in use by another process{self._holder()}; wait for its end or "
+                "start a new run"
             ) from None
         except OSError as error:
             raise ConfigError(f"cannot lock {self.path}: {error.strerror}") from error
+        with suppress(OSError):  # a full disk; on Windows the file itself is locked
+            self._lock_file.write_text(f"{os.getpid()} on {platform.node()}")
         try:
             self.info = _read_info(self.path / "run.json")  # its last holder may have changed it
         except BaseException:
@@ -196,23 +200,30 @@ class RunDirectory:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        facts: dict[str, Any] = {"status": "finished", "finished": _now()}
-        if interrupt_behind(error) is not None:
-            facts["status"] = "interrupted"
-        elif error is not None:
-            message = (str(error).splitlines() or [""])[0]
-            facts |= {"status": "failed", "error": f"{type(error).__name__}: {message}"}
+        problems = [] if error is None else [error]
         try:
             for log in self._tables.values():
                 log.close()
             self.loggers.close(failed=error is not None)
+        except RunError as problem:
+            problems.append(problem)
+        try:
             if self._begun:
-                self.update_info(**facts)
-        except RunError:
-            if error is None:
-                raise  # otherwise the first error, often of the same full disk, is reported
+                self.update_info(finished=_now(), **_outcome(problems))
+        except RunError as problem:
+            problems.append(problem)
+            _overwrite_info(self.path / "run.json", self.info | _outcome(problems))
         finally:
             self._lock.release()
+        if error is None and problems:
+            raise problems[0]  # else the first error, often of the same full disk, is reported
+
+    def _holder(self) -> str:
+        """The process that holds the lock, as far as it could be noted."""
+        with suppress(OSError, ValueError):
+            if re.fullmatch(r"\d+ on [\w.-]+", holder := self._lock_file.read_text()):
+                return f" (pid {holder})"
+        return ""
 
 
 def write_config(path: Path, config: Any) -> None:
@@ -229,8 +240,32 @@ def _file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:100] or "unnamed"
 
 
+def _outcome(problems: Sequence[BaseException]) -> dict[str, Any]:
+    """Status and error of a run that ended with these."""
+    if not problems:
+        return {"status": "finished"}
+    if interrupt_behind(problems[0]) is not None:
+        return {"status": "interrupted"}
+    message = (str(problems[0]).splitlines() or [""])[0]
+    return {"status": "failed", "error": f"{type(problems[0]).__name__}: {message}"}
+
+
 def _write_info(path: Path, info: dict[str, Any]) -> None:
-    write_atomically(path, (json.dumps(info, indent=2) + "\n").encode())
+    write_atomically(path, _info_bytes(info))
+
+
+def _overwrite_info(path: Path, info: dict[str, Any]) -> None:
+    """Write ``run.json`` into the space that it has on a full disk already, if that is enough."""
+    content = _info_bytes(info)
+    with suppress(OSError), path.open("r+b", buffering=0) as file:
+        blocks = getattr(os.fstat(file.fileno()), "st_blocks", 0)  # of 512 bytes; none on Windows
+        if len(content) <= 512 * blocks:
+            file.write(content)
+            file.truncate()
+
+
+def _info_bytes(info: dict[str, Any]) -> bytes:
+    return (json.dumps(info, indent=2) + "\n").encode()
 
 
 def _read_info(path: Path) -> dict[str, Any]:

@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,8 @@ import rlkit_sac
 from rlkit_sac.config import EnvConfig
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.tables.run_directory import RunDirectory
-from tests.processes import Process
+from tests import processes
+from tests.small_disk import MOUNT, NOT_PERMITTED
 
 HOLDER = """
 import sys
@@ -45,10 +47,10 @@ def info(path: Path) -> dict[str, Any]:
     return dict(json.loads((path / "run.json").read_text()))
 
 
-def hold(path: Path) -> Process:
+def hold(path: Path) -> processes.Process:
     script = path.parent / "holder.py"
     script.write_text(HOLDER)
-    holder = Process(script, str(path), cwd=path.parent)
+    holder = processes.Process(script, str(path), cwd=path.parent)
     assert holder.readline() == "held\n"
     return holder
 
@@ -132,6 +134,23 @@ def test_a_second_process_is_refused_while_the_first_runs(tmp_path: Path) -> Non
         assert run.info["status"] == "finished"
 
 
+def test_the_process_that_is_named_is_the_one_that_holds_the_lock(tmp_path: Path) -> None:
+    """Not the one before it, while it restores a checkpoint and has not begun."""
+    path = create(tmp_path).path
+    with RunDirectory(path) as run:
+        run.begin()
+        run.update_info(pid=2**22)  # of another session
+    with (
+        RunDirectory(path),
+        pytest.raises(ConfigError, match=rf"in use by another process \(pid {os.getpid()} on"),
+    ):
+        RunDirectory(path).__enter__()
+    with RunDirectory(path):
+        (path / ".lock").write_text("\0")
+        with pytest.raises(ConfigError, match="in use by another process; wait for its end"):
+            RunDirectory(path).__enter__()
+
+
 def test_a_killed_holder_does_not_block(tmp_path: Path) -> None:
     path = create(tmp_path).path
     with hold(path) as holder:
@@ -211,3 +230,47 @@ def test_a_failed_write_keeps_the_old_facts(tmp_path: Path) -> None:
             run.update_info(device=object())
         assert (run.path / "run.json").read_bytes() == before
         run.update_info(device="cpu")
+
+
+FULL = """
+import json
+from rlkit_sac.config import EnvConfig
+from rlkit_sac.errors import RunError
+from rlkit_sac.runs.tables.run_directory import RunDirectory
+
+run = RunDirectory.create(EnvConfig(), recipe="sac", task="Ant", seed=3, root={root!r})
+try:
+    with run:
+        run.begin()
+        run.write("metrics", {{"frames": 0}})
+        fill({root!r})
+        run.info["frames"] = {frames}
+        for frames in range(1, 10_000):
+            run.write("metrics", {{"frames": frames}})
+except RunError as error:
+    print(error)
+print((run.path / "run.json").read_text())
+"""
+
+
+@pytest.mark.parametrize("frames", ["1", "'long' * 2000"])
+def test_a_full_disk_is_written_to_the_status(tmp_path: Path, frames: str) -> None:
+    """Over the old facts, which are kept where the new ones need more space than those have."""
+    root = str(tmp_path / "disk")
+    Path(root).mkdir()
+    script = tmp_path / "script.py"
+    script.write_text(MOUNT.format(path=root, size="1m") + FULL.format(root=root, frames=frames))
+    done = processes.run(script, cwd=tmp_path)
+    if done.returncode == NOT_PERMITTED:
+        pytest.skip(f"no disk of its own: {done.stderr}")
+    message, _, content = done.stdout.partition("\n")
+    assert re.fullmatch(
+        r"cannot write .*metrics\.csv: (only part of a row fitted on the disk|No space left on .*)",
+        message,
+    ), done
+    facts = json.loads(content)
+    if frames == "1":
+        assert (facts["status"], facts["error"]) == ("failed", f"RunError: {message}")
+        assert facts["finished"] >= facts["started"]
+    else:
+        assert facts["status"] == "running"
