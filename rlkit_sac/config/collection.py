@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from rlkit_sac.config.bounds import (
     NonNegativeFloat,
@@ -65,7 +67,7 @@ class FramesConfig:
     4
     """
 
-    total_frames: PositiveInt = 10_000
+    total_frames: Annotated[int, Field(ge=1, le=10**12)] = 10_000
     """Environment steps of the whole run, all environments together; the last batch is whole."""
 
     init_random_frames: NonNegativeInt = 1_000

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from rlkit_sac.config import WarmStartConfig
+from rlkit_sac.config import CollectorConfig, WarmStartConfig
 from rlkit_sac.config.bounds import PositiveInt
 from rlkit_sac.config.conditions import Check, check_config, config_errors
 from rlkit_sac.errors import ConfigError
@@ -76,6 +76,12 @@ def test_numbers_are_checked_at_every_depth() -> None:
     assert config_errors(Deep({1: [1.0], 2: [0.0, float("nan")]})) == [
         ("numbers", "must be a finite number, got nan")
     ]
+
+
+def test_more_frames_than_a_run_can_have_are_refused() -> None:
+    text = "must be >= 1 and <= 1000000000000, got 1000000000001"
+    assert config_errors(CollectorConfig(total_frames=10**12 + 1)) == [("total_frames", text)]
+    assert config_errors(CollectorConfig(total_frames=10**12)) == []
 
 
 def test_a_check_is_left_out_where_what_it_reads_is_out_of_range() -> None:
