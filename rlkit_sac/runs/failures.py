@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import multiprocessing
 import os
@@ -70,7 +71,7 @@ def describe_failure(error: BaseException, run_path: Path | None) -> str:
 
 
 def results_so_far(run_path: Path | None) -> list[str]:
-    """Lines that say where an unfinished run lies and, if it has a checkpoint, how to resume it.
+    """Lines that say where an unfinished run lies and, if its checkpoint allows, how to resume it.
 
     Args:
         run_path: the run directory, if one was begun.
@@ -81,9 +82,22 @@ def results_so_far(run_path: Path | None) -> list[str]:
     if run_path is None:
         return []
     lines = [f"results so far: {run_path}"]
-    if any(run_path.glob("checkpoints/step_*")):
+    if _can_be_resumed(run_path):
         lines.append(f"continue with: {resume_command(run_path)}")
     return lines
+
+
+def _can_be_resumed(run_path: Path) -> bool:
+    """Whether there is a checkpoint, and the replay that the newest one needs."""
+    try:
+        manifests = {
+            int(file.parent.name.removeprefix("step_")): file
+            for file in run_path.glob("checkpoints/step_*/checkpoint.json")
+        }
+        needed = json.loads(manifests[max(manifests)].read_bytes())["segments"]
+        return all((run_path / "replay" / name).is_file() for name in needed)
+    except (KeyError, OSError, RecursionError, TypeError, ValueError):
+        return False
 
 
 def resume_command(run_path: Path, script: Path | None = None) -> str:

@@ -17,6 +17,7 @@ from tests import processes
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(rlkit_sac.__file__).parents[1])}
 RECIPE = '''
+import json
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,8 +52,11 @@ def main(config: Config) -> Path:
             sys.stdin.read()
         if config.error == "run":
             raise RunError("reward is NaN at frame 7")
-        if config.error == "saved":
+        if config.error in ("saved", "no replay"):
             (run.path / "checkpoints" / "step_7").mkdir(parents=True)
+            segments = {} if config.error == "saved" else {"segment_0-7.safetensors": {}}
+            manifest = run.path / "checkpoints" / "step_7" / "checkpoint.json"
+            manifest.write_text(json.dumps({"segments": segments}))
             raise RunError("no space left on device")
         if config.error == "environment":
             try:
@@ -135,6 +139,11 @@ def test_a_failed_run_with_a_checkpoint_says_how_to_continue(recipe: Path) -> No
         f"results so far: {path}",
         f"continue with: {resume_command(Path(path), recipe)}",
     ]
+
+
+def test_a_run_whose_replay_is_gone_cannot_continue(recipe: Path) -> None:
+    done = run(recipe, "--error", "no replay")
+    assert done.stderr == f"error: no space left on device\nresults so far: {done.stdout}"
 
 
 def test_an_exception_of_the_environment_is_shown_with_its_traceback(recipe: Path) -> None:

@@ -75,7 +75,9 @@ def main(config: Config) -> Path:
                 (run.path / "stopping").touch()
                 while not Path("may_save").exists():
                     time.sleep(0.05)
-                (run.path / "checkpoints" / "step_7").mkdir(parents=True)
+                checkpoint = run.path / "checkpoints" / "step_7" / "checkpoint.json"
+                checkpoint.parent.mkdir(parents=True)
+                checkpoint.write_text('{"segments": {}}')
                 stop.obey()
     print(f"results {run.path}")
     return run.path
