@@ -90,11 +90,9 @@ def results_so_far(run_path: Path | None) -> list[str]:
 def _can_be_resumed(run_path: Path) -> bool:
     """Whether there is a checkpoint, and the replay that the newest one needs."""
     try:
-        manifests = {
-            int(file.parent.name.removeprefix("step_")): file
-            for file in run_path.glob("checkpoints/step_*/checkpoint.json")
-        }
-        needed = json.loads(manifests[max(manifests)].read_bytes())["segments"]
+        found = run_path.glob("checkpoints/step_*/checkpoint.json")
+        newest = max(found, key=lambda file: int(file.parent.name.removeprefix("step_")))
+        needed = json.loads(newest.read_bytes())["segments"]
         return all((run_path / "replay" / name).is_file() for name in needed)
     except (KeyError, OSError, RecursionError, TypeError, ValueError):
         return False

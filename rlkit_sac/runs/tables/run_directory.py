@@ -12,7 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -200,23 +200,28 @@ class RunDirectory:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        problems = [] if error is None else [error]
+        first = error
         try:
             for log in self._tables.values():
                 log.close()
             self.loggers.close(failed=error is not None)
         except RunError as problem:
-            problems.append(problem)
+            first = error or problem
+        facts: dict[str, Any] = {"status": "finished", "finished": _now()}
+        if interrupt_behind(first) is not None:
+            facts["status"] = "interrupted"
+        elif first is not None:
+            message = (str(first).splitlines() or [""])[0]
+            facts |= {"status": "failed", "error": f"{type(first).__name__}: {message}"}
         try:
             if self._begun:
-                self.update_info(finished=_now(), **_outcome(problems))
+                self.update_info(**facts)
         except RunError as problem:
-            problems.append(problem)
-            _overwrite_info(self.path / "run.json", self.info | _outcome(problems))
+            first = first or problem
         finally:
             self._lock.release()
-        if error is None and problems:
-            raise problems[0]  # else the first error, often of the same full disk, is reported
+        if error is None and first is not None:
+            raise first  # otherwise the first error, often of the same full disk, is reported
 
     def _holder(self) -> str:
         """The process that holds the lock, as far as it could be noted."""
@@ -240,32 +245,18 @@ def _file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:100] or "unnamed"
 
 
-def _outcome(problems: Sequence[BaseException]) -> dict[str, Any]:
-    """Status and error of a run that ended with these."""
-    if not problems:
-        return {"status": "finished"}
-    if interrupt_behind(problems[0]) is not None:
-        return {"status": "interrupted"}
-    message = (str(problems[0]).splitlines() or [""])[0]
-    return {"status": "failed", "error": f"{type(problems[0]).__name__}: {message}"}
-
-
 def _write_info(path: Path, info: dict[str, Any]) -> None:
-    write_atomically(path, _info_bytes(info))
-
-
-def _overwrite_info(path: Path, info: dict[str, Any]) -> None:
-    """Write ``run.json`` into the space that it has on a full disk already, if that is enough."""
-    content = _info_bytes(info)
-    with suppress(OSError), path.open("r+b", buffering=0) as file:
-        blocks = getattr(os.fstat(file.fileno()), "st_blocks", 0)  # of 512 bytes; none on Windows
-        if len(content) <= 512 * blocks:
-            file.write(content)
-            file.truncate()
-
-
-def _info_bytes(info: dict[str, Any]) -> bytes:
-    return (json.dumps(info, indent=2) + "\n").encode()
+    content = (json.dumps(info, indent=2) + "\n").encode()
+    try:
+        write_atomically(path, content)
+    except RunError:  # a full disk, perhaps: the old content may have the space
+        with suppress(OSError), path.open("r+b", buffering=0) as file:
+            blocks = getattr(os.fstat(file.fileno()), "st_blocks", 0)  # of 512 bytes
+            if len(content) <= 512 * blocks:
+                file.write(content)
+                file.truncate()
+                return
+        raise
 
 
 def _read_info(path: Path) -> dict[str, Any]:

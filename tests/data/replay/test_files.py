@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -114,20 +115,25 @@ print(os.listdir(disk))
     ]
 
 
-def test_a_limit_on_the_size_of_files_is_an_error_that_leaves_no_file(tmp_path):
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [(10**6, "of 4000 transitions needs 1632000 bytes .* File too large"), (0, "set TMPDIR")],
+)
+def test_a_limit_on_the_size_of_files_is_an_error_that_leaves_no_file(tmp_path, limit, message):
+    """Without any file there is no temporary folder."""
     printed = run(
         tmp_path,
         MAKE
-        + """
-resource.setrlimit(resource.RLIMIT_FSIZE, (10**6, 10**6))
+        + f"""
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, resource.RLIM_INFINITY))
 try:
     make_replay_buffer(example, capacity=4000, batch_size=8, storage="memmap")
 except ConfigError as error:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     print(error)
 """,
     )
-    assert "of 4000 transitions needs 1632000 bytes" in printed
-    assert "File too large" in printed
+    assert re.search(message, printed)
     assert printed.count("\n") == 1
     assert not list((tmp_path / "disk").iterdir())
 
