@@ -65,15 +65,16 @@ def make_memmap_storage(
     >>> make_memmap_storage(TensorDict(observation=torch.zeros(3)), capacity=100).max_size
     100
     """
-    place = directory or temporary_folder()
-    folder = directory or Path(tempfile.mkdtemp(prefix="rlkit_sac-replay-", dir=place))
-    storage = LazyMemmapStorage(capacity, scratch_dir=folder)
+    place, folder = directory or temporary_folder(), directory
     try:
+        folder = folder or Path(tempfile.mkdtemp(prefix="rlkit_sac-replay-", dir=place))
+        storage = LazyMemmapStorage(capacity, scratch_dir=folder)
         storage._init(example.clone(False).set("index", _INDEX))
         for file in folder.rglob("*.memmap"):
             _reserve(file)
     except BaseException as error:
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
         if not isinstance(error, OSError | RuntimeError):  # the latter from PyTorch
             raise
         reason = error.strerror if isinstance(error, OSError) else error
@@ -92,10 +93,10 @@ def make_memmap_storage(
 
 def _reserve(file: Path) -> None:
     """Take the space of a file of zeros on the disk."""
-    with file.open("r+b", buffering=0) as opened:
-        size = file.stat().st_size
+    size = file.stat().st_size
+    with file.open("r+b") as opened:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(opened.fileno(), 0, size)
-            return
-        for start in range(0, size, _CHUNK):  # macOS, Windows
-            opened.write(bytes(min(_CHUNK, size - start)))
+        else:  # macOS, Windows
+            for start in range(0, size, _CHUNK):
+                opened.write(bytes(min(_CHUNK, size - start)))

@@ -200,28 +200,23 @@ class RunDirectory:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        first = error
+        facts: dict[str, Any] = {"status": "finished", "finished": _now()}
+        if interrupt_behind(error) is not None:
+            facts["status"] = "interrupted"
+        elif error is not None:
+            message = (str(error).splitlines() or [""])[0]
+            facts |= {"status": "failed", "error": f"{type(error).__name__}: {message}"}
         try:
             for log in self._tables.values():
                 log.close()
-            self.loggers.close(failed=error is not None)
-        except RunError as problem:
-            first = error or problem
-        facts: dict[str, Any] = {"status": "finished", "finished": _now()}
-        if interrupt_behind(first) is not None:
-            facts["status"] = "interrupted"
-        elif first is not None:
-            message = (str(first).splitlines() or [""])[0]
-            facts |= {"status": "failed", "error": f"{type(first).__name__}: {message}"}
-        try:
             if self._begun:
                 self.update_info(**facts)
-        except RunError as problem:
-            first = first or problem
+            self.loggers.close(failed=error is not None)
+        except RunError:
+            if error is None:
+                raise  # otherwise the first error, often of the same full disk, is reported
         finally:
             self._lock.release()
-        if error is None and first is not None:
-            raise first  # otherwise the first error, often of the same full disk, is reported
 
     def _holder(self) -> str:
         """The process that holds the lock, as far as it could be noted."""
