@@ -11,10 +11,10 @@ from typing import Any, Literal
 import pandas as pd
 import yaml
 
+from rlkit_sac.analysis.description import IDENTITY, read_description
 from rlkit_sac.analysis.files import Paths, as_paths, files_below, read_each, read_rows
 from rlkit_sac.errors import ConfigError, RunError
 
-IDENTITY = ("recipe", "task", "seed", "status")
 # Each table with the columns that every run's file has.
 TABLES = {
     "evaluations": ("frames", "return_mean"),
@@ -104,20 +104,12 @@ def _find_runs(root: Path) -> Iterator[Path]:
 
 
 def _load_run(run_dir: Path, table: str) -> pd.DataFrame:
-    description = _read_description(run_dir / "run.json")
+    description = read_description(run_dir / "run.json")
     rows = read_rows(run_dir / f"{table}.csv", TABLES[table])
-    identity = pd.DataFrame({"run": str(run_dir), **description}, index=rows.index)
+    identity = pd.DataFrame(
+        {"run": str(run_dir), **{name: description[name] for name in IDENTITY}}, index=rows.index
+    )
     return pd.concat([identity, rows], axis=1)
-
-
-def _read_description(file: Path) -> dict[str, object]:
-    try:
-        description = json.loads(file.read_text(encoding="utf-8"))
-        return {name: description[name] for name in IDENTITY}
-    except (OSError, ValueError, TypeError) as error:
-        raise RunError(f"{file} cannot be read as JSON: {error}") from error
-    except KeyError as error:
-        raise RunError(f"{file} has no entry {error}; its entries: {list(description)}") from error
 
 
 def _read_config(file: Path) -> dict[str, Any]:
@@ -143,7 +135,7 @@ def _read_config(file: Path) -> dict[str, Any]:
         config = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise RunError(f"{file} cannot be read: {error.strerror}") from error
-    except (ValueError, yaml.YAMLError) as error:
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise RunError(f"{file} cannot be read as YAML: {' '.join(str(error).split())}") from error
     if not isinstance(config, dict):
         raise RunError(f"{file} cannot be read as a configuration: it holds no 'key: value' lines")

@@ -59,8 +59,13 @@ def recipe_script(info: Mapping[str, Any], run: str) -> Path:
     rlkit_sac.errors.ConfigError: a_run was begun by my_sac.py, no recipe of this installation; ...
     """
     # Runs of 0.1 have the command alone, whose path may be relative.
-    words = shlex.split(str(info.get("command", "")))
-    script = Path(str(info.get("script") or "".join(words[1:2])))
+    try:
+        script = Path(info.get("script") or shlex.split(info.get("command") or "")[1])
+    except (IndexError, ValueError):
+        raise ConfigError(
+            f"the run.json of {run} does not name the script that began it; to run a script: "
+            f"{shlex.join(['rlkit-sac', 'train', 'SCRIPT.py', '--resume', run])}"
+        ) from None
     recipe = shipped_recipes().get(script.stem)
     gone = script.parent.name == "recipes" and not script.exists()  # with another installation
     if recipe is not None and (gone or script.resolve() == recipe):

@@ -113,7 +113,7 @@ def test_a_damaged_run_does_not_stop_the_others(make_run, tmp_path):
 def test_all_damaged_runs_are_named(make_run, tmp_path):
     for name in "ab":
         (make_run(name) / "run.json").write_text("{")
-    with pytest.raises(RunError, match=r"a/run\.json cannot be read .*; .*b/run\.json"):
+    with pytest.raises(RunError, match=r"a/run\.json is damaged: .*; .*b/run\.json"):
         load_runs(tmp_path)
 
 

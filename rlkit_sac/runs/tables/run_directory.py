@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from filelock import FileLock, Timeout
 
 from rlkit_sac import __version__
+from rlkit_sac.analysis.description import read_description
 from rlkit_sac.config.yaml_file import to_yaml
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.failures import interrupt_behind
@@ -255,11 +256,8 @@ def _write_info(path: Path, info: dict[str, Any]) -> None:
 
 
 def _read_info(path: Path) -> dict[str, Any]:
-    try:
-        info = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path} cannot be read: {error}") from error
-    if not isinstance(info, dict) or info.get("format_version") != FORMAT_VERSION:
+    info = read_description(path)
+    if info.get("format_version") != FORMAT_VERSION:
         raise RunError(f"{path} is not the run.json of a run (format version {FORMAT_VERSION})")
     return info
 
