@@ -53,18 +53,20 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.analysis.estimates import Estimator
     from rlkit_sac.envs import closing_env, make_env
     from rlkit_sac.runs import evaluate, load_policy
+    from rlkit_sac.runs.checkpoints.found import read_found
     from rlkit_sac.runs.evaluation import per_dimension
     from rlkit_sac.runs.files import write_atomically
     from rlkit_sac.runs.policies.files import find_checkpoint
     from rlkit_sac.runs.stored_run import read_run
     from rlkit_sac.runs.tables.report import summary_table
 
-    checkpoint = find_checkpoint(Path(arguments.run), arguments.which)
-    stored = read_run(checkpoint)
+    checkpoint, stored, policy = read_found(
+        lambda: find_checkpoint(Path(arguments.run), arguments.which),
+        lambda folder: (folder, read_run(folder), load_policy(folder)),
+    )
     seed = stored.seed if arguments.seed is None else arguments.seed
     mode = arguments.deterministic
     deterministic = stored.deterministic if mode is None else mode
-    policy = load_policy(checkpoint)
     with closing_env(make_env(stored.task.id, **stored.task.arguments())) as env:
         result = evaluate(
             policy,

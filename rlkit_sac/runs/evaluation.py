@@ -1,13 +1,10 @@
-"""Evaluation of a policy, without effect on the training that it interrupts, and its table."""
+"""Evaluation of a policy, without effect on the training that it interrupts."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import isnan
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -212,64 +209,3 @@ def _evaluation_mode(policy: torch.nn.Module) -> Iterator[None]:
     finally:
         for module, training in modes.items():
             module.training = training
-
-
-def best_frames(run_path: Path, *, among: Container[int]) -> int | None:
-    r"""Frames of the best evaluation, by ``return_mean``; the last of equal ones.
-
-    Args:
-        run_path: the run directory, with ``evaluations.csv``.
-        among: frames to choose from.
-
-    Returns:
-        ``None`` where none of them was evaluated.
-
-    >>> import tempfile
-    >>> run = Path(tempfile.mkdtemp())
-    >>> best_frames(run, among=[100])
-    >>> _ = (run / "evaluations.csv").write_text("frames,return_mean\n100,2.0\n200,1.0\n")
-    >>> best_frames(run, among=[100, 200])
-    100
-    """
-    means = ((float(row["return_mean"]), int(row["frames"])) for row in evaluation_rows(run_path))
-    rows = [(mean, frames) for mean, frames in means if frames in among and not isnan(mean)]
-    return max(rows)[1] if rows else None
-
-
-def reached_return(run_path: Path, frames: int, wanted: float | None) -> bool:
-    """Whether the evaluation at a frame of a run reached a mean return.
-
-    Args:
-        run_path: the run directory.
-        frames: of the run, at the evaluation.
-        wanted: the mean return; ``None`` for one that is never reached.
-
-    Raises:
-        RunError: if ``evaluations.csv`` is not what a run writes.
-
-    >>> reached_return(Path("nowhere"), 0, -1000.0)
-    False
-    """
-    return wanted is not None and any(
-        int(row["frames"]) == frames and float(row["return_mean"]) >= wanted
-        for row in evaluation_rows(run_path)
-    )
-
-
-def evaluation_rows(run_path: Path) -> list[dict[str, str]]:
-    """The complete rows of ``evaluations.csv``.
-
-    Raises:
-        RunError: if it is not what a run writes.
-    """
-    file = run_path / "evaluations.csv"
-    try:
-        complete = file.read_text(encoding="utf-8").rpartition("\n")[0]
-        rows = list(csv.DictReader(complete.splitlines()))
-        for row in rows:
-            int(row["frames"]), float(row["return_mean"])
-    except FileNotFoundError:
-        return []
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise RunError(f"{file} is no table of evaluations: {error!r}") from error
-    return rows

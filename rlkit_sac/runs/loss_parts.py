@@ -20,6 +20,7 @@ from rlkit_sac.errors import BatchError, ConfigError, RunError
 from rlkit_sac.modules import NormalizedPolicy, PolicyPrior, SameActionPrior, UniformPrior
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.priors.frozen import FrozenPrior
+from rlkit_sac.runs.checkpoints.found import read_found
 from rlkit_sac.runs.files import os_errors_named
 from rlkit_sac.runs.policies.files import find_checkpoint, load_policy
 
@@ -166,10 +167,8 @@ def _source(config: PriorConfig) -> Any:
     if config.kind == "policy":
         assert config.run is not None
         try:
-            folder = find_checkpoint(Path(config.run), config.which)
-            with os_errors_named(f"{folder / 'policy.json'} cannot be read"):
-                content = (folder / "policy.json").read_bytes()
-            return _policy_in(folder, content)
+            run = Path(config.run)
+            return read_found(lambda: find_checkpoint(run, config.which), _policy_in)
         except RunError as error:
             raise ConfigError(str(error)) from error
     if config.kind == "factory":
@@ -178,14 +177,15 @@ def _source(config: PriorConfig) -> Any:
     return None
 
 
-@lru_cache(maxsize=1)
-def _policy_in(folder: Path, content: bytes) -> TensorDictModuleBase:
-    """The policy in a folder, which the checks and the run read once.
+def _policy_in(folder: Path) -> TensorDictModuleBase:
+    """The policy in a folder, which the checks and the run read once."""
+    with os_errors_named(f"{folder / 'policy.json'} cannot be read"):
+        return _policy_of(folder, (folder / "policy.json").read_bytes())
 
-    Args:
-        folder: with the files of the policy.
-        content: of ``policy.json``, which has the checksum of the weights.
-    """
+
+@lru_cache(maxsize=1)
+def _policy_of(folder: Path, content: bytes) -> TensorDictModuleBase:
+    """The policy in a folder; ``content`` of ``policy.json`` has the checksum of the weights."""
     return load_policy(folder)
 
 

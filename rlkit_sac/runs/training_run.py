@@ -20,13 +20,14 @@ from rlkit_sac.envs import SavedEpisodes, describe_task
 from rlkit_sac.errors import RunError
 from rlkit_sac.runs.checkpoints import Checkpoints
 from rlkit_sac.runs.checkpoints.resume import begin_run, open_run
-from rlkit_sac.runs.evaluation import evaluate, reached_return
+from rlkit_sac.runs.evaluation import evaluate
 from rlkit_sac.runs.failures import StopRequest, deferred_signals
 from rlkit_sac.runs.loss_parts import check_action_bounds
 from rlkit_sac.runs.policies.files import policy_files
 from rlkit_sac.runs.random_streams import evaluation_seed
 from rlkit_sac.runs.run_config import BaseRunConfig
 from rlkit_sac.runs.schedules import apply_schedules, reward_weights_due
+from rlkit_sac.runs.tables.evaluations import reached_return
 from rlkit_sac.runs.tables.log import TrainingLog
 from rlkit_sac.runs.tables.progress_bar import ProgressBar
 from rlkit_sac.runs.tables.report import report

@@ -21,6 +21,7 @@ from rlkit_sac.envs.seeding import in_one_line
 from rlkit_sac.envs.workers import base_env, is_batched
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import weigh_rewards
+from rlkit_sac.runs.checkpoints.found import read_found
 from rlkit_sac.runs.evaluation import LONGEST_EPISODE
 from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import os_errors_named
@@ -143,9 +144,10 @@ def record_run(
         ConfigError: as :func:`record_video`.
         RunError: as ``load_policy``, or if a file cannot be written.
     """
-    checkpoint = find_checkpoint(Path(run_dir), which)
-    run = read_run(checkpoint)
-    policy = load_policy(checkpoint, into=into, device="cpu")
+    run, policy = read_found(
+        lambda: find_checkpoint(Path(run_dir), which),
+        lambda folder: (read_run(folder), load_policy(folder, into=into, device="cpu")),
+    )
     with closing_env(_rendered(run.task)) as env:
         return record_video(
             policy,

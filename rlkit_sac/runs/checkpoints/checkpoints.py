@@ -29,9 +29,9 @@ from rlkit_sac.runs.checkpoints.replay_segments import (
     write_segments,
 )
 from rlkit_sac.runs.checkpoints.state_tree import join_format_1, join_state, split_state
-from rlkit_sac.runs.evaluation import best_frames
 from rlkit_sac.runs.files import os_errors_named
 from rlkit_sac.runs.random_streams import random_state, set_random_state
+from rlkit_sac.runs.tables.evaluations import best_frames
 from rlkit_sac.updates.schedule import EveryFrames
 
 STATE = "state.safetensors"
@@ -187,7 +187,6 @@ class Checkpoints:
         for frames, folder in step_folders(self.folder).items():
             if frames > self.saved_at:
                 remove_folder(folder)
-        self.prune()
 
     def prune(self) -> None:
         """Delete checkpoints that are neither new nor best, and replay that no other one needs."""

@@ -25,7 +25,8 @@ from rlkit_sac.runs.checkpoints import (
     step_folders,
     step_of,
 )
-from rlkit_sac.runs.evaluation import reached_return
+from rlkit_sac.runs.checkpoints.found import read_found
+from rlkit_sac.runs.tables.evaluations import reached_return
 from rlkit_sac.runs.tables.loggers import make_loggers
 from rlkit_sac.runs.tables.run_directory import RunDirectory, write_config
 from rlkit_sac.runs.update_steps import PARAMETER_PREFIXES
@@ -131,8 +132,10 @@ def check_resume(config: ResumableConfig) -> None:
         return
     run_path, folder = find_checkpoint(config.resume)
     manifest = read_checkpoint(folder)
+    stop_at = config.evaluation.stop_at
     try:
         info = RunDirectory(run_path).info
+        solved = info["status"] == "finished" and reached_return(run_path, manifest.frames, stop_at)
     except RunError as error:
         raise ConfigError(f"cannot resume from {folder}: {error}") from error
     options = flat_config(config)
@@ -161,8 +164,7 @@ def check_resume(config: ResumableConfig) -> None:
             f"{folder} is at frame {frames:,} of {total:,} already: raise collector.total_frames "
             "to resume it"
         )
-    stop_at = config.evaluation.stop_at
-    if info["status"] == "finished" and reached_return(run_path, frames, stop_at):
+    if solved:
         problems.append(
             f"{folder} is at the return {stop_at} already: raise evaluation.stop_at to resume it"
         )
@@ -215,10 +217,11 @@ def begin_run(
         folder = find_checkpoint(config.resume)[1]
         inexact_reasons = checkpoints.restore(folder)
         frames = checkpoints.saved_at
+        write_config(run.path, dataclasses.replace(config, resume=None))  # type: ignore[type-var]
         # Later checkpoints know rows that `begin` removes: killed in between, they must be gone.
         checkpoints.discard_later()
         run.begin(resumed_at=frames, exact=not inexact_reasons, **facts)
-        write_config(run.path, dataclasses.replace(config, resume=None))  # type: ignore[type-var]
+        checkpoints.prune()  # which reads the evaluations, without the rows that `begin` removed
         print(f"resuming {run.path} at frame {frames:,}")
         for reason in inexact_reasons:
             print(f"not exactly the run that never stopped: {reason}")
@@ -270,11 +273,14 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
     """
     if config.run is None:
         return
-    folder = find_checkpoint(config.run)[1]
+    run = config.run
     try:
-        saved = read_state(Manifest.read(folder))["loss"]
+        folder, saved = read_found(
+            lambda: find_checkpoint(run)[1],
+            lambda folder: (folder, read_state(Manifest.read(folder))["loss"]),
+        )
     except Exception as error:  # any error that wrong content of a file can cause
-        raise ConfigError(f"cannot warm-start from {folder}: {error}") from error
+        raise ConfigError(f"cannot warm-start from {run}: {error}") from error
     own = loss_module.state_dict()
     normalizer = "observation_normalizer"
     both = [any(name.startswith(normalizer) for name in state) for state in (saved, own)]

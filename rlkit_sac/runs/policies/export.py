@@ -22,6 +22,7 @@ from torch.export import Dim, ExportedProgram
 from rlkit_sac import __version__
 from rlkit_sac.envs.actions import leaves
 from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.runs.checkpoints.found import read_found
 from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import os_errors_named, read_described, write_atomically
 from rlkit_sac.runs.policies.act import Act
@@ -87,9 +88,15 @@ def export_policy(
         raise ConfigError(f"format is {format!r}; choose 'onnx' or 'torch'")
     if format == "onnx":
         check_installed("onnx", "onnxscript", "onnxruntime", extra="onnx")
-    folder, path = find_checkpoint(Path(run_dir), which), Path(path)
-    policy = load_policy(folder, into=into)
-    described = read_described(folder / "policy.json", "a policy", versions=[1, FORMAT_VERSION])
+    path = Path(path)
+    folder, described, policy = read_found(
+        lambda: find_checkpoint(Path(run_dir), which),
+        lambda folder: (
+            folder,
+            read_described(folder / "policy.json", "a policy", versions=[1, FORMAT_VERSION]),
+            load_policy(folder, into=into),
+        ),
+    )
     act = Act(policy, described.get("task"))
     module = TaskPolicy(policy, *act.conversions()).eval()
     run = folder.absolute().parents[1]

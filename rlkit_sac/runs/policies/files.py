@@ -17,11 +17,12 @@ from torch.nn.parameter import is_lazy
 
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules.rebuild import build_from_note, checked_note
-from rlkit_sac.runs.checkpoints import step_of
+from rlkit_sac.runs.checkpoints import step_folders, step_of
+from rlkit_sac.runs.checkpoints.found import read_found
 from rlkit_sac.runs.devices import resolve_device
-from rlkit_sac.runs.evaluation import best_frames
 from rlkit_sac.runs.files import checksum, os_errors_named, read_described, write_atomically
 from rlkit_sac.runs.policies.act import Act, device_of
+from rlkit_sac.runs.tables.evaluations import best_frames
 
 FORMAT_VERSION = 2
 
@@ -134,14 +135,9 @@ def load_policy(
     if device is None and into is None:
         device = "cpu"
     target = None if device is None else resolve_device(str(device))
-    directory = find_checkpoint(Path(run_dir), which)
-    description_file = directory / "policy.json"
-    description = read_described(description_file, "a policy", versions=[1, FORMAT_VERSION])
-    weights_file = directory / "policy.safetensors"
-    with os_errors_named(f"{weights_file} cannot be read"):
-        content = weights_file.read_bytes()
-    if hashlib.sha256(content).hexdigest() != description.get("weights_sha256"):
-        raise RunError(f"{weights_file} is damaged: its checksum is not that of policy.json")
+    description_file, description, weights_file, content = read_found(
+        lambda: find_checkpoint(Path(run_dir), which), _read_files
+    )
     try:
         weights = safetensors.torch.load(content)
     except SafetensorError as error:
@@ -171,6 +167,17 @@ def load_policy(
     if "act" not in dir(policy) or isinstance(policy.act, Act):
         policy.act = act
     return policy.eval()
+
+
+def _read_files(folder: Path) -> tuple[Path, dict[str, Any], Path, bytes]:
+    """The two files of a policy, each with what it holds."""
+    description_file, weights_file = folder / "policy.json", folder / "policy.safetensors"
+    description = read_described(description_file, "a policy", versions=[1, FORMAT_VERSION])
+    with os_errors_named(f"{weights_file} cannot be read"):
+        content = weights_file.read_bytes()
+    if hashlib.sha256(content).hexdigest() != description.get("weights_sha256"):
+        raise RunError(f"{weights_file} is damaged: its checksum is not that of policy.json")
+    return description_file, description, weights_file, content
 
 
 def _described(description: dict[str, Any], file: Path) -> TensorDictModuleBase:
@@ -245,6 +252,7 @@ def find_checkpoint(run_dir: Path, which: str) -> Path:
         return run_dir
     folders = (file.parent for file in run_dir.glob("checkpoints/step_*/policy.json"))
     steps = {at: folder for folder in folders if (at := step_of(folder)) is not None}
+    steps |= step_folders(run_dir / "checkpoints")  # one whose policy.json is missing is damaged
     if not steps:
         wanted = run_dir / "checkpoints" / "step_<frames>" / "policy.json"
         raise RunError(f"no policy to load: there is no {wanted}")
@@ -253,6 +261,7 @@ def find_checkpoint(run_dir: Path, which: str) -> Path:
     best = best_frames(run_dir, among=steps)
     if best is None:
         raise RunError(
-            f"no checkpoint of {run_dir} was evaluated: there is no best one; load the last"
+            f"{run_dir / 'evaluations.csv'} has no evaluation of a checkpoint, and none is best: "
+            "load the last"
         )
     return steps[best]

@@ -12,7 +12,8 @@ from tensordict import TensorDictBase
 from torch import Tensor
 
 from rlkit_sac.functional import weigh_rewards
-from rlkit_sac.runs.evaluation import EvaluationResult, evaluation_rows, per_dimension
+from rlkit_sac.runs.evaluation import EvaluationResult, per_dimension
+from rlkit_sac.runs.tables.evaluations import evaluation_rows
 from rlkit_sac.runs.tables.progress_bar import ProgressBar
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 

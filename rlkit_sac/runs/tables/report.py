@@ -10,7 +10,7 @@ import torch
 
 from rlkit_sac.analysis import load_runs, plot_learning_curves
 from rlkit_sac.errors import RlkitSacError
-from rlkit_sac.runs.evaluation import best_frames, evaluation_rows
+from rlkit_sac.runs.tables.evaluations import best_frames, evaluation_rows
 from rlkit_sac.runs.tables.log import TrainingLog
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 

@@ -149,6 +149,7 @@ def test_going_on_from_an_older_one_discards_the_newer(tmp_path):
     again.restore(20)
     assert run.frames == [10, 20, 30]  # nothing is written by restoring
     again.checkpoints.discard_later()
+    again.checkpoints.prune()
     assert run.frames == [10, 20]
     assert run.segments == ["segment_0-10.safetensors", "segment_10-20.safetensors"]
     again.save(25)

@@ -1,0 +1,40 @@
+"""Reading the table of evaluations that a run wrote."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from rlkit_sac.runs.evaluation import EvaluationResult
+from rlkit_sac.runs.tables.csv_log import CSVLog
+from rlkit_sac.runs.tables.evaluations import best_frames, evaluation_rows, reached_return
+
+
+def write(run_path: Path, means: dict[int, float], *, episodes: int = 2) -> None:
+    with CSVLog(run_path / "evaluations.csv") as log:
+        for frames, mean in means.items():
+            result = EvaluationResult(np.full(episodes, mean), np.full(episodes, 200))
+            log.write(result.row(frames, seconds=0.5))
+
+
+def test_a_row_of_many_episodes_is_read(tmp_path):
+    """Its last cell is longer than the 131,072 characters that Python's csv reads."""
+    write(tmp_path, {100: math.pi, 200: 1.0}, episodes=10_000)
+    assert best_frames(tmp_path, among=[100, 200]) == 100
+    assert [float(row["return_mean"]) for row in evaluation_rows(tmp_path)] == [
+        np.full(10_000, math.pi).mean(),
+        1.0,
+    ]
+
+
+def test_a_mean_that_is_no_number_is_neither_best_nor_reached(tmp_path):
+    write(tmp_path, {100: 3.0, 200: math.nan, 300: math.inf, 400: -math.inf})
+    assert best_frames(tmp_path, among=range(500)) == 100
+    assert [reached_return(tmp_path, frames, -1e9) for frames in (100, 200, 300, 400)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
