@@ -25,6 +25,23 @@ SHORT = shlex.split("""
     --evaluation.episodes 1 --logging.interval 70 --logging.progress false
     --checkpoint.interval 100
 """)
+#: Of each recipe the name of its configuration, and options for short runs.
+RECIPES = {
+    "sac": ("SACConfig", SHORT),
+    "discrete_sac": ("DiscreteSACConfig", SHORT),
+    "hybrid_sac": ("HybridSACConfig", SHORT),
+    "kl_prior_sac": ("KLPriorSACConfig", [*SHORT, "--prior.kind", "same_action"]),
+    "value_sac": ("ValueSACConfig", SHORT),
+    "acer": (
+        "ACERConfig",
+        shlex.split("""
+            --collector.t_max 5 --env.num_envs 2 --replay.batch_size 4 --replay.capacity 250
+            --update.n_times_replay 2 --update.replay_start_size 50 --network.num_cells [16,16]
+            --evaluation.interval 110 --evaluation.episodes 1 --logging.interval 70
+            --logging.progress false --checkpoint.interval 100
+        """),
+    ),
+}
 TIME_COLUMNS = ["seconds", "frames_per_second"]
 
 
@@ -37,16 +54,17 @@ def start(folder: Path, *arguments: str) -> processes.Process:
     return processes.Process(SAC, *arguments, cwd=folder, env=ENVIRONMENT)
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the recipe to its end."""
-    return processes.run(SAC, *arguments, cwd=folder, env=ENVIRONMENT)
+def run(folder: Path, *arguments: str, recipe: str = "sac") -> subprocess.CompletedProcess[str]:
+    """Run a recipe to its end."""
+    script = ROOT / "recipes" / f"{recipe}.py"
+    return processes.run(script, *arguments, cwd=folder, env=ENVIRONMENT)
 
 
-def train(folder: Path, *arguments: str) -> Path:
+def train(folder: Path, *arguments: str, recipe: str = "sac") -> Path:
     """The run directory of a run to its end, in this process."""
-    recipe = load_recipe("sac")
+    script = load_recipe(recipe)
     options = [*arguments, "--logging.dir", str(folder / "runs")]
-    return recipe.main(read_config(recipe.SACConfig, options))
+    return script.main(read_config(getattr(script, RECIPES[recipe][0]), options))
 
 
 def only_run(folder: Path) -> Path:

@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
+import functools
+import json
+import math
 import pickle
 import resource
 import shutil
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rlkit_sac.runs import read_config, run_recipe
+import rlkit_sac.cli
+from rlkit_sac.analysis import load_runs
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.runs import load_policy, read_config, run_recipe
+from rlkit_sac.runs.checkpoints import step_folders
+from rlkit_sac.runs.checkpoints.replay_segments import segment_range
+from rlkit_sac.runs.tables.evaluations import best_frames, evaluation_rows, reached_return
 from tests import processes
 from tests.recipes.loading import load_recipe
-from tests.reliability.runs import ROOT, SHORT, newest, only_run
+from tests.reliability.runs import (
+    RECIPES,
+    ROOT,
+    SHORT,
+    assert_equal,
+    assert_same_run,
+    newest,
+    only_run,
+    train,
+)
 
 TRAINED = [*SHORT, "--collector.total_frames", "300"]
 
@@ -22,10 +45,7 @@ TRAINED = [*SHORT, "--collector.total_frames", "300"]
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> Path:
     """A finished run of 300 frames with three checkpoints and its replay in three segments."""
-    recipe = load_recipe("sac")
-    folder = tmp_path_factory.mktemp("trained")
-    config = read_config(recipe.SACConfig, [*TRAINED, "--logging.dir", str(folder / "runs")])
-    return recipe.main(config)
+    return train(tmp_path_factory.mktemp("trained"), *TRAINED)
 
 
 @pytest.fixture
@@ -65,46 +85,266 @@ class Evil:
 
 
 MORE = ("--collector.total_frames", "320")
-DAMAGES = {
-    "cut short": lambda content: content[: len(content) // 2],
-    "flipped bit": flip,
-    "empty": lambda content: b"",
-    "pickle": lambda content: pickle.dumps(Evil()),
-    "missing": None,
+
+
+def become_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "cut short": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
+    "empty": lambda file: file.write_bytes(b""),
+    "a flipped bit": lambda file: file.write_bytes(flip(file.read_bytes())),
+    "appended bytes": lambda file: file.write_bytes(file.read_bytes() + b"\xff\0rubbish\n"),
+    "pickle": lambda file: file.write_bytes(pickle.dumps(Evil())),
+    "missing": Path.unlink,
+    "a folder": become_folder,
+}
+OF_A_RUN = ["run.json", "config.yaml", "metrics.csv", "episodes.csv", "evaluations.csv"]
+OF_A_CHECKPOINT = ["checkpoint.json", "state.safetensors", "policy.json", "policy.safetensors"]
+
+
+def files_of(path: Path) -> list[str]:
+    """Files of a run to damage: those of its newest, best and oldest checkpoint among them."""
+    folders = step_folders(path / "checkpoints")
+    best = best_frames(path, among=folders)
+    checkpoints = [folders[frames] for frames in dict.fromkeys([max(folders), best, min(folders)])]
+    segments = sorted(path.glob("replay/*"), key=lambda file: segment_range(file) or (0, 0))
+    files = [path / name for name in OF_A_RUN]
+    files += [folder / name for folder in checkpoints for name in OF_A_CHECKPOINT]
+    return [str(file.relative_to(path)) for file in [*files, segments[0], segments[-1]]]
+
+
+VARIANTS = {name: (name, []) for name in RECIPES} | {
+    "priorities": ("sac", ["--replay.prioritized", "true"]),
+    "memory map": ("sac", ["--replay.storage", "memmap"]),
+    "statistics": (
+        "sac",
+        ["--normalization.observations", "true", "--normalization.rewards", "true"],
+    ),
+    "slices": ("sac", ["--replay.slice_length", "3", "--loss.lmbda", "0.7"]),
+    "several rewards": (
+        "sac",
+        ["--env.id", "mo-halfcheetah-v5", "--env.max_episode_steps", "50"],
+    ),
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize(
-    "pattern",
+    ("variant", "every"),
     [
-        "checkpoints/step_300/checkpoint.json",
-        "checkpoints/step_300/state.safetensors",
-        "replay/segment_200-*.safetensors",
-        "run.json",
-        "metrics.csv",
+        pytest.param("acer", 13, id="acer, some"),
+        *(pytest.param(name, 1, id=name, marks=pytest.mark.slow) for name in VARIANTS),
     ],
 )
-def test_a_damaged_file_is_refused_by_name_and_nothing_changes(capsys, path, pattern, damage):
-    if (pattern, damage) == ("run.json", "flipped bit"):
-        pytest.skip("run.json is for people: a letter more or less harms nothing")
-    damage = DAMAGES[damage]
-    (file,) = path.glob(pattern)
-    if damage is None:
-        file.unlink()
-    else:
-        file.write_bytes(damage(file.read_bytes()))
-    before = snapshot(path)
-    code, errors = resume(capsys, path, *MORE)
-    if file.name == "checkpoint.json" and damage is None:
-        # The folder is then no checkpoint, and the one before is the newest.
-        assert (code, errors) == (0, "")
-        return
-    assert code == 2, errors
-    assert all(line.startswith("error: ") for line in errors.splitlines())
-    assert file.name in errors
-    assert snapshot(path) == before
+def test_a_damaged_file_is_refused_by_name_or_does_not_matter(
+    capsys, tmp_path, monkeypatch, variant, every
+):
+    """Resumed and loaded, such a run is the undamaged one, or one line says what is damaged."""
+    monkeypatch.chdir(tmp_path)
+    name, options = VARIANTS[variant]
+    total = ("--collector.total_frames", "300")
+    whole = train(tmp_path, *RECIPES[name][1], *total, *options, recipe=name)
+
+    def copied(folder: str) -> Path:
+        return shutil.copytree(whole, tmp_path / folder)
+
+    def loaded(path: Path) -> list[Any]:
+        policies = [load_policy(path, which=which) for which in ("last", "best")]
+        return [policy.state_dict() for policy in policies]
+
+    policies, reference = loaded(whole), copied("reference")
+
+    def outcome(path: Path, file: str, check: Callable[[], object]) -> str:
+        """``equal``, ``refused``, or what is wrong."""
+        before = snapshot(path)
+        try:
+            check()
+        except (RunError, ConfigError) as error:
+            text = str(error)
+            if "\n" in text or len(text) > 500 or Path(file).name not in text:
+                return f"error: {text}"
+            return "refused" if snapshot(path) == before else "changed"
+        except AssertionError as error:
+            return f"differs: {error}"
+        return "equal"
+
+    def check_policies(path: Path) -> None:
+        assert_equal(loaded(path), policies, "policies")
+
+    def check_resume(path: Path) -> None:
+        train(tmp_path, "--resume", str(path), *MORE, recipe=name)
+        assert_same_run(path, reference)
+
+    train(tmp_path, "--resume", str(reference), *MORE, recipe=name)
+    cases = list(product(files_of(whole), DAMAGES))[::every]
+    counts: Counter[str] = Counter()
+    for file, damage in cases:
+        for check in (check_policies, check_resume):
+            path = copied("damaged")
+            DAMAGES[damage](path / file)
+            found = outcome(path, file, partial(check, path))
+            if found not in ("equal", "refused"):
+                found = f"{file}, {damage}, {check.__name__}: {found}"[:600]
+            counts[found] += 1
+            shutil.rmtree(path)
     assert not Path("executed").exists()
+    with capsys.disabled():
+        print(f"\n{variant}: {len(cases)} files damaged, {dict(counts)}")
+    assert counts.keys() == {"equal", "refused"}
+
+
+TAILS = {
+    "half a row": b"330,1\n",
+    "rubbish": bytes(range(128, 256)) + b"\n",
+    "zeros": bytes(60) + b"\n",
+    "a huge line": b"x" * 200_000 + b"\n",
+    "a row without its end": b"330,1,-12",
+}
+
+
+@pytest.mark.parametrize("tail", TAILS)
+def test_what_comes_after_the_rows_of_a_table_changes_nothing(path, tail):
+    folders = step_folders(path / "checkpoints")
+    before = best_frames(path, among=folders), evaluation_rows(path, until=300)
+    with (path / "evaluations.csv").open("ab") as file:
+        file.write(TAILS[tail])
+    assert (best_frames(path, among=folders), evaluation_rows(path, until=300)) == before
+    assert load_policy(path, which="best")
+    assert not reached_return(path, 300, 1e9)
+
+
+def test_a_run_goes_on_before_damaged_rows_that_it_removes(capsys, tmp_path, path, trained):
+    undamaged = shutil.copytree(trained, tmp_path / "undamaged")
+    for name in ("metrics", "episodes", "evaluations"):
+        with (path / f"{name}.csv").open("ab") as file:
+            file.write(b"".join(TAILS.values()))
+    options = [*MORE, "--evaluation.stop_at", "1000"]
+    for each in (undamaged, path):
+        assert resume(capsys, each, *options) == (0, "")
+    assert_same_run(undamaged, path)
+
+
+@pytest.mark.parametrize(
+    ("damaged", "line"),
+    [
+        (lambda rows: [rows[0][:-1] + "x", *rows[1:]], 2),
+        (lambda rows: [rows[0], "\0" * 100_000, *rows[1:]], 3),
+        (lambda rows: [*rows[:-1], rows[-1].replace(",1,-", ",1,_")], 4),
+        (lambda rows: [*rows[:-1], rows[-1][:9]], 4),
+    ],
+    ids=["frames", "zeros", "mean", "half a row"],
+)
+def test_a_damaged_row_that_counts_is_named_by_its_line(capsys, path, damaged, line):
+    table = path / "evaluations.csv"
+    header, *rows = table.read_text().splitlines()
+    rows[0] = rows[0].replace("110,", "11O,") if line == 2 else rows[0]
+    rows = rows if line == 2 else damaged(rows)
+    table.write_text("\n".join([header, *rows, ""]))
+    with pytest.raises(RunError, match=rf"/evaluations.csv, line {line}: .* is no row") as error:
+        load_policy(path, which="best")
+    assert len(str(error.value)) < 300
+    assert "\n" not in str(error.value)
+    assert load_policy(path)
+    code, errors = resume(capsys, path, *MORE, "--evaluation.stop_at", "1000")
+    assert (code, errors.count("\n")) == (2, 1)
+    assert f"evaluations.csv, line {line}" in errors
+
+
+RUN_JSON: dict[str, Any] = {
+    "no JSON": b"{",
+    "empty": b"",
+    "not UTF-8": b'{"recipe": "\xff"}',
+    "a list": b"[]",
+    "nested": b"[" * 100_000,
+    "nested in an entry": {"notes": functools.reduce(lambda inner, _: [inner], range(900), 1)},
+    "a number of 5,000 digits": b'{"seed": ' + b"9" * 5000 + b"}",
+    "recipe null": {"recipe": None},
+    "status a list": {"status": []},
+    "task an object": {"task": {"id": "Pendulum-v1"}},
+    "seed text": {"seed": "0"},
+    "seed NaN": {"seed": math.nan},
+    "seed infinite": {"seed": math.inf},
+    "seed true": {"seed": True},
+    "sessions a number": {"sessions": 3},
+    "script a number": {"script": 3},
+    "command a list": {"command": ["python"]},
+    "wandb_id an object": {"wandb_id": {}},
+} | {f"without {name}": name for name in ("recipe", "task", "seed", "status")}
+
+
+@pytest.mark.parametrize("case", RUN_JSON)
+def test_a_damaged_run_json_is_one_line_wherever_it_is_read(capsys, path, case):
+    content = RUN_JSON[case]
+    file = path / "run.json"
+    entries = json.loads(file.read_text())
+    if isinstance(content, dict):
+        content = json.dumps(entries | content).encode()
+    elif isinstance(content, str):
+        del entries[content]
+        content = json.dumps(entries).encode()
+    file.write_bytes(content)
+    before = snapshot(path)
+    errors = [resume(capsys, path, *MORE)]
+    for command in ("resume", "export --format torch"):
+        name, *options = command.split()
+        errors.append((rlkit_sac.cli.main([name, str(path), *options]), capsys.readouterr().err))
+    assert [code for code, _ in errors] == [2, 1, 1]
+    with pytest.raises(RunError) as error:
+        load_runs(path)
+    for text in (*(text for _, text in errors), f"{error.value}\n"):
+        assert f"{file} is damaged: " in text
+        assert text.count("\n") == 1
+        assert len(text) < 500
+    (entry,) = [name for name in case.split() if name in entries or name == "script"] or [""]
+    assert entry in str(error.value)
+    assert load_policy(path)
+    assert snapshot(path) == before
+
+
+def test_a_run_json_that_does_not_name_its_script_is_refused(capsys, path):
+    file = path / "run.json"
+    entries = json.loads(file.read_text()) | {"script": None}
+    for command in (None, "python", "python 'sac.py"):
+        file.write_text(json.dumps(entries | {"command": command}))
+        assert rlkit_sac.cli.main(["resume", str(path)]) == 2
+        error = capsys.readouterr().err
+        assert f"the run.json of {path} does not name the script" in error
+        assert error.count("\n") == 1
+
+
+PRUNING = """
+import shutil
+import sys
+from itertools import count
+from pathlib import Path
+from rlkit_sac.modules import tanh_gaussian_actor
+from rlkit_sac.runs import save_policy
+from rlkit_sac.runs.checkpoints.folders import remove_folder
+
+folder, source = Path(sys.argv[1]), Path("source")
+save_policy(source, tanh_gaussian_actor(3, [-1.0], [1.0]))
+shutil.copytree(source, folder / "step_0")
+print(flush=True)
+for frames in count(1):
+    shutil.copytree(source, ".partial")
+    Path(".partial").rename(folder / f"step_{frames}")
+    remove_folder(folder / f"step_{frames - 1}")
+"""
+
+
+def test_a_policy_is_loaded_while_its_run_deletes_older_checkpoints(tmp_path):
+    """The folder that was found may be gone when its files are read."""
+    script = tmp_path / "pruning.py"
+    script.write_text(PRUNING)
+    run_path = tmp_path / "run"
+    with processes.Process(script, str(run_path / "checkpoints"), cwd=tmp_path) as process:
+        process.readline()
+        for _ in range(60):
+            assert load_policy(run_path).in_keys == ["observation"]
+        assert process.poll() is None
+        process.kill()
 
 
 @pytest.mark.parametrize("name", ["state.safetensors", "checkpoint.json"])

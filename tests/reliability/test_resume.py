@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import json
 
+import pandas as pd
 import pytest
 
-from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run, train
+from tests.reliability.runs import (
+    RECIPES,
+    SHORT,
+    assert_same_run,
+    newest,
+    only_run,
+    run,
+    train,
+)
 
 
 @pytest.mark.parametrize(
@@ -70,3 +79,20 @@ def test_half_the_frames_and_then_the_rest_equal_all_at_once(tmp_path, half, opt
     info = json.loads((parts / "run.json").read_text())
     assert (info["status"], info["frames"], info["exact"]) == ("finished", 2 * half, True)
     assert [session["frames"] for session in info["sessions"]] == [half]
+
+
+@pytest.mark.slow  # each compiles three times
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_compiled_update_of_each_recipe_goes_on_in_a_new_process(tmp_path, name):
+    """Both processes compile for themselves, and the second from the first update on."""
+    options = [*RECIPES[name][1], "--compile", "true", "--seed", "3"]
+    half, total = (("--collector.total_frames", frames) for frames in ("90", "180"))
+    whole = train(tmp_path / "whole", *options, *total, recipe=name)
+    parts = train(tmp_path / "parts", *options, *half, recipe=name)
+    done = run(tmp_path, "--resume", str(parts), *total, recipe=name)
+    assert done.returncode == 0, done.stderr
+    assert "not exactly" not in done.stdout
+    info = json.loads((parts / "run.json").read_text())
+    assert (info["status"], info["frames"], info["compile_from"]) == ("finished", 180, 1)
+    assert pd.read_csv(whole / "metrics.csv")["updates"].iloc[-1] > 40
+    assert_same_run(whole, parts)
