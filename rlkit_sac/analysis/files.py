@@ -123,10 +123,11 @@ def read_rows(
             names=list(header) or None,
             **_EXACT_FLOATS,
         )
-    except ValueError as error:
-        raise RunError(f"{file} cannot be read as a table: {error}") from error
-    rows.index = pd.Index([number for number, _ in lines][0 if header else 1 :])
-    check_numbers(file, rows, numbers)
+        rows.index = pd.Index([number for number, _ in lines][0 if header else 1 :])
+        check_numbers(file, rows, numbers)
+    except (ValueError, OverflowError) as error:
+        reason = " ".join(str(error).split())
+        raise RunError(f"{file} cannot be read as a table: {reason}") from error
     return rows
 
 

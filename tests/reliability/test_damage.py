@@ -242,7 +242,9 @@ def test_a_damaged_row_that_counts_is_named_by_its_line(capsys, path, damaged, l
     rows[0] = rows[0].replace("110,", "11O,") if line == 2 else rows[0]
     rows = rows if line == 2 else damaged(rows)
     table.write_text("\n".join([header, *rows, ""]))
-    with pytest.raises(RunError, match=rf"/evaluations.csv, line {line}: .* is no row") as error:
+    with pytest.raises(
+        RunError, match=rf"/evaluations.csv, line {line}: .* is no evaluation"
+    ) as error:
         load_policy(path, which="best")
     assert len(str(error.value)) < 300
     assert "\n" not in str(error.value)

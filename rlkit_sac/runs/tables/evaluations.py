@@ -74,7 +74,7 @@ def evaluation_rows(run_path: Path, *, until: float = inf) -> list[dict[str, str
     [{'frames': '100', 'return_mean': '2.0'}]
     >>> evaluation_rows(run, until=300)
     Traceback (most recent call last):
-    rlkit_sac.errors.RunError: .../evaluations.csv, line 3: '300,\x00' is no row of an evaluation
+    rlkit_sac.errors.RunError: .../evaluations.csv, line 3: '300,\x00' is no evaluation
     """
     file = run_path / "evaluations.csv"
     if not file.exists():
@@ -82,10 +82,6 @@ def evaluation_rows(run_path: Path, *, until: float = inf) -> list[dict[str, str
     with os_errors_named(f"{file} cannot be read"):
         header, *lines = file.read_bytes().decode(errors="replace").split("\n")
     columns = header.split(",")
-    if lines and not {"frames", "return_mean"} <= set(columns):
-        raise RunError(
-            f"{file}, line 1: {header[:40]!r:.60} is no header of a table of evaluations"
-        )
     rows, damage = [], ""
     for number, line in enumerate(lines[:-1], 2):
         # Only the last cell, a quoted list, has commas; it may be longer than `csv` reads.
@@ -95,9 +91,7 @@ def evaluation_rows(run_path: Path, *, until: float = inf) -> list[dict[str, str
             frames = int(row["frames"])
             float(row["return_mean"]), cells[len(columns) - 1]
         except (IndexError, KeyError, ValueError):
-            damage = (
-                damage or f"{file}, line {number}: {line[:40]!r:.60} is no row of an evaluation"
-            )
+            damage = damage or f"{file}, line {number}: {line[:40]!r:.60} is no evaluation"
         else:
             rows.append(row)
         if damage and frames <= until:

@@ -30,11 +30,8 @@ def test_a_row_of_many_episodes_is_read(tmp_path):
 
 
 def test_a_mean_that_is_no_number_is_neither_best_nor_reached(tmp_path):
-    write(tmp_path, {100: 3.0, 200: math.nan, 300: math.inf, 400: -math.inf})
+    rows = "100,3.0\n200,nan\n300,inf\n400,-inf\n"
+    (tmp_path / "evaluations.csv").write_text(f"frames,return_mean\n{rows}")
     assert best_frames(tmp_path, among=range(500)) == 100
-    assert [reached_return(tmp_path, frames, -1e9) for frames in (100, 200, 300, 400)] == [
-        True,
-        False,
-        False,
-        False,
-    ]
+    reached = [reached_return(tmp_path, frames, -1e9) for frames in (100, 200, 300, 400)]
+    assert reached == [True, False, False, False]
