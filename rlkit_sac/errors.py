@@ -1,5 +1,38 @@
 """The package's exceptions: one family, so that callers can catch all of it at once."""
 
+_MOST = 1_000
+
+
+def one_line(text: str, most: int = _MOST) -> str:
+    r"""A text for a message: control characters as escapes, its middle left out where it is long.
+
+    Args:
+        text: with anything in it, such as lone surrogates.
+        most: characters that are kept.
+
+    >>> one_line("a\nb"), one_line("1" * 5000, most=4)
+    ('a\\nb', '11[...4996 more...]11')
+    """
+    if len(text) > most:
+        half = most // 2
+        text = f"{text[:half]}[...{len(text) - 2 * half} more...]{text[-half:]}"
+    return "".join(
+        each if each.isprintable() or each == "\u00a0" else ascii(each)[1:-1] for each in text
+    )
+
+
+def summary(error: BaseException) -> str:
+    """An exception of somebody else's code as one line.
+
+    >>> summary(ValueError("no", 1)), summary(SystemExit())
+    ("ValueError: ('no', 1)", 'SystemExit')
+    """
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # an exception of theirs may fail here too
+        text = ""
+    return one_line(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+
 
 class RlkitSacError(Exception):
     """Base class of every error this package raises on purpose."""

@@ -8,10 +8,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from rlkit_sac.config.bounds import (
+    ModestInt,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    Widths,
 )
 from rlkit_sac.config.collection import FramesConfig, StorageConfig
 from rlkit_sac.config.loss import ReturnConfig
@@ -68,14 +70,14 @@ class ACERNetworkConfig(GaussianHeadConfig):
     'tanh'
     """
 
-    num_cells: list[PositiveInt] = field(default_factory=lambda: [64, 64])
+    num_cells: Widths = field(default_factory=lambda: [64, 64])
 
     activation: Literal["relu", "tanh", "elu", "silu", "gelu"] = "tanh"
 
     shared_trunk: bool = False
     """Actor and critic are heads of one network; otherwise each is a network of its own."""
 
-    num_samples: PositiveInt = 5
+    num_samples: ModestInt = 5
     """Actions over which the stochastic dueling network takes the mean of the advantage, for
     continuous actions."""
 

@@ -14,6 +14,9 @@ PositiveInt = Annotated[int, Field(ge=1)]
 NonNegativeInt = Annotated[int, Field(ge=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
 NonNegativeFloat = Annotated[float, Field(ge=0)]
+ModestInt = Annotated[int, Field(ge=1, le=1_000)]
+"""A number of things that are each made by themselves."""
+Widths = Annotated[list[PositiveInt], Field(max_length=1_000)]
 UnitFloat = Annotated[float, Field(ge=0, le=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 """The seeds that NumPy, PyTorch and Gymnasium all accept."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from rlkit_sac.config.flat import options_of, sections_of
 from rlkit_sac.config.values import value_error
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, one_line, summary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Check:
     Args:
         reads: the fields and sections it depends on, as dotted keys; errors name the first. It
             does not run where one of them is wrong already.
-        run: raises `ConfigError`, with one line for each thing that is wrong.
+        run: raises `ConfigError`, with one line for each thing that is wrong, or `OSError`.
 
     >>> Check(("device",), lambda: None).reads
     ('device',)
@@ -73,7 +73,9 @@ def config_errors(
         try:
             check.run()
         except ConfigError as error:
-            found += [(check.reads[0], line) for line in str(error).splitlines()]
+            found += [(check.reads[0], one_line(line)) for line in str(error).split("\n")]
+        except OSError as error:
+            found.append((check.reads[0], summary(error)))
     return found
 
 

@@ -7,7 +7,13 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
-from rlkit_sac.config.bounds import NonNegativeFloat, PositiveFloat, PositiveInt, UnitFloat
+from rlkit_sac.config.bounds import (
+    ModestInt,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    UnitFloat,
+)
 
 T = TypeVar("T")
 AlphaParametrization = Literal["log", "exp", "direct"]
@@ -51,7 +57,7 @@ class LossConfig(ReturnConfig):
     """lambda of the returns over slices of replay.slice_length frames: 0 for one-step targets,
     1 for targets that reach to the end of a slice."""
 
-    num_qvalue_nets: PositiveInt = 2
+    num_qvalue_nets: ModestInt = 2
     """Critics in the ensemble."""
 
     target_subset: PositiveInt | None = None

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rlkit_sac.config.bounds import PositiveFloat, PositiveInt, UnitFloat
+from rlkit_sac.config.bounds import PositiveFloat, UnitFloat, Widths
 
 
 @dataclass
@@ -18,7 +18,7 @@ class LayersConfig:
     'relu'
     """
 
-    num_cells: list[PositiveInt] = field(default_factory=lambda: [256, 256])
+    num_cells: Widths = field(default_factory=lambda: [256, 256])
     """Widths of the hidden layers."""
 
     activation: Literal["relu", "tanh", "elu", "silu", "gelu"] = "relu"

@@ -15,7 +15,7 @@ from rlkit_sac.config.names import unknown_option
 from rlkit_sac.config.shipped import find_config
 from rlkit_sac.config.values import read_value
 from rlkit_sac.config.yaml_file import read_yaml
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, one_line
 
 Config = TypeVar("Config")
 StoredOptions = Callable[[str], Mapping[str, Any]]
@@ -102,7 +102,7 @@ def set_options(
         if setting.key == "resume" and stored_options is not None:
             try:
                 settings += _stored(stored_options(setting.value), setting.value, options)
-            except ConfigError as error:
+            except (ConfigError, OSError) as error:
                 problems.append(f"{setting.where}: {error}")
                 wrong.add("resume")
     sections = {key[:at] for key in options for at, sign in enumerate(key) if sign == "."}
@@ -110,7 +110,7 @@ def set_options(
         if setting.key == "config":
             try:
                 file = find_config(setting.value, type(configs[-1]))
-            except ConfigError as error:
+            except (ConfigError, OSError) as error:
                 problems.append(f"{setting.where}: {error}")
                 continue
             found, unreadable = read_yaml(file, sections)
@@ -140,7 +140,7 @@ def set_options(
     if any(errors) and not problems:  # then the checks of all configurations
         errors = [found or config_errors(each) for each, found in zip(configs, errors, strict=True)]
     problems += [f"{where.get(key, key)}: {text}" for each in errors for key, text in each]
-    return where, problems
+    return where, [one_line(problem) for problem in problems]
 
 
 def _stored(stored: Mapping[str, Any], run: str, options: Mapping[str, Option]) -> list[Setting]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from unicodedata import category
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from rlkit_sac.config.bounds import limits_of, without_limits
 from rlkit_sac.config.yaml_file import read_value_text
+from rlkit_sac.errors import one_line
 
 _OUT_OF_RANGE = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
 _OF_TYPE = ("_type", "none_required", "literal_error")
@@ -78,7 +80,8 @@ def _validated(value: Any, hint: Any, given: Any) -> tuple[Any, ValueError | Non
         except ValidationError:
             continue
         try:
-            return _adapter(hint).validate_python(candidate), None
+            found = _adapter(hint).validate_python(candidate)
+            return found, _unfit(found, ("Cc", "Cs", "Zl", "Zp"))
         except ValidationError as error:
             problems = error.errors()
         # The members of a union that are other types have errors too.
@@ -87,12 +90,30 @@ def _validated(value: Any, hint: Any, given: Any) -> tuple[Any, ValueError | Non
     raise TypeError(f"expected {describe(hint)}, got {shown(given)}")
 
 
+def _unfit(value: Any, refused: Sequence[str]) -> ValueError | None:
+    """What no tensor, file or line can hold.
+
+    Args:
+        value: of any option.
+        refused: categories of characters; in lists and mappings only lone surrogates are.
+    """
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, list | tuple):
+        return next(filter(None, (_unfit(item, ["Cs"]) for item in value)), None)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return ValueError(f"must be an integer of 64 bits, got {shown(value)}")
+    if isinstance(value, str) and any(category(each) in refused for each in value):
+        return ValueError(f"must be a text without control characters, got {shown(value)}")
+    return None
+
+
 def _limit_error(hint: Any, problem: Mapping[str, Any]) -> ValueError:
     kind, value = problem["type"], problem["input"]
     if kind == "finite_number":
         return ValueError(f"must be a finite number, got {value}")
     if kind in _OUT_OF_RANGE and (limits := limits_of(hint)):
-        return ValueError(f"must be {limits}, got {value}")
+        return ValueError(f"must be {limits}, got {shown(value)}")
     text = " ".join(problem["msg"].split())
     return ValueError(f"{text}, got {shown(value)}")
 
@@ -145,10 +166,12 @@ def describe(hint: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as YAML spells it, strings in quotes.
+    """A value as YAML spells it, strings in quotes; the middle of a long one is left out.
 
     >>> shown(None), shown("a")
     ('null', "'a'")
     """
     names = {None: "null", True: "true", False: "false"}
-    return names[value] if value is None or isinstance(value, bool) else repr(value)
+    if value is None or isinstance(value, bool):
+        return names[value]
+    return one_line(repr(value), most=200)

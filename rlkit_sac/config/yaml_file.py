@@ -11,12 +11,52 @@ import yaml
 
 from rlkit_sac.config.command_line import Setting
 
-_FLOAT, _NULL = "tag:yaml.org,2002:float", "tag:yaml.org,2002:null"
-# YAML 1.1, which PyYAML follows, wants a dot in a float and reads 1e-3 as a string.
-_SHORT_FLOAT = re.compile(r"^[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
+_MOST_CHARACTERS = 100_000  # of a file, also with its aliases written out
+_MOST_LEVELS = 50
+_BOOL, _FLOAT, _INT, _MERGE, _NULL = (
+    f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "merge", "null")
+)
+# YAML 1.1, which PyYAML follows, reads 1e-3 as a string, but 1:30 as 90, 010 as 8, and dates.
+_INTEGER = re.compile(r"^[-+]?(?:0|[1-9][0-9_]*|0x[0-9a-fA-F_]+|0b[01_]+)$")
+_NUMBER = re.compile(
+    r"^(?:[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+)
+_ERRORS = (yaml.YAMLError, ValueError, OverflowError)  # of what PyYAML cannot read
 
 
 class _Loader(yaml.SafeLoader):
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._level = self._size = 0
+        self._sizes: dict[yaml.Node | None, int] = {}
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """A value without a tag, neither deep nor, with its aliases written out, large."""
+        event, before = self.peek_event(), self._size
+        self._level += 1
+        if self._level > _MOST_LEVELS:
+            raise self._refusal("has lists or mappings nested too deeply", event)
+        if getattr(event, "tag", None) not in (None, "!"):
+            raise self._refusal(f"write the value without its tag {event.tag}", event)
+        node = super().compose_node(parent, index)
+        self._level -= 1
+        if not isinstance(event, yaml.AliasEvent):
+            self._size += 1 + len(getattr(event, "value", ""))
+            self._sizes[node] = self._size - before
+        elif node in self._sizes:
+            self._size += self._sizes[node]
+        else:
+            raise self._refusal(f"the value of &{event.anchor} contains itself", event)
+        if self._size > _MOST_CHARACTERS:
+            text = f"is larger than {_MOST_CHARACTERS} characters with its aliases"
+            raise self._refusal(text, event)
+        return node
+
+    @staticmethod
+    def _refusal(problem: str, event: Any) -> yaml.YAMLError:
+        return yaml.composer.ComposerError(problem=problem, problem_mark=event.start_mark)
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
         for key_node, _ in node.value:
@@ -38,9 +78,14 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+_Loader.add_constructor(_INT, _Loader.construct_yaml_int)
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, text) for tag, text in known if tag in (_BOOL, _MERGE, _NULL)]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(_INT, _INTEGER, list("-+0123456789"))
 for _class in (_Loader, _Dumper):
-    _class.add_implicit_resolver(_FLOAT, _SHORT_FLOAT, list("-+0123456789."))
+    _class.add_implicit_resolver(_FLOAT, _NUMBER, list("-+0123456789."))
 
 
 def read_yaml(path: Path, sections: Collection[str]) -> tuple[list[Setting], list[str]]:
@@ -60,16 +105,23 @@ def read_yaml(path: Path, sections: Collection[str]) -> tuple[list[Setting], lis
     Setting(key='update.lr_actor', value=0.001, where='...a.yaml:3: update.lr_actor', ...)
     """
     try:
-        loader = _Loader(path.read_text(encoding="utf-8"))
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            return [], [f"{path}: cannot be read: it is not a regular file"]
+        with path.open("rb") as file:
+            content = file.read(_MOST_CHARACTERS + 1)
+        if len(content) > _MOST_CHARACTERS:
+            return [], [f"{path}: is larger than {_MOST_CHARACTERS} bytes"]
+        loader = _Loader(content.decode())
         root = loader.get_single_node()
     except UnicodeDecodeError as error:
         return [], [f"{path}: is not a UTF-8 text file ({error.reason} at byte {error.start})"]
-    except (OSError, ValueError) as error:  # the latter for a path with a null character
-        return [], [f"{path}: cannot be read: {getattr(error, 'strerror', error)}"]
-    except (yaml.YAMLError, RecursionError) as error:
+    except OSError as error:
+        return [], [f"{path}: cannot be read: {error.strerror}"]
+    except _ERRORS as error:  # also of a path with a null character
         return [], [_describe(path, error)]
     settings: list[Setting] = []
     problems: list[str] = []
+    seen: set[str] = set()
 
     def walk(node: yaml.Node, prefix: str) -> None:
         line = node.start_mark.line + 1
@@ -79,9 +131,11 @@ def read_yaml(path: Path, sections: Collection[str]) -> tuple[list[Setting], lis
             what = f"section '{prefix[:-1]}'" if prefix else "the file"
             problems.append(f"{path}:{line}: {what} must hold 'key: value' lines")
             return
-        seen = set()
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                problems.append(f"{path}:{line}: a key must be a name, not a list or mapping")
+                continue
             key = f"{prefix}{key_node.value}"
             if key in seen:
                 problems.append(f"{path}:{line}: key '{key}' appears twice")
@@ -92,7 +146,7 @@ def read_yaml(path: Path, sections: Collection[str]) -> tuple[list[Setting], lis
             try:
                 value = loader.construct_object(value_node, deep=True)
                 settings.append(Setting(key, value, f"{path}:{line}: {key}"))
-            except (yaml.YAMLError, ValueError, RecursionError) as error:
+            except _ERRORS as error:
                 problems.append(_describe(path, error))
 
     if root is not None:
@@ -110,7 +164,7 @@ def read_value_text(text: str) -> Any:
         if text.isdecimal():
             return int(text)  # YAML 1.1 has 010 for eight
         value = yaml.load(text, _Loader)
-    except (yaml.YAMLError, ValueError, RecursionError):
+    except _ERRORS:
         return text
     is_value = isinstance(value, int | float | list | dict) or text in ("null", "~")
     return value if is_value else text
@@ -134,6 +188,4 @@ def _describe(path: Path, error: Exception) -> str:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     where = f"{path}:{mark.line + 1}" if mark else str(path)
     text = getattr(error, "problem", None) or str(error)
-    if isinstance(error, RecursionError):
-        text = "has lists or mappings nested too deeply"
     return f"{where}: {' '.join(str(text).split())}"

@@ -18,7 +18,7 @@ from rlkit_sac.envs.actions import AdaptedActions
 from rlkit_sac.envs.observations import ArrayObservation, ArrayReward
 from rlkit_sac.envs.seeding import EpisodeSeeding, NamedFaults
 from rlkit_sac.envs.tasks import NAMESPACE
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, summary
 
 # The package of an environment determines the extra that installs its simulator.
 _EXTRAS = {
@@ -52,7 +52,7 @@ def find_env_spec(env_id: str) -> EnvSpec:
         name = f"{NAMESPACE}/{name}"
     try:
         return gym.spec(name)
-    except gym.error.Error as error:
+    except (gym.error.Error, ValueError) as error:  # the latter for a version of many digits
         raise ConfigError(_describe_unknown(env_id, name)) from error
 
 
@@ -93,6 +93,9 @@ def make_gym_env(
     except ConfigError as error:
         env.close()
         raise ConfigError(f"{spec.id}: {error}") from None
+    except Exception as error:  # without the attributes of an environment, such as its spaces
+        env.close()
+        raise ConfigError(f"{spec.id} cannot be used: {summary(error)}") from error
 
 
 def _import(module: str, env_id: str) -> None:
@@ -100,14 +103,14 @@ def _import(module: str, env_id: str) -> None:
         if module == _MULTI_OBJECTIVE:
             _import_multi_objective()
         importlib.import_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if module == _MULTI_OBJECTIVE and isinstance(error, ImportError):
             raise ConfigError(
                 f"{env_id} needs a missing package: pip install 'rlkit_sac[mo]'"
             ) from error
         raise ConfigError(
             f"cannot import the module {module!r} of environment {env_id!r}: "
-            f"{type(error).__name__}: {error}; the module that registers the environment must "
+            f"{summary(error)}; the module that registers the environment must "
             "be installed or on the Python path"
         ) from error
 
@@ -136,7 +139,7 @@ def _create(
         extra = _extra_of(spec)
         advice = error if extra is None else f"pip install 'rlkit_sac[{extra}]'"
         raise ConfigError(f"{spec.id} needs a missing package: {advice}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         accepted = _accepted_arguments(spec)
         unknown = [] if accepted is None else [name for name in arguments if name not in accepted]
         if unknown == ["render_mode"]:
@@ -149,8 +152,7 @@ def _create(
                 f"its arguments are {', '.join(accepted or ()) or 'none'}"
             ) from error
         raise ConfigError(
-            f"{spec.id} could not be created with arguments {arguments}: "
-            f"{type(error).__name__}: {error}"
+            f"{spec.id} could not be created with arguments {arguments}: {summary(error)}"
         ) from error
     modes = env.metadata.get("render_modes", [])
     if render_mode is not None and render_mode not in modes:
@@ -189,7 +191,7 @@ def _quiet_mujoco(spec: EnvSpec) -> Iterator[None]:
 def _describe_unknown(env_id: str, name: str) -> str:
     try:
         namespace, base, version = parse_env_id(name)
-    except gym.error.Error:
+    except (gym.error.Error, ValueError):
         return f"{env_id!r} is not an environment id; ids look like 'Name-v0' or 'module:Name-v0'"
     versions = [
         spec.id

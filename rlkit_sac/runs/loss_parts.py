@@ -16,7 +16,7 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.config import Check, NormalizationConfig, PriorConfig
 from rlkit_sac.envs import observation_dim, reward_dim
-from rlkit_sac.errors import BatchError, ConfigError, RunError
+from rlkit_sac.errors import BatchError, ConfigError, RunError, summary
 from rlkit_sac.modules import NormalizedPolicy, PolicyPrior, SameActionPrior, UniformPrior
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.priors.frozen import FrozenPrior
@@ -67,8 +67,8 @@ def make_prior(config: PriorConfig, env: EnvBase) -> nn.Module:
         return source(env)
     except ConfigError:
         raise
-    except Exception as error:  # a user's own function
-        raise ConfigError(f"{config.factory} raised {_summary(error)}") from error
+    except (Exception, SystemExit) as error:  # a user's own function
+        raise ConfigError(f"{config.factory} raised {summary(error)}") from error
 
 
 def check_prior(config: PriorConfig, env: EnvBase) -> None:
@@ -105,7 +105,7 @@ def check_prior(config: PriorConfig, env: EnvBase) -> None:
     except Exception as error:  # of a user's own module
         raise ConfigError(
             f"the prior (prior.kind {config.kind}) does not fit this task: it raised "
-            f"{_summary(error)}"
+            f"{summary(error)}"
         ) from error
 
 
@@ -169,7 +169,7 @@ def _source(config: PriorConfig) -> Any:
         try:
             run = Path(config.run)
             return read_found(lambda: find_checkpoint(run, config.which), _policy_in)
-        except RunError as error:
+        except (RunError, OSError) as error:
             raise ConfigError(str(error)) from error
     if config.kind == "factory":
         assert config.factory is not None
@@ -195,19 +195,14 @@ def _imported(name: str) -> Any:
         raise ConfigError(f"must be written module:function, got {name!r}")
     try:
         module = importlib.import_module(path)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigError(
-            f"cannot import the module {path!r}: {_summary(error)}"
+            f"cannot import the module {path!r}: {summary(error)}"
             + (". Put its folder on PYTHONPATH" if isinstance(error, ImportError) else "")
         ) from error
     if not callable(getattr(module, function, None)):
         raise ConfigError(f"the module {path!r} has no function {function!r}")
     return getattr(module, function)
-
-
-def _summary(error: Exception) -> str:
-    first = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
 
 
 def make_normalizers(

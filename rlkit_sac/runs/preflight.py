@@ -103,8 +103,6 @@ def check_writable(folder: Path) -> None:
 
     >>> check_writable(Path("not/yet/there"))
     """
-    if "\0" in str(folder):
-        raise ConfigError(f"{str(folder)!r} cannot be written: it has a null character")
     nearest = folder.absolute()
     try:
         while not nearest.exists():

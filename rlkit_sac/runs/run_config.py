@@ -164,12 +164,12 @@ class BaseRunConfig:
         def check(key: str) -> None:
             transition = facts().transition
             widths = getattr(self.network, "num_cells", [])  # a user's networks may have others
-            row, sizes = row_bytes(transition), [transition["observation"].numel(), *widths]
+            row, sizes = row_bytes(transition), [transition["observation"].numel(), *widths, 1]
             critics = getattr(self.loss, "num_qvalue_nets", 1)
             sampled = self.replay.batch_size * getattr(self.replay, "slice_length", 1)
             needed = {
                 # A parameter has a gradient and two moments, of four bytes each.
-                "network.num_cells": 16 * critics * sum(a * b for a, b in pairwise(sizes)),
+                "network.num_cells": 16 * critics * sum((a + 1) * b for a, b in pairwise(sizes)),
                 "collector.frames_per_batch": row * self.collector.batch_frames(self.env.num_envs),
                 "replay.batch_size": sampled * (row + 4 * critics * sum(widths)),
             }

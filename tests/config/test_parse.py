@@ -1,4 +1,5 @@
 import dataclasses
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -256,7 +257,27 @@ def test_bad_option(argv: list[str], line: str) -> None:
         ("env:\n  kwargs: {a: 1, a: 2}", "2: key 'a' appears twice"),
         ("seed: [1", "1: expected ',' or ']', but got '<stream end>'"),
         ("a: b: c", "1: mapping values are not allowed here"),
-        ("seed: !!python/name:os.system x", "1: could not determine a constructor for the tag"),
+        (
+            "seed: !!python/name:os.system x",
+            "1: write the value without its tag tag:yaml.org,2002:python/name:os.system",
+        ),
+        ("seed: !!int ''", "1: write the value without its tag tag:yaml.org,2002:int"),
+        ("env: {kwargs: {a: !mine {b: 1}}}", "1: write the value without its tag !mine"),
+        ("seed: 010", "1: seed: expected an integer, got '010'"),
+        ("seed: 1:30", "1: seed: expected an integer, got '1:30'"),
+        ("seed: 2026-11-22", "1: seed: expected an integer, got '2026-11-22'"),
+        ("seed: 0x", "1: seed: expected an integer, got '0x'"),
+        ("env: {num_envs: 2}\nenv.num_envs: 3", "2: key 'env.num_envs' appears twice"),
+        ("? [a]\n: 1", "1: a key must be a name, not a list or mapping"),
+        ("env: {kwargs: {[1]: 2}}", "1: found unhashable key"),
+        ("seed: 1\n---\nseed: 2", "2: but found another document"),
+        ("env:\n\tid: A-v0", "2: found character '\\t' that cannot start any token"),
+        ('env: {id: "a\\Uffffffffb"}', " Python int too large to convert to C int"),
+        ('"a\\nb": 1', "1: a\\nb: unknown key; see --help for all options"),
+        ('env: {id: "a\\ud800b"}', "1: env.id: must be a text without control characters, got 'a"),
+        ("env: {kwargs: &a {b: *a}}", "1: the value of &a contains itself"),
+        ("network: {num_cells: &a [*a]}", "1: the value of &a contains itself"),
+        ("seed: *a", "1: found undefined alias 'a'"),
     ],
 )
 def test_bad_yaml(tmp_path: Path, text: str, line: str) -> None:
@@ -285,6 +306,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
     assert line == f"{tmp_path}: cannot be read: Is a directory"
 
 
+MERGE = "tag:yaml.org,2002:merge"
 DIGITS = "1" * 5000
 HEXADECIMAL = "0x" + "f" * 5000
 NESTED = "[" * 1000
@@ -292,23 +314,97 @@ NESTED = "[" * 1000
 
 @pytest.mark.parametrize("text", [DIGITS, HEXADECIMAL, NESTED])
 def test_values_too_long_to_be_read(tmp_path: Path, text: str) -> None:
-    assert errors(["--seed", text]) == [f"--seed: expected an integer, got {text!r}"]
+    start, end = repr(text)[:100], repr(text)[-100:]
+    shown = f"{start}[...{len(text) + 2 - 200} more...]{end}"
+    assert errors(["--seed", text]) == [f"--seed: expected an integer, got {shown}"]
     (line,) = errors([f"--network.num_cells=[{text}]"])
-    assert line == f"--network.num_cells: expected a list, each item an integer, got '[{text}]'"
+    assert line.startswith("--network.num_cells: expected a list, each item an integer, got '[")
+    assert len(line) < 300
     for content in (f"seed: {text}", f"network: {{num_cells: [{text}]}}", f"env: {text}", text):
         assert len(yaml_errors(tmp_path, content)) == 1
 
 
 def test_a_list_nested_too_deeply_is_one_line(tmp_path: Path) -> None:
-    for depth in (*range(100, 400, 10), 3000):
-        (line,) = yaml_errors(tmp_path, "seed: " + "[" * depth + "]" * depth)
-        expected = (" has lists or mappings nested too deeply", "1: seed: expected an integer")
-        assert line.startswith(expected)
-    assert line == expected[0]
+    for depth in (48, 50, 3000, 40_000):
+        for opened, closed in (("[", "]"), ("{a: ", "}"), ("- ", ""), ("? ", "")):
+            (line,) = yaml_errors(tmp_path, "seed:\n " + opened * depth + closed * depth)
+            if depth == 48:
+                assert line.startswith(("1: seed: expected an integer", "2: found unhashable key"))
+            elif len(opened + closed) * depth < 100_000:
+                assert line == "2: has lists or mappings nested too deeply"
+
+
+def laughs(indent: str) -> str:
+    """A list of a billion items, in nine lines."""
+    lines = [f"{indent}- &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"{indent}- &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (f"seed:\n{laughs('  ')}", 6),
+        (f"network:\n  num_cells:\n{laughs('    ')}", 7),
+        (f"env:\n  kwargs:\n    g:\n{laughs('      ')}", 8),
+        (f"a: &a {'x' * 50_000}\nenv: {{kwargs: {{g: [*a, *a]}}}}", 2),
+    ],
+)
+def test_small_files_do_not_become_large_by_aliases(tmp_path: Path, text: str, line: int) -> None:
+    expected = f"{line}: is larger than 100000 characters with its aliases"
+    assert yaml_errors(tmp_path, text) == [expected]
+
+
+def test_other_aliases_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("network: {num_cells: &n [64, 64]}\nenv: {kwargs: {a: *n, b: {c: *n}}}")
+    config = parse_config(Config, ["--config", str(file)])
+    assert config.env.kwargs == {"a": [64, 64], "b": {"c": [64, 64]}}
+    file.write_text("env: {kwargs: {<<: {a: 1}}}")
+    (line,) = errors(["--config", str(file)])
+    assert line == f"{file}:1: could not determine a constructor for the tag '{MERGE}'"
+
+
+def test_only_regular_files_of_a_moderate_size_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for special in ("/dev/zero", str(tmp_path / "fifo")):
+        expected = f"{special}: cannot be read: it is not a regular file"
+        assert errors(["--config", special]) == [expected]
+    with (tmp_path / "large.yaml").open("wb") as file:
+        file.truncate(2**40)
+    expected = f"{tmp_path / 'large.yaml'}: is larger than 100000 bytes"
+    assert errors(["--config", str(tmp_path / "large.yaml")]) == [expected]
 
 
 def test_a_file_name_may_be_impossible() -> None:
-    assert errors(["--config", "a\0b"]) == ["a\0b: cannot be read: embedded null byte"]
+    assert errors(["--config", "a\0b"]) == [r"a\x00b: embedded null byte"]
+    (line,) = errors(["--config", "x" * 300])
+    assert line.endswith(": cannot be read: File name too long")
+    (line,) = errors(["--config", "a\udcff\nb"])
+    assert line == r"a\udcff\nb: cannot be read: No such file or directory"
+
+
+def test_numbers_and_texts_that_nothing_can_hold() -> None:
+    (line,) = errors(["--env.max_episode_steps", str(2**63)])
+    assert line == f"--env.max_episode_steps: must be an integer of 64 bits, got {2**63}"
+    (line,) = errors(["--env.kwargs", f"{{a: [{2**63}]}}"])
+    assert line == f"--env.kwargs: must be an integer of 64 bits, got {2**63}"
+    for text in ("a\0b", "a\nb", "a\x1b[31mb", "a\udcffb", "a\u2028b"):
+        shown = f"must be a text without control characters, got {text!r}"
+        assert errors(["--env.id", text]) == [f"--env.id: {shown}"]
+    assert errors(["--env.kwargs.a", "b\udcff"]) == [
+        r"--env.kwargs.a: must be a text without control characters, got 'b\udcff'"
+    ]
+    assert parse_config(Config, ["--env.kwargs.a", "b\nc"]).env.kwargs == {"a": "b\nc"}
+    assert errors(["--a\nb", "1"]) == [r"unknown option --a\nb; see --help for all options"]
+
+
+def test_numbers_of_what_is_made_one_by_one_are_modest() -> None:
+    (line,) = errors(["--loss.num_qvalue_nets", "1e9"])
+    assert line == "--loss.num_qvalue_nets: must be >= 1 and <= 1000, got 1000000000"
+    (line,) = errors(["--network.num_cells", str([1] * 1001)])
+    assert line.startswith("--network.num_cells: List should have at most 1000 items")
+    assert len(line) < 350
 
 
 def test_whole_numbers_may_be_written_as_floats_in_files(tmp_path: Path) -> None:
@@ -343,7 +439,7 @@ def test_defaults_are_valid_and_every_field_has_help(
 json_values = st.recursive(
     st.none()
     | st.booleans()
-    | st.integers()
+    | st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False)
     | st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"])),
     lambda inner: (
