@@ -16,9 +16,7 @@ def one_line(text: str, most: int = _MOST) -> str:
     if len(text) > most:
         half = most // 2
         text = f"{text[:half]}[...{len(text) - 2 * half} more...]{text[-half:]}"
-    return "".join(
-        each if each.isprintable() or each == "\u00a0" else ascii(each)[1:-1] for each in text
-    )
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def summary(error: BaseException) -> str:

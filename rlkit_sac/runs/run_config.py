@@ -166,7 +166,8 @@ class BaseRunConfig:
             widths = getattr(self.network, "num_cells", [])  # a user's networks may have others
             row, sizes = row_bytes(transition), [transition["observation"].numel(), *widths, 1]
             critics = getattr(self.loss, "num_qvalue_nets", 1)
-            sampled = self.replay.batch_size * getattr(self.replay, "slice_length", 1)
+            steps = getattr(self.replay, "slice_length", getattr(self.collector, "t_max", 1))
+            sampled = self.replay.batch_size * steps
             needed = {
                 # A parameter has a gradient and two moments, of four bytes each.
                 "network.num_cells": 16 * critics * sum((a + 1) * b for a, b in pairwise(sizes)),

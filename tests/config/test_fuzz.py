@@ -168,13 +168,13 @@ def checked_run(argv: list[str]) -> None:
     config = is_valid_or_refused(argv)
     if config is None:
         return
-    folder, temporary = Path(config.logging.dir), Path(tempfile.gettempdir())
-    before = os.listdir(temporary), os.listdir(), folder.exists()
+    exists = Path(config.logging.dir).exists()
     try:
         check_config(config, checks=RunConfig.checks(config))
     except ConfigError as error:
         are_lines(error)
-    assert before == (os.listdir(temporary), os.listdir(), folder.exists())
+    assert os.listdir(tempfile.gettempdir()) == []
+    assert Path(config.logging.dir).exists() == exists
 
 
 @st.composite
@@ -220,6 +220,9 @@ def test_each_is_valid_or_refused_in_single_lines(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    (tmp_path / "working").mkdir()
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.chdir(tmp_path / "working")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     fuzzed(test, drawn, examples if examples == MANY else examples // share)
-    assert list(tmp_path.iterdir()) == []
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["temporary", "working"]

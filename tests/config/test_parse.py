@@ -344,9 +344,9 @@ def laughs(indent: str) -> str:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (f"seed:\n{laughs('  ')}", 6),
-        (f"network:\n  num_cells:\n{laughs('    ')}", 7),
-        (f"env:\n  kwargs:\n    g:\n{laughs('      ')}", 8),
+        (f"seed:\n{laughs('  ')}", 5),
+        (f"network:\n  num_cells:\n{laughs('    ')}", 6),
+        (f"env:\n  kwargs:\n    g:\n{laughs('      ')}", 7),
         (f"a: &a {'x' * 50_000}\nenv: {{kwargs: {{g: [*a, *a]}}}}", 2),
     ],
 )

@@ -53,6 +53,8 @@ def message(env_id: str, **options: object) -> str:
         ("", ["'' is not an environment id"]),
         ("no_such_module:X-v0", ["cannot import the module 'no_such_module'", "installed"]),
         ("json:X-v0", ["unknown environment 'json:X-v0'"]),
+        (".mod:Env-v0", ["cannot import the module '.mod'", "TypeError: "]),
+        ("Pendulum-v" + "9" * 5_000, ["is not an environment id"]),
         ("HalfCheetah-v2", ["HalfCheetah-v2 could not be created", "gymnasium-robotics"]),
     ],
 )
@@ -95,6 +97,47 @@ def test_a_module_that_fails_is_reported_with_its_reason(heavy: str, tmp_path: P
     (tmp_path / "heavy_pendulum.py").write_text("import json.nothing")
     assert "'heavy_pendulum'" in (text := message(heavy))
     assert "No module named 'json.nothing'" in text
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("def (", "SyntaxError: "),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("import sys; sys.exit(3)", "SystemExit: 3"),
+        ("raise SystemExit", "SystemExit; the module"),
+        ("raise ValueError('one\\ntwo')", "ValueError: one two"),
+        ("raise ValueError('\\ud800\\x1b[31m')", "ValueError: \\ud800\\x1b[31m"),
+        (
+            "class Odd(Exception):\n    def __str__(self): return 1\nraise Odd",
+            "'heavy_pendulum:Heavy-v0': Odd; the",
+        ),
+    ],
+)
+def test_whatever_a_module_does_on_import_is_one_line(
+    heavy: str, tmp_path: Path, code: str, reason: str
+) -> None:
+    (tmp_path / "heavy_pendulum.py").write_text(code)
+    text = message(heavy)
+    assert text.startswith("cannot import the module 'heavy_pendulum' of environment")
+    assert reason in text
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("raise SystemExit(4)", "Heavy-v0 could not be created with arguments {}: SystemExit: 4"),
+        ("return None", "Heavy-v0 could not be created with arguments {}: TypeError: "),
+        ("return gym.Env()", "Heavy-v0 cannot be used: AttributeError: "),
+    ],
+)
+def test_whatever_making_an_environment_does_is_one_line(
+    heavy: str, tmp_path: Path, code: str, reason: str
+) -> None:
+    text = f"import gymnasium as gym\ndef make():\n    {code}\n"
+    text += "gym.register('Heavy-v0', entry_point=make, max_episode_steps=5)\n"
+    (tmp_path / "heavy_pendulum.py").write_text(text)
+    assert message(heavy).startswith(reason)
 
 
 def test_an_unknown_render_mode_is_named() -> None:

@@ -114,7 +114,7 @@ def test_a_task_of_another_recipe_names_those_that_train_it(recipe: str, kind: s
             [10**6, 10**6],
             "needs at least ",
         ),
-        ("network", "num_cells", [10**300, 10**300], "needs at least more than 2**100 bytes, but"),
+        ("network", "num_cells", [10**18, 10**18], "needs at least more than 2**100 bytes, but"),
         ("replay", "batch_size", 10**12, "needs at least "),
     ],
 )
@@ -138,5 +138,10 @@ def test_batches_that_cannot_fit_into_memory_are_refused() -> None:
     assert key == "collector.frames_per_batch"
     assert text.startswith("needs at least ")
     assert " GiB), but the memory of cpu has " in text
+    large = config("acer")
+    large.collector.t_max, large.replay.batch_size = 400, 10**7
+    ((key, text),) = config_errors(large)
+    assert key == "replay.batch_size"  # of segments of t_max frames
+    assert text.startswith("needs at least ")
     large = config("sac", num_threads=10**6)
     assert config_errors(large) == [("num_threads", "must be >= 1 and <= 1024, got 1000000")]
