@@ -139,7 +139,8 @@ def set_options(
     errors = [config_errors(each, wrong, checks=None if problems else []) for each in configs]
     if any(errors) and not problems:  # then the checks of all configurations
         errors = [found or config_errors(each) for each, found in zip(configs, errors, strict=True)]
-    problems += [f"{where.get(key, key)}: {text}" for each in errors for key, text in each]
+    pairs = [pair for each in errors for pair in each if pair[0] not in wrong]
+    problems += [f"{where.get(key, key)}: {text}" for key, text in pairs]
     return where, [one_line(problem) for problem in problems]
 
 
