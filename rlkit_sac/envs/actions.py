@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, Space, Tuple
 from numpy.typing import NDArray
 
+from rlkit_sac.envs.returned import UnexpectedReturn, shown
 from rlkit_sac.errors import ConfigError
 
 # Environments often write "unbounded" as the largest float instead of infinity.
@@ -151,11 +152,14 @@ def leaves(
 
     Args:
         space: any space.
-        value: an element of it, or None.
+        value: an observation of it, or None.
         path: of the space in another one.
 
     Yields:
         Path, space and value (or None) of each part.
+
+    Raises:
+        UnexpectedReturn: for an observation with other keys, or another number of parts.
 
     >>> from gymnasium.spaces import Discrete
     >>> space = Tuple([Discrete(2), Dict(speed=Discrete(3))])
@@ -163,14 +167,28 @@ def leaves(
     [((0,), Discrete(2), 1), ((1, 'speed'), Discrete(3), 2)]
     """
     if isinstance(space, Tuple):
-        parts: Any = enumerate(space.spaces)
+        parts: dict[Any, Space[Any]] = dict(enumerate(space.spaces))
+        fits = isinstance(value, Sequence | np.ndarray) and len(value) == len(parts)
     elif isinstance(space, Dict):
-        parts = space.spaces.items()
+        parts = space.spaces
+        fits = isinstance(value, Mapping) and value.keys() == parts.keys()
     else:
         yield path, space, value
         return
-    for key, part in parts:
+    if value is not None and not fits:
+        wanted = f"the keys {list(parts)}" if isinstance(space, Dict) else f"{len(parts)} parts"
+        raise UnexpectedReturn(f"the observation{at(path)} is {shown(value)}, wanted {wanted}")
+    for key, part in parts.items():
         yield from leaves(part, None if value is None else value[key], (*path, key))
+
+
+def at(path: Path) -> str:
+    """Where in a space a part is, as Python would index it.
+
+    >>> at((1, "speed"))
+    "[1]['speed']"
+    """
+    return "".join(f"[{key!r}]" for key in path)
 
 
 def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], int | None]:
@@ -178,7 +196,7 @@ def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], int | None]:
     boxes: list[Box] = []
     choices: dict[str, Discrete[Any]] = {}
     for keys, leaf, _ in leaves(space):
-        path = "".join(f"[{key!r}]" for key in keys)
+        path = at(keys)
         if isinstance(leaf, Box):
             _check_box(leaf, path)
             boxes.append(leaf)

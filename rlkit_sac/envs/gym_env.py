@@ -91,7 +91,7 @@ def make_gym_env(
         env = ArrayObservation(AdaptedActions(ArrayReward(env), rescale=rescale_actions))
         return NamedFaults(env, env_index=env_index)
     except ConfigError as error:
-        env.close()
+        NamedFaults(env, env_index=env_index).close()
         raise ConfigError(f"{spec.id}: {error}") from None
     except Exception as error:  # without the attributes of an environment, such as its spaces
         env.close()

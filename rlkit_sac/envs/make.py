@@ -168,9 +168,10 @@ def check_steps(env: EnvBase, *, frames: int = 50) -> None:
     >>> check_steps(make_env("CartPole-v1"))
     """
     steps = env.rollout(frames, break_when_any_done=False)
-    for key in ("observation", "reward"):
-        if not steps["next", key].isfinite().all():
-            raise ConfigError(f"the {key} is not finite within {frames} random steps: correct it")
+    for key in ("observation", ("next", "observation"), ("next", "reward")):
+        if not steps[key].isfinite().all():
+            name = key if isinstance(key, str) else key[1]
+            raise ConfigError(f"the {name} is not finite within {frames} random steps: correct it")
     space, seen = env.observation_spec["observation"].space, steps["next", "observation"]
     low, high = getattr(space, "low", seen), getattr(space, "high", seen)
     if not ((low <= seen) & (seen <= high)).all():

@@ -9,12 +9,14 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, Space, flatten, flatten_space
 from numpy.typing import NDArray
 
-from rlkit_sac.envs.actions import leaves
-from rlkit_sac.envs.seeding import SpaceMismatch
+from rlkit_sac.envs.actions import at, leaves
+from rlkit_sac.envs.returned import UnexpectedReturn, as_dtype, as_numbers, shown
 from rlkit_sac.errors import ConfigError
 
 # Above this, a `Discrete` beside a `Box` is taken for a counter, and becomes one number.
 _MOST_CATEGORIES = 32
+
+_DECLARED_REWARD = "by its attribute reward_space, a Box as long as the vector; a scalar without it"
 
 
 class ArrayObservation(gym.ObservationWrapper[Any, Any, Any]):
@@ -76,6 +78,7 @@ class ObservationConversion:
         self.space = space
         self._is_box = isinstance(space, Box)
         parts = [leaf for _, leaf, _ in leaves(space)]
+        self._names = [f"the observation{at(path)}" for path, _, _ in leaves(space)]
         self._counts = any(isinstance(leaf, Box) for leaf in parts)
         self._boxes = [self._box_of(leaf) for leaf in parts]
         if not all(isinstance(box, Box) for box in self._boxes) or not self._boxes:
@@ -97,18 +100,16 @@ class ObservationConversion:
                 give them: each leaf an array with N in front.
             batch: whether there are N.
         """
-        if not self._is_box:
-            parts = leaves(self.space, observation)
+        if self._is_box:
+            own = np.shape(observation) if batch else self._boxes[0].shape
+            numbers = as_numbers("the observation", observation, own)
+        else:
             flat = self._flatten_each if batch else self._flatten
-            observation = np.concatenate([flat(leaf, value) for _, leaf, value in parts], axis=-1)
-        array = np.array(observation, dtype=self._dtype)
-        try:
-            return array.reshape(-1, *self._shape) if batch else array.reshape(self._shape)
-        except ValueError:
-            raise SpaceMismatch(
-                f"the observation has the shape {list(array.shape)}, but the environment declares "
-                f"{list(self._shape)} (by its observation_space)"
-            ) from None
+            parts = zip(self._names, leaves(self.space, observation), strict=True)
+            values = [flat(name, leaf, value) for name, (_, leaf, value) in parts]
+            numbers = np.concatenate(values, axis=-1)
+        array = as_dtype("the observation", numbers, self._dtype)
+        return array.reshape(-1, *self._shape) if batch else array.reshape(self._shape)
 
     def is_batch(self, observation: Any) -> bool:
         """Whether there are N observations.
@@ -126,14 +127,14 @@ class ObservationConversion:
             raise ValueError(f"the observation is not one of {self.space}: {error!r}") from error
         front = found[0][2].shape[: found[0][2].ndim - len(found[0][1])]
         for path, own, value in found:
-            at = "".join(f"[{key!r}]" for key in path)
+            name = f"the observation{at(path)}"
             if value.shape != front + own or len(front) > 1:
                 raise ValueError(
-                    f"the observation{at} has the shape {list(value.shape)}, wanted {list(own)}, "
+                    f"{name} has the shape {list(value.shape)}, wanted {list(own)}, "
                     "or N in front for N observations, in all parts"
                 )
             if value.dtype.kind not in "biuf" or not np.isfinite(value).all():
-                raise ValueError(f"the observation{at} must hold finite numbers")
+                raise ValueError(f"{name} must hold finite numbers")
         return bool(front)
 
     def agent_space(self) -> Box:
@@ -156,12 +157,17 @@ class ObservationConversion:
             return leaf
         return Box(0.0, 1.0, (1,)) if self.is_count(leaf) else flatten_space(leaf)
 
-    def _flatten_each(self, leaf: Space[Any], values: Any) -> Any:
-        return np.stack([self._flatten(leaf, value) for value in values])
+    def _flatten_each(self, name: str, leaf: Space[Any], values: Any) -> Any:
+        return np.stack([self._flatten(name, leaf, value) for value in values])
 
-    def _flatten(self, leaf: Space[Any], value: Any) -> Any:
+    def _flatten(self, name: str, leaf: Space[Any], value: Any) -> Any:
+        if isinstance(leaf, Box):
+            return as_dtype(name, as_numbers(name, value, leaf.shape), leaf.dtype).ravel()
         if isinstance(leaf, Discrete) and self.is_count(leaf):
-            return [min(max((int(value) - int(leaf.start)) / (int(leaf.n) - 1), 0.0), 1.0)]
+            count = as_dtype(name, as_numbers(name, value, ()), leaf.dtype).item()
+            return [min(max((count - int(leaf.start)) / (int(leaf.n) - 1), 0.0), 1.0)]
+        if not leaf.contains(value):
+            raise UnexpectedReturn(f"{name} is {shown(value)}, wanted one of {leaf}")
         return flatten(leaf, value)
 
 
@@ -176,7 +182,7 @@ class ArrayReward(gym.RewardWrapper[Any, Any]):
 
     Raises:
         ConfigError: the declared space is no `Box`.
-        SpaceMismatch: in a step, for a reward of another shape than the declared one.
+        UnexpectedReturn: in a step, for a reward of another shape than the declared one.
 
     >>> env = ArrayReward(gym.make("Pendulum-v1"))
     >>> _ = env.reset(seed=0)
@@ -199,13 +205,5 @@ class ArrayReward(gym.RewardWrapper[Any, Any]):
 
     def reward(self, reward: Any) -> NDArray[np.float32]:
         """Returns the reward as an array of the declared shape."""
-        array = np.asarray(reward, dtype=np.float32)
-        if array.shape == self._shape:
-            return array
-        if array.size != 1 or self._shape != (1,):
-            raise SpaceMismatch(
-                f"the reward has the shape {list(array.shape)}, but the environment declares "
-                f"{list(self._shape)} (by its attribute reward_space, a Box as long as the vector; "
-                "a scalar without it)"
-            )
-        return array.reshape(self._shape)
+        array = as_numbers("the reward", reward, self._shape, declared=_DECLARED_REWARD)
+        return array.astype(np.float32).reshape(self._shape)

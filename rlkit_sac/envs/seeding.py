@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from typing import Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
 
+from rlkit_sac.envs.returned import UnexpectedReturn, as_bool, values_of
 from rlkit_sac.envs.state import CannotSaveError
 from rlkit_sac.envs.state.objects import fixed_parts, read_simulator, write_simulator
 from rlkit_sac.errors import EnvironmentFault, RlkitSacError
 
-
-class SpaceMismatch(ValueError):  # noqa: N818 (raise_fault gives it the name of a fault)
-    """What an environment returned is not of the shape that it declares."""
+_RESET = ("observation", "info")
+_STEP = ("observation", "reward", "terminated", "truncated", "info")
 
 
 def episode_seed(seed: int, env_index: int, episode: int) -> int:
@@ -79,6 +80,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         self.env.action_space.seed(derived)
         _renew_box2d_world(self.env.unwrapped)
         result = self.env.reset(seed=derived, options=options)
+        observation, info = values_of("reset", result, _RESET)
         self._at_reset = {}
         with suppress(Exception):  # objects may raise when their attributes are read
             self._at_reset = fixed_parts(self.env)
@@ -86,13 +88,19 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         if loaded is not None:
             write_simulator(self.env, loaded["simulator"])
             self._step = loaded["step"]
-        return result
+        return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Takes one step, and counts it."""
         if self._step is not None:
             self._step += 1
-        return self.env.step(action)
+        result = self.env.step(action)
+        observation, reward, terminated, truncated, info = values_of("step", result, _STEP)
+        if type(terminated) is not bool:
+            terminated = as_bool("terminated", terminated)
+        if type(truncated) is not bool:
+            truncated = as_bool("truncated", truncated)
+        return observation, reward, terminated, truncated, info
 
     @property
     def position(self) -> str:
@@ -171,12 +179,20 @@ class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
         except (Exception, SystemExit) as error:
             self.raise_fault(error)
 
+    def close(self) -> None:
+        """Closes the environment; an exception in it, which loses nothing, becomes a warning."""
+        try:
+            super().close()
+        except (Exception, SystemExit) as error:
+            text = f"environment {self._env_index} raised {in_one_line(error)} in close"
+            print(f"warning: {text}", file=sys.stderr)  # TorchRL hides warnings of processes
+
     def raise_fault(self, error: Exception | SystemExit) -> NoReturn:
         """Raises an exception of the environment as `EnvironmentFault`."""
         if isinstance(error, RlkitSacError):
             raise error
         position = self.env.get_wrapper_attr("position")
-        if isinstance(error, SpaceMismatch):  # its traceback would lead into this package
+        if isinstance(error, UnexpectedReturn):  # its traceback would lead into this package
             raise EnvironmentFault(
                 f"environment {self._env_index}: {error}, in {position}"
             ) from None

@@ -63,7 +63,7 @@ class Worker:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         threading.Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
 
-    def exit_with(self, error: Exception, close: Callable[[], Any]) -> NoReturn:
+    def exit_with(self, error: BaseException, close: Callable[[], Any]) -> NoReturn:
         """Report an error to the main process, and end the process of the environment quietly.
 
         Args:
@@ -107,7 +107,7 @@ def reporting(worker: Worker | None, close: Callable[[], Any] = lambda: None) ->
     """
     try:
         yield
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:  # signals raise none where there is a worker
         if worker is None:
             raise
         worker.exit_with(error, close)

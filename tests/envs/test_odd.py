@@ -1,0 +1,279 @@
+"""What an odd environment returns is refused in one line that names it, or does no harm."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from tensordict import TensorDictBase
+from tensordict.nn import TensorDictModule
+
+from rlkit_sac.data import make_collector
+from rlkit_sac.envs import closing_env, make_env
+from rlkit_sac.envs.seeding import episode_seed
+from rlkit_sac.errors import EnvironmentFault
+
+FLAG = "wanted True or False"
+OTHER = "but the environment declares [3] (by its observation_space)"
+FIVE = "wanted observation, reward, terminated, truncated, info"
+
+SERIAL = {"num_envs": 2}
+PROCESSES = {"num_envs": 2, "parallel": True}
+
+# What is odd, its value, and what the message says of it.
+REFUSED = [
+    ("reward", "'1.5'", "box", "the reward is '1.5', wanted numbers"),
+    ("reward", "None", "box", "the reward is None, wanted numbers"),
+    ("reward", "1 + 2j", "box", "the reward is (1+2j), wanted numbers"),
+    ("reward", "[[1], [2, 3]]", "box", "the reward is [[1], [2, 3]], wanted numbers"),
+    ("reward", "np.array(1.0, object)", "box", "array(1.0, dtype=object), wanted numbers"),
+    ("reward", "np.datetime64('2020')", "box", "np.datetime64('2020'), wanted numbers"),
+    ("reward", "Unprintable()", "box", "the reward is <Unprintable instance"),
+    ("reward", "np.ones(2)", "box", "the reward has the shape [2], but the environment declares"),
+    *[
+        (flag, value, "box", f"{flag} is {shown}, {FLAG}")
+        for flag in ("terminated", "truncated")
+        for value, shown in {
+            "None": "None",
+            "np.nan": "nan",
+            "'False'": "'False'",
+            "2": "2",
+            "[]": "[]",
+            "np.zeros(2, bool)": "array([False, False])",
+            "np.array('x')": "array('x', dtype='<U1')",
+        }.items()
+    ],
+    *[
+        (part, value, "box", f"the observation {problem}")
+        for part in ("observation", "reset")
+        for value, problem in {
+            "np.zeros((1, 3))": f"has the shape [1, 3], {OTHER}",
+            "np.zeros(4)": f"has the shape [4], {OTHER}",
+            "0.0": f"has the shape [], {OTHER}",
+            "['0', '0', '0']": "is ['0', '0', '0'], wanted numbers",
+            "None": "is None, wanted numbers",
+            "[0, None, 0]": "is [0, None, 0], wanted numbers",
+            "[0, [1], 2]": "is [0, [1], 2], wanted numbers",
+            "np.zeros(3, object)": "is array([0, 0, 0], dtype=object), wanted numbers",
+            "np.zeros(3, complex)": "is array([0.+0.j...+0.j, 0.+0.j]), wanted numbers",
+        }.items()
+    ],
+    ("observation", "np.full((2, 2), 0.7)", "image", "[0.7, 0.7]]), wanted uint8"),
+    ("observation", "np.full((2, 2), 300)", "image", "[300, 300]]), wanted uint8"),
+    ("observation", "np.full((2, 2), -1)", "image", "[-1, -1]]), wanted uint8"),
+    ("observation", "np.full((2, 2), np.nan)", "image", "[nan, nan]]), wanted uint8"),
+    *[
+        ("observation", value, "index", f"is {value}, wanted one of Discrete(3, start=1)")
+        for value in ("0", "4", "2.5", "None", "'2'")
+    ],
+    ("observation", "np.array([2, 0])", "indices", "is array([2, 0]), wanted one of Multi"),
+    ("observation", "np.array([-1, 0])", "indices", "is array([-1, 0]), wanted one of Multi"),
+    ("observation", "np.zeros(7)", "parts", "wanted the keys ['at', 'door']"),
+    ("observation", "{'at': np.zeros((2, 3))}", "parts", "wanted the keys ['at', 'door']"),
+    ("observation", "result[0] | {'more': 1}", "parts", "wanted the keys ['at', 'door']"),
+    ("observation", "result[0] | {'door': -1}", "parts", "['door'] is -1, wanted one of Discrete"),
+    ("observation", "result[0] | {'at': None}", "parts", "['at'] is None, wanted numbers"),
+    ("observation", "result[0] | {'at': np.zeros((3, 2))}", "parts", "['at'] has the shape [3, 2]"),
+    ("observation", "(np.array([0.7]), 5)", "counted", "[0] is array([0.7]), wanted int64"),
+    ("observation", "(np.array([7]), 5.7)", "counted", "[1] is array(5.7), wanted int64"),
+    ("observation", "(np.array([7]), '5')", "counted", "[1] is '5', wanted numbers"),
+    ("observation", "(np.array([7]), 5, 5)", "counted", "wanted 2 parts"),
+    ("observation", "(np.array([7]),)", "counted", "wanted 2 parts"),
+    ("observation", "5", "counted", "the observation is 5, wanted 2 parts"),
+    ("returned", "None", "box", "reset returned None, wanted observation, info"),
+    ("returned", "result[0]", "box", "wanted observation, info"),
+    ("returned", "(*result, 1)", "box", "reset returned 3 values, wanted observation, info"),
+    ("step", "None", "box", f"step returned None, {FIVE}"),
+    ("step", "result[:4]", "box", f"step returned 4 values, {FIVE}"),
+    ("step", "result[0]", "box", FIVE),
+    ("step", "throw(SystemExit(0))", "box", " raised SystemExit: 0"),
+    (
+        "step",
+        "setattr(self, 'observation_space', 3) or self.observation_space.shape",
+        "box",
+        " raised AttributeError: 'int' object has no attribute 'shape'",
+    ),
+]
+
+# What is odd, its value, and the observation or reward that comes of it.
+ACCEPTED: list[tuple[str, str, str, list[float] | None]] = [
+    ("reward", "np.full((1, 1), 0.5)", "box", [0.5]),
+    ("reward", "True", "box", [1.0]),
+    ("terminated", "0", "box", None),
+    ("truncated", "np.zeros(1, bool)", "box", None),
+    ("truncated", "np.float64(0)", "box", None),
+    ("observation", "np.full(3, 0.1)", "box", [np.float32(0.1)] * 3),
+    ("observation", "[0, 1, 0]", "box", [0, 1, 0]),
+    ("observation", "np.full((1, 1), 0.5)", "number", [0.5]),
+    ("observation", "np.full((2, 2), 7)", "image", [7] * 4),
+    ("observation", "np.int32(2)", "index", [0, 1, 0]),
+    ("observation", "[np.array([7.0]), 101]", "counted", [7, 1]),
+    ("returned", "(result[0], None)", "box", None),
+    ("step", "list(result)", "box", None),
+    ("info", "None", "box", None),
+    ("info", "cyclic()", "box", None),
+    ("info", "{'episode': self, 'final_observation': np.zeros(10**6)}", "box", None),
+    ("info", "{'observation': 'x', 'terminated': None, 3: Unprintable()}", "box", None),
+    ("reward", "print('\\0', end='') or 1.0", "box", [1.0]),
+    ("reward", "change_folder()", "box", [1.0]),
+]
+
+
+@pytest.fixture(autouse=True)
+def _odd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes ``odd:Odd-v0`` an id, also for processes that are started."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.delitem(sys.modules, "odd", raising=False)
+    gym.registry.pop("Odd-v0", None)
+    monkeypatch.chdir(Path(__file__).parent)  # and back, where an environment changes it
+
+
+def act(step_count: torch.Tensor) -> torch.Tensor:
+    return 0.1 * step_count.float()
+
+
+def collect(options: Mapping[str, Any], **odd: str) -> TensorDictBase:
+    """Two episodes of an environment, with the light collector where it can step it."""
+    policy = TensorDictModule(act, ["step_count"], ["action"])
+    with closing_env(make_env("odd:Odd-v0", seed=3, kwargs=odd, **options)) as env:
+        if env.batch_size:
+            return env.rollout(8, policy, break_when_any_done=False)[0]
+        (batch,) = make_collector(env, policy, total_frames=8, frames_per_batch=8, kind="light")
+        return batch
+
+
+def refusal(options: Mapping[str, Any], **odd: str) -> str:
+    with pytest.raises(EnvironmentFault) as error:
+        collect(options, **odd)
+    assert multiprocessing.active_children() == []
+    return str(error.value)
+
+
+def check_refused(text: str, odd: str, problem: str) -> None:
+    where = "the reset" if odd in ("reset", "returned") else "step 3"
+    assert text.removeprefix("at the frames 1 to 8 of the run: ").startswith("environment 0")
+    assert problem in text
+    assert text.endswith(f"in {where} of its episode 1 (reset seed {episode_seed(3, 0, 1)})")
+    assert "\n" not in text
+    assert len(text) < 400
+
+
+@pytest.mark.parametrize(("odd", "value", "space", "problem"), REFUSED)
+def test_what_is_not_as_declared_is_refused(odd: str, value: str, space: str, problem: str) -> None:
+    check_refused(refusal({}, odd=odd, value=value, space=space), odd, problem)
+    check_refused(refusal(SERIAL, odd=odd, value=value, space=space), odd, problem)
+
+
+@pytest.mark.parametrize(
+    ("odd", "value", "problem"),
+    [
+        ("truncated", "None", f"truncated is None, {FLAG}"),
+        ("returned", "None", "reset returned None"),
+    ],
+)
+def test_so_it_is_in_a_process_of_its_own(odd: str, value: str, problem: str) -> None:
+    check_refused(refusal(PROCESSES, odd=odd, value=value), odd, problem)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("odd", "value", "space", "problem"), REFUSED)
+def test_each_is_refused_in_a_process_of_its_own(
+    odd: str, value: str, space: str, problem: str
+) -> None:
+    check_refused(refusal(PROCESSES, odd=odd, value=value, space=space), odd, problem)
+
+
+def check_accepted(
+    options: Mapping[str, Any], odd: str, value: str, space: str, gives: Any
+) -> None:
+    plain, batch = (
+        collect(options, space=space),
+        collect(options, odd=odd, value=value, space=space),
+    )
+    if gives is not None:
+        key = ("next", odd)
+        assert batch[key][6].flatten().tolist() == gives
+        plain[key][6] = batch[key][6]
+    for key in ("observation", "reward", "terminated", "truncated"):
+        assert torch.equal(batch["next", key], plain["next", key])
+
+
+@pytest.mark.parametrize("options", [{}, SERIAL])
+@pytest.mark.parametrize(("odd", "value", "space", "gives"), ACCEPTED)
+def test_what_does_no_harm_is_accepted(
+    odd: str, value: str, space: str, gives: Any, options: Mapping[str, Any]
+) -> None:
+    check_accepted(options, odd, value, space, gives)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("odd", "value", "space", "gives"), ACCEPTED)
+def test_each_is_accepted_in_a_process_of_its_own(
+    odd: str, value: str, space: str, gives: Any
+) -> None:
+    check_accepted(PROCESSES, odd, value, space, gives)
+
+
+@pytest.mark.parametrize("options", [{}, SERIAL])
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        ("throw(ValueError('no\\n  way'))", "ValueError: no way"),
+        ("throw(SystemExit(3))", "SystemExit: 3"),
+        ("throw(AttributeError('x'))", "AttributeError: x"),
+    ],
+)
+def test_an_exception_in_close_is_a_warning(
+    value: str, what: str, options: Mapping[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    collect(options, odd="close", value=value)
+    warnings = [f"warning: environment {index} raised {what} in close" for index in range(2)]
+    assert set(capsys.readouterr().err.splitlines()) == set(warnings[: len(options) + 1])
+
+
+def test_an_exception_in_close_does_not_hide_another_one() -> None:
+    with (
+        pytest.raises(ZeroDivisionError),
+        closing_env(make_env("odd:Odd-v0", kwargs={"odd": "close", "value": "throw(OSError())"})),
+    ):
+        raise ZeroDivisionError
+
+
+SCRIPT = """
+from rlkit_sac.envs import closing_env, make_env
+
+if __name__ == "__main__":
+    kwargs = {"odd": "close", "value": "throw(ValueError('no way'))"}
+    with closing_env(make_env("odd:Odd-v0", num_envs=2, parallel=True, kwargs=kwargs)) as env:
+        env.rollout(8)
+"""
+
+
+@pytest.mark.slow
+def test_an_exception_in_close_of_another_process_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), str(Path(__file__).parent)])
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "script.py")],
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    for index in range(2):
+        assert f"warning: environment {index} raised ValueError: no way in close" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_interrupt_that_another_process_raises_is_named() -> None:
+    text = refusal(PROCESSES, odd="step", value="throw(KeyboardInterrupt())")
+    assert text == "environment 0 raised KeyboardInterrupt"
