@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from tensordict import TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.data import ActingLoop
-from rlkit_sac.errors import BatchError, RunError
+from rlkit_sac.data.collect.finite import check_frames
+from rlkit_sac.errors import BatchError, EnvironmentFault, RunError
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.random_streams import separate_random_streams
 
 #: Frames after which an evaluation gives up on an episode.
 LONGEST_EPISODE = 100_000
+
+# Frames whose numbers are checked at once, which takes less time than one by one.
+_CHECKED_TOGETHER = 50
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,9 @@ def evaluate(
 
     Raises:
         BatchError: if the environment does not write ``episode_reward`` and ``step_count``.
-        RunError: for an episode without end.
+        RunError: for an episode without end, and for NaN or infinity from the environment or the
+            policy, with the frame of the episode.
+        EnvironmentFault: for an exception inside the environment.
 
     >>> from rlkit_sac.envs import make_env
     >>> from rlkit_sac.modules import tanh_gaussian_actor
@@ -117,8 +125,7 @@ def evaluate(
     array([20, 20])
     """
     mode = ExplorationType.DETERMINISTIC if deterministic else ExplorationType.RANDOM
-    returns: list[torch.Tensor] = []
-    lengths: list[torch.Tensor] = []
+    results: list[tuple[NDArray[Any], int]] = []
     num_envs = env.batch_size.numel()
     with (
         separate_random_streams(seed),
@@ -126,77 +133,77 @@ def evaluate(
         set_exploration_type(mode),
         torch.no_grad(),
     ):
+        check = partial(check_frames, env=env, in_keys=getattr(policy, "in_keys", []), frames=None)
         loop = ActingLoop(env, policy) if ActingLoop.can_run(env, policy) else None
         for done in range(0, episodes, num_envs):
             # Reseeding each round keeps its initial states the same, however long the last took.
             env.set_seed(seed + done)
-            episode_returns, episode_lengths = (
-                _first_episodes(policy, env) if loop is None else _first_episodes_of_loop(loop)
-            )
-            returns.append(episode_returns[: episodes - done])
-            lengths.append(episode_lengths[: episodes - done])
-    vectors = torch.cat(returns).cpu().double()
+            try:
+                ended = _first_episodes(policy, env, loop, check)
+            except RunError as error:
+                raise type(error)(f"in an evaluation: {error}") from error.__cause__
+            results += [ended[index] for index in range(min(num_envs, episodes - done))]
+    vectors = torch.tensor(np.stack([sums for sums, _ in results]), dtype=torch.float64)
     weights = None if reward_weights is None else reward_weights.cpu().double()
     return EvaluationResult(
         weigh_rewards(vectors, weights).numpy(),
-        torch.cat(lengths).cpu().long().numpy(),
+        np.array([length for _, length in results], np.int64),
         vectors.numpy() if vectors.shape[-1] > 1 else None,
     )
 
 
 def _first_episodes(
-    policy: TensorDictModuleBase, env: EnvBase
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns ``[num_envs, M]`` and lengths ``[num_envs]`` of each environment's next episode."""
-    step = env.reset()
-    for key in ("episode_reward", "step_count"):
-        if step.get(key, None) is None:
-            raise BatchError(
-                f"evaluation needs '{key}', but the environment gives {sorted(step.keys())}; "
-                "append torchrl's RewardSum and StepCounter to it"
-            )
+    policy: TensorDictModuleBase,
+    env: EnvBase,
+    loop: ActingLoop | None,
+    check: Callable[[TensorDictBase], None],
+) -> dict[int, tuple[NDArray[Any], int]]:
+    """Return ``[M]`` and length of each environment's next episode, by index of the environment."""
     num_envs = env.batch_size.numel()
-    finished = torch.zeros(num_envs, dtype=torch.bool, device=env.device)
-    returns = torch.zeros_like(step["episode_reward"].reshape(num_envs, -1))
-    lengths = torch.zeros_like(step["step_count"].reshape(-1))
-    for _ in range(LONGEST_EPISODE):
-        before, step = env.step_and_maybe_reset(policy(step))
-        after = before["next"]
-        ended = after["done"].reshape(-1) & ~finished
-        sums = after["episode_reward"].reshape(num_envs, -1)
-        returns = torch.where(ended.unsqueeze(-1), sums, returns)
-        lengths = torch.where(ended, after["step_count"].reshape(-1), lengths)
-        finished |= ended
-        if finished.all():
-            return returns, lengths
-    raise _endless_episode()
+    ended: dict[int, tuple[NDArray[Any], int]] = {}
 
+    def all_ended(done: NDArray[Any], sums: NDArray[Any], counts: NDArray[Any]) -> bool:
+        for index in np.flatnonzero(done).tolist():
+            ended.setdefault(index, (sums[index].copy(), int(counts[index, 0])))
+        return len(ended) == num_envs
 
-def _first_episodes_of_loop(loop: ActingLoop) -> tuple[torch.Tensor, torch.Tensor]:
-    """As :func:`_first_episodes`, stepped by an acting loop."""
-    loop.reset()
-    finished = np.zeros(len(loop), np.bool_)
-    after = {
-        key: loop.frame.arrays["next", key] for key in ("done", "episode_reward", "step_count")
-    }
-    returns = np.zeros_like(after["episode_reward"])
-    lengths = np.zeros(len(loop), np.int64)
-    for _ in range(LONGEST_EPISODE):
-        loop.step()
-        ended = after["done"][:, 0] & ~finished
-        returns[ended] = after["episode_reward"][ended]
-        lengths[ended] = after["step_count"][ended, 0]
-        loop.advance()
-        finished |= ended
-        if finished.all():
-            return torch.from_numpy(returns), torch.from_numpy(lengths)
-    raise _endless_episode()
-
-
-def _endless_episode() -> RunError:
-    return RunError(
-        f"an evaluation episode did not end within {LONGEST_EPISODE:,} frames: give the "
-        "environment a time limit (env.max_episode_steps)"
+    keys = ("done", "episode_reward", "step_count")
+    if loop is not None:
+        arrays = [loop.frame.arrays["next", key] for key in keys]
+        loop.reset()
+        for first in range(0, LONGEST_EPISODE, _CHECKED_TOGETHER):
+            steps = min(_CHECKED_TOGETHER, LONGEST_EPISODE - first)
+            loop.rollout(steps, check=check, until=lambda: all_ended(*arrays))
+            if len(ended) == num_envs:
+                return ended
+    else:
+        step = env.reset()
+        for key in keys[1:]:
+            if step.get(key, None) is None:
+                raise BatchError(
+                    f"evaluation needs '{key}', but the environment gives {sorted(step.keys())}; "
+                    "append torchrl's RewardSum and StepCounter to it"
+                )
+        frames: list[TensorDictBase] = []
+        for count in range(1, LONGEST_EPISODE + 1):
+            acted = policy(step)
+            try:
+                before, step = env.step_and_maybe_reset(acted)
+            except EnvironmentFault:
+                for each in (*frames, acted):  # one of them may be its cause
+                    check(each.unsqueeze(-1))
+                raise
+            frames.append(before)
+            after = [before["next", key].reshape(num_envs, -1).cpu().numpy() for key in keys]
+            over = all_ended(*after)
+            if over or count % _CHECKED_TOGETHER == 0:
+                check(torch.stack(frames, env.batch_dims))
+                frames = []
+            if over:
+                return ended
+    raise RunError(
+        f"an episode did not end within {LONGEST_EPISODE:,} frames: give the environment a time "
+        "limit (env.max_episode_steps)"
     )
 
 

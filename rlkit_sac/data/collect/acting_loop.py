@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -156,6 +156,42 @@ class ActingLoop:
         for index in self._ended:
             self._begin_trajectory(index)
             self._begin_episode(index)
+
+    def rollout(
+        self,
+        steps: int,
+        *,
+        check: Callable[[TensorDictBase], None],
+        random: bool = False,
+        until: Callable[[], bool] | None = None,
+    ) -> None:
+        """Take some steps, and keep them as the batch of ``frame``.
+
+        Args:
+            steps: of each environment.
+            check: called with the frames where some may not be finite.
+            random: as for :meth:`step`.
+            until: called after each step; true makes it the last one.
+
+        Raises:
+            EnvironmentFault: for an exception inside an environment; ``check`` comes first, since
+                the numbers may be its cause.
+        """
+        frame = self.frame
+        frame.begin_batch(steps)
+        try:
+            for step in range(steps):
+                try:
+                    self.step(random=random, unchanged=step > 0)
+                finally:
+                    frame.keep(step)
+                over = until is not None and until()
+                self.advance()
+                if over:
+                    break
+        finally:
+            if not frame.is_finite():
+                check(frame.batch())
 
     def _act(self, unchanged: bool) -> Entries:
         # Copies, because a policy may keep them, and in memory that PyTorch has aligned.

@@ -14,7 +14,7 @@ from torchrl.envs.utils import ExplorationType
 
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.collect.acting_loop import ActingLoop
-from rlkit_sac.data.collect.finite import check_finite
+from rlkit_sac.data.collect.finite import check_frames
 from rlkit_sac.envs import can_save_episodes, load_episodes, save_episodes
 from rlkit_sac.errors import ConfigError, EnvironmentFault
 
@@ -53,14 +53,8 @@ class _EpisodeState:
             ]
         return kept
 
-    def _check_finite(self, batch: TensorDictBase) -> TensorDictBase:
-        """A batch, if what comes from environments and policy is finite."""
-        env = self.env
-        read = dict.fromkeys([*env.observation_keys, *self._in_keys])
-        after = [("next", key) for key in (*env.reward_keys, *read)]
-        kept = batch.select(*read, *env.action_keys, "behavior", *after, strict=False)
-        check_finite(kept, frames=self._frames)
-        return batch
+    def _check_finite(self, batch: TensorDictBase) -> None:
+        check_frames(batch, self.env, self._in_keys, frames=self._frames)
 
     def _at_frame(self, fault: EnvironmentFault, batch: int) -> EnvironmentFault:
         """The fault with the frames of the run in its message.
@@ -140,18 +134,11 @@ class LightCollector(_EpisodeState):
             RunError: for NaN or infinity from an environment or the policy.
         """
         random = self._frames < self.init_random_frames
-        loop = self._loop
-        frame = loop.frame
-        frame.begin_batch(self._steps)
         try:
-            for step in range(self._steps):
-                loop.step(random=random, unchanged=step > 0)
-                frame.keep(step)
-                loop.advance()
+            self._loop.rollout(self._steps, random=random, check=self._check_finite)
         except EnvironmentFault as fault:
             raise self._at_frame(fault, self.frames_per_batch) from fault.__cause__
-        batch = frame.batch()
-        return batch if frame.is_finite() else self._check_finite(batch)
+        return self._loop.frame.batch()
 
     def state_dict(self) -> dict[str, Any]:
         """Frames so far, the environments' episodes, and the entries of the next step."""
@@ -272,8 +259,11 @@ class ResumableCollector(_EpisodeState, Collector):
         try:
             batch = super().rollout()
         except EnvironmentFault as fault:
+            acted = self._carrier.exclude("next").unsqueeze(-1)  # the numbers may be its cause
+            check_frames(acted, self.env, self._in_keys, frames=None)
             raise self._at_frame(fault, self.requested_frames_per_batch) from fault.__cause__
-        return self._check_finite(batch)
+        self._check_finite(batch)
+        return batch
 
 
 class _RandomFirst(TensorDictModuleBase):

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from tensordict import TensorDictBase
+from tensordict import NestedKey, TensorDictBase
+from torchrl.envs import EnvBase
 
 from rlkit_sac.errors import RunError
 
+# In the order of a step; all other entries are from before it.
+_SOURCES = {"action": 1, "behavior": 1, "next": 2}
 
-def check_finite(batch: TensorDictBase, *, frames: int) -> None:
+
+def check_finite(batch: TensorDictBase, *, frames: int | None) -> None:
     """Refuse collected frames that hold NaN or infinity; one would make all parameters NaN.
 
     Args:
         batch: frames ``[T]``, or ``[N, T]`` of N environments stepped together.
-        frames: frames of the run before this batch.
+        frames: frames of the run before this batch; ``None`` where they are not those of a run, to
+            name the frame of the episode, by ``step_count``.
 
     Raises:
-        RunError: naming the entry, the environment and the frame of the run.
+        RunError: naming the entry, the environment and the frame.
 
     >>> import torch
     >>> from tensordict import TensorDict
@@ -38,17 +44,42 @@ def check_finite(batch: TensorDictBase, *, frames: int) -> None:
         bad = ~value.isfinite().reshape(-1, batch.shape[-1], *value.shape[batch.ndim :])
         env, t, *_ = min(bad.nonzero().tolist(), key=lambda index: index[1])
         number = value.reshape(bad.shape)[env, t][bad[env, t]].flatten()[0].item()
-        frame = frames + (t + 1) * bad.shape[0]
-        found.append((frame, key, number, env))
-    if found:
-        frame, key, number, env = min(found, key=lambda each: each[0])  # the cause comes first
-        of_policy = (key if isinstance(key, str) else key[0]) in ("action", "behavior")
-        raise RunError(
-            f"{key!r} is {number} at frame {frame} in environment {env}. It was not stored. "
-            + (
-                "The policy computed it: its parameters are no longer finite; lower the learning "
-                "rates, or limit the gradients"
-                if of_policy
-                else "The environment returned it: correct it there"
-            )
+        source = _SOURCES.get(key if isinstance(key, str) else key[0], 0)
+        found.append((t, source, key, number, env))
+    if not found:
+        return
+    # The cause comes first: what was observed, the action upon it, what the step returned.
+    t, source, key, number, env = min(found, key=lambda each: each[:2])
+    frames_of_all = batch.reshape(-1, batch.shape[-1])
+    step = frames_of_all[env, t]
+    if frames is None:
+        when = f"frame {int(step['step_count']) + 1} of its episode in environment {env}."
+    else:
+        frame = frames + (t + 1) * len(frames_of_all)
+        when = f"frame {frame} in environment {env}. It was not stored."
+    why = "The environment returned it: correct it there"
+    if source == _SOURCES["action"]:
+        why = (
+            "The policy computed it: its parameters are no longer finite; lower the learning "
+            "rates, or limit the gradients"
         )
+    elif source == 0 and step.get("is_init", False):
+        why = "The environment returned it in the reset before that frame: correct it there"
+    raise RunError(f"{key!r} is {number} at {when} {why}")
+
+
+def check_frames(
+    batch: TensorDictBase, env: EnvBase, in_keys: Sequence[NestedKey], *, frames: int | None
+) -> None:
+    """As :func:`check_finite`, for what comes from an environment and its policy.
+
+    Args:
+        batch: frames that the policy collected in the environment.
+        env: of the frames.
+        in_keys: what the policy reads.
+        frames: as for `check_finite`.
+    """
+    read = dict.fromkeys([*env.observation_keys, *in_keys])
+    after = [("next", key) for key in (*env.reward_keys, *read)]
+    kept = batch.select(*read, *env.action_keys, "behavior", *after, strict=False)
+    check_finite(kept, frames=frames)

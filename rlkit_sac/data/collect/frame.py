@@ -103,24 +103,26 @@ class Frame:
             np.empty((steps, *block.shape[not self._batch_size :]), block.dtype)
             for block in self._blocks
         ]
-        self._shape = torch.Size([*self._batch_size, steps])
+        self._steps = 0
 
     def keep(self, step: int) -> None:
-        """Copy the present frame into the batch."""
+        """Copy the present frame into the batch, which ends there until another one is kept."""
         for kept, block in zip(self._kept, self._blocks, strict=True):
             kept[step] = block
+        self._steps = step + 1
 
     def is_finite(self) -> bool:
         """Whether the frames of the batch hold neither NaN nor infinity; true is certain."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return all(isfinite(kept.sum()) for kept in self._kept if kept.dtype.kind == "f")
+            floats = (kept for kept in self._kept if kept.dtype.kind == "f")
+            return all(isfinite(kept[: self._steps].sum()) for kept in floats)
 
     def batch(self) -> TensorDictBase:
         """The frames of the batch, ``[T]`` or ``[N, T]``, in memory of their own."""
-        shape = self._shape
+        shape = torch.Size([*self._batch_size, self._steps])
         values: list[Tensor] = []
         for kept, sizes in zip(self._kept, self._sizes, strict=True):
-            block = torch.from_numpy(kept)
+            block = torch.from_numpy(kept[: self._steps])
             if not self._on_cpu:
                 block = block.to(self._device)
             if self._batch_size:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from math import isnan
+from math import inf
 from typing import Any
 
 import torch
@@ -116,10 +116,10 @@ class TrainingLog:
         """
         row = result.row(self.frames, self.seconds)
         earlier = [float(each["return_mean"]) for each in evaluation_rows(self._run.path)]
-        self._run.write("evaluations", row)
-        self._shown["evaluation"] = row["return_mean"]
         mean = row["return_mean"]
-        return not isnan(mean) and not any(other > mean for other in earlier)  # one may be NaN
+        self._run.write("evaluations", row)
+        self._shown["evaluation"] = mean
+        return not any(mean < other < inf for other in earlier)  # one of an older run may be NaN
 
 
 def finished_episodes(

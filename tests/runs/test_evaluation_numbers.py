@@ -1,0 +1,179 @@
+"""NaN and infinity that appear in evaluations alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box
+from torchrl.envs import ObservationNorm
+
+from rlkit_sac.data import make_collector
+from rlkit_sac.envs import closing_env, make_env
+from rlkit_sac.errors import RunError
+from rlkit_sac.modules import tanh_gaussian_actor
+from rlkit_sac.runs import read_config
+from rlkit_sac.runs.checkpoints import step_folders
+from rlkit_sac.runs.evaluation import best_frames, evaluate, reached_return
+from tests.recipes.loading import load_recipe
+from tests.reliability.runs import SHORT, only_run
+
+
+class Bad(gym.Env[Any, Any]):
+    """Returns a bad number in step ``at``, 0 for the reset, from its reset ``episode`` on.
+
+    Args:
+        strict: whether an action of NaN is an error.
+        made: of these environments in the process, counted from 1, this one is bad; 0 for all.
+    """
+
+    observation_space, action_space = Box(-1.0, 1.0, (2,)), Box(-1.0, 1.0, (1,))
+    count = 0
+
+    def __init__(
+        self,
+        what: str = "reward",
+        number: str = "nan",
+        at: int = 3,
+        episode: int = 1,
+        strict: bool = False,
+        made: int = 0,
+    ) -> None:
+        Bad.count += 1
+        self.what, self.number, self.bad_at = what, float(number), (episode, at)
+        if made not in (0, Bad.count):
+            self.bad_at = (0, -1)
+        self.strict, self.episode, self.steps = strict, 0, 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.episode, self.steps = self.episode + 1, 0
+        return self.observe(), {}
+
+    def is_bad(self) -> bool:
+        episode, step = self.bad_at
+        return self.episode >= episode and self.steps == step
+
+    def observe(self) -> Any:
+        bad = self.what == "observation" and self.is_bad()
+        return np.full(2, self.number if bad else 0.5, np.float32)
+
+    def step(self, action: Any) -> Any:
+        assert not (self.strict and np.isnan(action).any()), "an action of NaN"
+        self.steps += 1
+        bad = self.what == "reward" and self.is_bad()
+        return self.observe(), self.number if bad else 1.0, self.steps == 5, False, {}
+
+
+@pytest.fixture(autouse=True)
+def _task() -> Iterator[None]:
+    Bad.count = 0
+    gym.register("Bad-v0", entry_point=Bad)
+    yield
+    del gym.registry["Bad-v0"]
+
+
+LIGHT: dict[str, Any] = {}
+TORCHRL = {"transformed": True}
+SERIAL = {"num_envs": 2, "transformed": True}
+LIGHT_SERIAL = {"num_envs": 2}
+
+
+def message(
+    error: type[RunError] = RunError,
+    *,
+    num_envs: int = 1,
+    transformed: bool = False,
+    **kwargs: Any,
+) -> str:
+    policy = tanh_gaussian_actor(2, [-1.0], [1.0], num_cells=[4])
+    with closing_env(make_env("Bad-v0", num_envs=num_envs, kwargs=kwargs)) as env:
+        if transformed:  # which the acting loop cannot step
+            env = env.append_transform(ObservationNorm(0.0, 1.0, ["observation"]))
+        with pytest.raises(error) as info:
+            evaluate(policy, env, episodes=4, seed=0)
+    text = str(info.value)
+    assert text.startswith("in an evaluation: ")
+    assert "\n" not in text
+    return text.removeprefix("in an evaluation: ")
+
+
+@pytest.mark.parametrize("options", [LIGHT, LIGHT_SERIAL, TORCHRL, SERIAL])
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
+@pytest.mark.parametrize("what", ["reward", "observation"])
+def test_the_frame_of_the_episode_is_named(what: str, number: str, options: dict[str, Any]) -> None:
+    text = message(what=what, number=number, **options)
+    assert text == (
+        f"('next', '{what}') is {number} at frame 3 of its episode in environment 0. "
+        "The environment returned it: correct it there"
+    )
+
+
+@pytest.mark.parametrize("options", [LIGHT, LIGHT_SERIAL, TORCHRL, SERIAL])
+@pytest.mark.parametrize("strict", [False, True])
+def test_of_a_reset_the_observation_is_named_and_not_the_action(
+    strict: bool, options: dict[str, Any]
+) -> None:
+    text = message(what="observation", at=0, strict=strict, **options)
+    assert text == (
+        "'observation' is nan at frame 1 of its episode in environment 0. "
+        "The environment returned it in the reset before that frame: correct it there"
+    )
+
+
+@pytest.mark.parametrize("kind", ["light", "torchrl"])
+@pytest.mark.parametrize("strict", [False, True])
+def test_so_it_is_in_training(strict: bool, kind: Any) -> None:
+    env = make_env(
+        "Bad-v0", kwargs={"what": "observation", "at": 0, "episode": 2, "strict": strict}
+    )
+    policy = tanh_gaussian_actor(2, [-1.0], [1.0], num_cells=[4])
+    batches = iter(make_collector(env, policy, total_frames=12, frames_per_batch=3, kind=kind))
+    next(batches)
+    with pytest.raises(RunError, match=r"^'observation' is nan at .* in the reset before that"):
+        next(batches)
+
+
+# ---------------------------------------------------------------------------------- of a run
+
+
+def run(folder: Path, **kwargs: Any) -> str:
+    """Train with an environment of evaluations that is bad, and return the error."""
+    recipe = load_recipe("sac")
+    options = ["--env.id", "Bad-v0", "--collector.total_frames", "400", *SHORT]
+    options += ["--logging.dir", str(folder / "runs"), "--env.kwargs", json.dumps(kwargs)]
+    with pytest.raises(RunError) as info:
+        recipe.main(read_config(recipe.SACConfig, options))
+    return str(info.value)
+
+
+@pytest.mark.parametrize("what", ["reward", "observation"])
+def test_the_run_fails_and_keeps_its_last_checkpoint(tmp_path: Path, what: str) -> None:
+    text = run(tmp_path, what=what, number="inf", episode=4, made=EVALUATED)
+    assert text.startswith(f"in an evaluation: ('next', '{what}') is inf at frame 3 of its episode")
+    path = only_run(tmp_path)
+    assert json.loads((path / "run.json").read_text())["status"] == "failed"
+    rows = (path / "evaluations.csv").read_text()
+    assert "inf" not in rows
+    assert "nan" not in rows
+    assert rows.count("\n") >= 2
+    folders = step_folders(path / "checkpoints")
+    assert best_frames(path, among=folders) in folders
+
+
+#: Training makes the first environment.
+EVALUATED = 2
+
+
+def test_numbers_in_an_old_table_are_neither_best_nor_reached(tmp_path: Path) -> None:
+    rows = "frames,return_mean\n100,1.0\n200,inf\n300,nan\n400,-inf\n"
+    (tmp_path / "evaluations.csv").write_text(rows)
+    assert best_frames(tmp_path, among=[100, 200, 300, 400]) == 100
+    assert best_frames(tmp_path, among=[200, 300, 400]) is None
+    assert reached_return(tmp_path, 100, 0.5)
+    assert not any(reached_return(tmp_path, frames, 0.5) for frames in (200, 300, 400))
