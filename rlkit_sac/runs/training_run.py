@@ -67,7 +67,7 @@ class TrainingRun:
         stop: StopRequest,
         progress: ProgressBar,
     ) -> None:
-        self.path = directory.path
+        self.path = directory.given
         self._directory, self._log, self._checkpoints = directory, log, checkpoints
         self._loss_module, self._collector, self._stop = loss_module, collector, stop
         self._progress = progress
@@ -197,7 +197,7 @@ class TrainingRun:
             self._checkpoints.save(self.frames)
 
     def _end_if_solved(self) -> None:
-        if reached_return(self.path, self.frames, self._stop_at):
+        if reached_return(self._directory.path, self.frames, self._stop_at):
             self._collector.end()
 
 
@@ -237,7 +237,7 @@ def training_run(
     policy = partial(policy_files, loss_module.policy(), task=describe_task(eval_env))
     policy()  # a policy that cannot be saved is refused now
     directory = open_run(config, recipe=recipe)
-    print(f"{recipe} on {config.env.id} ({eval_env.device}): {directory.path}", flush=True)
+    print(f"{recipe} on {config.env.id} ({eval_env.device}): {directory.given}", flush=True)
     with (
         directory,
         ProgressBar(config.collector.total_frames, enabled=config.logging.progress) as progress,

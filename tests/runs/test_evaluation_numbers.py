@@ -19,7 +19,8 @@ from rlkit_sac.errors import RunError
 from rlkit_sac.modules import tanh_gaussian_actor
 from rlkit_sac.runs import read_config
 from rlkit_sac.runs.checkpoints import step_folders
-from rlkit_sac.runs.evaluation import best_frames, evaluate, reached_return
+from rlkit_sac.runs.evaluation import evaluate
+from rlkit_sac.runs.tables.evaluations import best_frames, reached_return
 from tests.recipes.loading import load_recipe
 from tests.reliability.runs import SHORT, only_run
 

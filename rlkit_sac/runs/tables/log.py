@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from math import inf
+from math import inf, isfinite
 from typing import Any
 
 import torch
@@ -119,7 +119,8 @@ class TrainingLog:
         mean = row["return_mean"]
         self._run.write("evaluations", row)
         self._shown["evaluation"] = mean
-        return not any(mean < other < inf for other in earlier)  # one of an older run may be NaN
+        # One of an older run may be NaN or infinite.
+        return isfinite(mean) and not any(mean < other < inf for other in earlier)
 
 
 def finished_episodes(

@@ -50,6 +50,8 @@ class RunDirectory:
         path: a directory made by `RunDirectory.create`, by this process or an earlier one.
 
     Attributes:
+        path: the directory, absolute.
+        given: the same as it was given, for messages.
         last_begun: directory of the run that this process began last, which is what a launcher
             knows of a run that failed.
         info: the content of ``run.json``.
@@ -73,7 +75,8 @@ class RunDirectory:
     last_begun: ClassVar[Path | None] = None
 
     def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
+        self.given = Path(path)
+        self.path = self.given.absolute()  # an environment may change the working directory
         self.info = _read_info(self.path / "run.json")
         self.metrics = CSVLog(self.path / "metrics.csv")
         self.episodes = CSVLog(self.path / "episodes.csv", keys=("frames", "env"))
@@ -163,7 +166,7 @@ class RunDirectory:
             self.info["sessions"] = [*self.info.get("sessions", []), last]
             self.info |= _machine()
         self._begun = True
-        RunDirectory.last_begun = self.path
+        RunDirectory.last_begun = self.given
         self.update_info(
             status="running", error=None, pid=os.getpid(), started=_now(), finished=None, **facts
         )
@@ -186,11 +189,11 @@ class RunDirectory:
             self._lock.acquire()
         except Timeout:
             raise ConfigError(
-                f"{self.path} is in use by another process{self._holder()}; wait for its end or "
+                f"{self.given} is in use by another process{self._holder()}; wait for its end or "
                 "start a new run"
             ) from None
         except OSError as error:
-            raise ConfigError(f"cannot lock {self.path}: {error.strerror}") from error
+            raise ConfigError(f"cannot lock {self.given}: {error.strerror}") from error
         with suppress(OSError):  # a full disk; on Windows the file itself is locked
             self._lock_file.write_text(f"{os.getpid()} on {platform.node()}")
         try:
