@@ -205,5 +205,7 @@ class ArrayReward(gym.RewardWrapper[Any, Any]):
 
     def reward(self, reward: Any) -> NDArray[np.float32]:
         """Returns the reward as an array of the declared shape."""
+        if isinstance(reward, float) and self._shape == (1,):  # the usual ones, in less time
+            return np.array([reward], np.float32)
         array = as_numbers("the reward", reward, self._shape, declared=_DECLARED_REWARD)
         return array.astype(np.float32).reshape(self._shape)

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+_SEQUENCES = (tuple, list)
+
 
 class UnexpectedReturn(ValueError):  # noqa: N818 (raise_fault gives it the name of a fault)
     """What an environment returned is not what Gymnasium or its own spaces declare."""
@@ -22,7 +24,7 @@ def values_of(method: str, result: Any, names: Sequence[str]) -> Any:
     Traceback (most recent call last):
     rlkit_sac.envs.returned.UnexpectedReturn: reset returned 0.5, wanted observation, info
     """
-    if isinstance(result, tuple | list) and len(result) == len(names):
+    if isinstance(result, _SEQUENCES) and len(result) == len(names):
         return result
     what = f"{len(result)} values" if isinstance(result, tuple) else shown(result)
     raise UnexpectedReturn(f"{method} returned {what}, wanted {', '.join(names)}")
@@ -89,7 +91,7 @@ def as_dtype(name: str, array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[An
     Traceback (most recent call last):
     rlkit_sac.envs.returned.UnexpectedReturn: the observation is array([300]), wanted uint8
     """
-    if array.dtype == dtype or dtype.kind == "f":
+    if dtype.kind == "f" or array.dtype == dtype:
         return np.array(array, dtype)
     with np.errstate(invalid="ignore"):
         converted = np.array(array, dtype)
