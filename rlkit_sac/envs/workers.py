@@ -8,9 +8,9 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from multiprocessing import RawArray, connection, resource_tracker
+from multiprocessing import RawArray, connection
 from typing import Any, NoReturn
 
 from tensordict import TensorDictBase
@@ -20,11 +20,12 @@ from rlkit_sac import errors
 from rlkit_sac.envs.seeding import in_one_line
 from rlkit_sac.errors import EnvironmentFault, RlkitSacError, RunError
 from rlkit_sac.output import drop_failed_output
+from rlkit_sac.signals import SIGNALS, held_signals, is_asked_to_end, release_signals
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _TRACE_LENGTH = 9000
 _REPORT_BYTES = 1 << 17  # JSON has up to 12 bytes for a character
 _SECONDS_TO_LEAVE = 5.0
+_SECONDS_TO_ANSWER = 1.0
 
 
 class Worker:
@@ -51,16 +52,17 @@ class Worker:
         return os.getpid() != self._main_pid
 
     def set_up(self) -> None:
-        """Ignore Ctrl-C and SIGTERM, which the main process handles, and end when it has ended.
+        """Ignore signals that the main process handles, and end when it has ended.
 
         What it prints need not be read. Called in the process of the environment, before the
         environment is made.
         """
         drop_failed_output()
-        for number in _SIGNALS:
+        for number in SIGNALS:
             # A handler, unlike SIG_IGN, is not passed on to programs that an environment starts.
-            signal.signal(number, lambda *_: None)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, lambda *_: None)
+        release_signals()
         threading.Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
 
     def exit_with(self, error: BaseException, close: Callable[[], Any]) -> NoReturn:
@@ -121,12 +123,14 @@ class WatchedParallelEnv(ParallelEnv):
     """TorchRL's parallel environments, with errors that tell how a process failed.
 
     An exception of an environment is raised here with its own message; for a process that was
-    killed `EnvironmentFault` names the signal. In both cases the other processes are ended first.
-    Ctrl-C and SIGTERM are handled by this process alone; the others end with it.
+    killed `EnvironmentFault` names the signal, for one that does not answer the time it had. In all
+    cases the other processes are ended first. Signals are handled by this process alone; the others
+    end with it, within seconds also where they do not answer.
 
     Args:
         num_envs: number of processes.
         create: makes an environment; called with ``env_index`` and ``worker``.
+        timeout: seconds a step or reset of all environments may take; None for any time.
         options: as for ``ParallelEnv``.
 
     >>> from rlkit_sac.envs import closing_env, make_env
@@ -139,7 +143,14 @@ class WatchedParallelEnv(ParallelEnv):
     _workers: list[Any]
     parent_channels: list[Any]
 
-    def __init__(self, num_envs: int, create: Callable[..., EnvBase], **options: Any) -> None:
+    def __init__(
+        self,
+        num_envs: int,
+        create: Callable[..., EnvBase],
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> None:
         workers = [Worker(index) for index in range(num_envs)]
         super().__init__(
             num_envs,
@@ -150,6 +161,8 @@ class WatchedParallelEnv(ParallelEnv):
             **options,
         )
         self._reports = workers
+        self._seconds = timeout
+        self._awaited: Sequence[int] = ()
         self._fault: RlkitSacError | None = None
 
     @contextmanager
@@ -157,7 +170,8 @@ class WatchedParallelEnv(ParallelEnv):
         """Raises the failure of a process in the block as the exception that caused it.
 
         Raises:
-            EnvironmentFault: an environment raised an exception, or its process was killed.
+            EnvironmentFault: an environment raised an exception or did not answer in time, or its
+                process was killed.
             ConfigError: a saved episode does not fit its environment.
         """
         if not self.is_closed and self._has_failed():
@@ -191,27 +205,41 @@ class WatchedParallelEnv(ParallelEnv):
         self._fault = None
         for report in self._reports:
             report.clear_report()
-        resource_tracker.ensure_running()  # its start would unblock the signals below
-        # The processes inherit the block, which they lift when they can handle the signals.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        try:
-            super()._start_workers()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        started = threading.Event()
+        with held_signals():  # which the processes release when they can handle them
+            threading.Thread(target=self._end_start, args=(started,), daemon=True).start()
+            try:
+                super()._start_workers()
+            finally:
+                started.set()
+        if self._seconds is not None:
+            self.BATCHED_PIPE_TIMEOUT = self._seconds
+
+    def _end_start(self, started: threading.Event) -> None:
+        """Ends the processes that are being started when a signal is held."""
+        while not started.wait(timeout=0.2):
+            if is_asked_to_end():
+                for process in self._workers:
+                    process.kill()
+
+    def _wait_for_workers(self, workers_range: Sequence[int]) -> None:
+        self._awaited = workers_range
+        super()._wait_for_workers(workers_range)
+        self._awaited = ()
 
     def _shutdown_workers(self) -> None:
-        # TorchRL's shutdown fails where a process has ended already.
-        if not self._has_failed():
-            try:
-                return super()._shutdown_workers()
-            except (EOFError, OSError):  # one has ended meanwhile
-                pass
-        self._cleanup_failed_worker_startup()
+        # TorchRL's fails where a process has ended, and waits long for one that does not answer.
+        if self._has_failed():
+            self._fault = self._find_fault()
+        self._end_workers()
 
     def _cleanup_failed_worker_startup(self) -> None:
         """Ends all processes and keeps the reason; TorchRL calls it when their start fails."""
         self._fault = self._find_fault()
-        deadline = time.monotonic() + _SECONDS_TO_LEAVE
+        self._end_workers()
+
+    def _end_workers(self) -> None:
+        deadline = time.monotonic() + (_SECONDS_TO_ANSWER if self._awaited else _SECONDS_TO_LEAVE)
         for channel, process in zip(self.parent_channels, self._workers, strict=True):
             with suppress(OSError):
                 if self.is_closed:  # at the start they cannot be asked yet
@@ -242,6 +270,12 @@ class WatchedParallelEnv(ParallelEnv):
             if not process.is_alive():
                 how = _describe_exit(process.exitcode)
                 return EnvironmentFault(f"the process of environment {index} {how}")
+        for index in self._awaited:
+            if not self._shm_done_flags[index]:
+                seconds = f"{self.BATCHED_PIPE_TIMEOUT:g} seconds"
+                return EnvironmentFault(
+                    f"environment {index} did not answer within {seconds} (env.timeout)"
+                )
         return None
 
     def _raise_fault(self) -> None:

@@ -1,23 +1,16 @@
-"""What ends a run early: signals, its time limit, and failures, with exit codes and messages."""
+"""What a run that ended early says: exit codes and messages."""
 
 from __future__ import annotations
 
 import json
-import math
-import multiprocessing
-import os
 import shlex
 import shutil
-import signal
 import sys
-import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError
+from rlkit_sac.runs.interrupts import interrupt_behind
 
 
 def exit_code(error: BaseException) -> int:
@@ -62,7 +55,7 @@ def describe_failure(error: BaseException, run_path: Path | None) -> str:
     if needs_traceback(error):
         lines = [_traceback(error)]
     elif (interrupt := interrupt_behind(error)) is not None:
-        lines = [str(interrupt) if isinstance(interrupt, TimeLimitReached) else "interrupted"]
+        lines = [str(interrupt) or "interrupted"]
     else:
         lines = [f"error: {line}" for line in str(error).splitlines()]
         if isinstance(error, EnvironmentFault) and error.__cause__ is not None:
@@ -118,161 +111,3 @@ def resume_command(run_path: Path, script: Path | None = None) -> str:
 
 def _traceback(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)).rstrip()
-
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-class Interrupted(KeyboardInterrupt):
-    """A signal asked the run to end.
-
-    Args:
-        number: the signal.
-
-    >>> Interrupted(signal.SIGTERM).exit_code
-    143
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__(signal.Signals(number).name)
-        self.exit_code = 128 + number
-
-
-#: Exit code after ``time_limit``; EX_TEMPFAIL of sysexits.h: to be tried again.
-TIME_LIMIT_CODE = 75
-
-
-class TimeLimitReached(KeyboardInterrupt):
-    """The run has lasted as long as it may.
-
-    Args:
-        seconds: how long that is.
-
-    >>> str(TimeLimitReached(3600.0)), TimeLimitReached(3600.0).exit_code
-    ('stopped by time_limit, after 3600 seconds', 75)
-    """
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"stopped by time_limit, after {seconds:g} seconds")
-        self.exit_code = TIME_LIMIT_CODE
-
-
-class StopRequest:
-    """Whether a signal or a time limit asks the loop to end; see :func:`deferred_signals`."""
-
-    def __init__(self, time_limit: float | None = None) -> None:
-        self._number: int | None = None
-        self._limit = math.inf if time_limit is None else time_limit
-        self._started = time.monotonic()
-
-    def __bool__(self) -> bool:
-        return self._number is not None or time.monotonic() - self._started >= self._limit
-
-    def receive(self, number: int) -> None:
-        """Remember the signal and say so, or raise `Interrupted` if one was waiting already."""
-        if self._number is not None:
-            raise Interrupted(number)
-        self._number = number
-        if multiprocessing.parent_process() is None:  # one of several seeds leaves it to the first
-            acknowledge("after this step")
-
-    def obey(self) -> None:
-        """Raise `Interrupted` if a signal has come, `TimeLimitReached` if the time is over."""
-        if self._number is not None:
-            raise Interrupted(self._number)
-        if self:
-            raise TimeLimitReached(self._limit)
-
-
-def acknowledge(when: str) -> None:
-    """Say that a signal was received; callable in the middle of other output.
-
-    Args:
-        when: the run will stop.
-    """
-    clear_line = "\r\x1b[K" if os.isatty(2) else ""  # of a progress bar, and of ^C
-    text = f"{clear_line}stopping {when}; Ctrl-C again stops without saving\n"
-    with suppress(OSError):
-        os.write(2, text.encode())
-
-
-@contextmanager
-def deferred_signals(time_limit: float | None = None) -> Iterator[StopRequest]:
-    """In the block the first SIGINT or SIGTERM is only noted; the second raises `Interrupted`.
-
-    A loop checks after each step, saves, and calls ``obey``. Signals keep their usual effect in
-    threads other than the main one, which Python does not let handle them.
-
-    Args:
-        time_limit: seconds after which the loop is asked to end as well; ``None`` for no limit.
-
-    >>> with deferred_signals() as stop:
-    ...     signal.raise_signal(signal.SIGTERM)
-    ...     bool(stop)
-    True
-    """
-    stop = StopRequest(time_limit)
-    with handled_by(lambda number, frame: stop.receive(number)):
-        yield stop
-
-
-@contextmanager
-def raised_signals() -> Iterator[None]:
-    """In the block SIGINT and SIGTERM raise `Interrupted`, so that whatever is open gets closed.
-
-    >>> with raised_signals():
-    ...     try:
-    ...         signal.raise_signal(signal.SIGTERM)
-    ...     except Interrupted as interrupt:
-    ...         interrupt.exit_code
-    143
-    """
-    with handled_by(_interrupt):
-        yield
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise Interrupted(number)
-
-
-@contextmanager
-def handled_by(handler: object) -> Iterator[None]:
-    """In the block SIGINT and SIGTERM call a function, unless they were ignored before it.
-
-    Args:
-        handler: as ``signal.signal`` takes it.
-    """
-    previous = {}
-    try:
-        for number in SIGNALS:
-            if signal.getsignal(number) != signal.SIG_IGN:  # a shell's background job, nohup
-                previous[number] = signal.signal(number, handler)  # type: ignore[arg-type]
-    except ValueError:  # not the main thread
-        previous = {}
-    try:
-        yield
-    finally:
-        for number, old in previous.items():
-            signal.signal(number, old)
-
-
-def interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The interrupt that is behind an exception, if any.
-
-    A KeyboardInterrupt that arrives inside one of TensorDict's context managers may come out as
-    another exception with the interrupt as its context.
-
-    >>> try:
-    ...     try:
-    ...         raise KeyboardInterrupt
-    ...     finally:
-    ...         raise RuntimeError("cleaning up failed")
-    ... except RuntimeError as error:
-    ...     interrupt_behind(error)
-    KeyboardInterrupt()
-    """
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            return error
-        error = error.__cause__ or error.__context__
-    return None

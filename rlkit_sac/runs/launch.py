@@ -17,11 +17,10 @@ from rlkit_sac.runs.checkpoints.resume import stored_options
 from rlkit_sac.runs.failures import (
     describe_failure,
     exit_code,
-    interrupt_behind,
     needs_traceback,
-    raised_signals,
     results_so_far,
 )
+from rlkit_sac.runs.interrupts import interrupt_behind, raised_signals
 from rlkit_sac.runs.seeds.joint import run_seeds
 from rlkit_sac.runs.seeds.options import SeedOptions
 from rlkit_sac.runs.tables.run_directory import RunDirectory
@@ -41,10 +40,11 @@ def run_recipe(
     before anything runs, machine and task by :func:`~rlkit_sac.runs.make_envs`, or before the first
     of several seeds.
 
-    Exit codes: 2 for `ConfigError`, 1 for any other `RlkitSacError`, 130 for Ctrl-C and 143 for
-    SIGTERM, both of which close everything that is open, 75 for ``time_limit``. Any other exception
-    is a bug and keeps its traceback. If a run had begun, the last lines say where it lies and how
-    to resume it. Output that cannot be written, as into a closed pipe, changes none of this.
+    Exit codes: 2 for `ConfigError`, 1 for any other `RlkitSacError`, 130 for Ctrl-C, 143 for
+    SIGTERM and 129 for SIGHUP, which close everything that is open, 75 for ``time_limit``. Any
+    other exception is a bug and keeps its traceback. If a run had begun, the last lines say where
+    it lies and how to resume it. Output that cannot be written, as into a closed pipe, changes none
+    of this.
 
     Args:
         main: the recipe; it returns the run directory.

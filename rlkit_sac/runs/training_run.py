@@ -21,7 +21,7 @@ from rlkit_sac.errors import RunError
 from rlkit_sac.runs.checkpoints import Checkpoints
 from rlkit_sac.runs.checkpoints.resume import begin_run, open_run
 from rlkit_sac.runs.evaluation import evaluate
-from rlkit_sac.runs.failures import StopRequest, deferred_signals
+from rlkit_sac.runs.interrupts import StopRequest, deferred_signals
 from rlkit_sac.runs.loss_parts import check_action_bounds
 from rlkit_sac.runs.policies.files import policy_files
 from rlkit_sac.runs.random_streams import evaluation_seed
@@ -215,7 +215,8 @@ def training_run(
 ) -> Iterator[TrainingRun]:
     """Begin a run, or resume ``config.resume``; save, evaluate and report at its end.
 
-    In the block SIGINT and SIGTERM wait for :meth:`TrainingRun.save_if_due`.
+    In the block signals wait for :meth:`TrainingRun.save_if_due`, but not for an update to be
+    compiled.
 
     Args:
         config: of the recipe.
@@ -272,8 +273,14 @@ def training_run(
             parameters=sum(p.numel() for p in loss_module.parameters()),
             **facts,
         )
-        update.announce_compiling(partial(progress.phase, "compiling"))
         with deferred_signals(config.time_limit) as stop:
+
+            @contextmanager
+            def compiling() -> Iterator[None]:
+                with progress.phase("compiling"), stop.compiling():
+                    yield
+
+            update.announce_compiling(compiling)
             run = TrainingRun(
                 config,
                 directory,

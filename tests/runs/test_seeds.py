@@ -18,7 +18,8 @@ import pytest
 from rlkit_sac.config import Seed
 from rlkit_sac.errors import RunError
 from rlkit_sac.runs import launch, run_recipe
-from rlkit_sac.runs.failures import TimeLimitReached, resume_command
+from rlkit_sac.runs.failures import resume_command
+from rlkit_sac.runs.interrupts import TimeLimitReached
 from rlkit_sac.runs.seeds.joint import run_seeds
 from rlkit_sac.runs.seeds.options import SeedOptions
 from tests.processes import Process
@@ -36,7 +37,7 @@ from pathlib import Path
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.config import LoggingConfig, Seed
 from rlkit_sac.runs import RunDirectory, run_recipe
-from rlkit_sac.runs.failures import deferred_signals
+from rlkit_sac.runs.interrupts import deferred_signals
 
 
 @dataclass

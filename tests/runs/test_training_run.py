@@ -42,8 +42,8 @@ from rlkit_sac.runs import (
     read_config,
     training_run,
 )
-from rlkit_sac.runs.failures import Interrupted, TimeLimitReached
 from rlkit_sac.runs.files import checksum
+from rlkit_sac.runs.interrupts import Interrupted, TimeLimitReached
 from rlkit_sac.runs.tables.progress_bar import ProgressBar
 from rlkit_sac.updates import compiled
 from tests.runs.recipe_updates import make_update

@@ -17,8 +17,8 @@ from rlkit_sac.analysis import (
     write_table,
 )
 from rlkit_sac.errors import RlkitSacError
-from rlkit_sac.runs.failures import TIME_LIMIT_CODE
 from rlkit_sac.runs.files import make_new_folder
+from rlkit_sac.runs.interrupts import TIME_LIMIT_CODE
 from rlkit_sac.runs.seeds.options import SeedOptions
 from rlkit_sac.runs.seeds.processes import SeedRun, run_in_processes, run_seed
 from rlkit_sac.runs.tables.report import summary_table
@@ -28,8 +28,8 @@ def run_seeds(main: Callable[[Any], Path], config: Any, options: SeedOptions) ->
     """Call ``main`` once for each seed, then compare the runs that finished.
 
     A seed that fails does not stop the others; only after a `ConfigError` no further seed is
-    started, as it would be refused too. Ctrl-C and SIGTERM end all of them, and the report covers
-    those that had finished, if any. With one job the runs share this process, with several each
+    started, as it would be refused too. A signal ends all of them, and the report covers those that
+    had finished, if any. With one job the runs share this process, with several each
     has its own; the results are the same.
 
     Args:

@@ -11,28 +11,24 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from multiprocessing import connection, resource_tracker
+from multiprocessing import connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from rlkit_sac.errors import ConfigError, RlkitSacError
 from rlkit_sac.output import drop_failed_output
-from rlkit_sac.runs.failures import (
-    SIGNALS,
+from rlkit_sac.runs.failures import describe_failure, exit_code
+from rlkit_sac.runs.interrupts import (
     TIME_LIMIT_CODE,
     acknowledge,
-    describe_failure,
-    exit_code,
-    handled_by,
     interrupt_behind,
     raised_signals,
 )
 from rlkit_sac.runs.tables.run_directory import RunDirectory
+from rlkit_sac.signals import held_signals, on_signals, release_signals
 
 
 @dataclass(frozen=True)
@@ -95,9 +91,9 @@ def run_in_processes(
 ) -> tuple[list[SeedRun], int]:
     """Run each configuration in a process of its own, up to ``jobs`` at a time.
 
-    The processes show no progress bars; what else one writes is printed when it ends. SIGINT and
-    SIGTERM, each time they come, are passed on to the running processes as SIGTERM, and none is
-    started any more: they save and end, which this function waits for. If this process itself is
+    The processes show no progress bars; what else one writes is printed when it ends. A signal, and
+    each that repeats it, is passed on to the running processes as SIGTERM, and none is started any
+    more: they save and end, which this function waits for. If this process itself is
     killed, the others save and end too.
 
     Args:
@@ -114,19 +110,19 @@ def run_in_processes(
     runs: list[SeedRun] = []
     received: list[int] = []
 
-    def pass_on(number: int, frame: FrameType | None) -> None:
+    def pass_on(number: int) -> None:
         if not received:
             acknowledge("each seed after its step")
         received.append(number)
         for process in running:
             process.terminate()
 
-    with tempfile.TemporaryDirectory(prefix="rlkit_sac-") as folder, handled_by(pass_on):
+    with tempfile.TemporaryDirectory(prefix="rlkit_sac-") as folder, on_signals(pass_on):
         try:
             while running or (waiting and not received):
                 while waiting and len(running) < jobs and not received:
                     process = _SeedProcess(main, waiting.pop(0), Path(folder))
-                    with _signals_held():  # so that pass_on cannot miss the new process
+                    with held_signals():  # so that pass_on cannot miss the new process
                         process.start()
                         running.append(process)
                     print(f"seed {process.seed}: started (process {process.pid})", flush=True)
@@ -196,20 +192,6 @@ class _SeedProcess(SpawnProcess):
         return self._log.read_text(encoding="utf-8", errors="replace").rstrip()
 
 
-@contextmanager
-def _signals_held() -> Iterator[None]:
-    """Signals wait until the end of the block; a process started in it begins with them held."""
-    if sys.platform == "win32":
-        yield
-        return
-    resource_tracker.ensure_running()  # its start, which the first process needs, releases signals
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-
-
 def _leave_terminal() -> None:
     """Only the parent passes signals on: a second one would end the run without saving."""
     if sys.platform == "win32":
@@ -217,7 +199,7 @@ def _leave_terminal() -> None:
     os.setsid()
     handler = signal.signal(signal.SIGINT, signal.SIG_IGN)  # drops a Ctrl-C that was held
     signal.signal(signal.SIGINT, handler)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    release_signals()
 
 
 def _end_with_parent() -> None:

@@ -24,8 +24,8 @@ from rlkit_sac import __version__
 from rlkit_sac.analysis.description import read_description
 from rlkit_sac.config.yaml_file import to_yaml
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.runs.failures import interrupt_behind
 from rlkit_sac.runs.files import make_new_folder, write_atomically
+from rlkit_sac.runs.interrupts import interrupt_behind
 from rlkit_sac.runs.tables.csv_log import CSVLog
 from rlkit_sac.runs.tables.loggers import RunLoggers
 
@@ -42,7 +42,7 @@ class RunDirectory:
     """One run on disk, locked against other processes while the ``with`` block lasts.
 
     :meth:`begin` writes the status ``running`` to ``run.json``; leaving then writes ``finished``,
-    ``interrupted`` (Ctrl-C, SIGTERM) or ``failed`` with the error. On a full disk it is
+    ``interrupted`` (by a signal) or ``failed`` with the error. On a full disk it is
     written over the old content, where that has the space. A process that is killed leaves
     ``running`` and no lock: the system drops the lock with the process.
 

@@ -1,0 +1,99 @@
+"""The signals that ask a program to end: which they are, and who handles them."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from types import FrameType
+
+_HANG_UP: int = getattr(signal, "SIGHUP", 0)  # Windows has none
+
+#: Ctrl-C, the end that a scheduler asks for, and a terminal that closes.
+SIGNALS: tuple[int, ...] = tuple(filter(None, (signal.SIGINT, signal.SIGTERM, _HANG_UP)))
+
+
+class _Handler:
+    def __init__(self, first: Callable[[int], None], again: Callable[[int], None]) -> None:
+        self._first, self._again = first, again
+        self.received: list[int] = []
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.received.append(number)
+        if len(self.received) == 1:
+            self._first(number)
+        elif number != _HANG_UP and len(self.received) - self.received.count(_HANG_UP) > 1:
+            self._again(number)
+
+
+@contextmanager
+def on_signals(
+    first: Callable[[int], None], again: Callable[[int], None] | None = None
+) -> Iterator[None]:
+    """In the block `SIGNALS` call functions, but for those that were ignored before it.
+
+    A terminal that closes, or the end of a session, sends SIGHUP several times and beside other
+    signals: together they count as one. A block within another one goes on counting.
+
+    Signals keep their usual effect in threads other than the main one, which Python does not let
+    handle them.
+
+    Args:
+        first: called with the number of the first signal.
+        again: called with that of each later one that is meant as such. Default: ``first``.
+
+    >>> with on_signals(lambda number: print("save"), lambda number: print("stop")):
+    ...     for number in (signal.SIGTERM, signal.SIGINT):
+    ...         signal.raise_signal(number)
+    save
+    stop
+    """
+    handler = _Handler(first, again or first)
+    previous = {}
+    try:
+        for number in SIGNALS:
+            old = signal.getsignal(number)
+            if old == signal.SIG_IGN:  # a shell's background job, nohup
+                continue
+            if isinstance(old, _Handler):
+                handler.received = old.received
+            previous[number] = signal.signal(number, handler)
+    except ValueError:  # not the main thread
+        previous = {}
+    try:
+        yield
+    finally:
+        for number, old in previous.items():
+            signal.signal(number, old)
+
+
+@contextmanager
+def held_signals() -> Iterator[None]:
+    """`SIGNALS` wait until the end of the block; a process started in it begins with them held."""
+    if sys.platform == "win32":
+        yield
+        return
+    resource_tracker.ensure_running()  # its start, which the first process needs, releases signals
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+
+def is_asked_to_end() -> bool:
+    """Whether a signal is held that Python or `on_signals` handles, not a program's own handler."""
+    if sys.platform == "win32":
+        return False
+    handlers = [signal.getsignal(number) for number in signal.sigpending()]
+    return any(
+        isinstance(each, _Handler) or each == signal.default_int_handler for each in handlers
+    )
+
+
+def release_signals() -> None:
+    """Let a process that was started with signals held receive them."""
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
