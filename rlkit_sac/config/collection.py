@@ -35,6 +35,9 @@ class EnvConfig:
     parallel: bool = False
     """Run each environment in its own process."""
 
+    timeout: Literal["auto"] | PositiveFloat | None = "auto"
+    """Seconds a step or reset may take, with env.parallel: auto is 60, null is any time."""
+
     rescale_actions: bool = True
     """Present bounded continuous actions to the policy as [-1, 1]."""
 
@@ -46,9 +49,15 @@ class EnvConfig:
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
+        errors = []
+        if self.timeout not in ("auto", None) and not (self.parallel and self.num_envs > 1):
+            text = "needs env.parallel and env.num_envs > 1: only a process can be ended"
+            errors.append(("timeout", text))
         most = 1_000 if self.parallel else 10_000
         text = f"must be <= {most} where env.parallel is {str(self.parallel).lower()}"
-        return [("num_envs", f"{text}, got {self.num_envs}")] if self.num_envs > most else []
+        if self.num_envs > most:
+            errors.append(("num_envs", f"{text}, got {self.num_envs}"))
+        return errors
 
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments of ``make_env`` for one environment."""

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -35,6 +35,7 @@ def make_env(
     *,
     num_envs: int = 1,
     parallel: bool = False,
+    timeout: Literal["auto"] | float | None = "auto",
     seed: int = 0,
     device: torch.device | str = "cpu",
     rescale_actions: bool = True,
@@ -66,6 +67,8 @@ def make_env(
             begin with ``mo-`` need no module.
         num_envs: environments that run side by side. Default: 1.
         parallel: whether several environments run in processes of their own. Default: False.
+        timeout: seconds that a step or reset of environments in processes may take; ``auto`` is 60,
+            None any time. Default: ``auto``.
         seed: seed of the run, at least 0. Default: 0.
         device: where the tensors lie. Default: CPU.
         rescale_actions: whether continuous actions are in [-1, 1] instead of the environment's
@@ -75,7 +78,7 @@ def make_env(
         render_mode: Gymnasium's render mode.
 
     Exceptions of an environment are raised as `EnvironmentFault`, also from a process of its own;
-    so is the unexpected end of such a process. Processes leave Ctrl-C and SIGTERM to the main
+    so are the unexpected end of such a process and its silence. Processes leave signals to the main
     process and end with it.
 
     Raises:
@@ -103,7 +106,8 @@ def make_env(
     if num_envs == 1:
         base = create(env_index=0, device=device)
     elif parallel:
-        base = WatchedParallelEnv(num_envs, create, device=device)
+        seconds = 60.0 if timeout == "auto" else timeout
+        base = WatchedParallelEnv(num_envs, create, timeout=seconds, device=device)
     else:
         arguments = [{"env_index": index} for index in range(num_envs)]
         base = SerialEnv(num_envs, create, create_env_kwargs=arguments, device=device)

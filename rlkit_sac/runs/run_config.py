@@ -261,7 +261,10 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
             seed_everything(config.seed)
             limit_episodes(config.env, config.resume)
             return open_env(
-                num_envs=config.env.num_envs, parallel=config.env.parallel, seed=config.seed
+                num_envs=config.env.num_envs,
+                parallel=config.env.parallel,
+                timeout=config.env.timeout,
+                seed=config.seed,
             )
 
         check_config(config, checks=config.checks(training_env))

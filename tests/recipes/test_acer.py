@@ -178,7 +178,10 @@ def test_runs_go_on_as_what_they_are(workplace, capsys):
     assert "is a run of recipes/sac.py: resume it with that recipe" in error
     code, error = ACER.stop(capsys, "--resume", str(run), "--loss.gamma", "0.5")
     assert code == 2
-    assert "only collector.total_frames, evaluation, update.lr, update.schedules, device" in error
+    assert (
+        "only env.timeout, collector.total_frames, evaluation, update.lr, update.schedules, device"
+        in error
+    )
     other = f"--warm_start.run {run} --network.num_cells [16,16] --network.shared_trunk true"
     ACER.assert_refused(capsys, workplace, other, "is missing there and")
 

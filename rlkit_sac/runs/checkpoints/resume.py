@@ -33,6 +33,7 @@ from rlkit_sac.runs.update_steps import PARAMETER_PREFIXES
 
 #: Options, and sections of options, that a resumed run may give other values.
 MAY_CHANGE = (
+    "env.timeout",
     "collector.total_frames",
     "prior.run",  # it may have moved; the checkpoint has the prior's weights
     "evaluation",
