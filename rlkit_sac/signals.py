@@ -75,12 +75,21 @@ def held_signals() -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
-    resource_tracker.ensure_running()  # its start, which the first process needs, releases signals
+    start_resource_tracker()  # which releases signals
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+
+def start_resource_tracker() -> None:
+    """Start the process with which Python tracks semaphores, so that it outlives SIGHUP too."""
+    if sys.platform == "win32":
+        return
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    resource_tracker.ensure_running()
+    signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 def is_asked_to_end() -> bool:

@@ -24,6 +24,7 @@ from rlkit_sac.runs.interrupts import interrupt_behind, raised_signals
 from rlkit_sac.runs.seeds.joint import run_seeds
 from rlkit_sac.runs.seeds.options import SeedOptions
 from rlkit_sac.runs.tables.run_directory import RunDirectory
+from rlkit_sac.signals import start_resource_tracker
 
 Config = TypeVar("Config")
 
@@ -62,6 +63,7 @@ def run_recipe(
     Ant-v5
     """
     drop_failed_output()
+    start_resource_tracker()
     # TorchRL reports each storage it makes; a recipe's own lines are what its user looks for.
     logging.getLogger("torchrl").setLevel(logging.WARNING)
     RunDirectory.last_begun = None
