@@ -1,21 +1,44 @@
-"""Ctrl-C and SIGTERM: the step is finished, the state saved, nothing left running."""
+"""Signals: the step is finished, the state saved, nothing left running."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import pty
+import re
+import runpy
+import shlex
 import signal
+import subprocess
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from rlkit_sac import signals
 from rlkit_sac.runs.failures import resume_command
-from tests.reliability.runs import SAC, SHORT, assert_same_run, newest, only_run, run, start, train
+from tests import processes
+from tests.recipes.loading import RECIPES
+from tests.reliability.runs import (
+    ENVIRONMENT,
+    SAC,
+    SHORT,
+    assert_same_run,
+    newest,
+    only_run,
+    run,
+    start,
+    train,
+)
 
 PARALLEL = ["--env.num_envs", "2", "--env.parallel", "true"]
+HERE = Path(__file__).parent
+NOTING = HERE / "noting_phases.py"
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
 def processes_of_group(leader: int) -> list[str]:
@@ -29,15 +52,32 @@ def processes_of_group(leader: int) -> list[str]:
     return found
 
 
+def assert_all_ended(leader: int) -> None:
+    until = time.monotonic() + 60  # what is just exiting may still be listed
+    while processes_of_group(leader) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert processes_of_group(leader) == []
+
+
+def wait_for(there: Callable[[], object], process: processes.Process | subprocess.Popen) -> None:
+    while process.poll() is None and not there():
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize(
     ("number", "code", "options"),
     [
         pytest.param(signal.SIGINT, 130, [], marks=pytest.mark.slow),
         (signal.SIGTERM, 143, []),
+        (signal.SIGHUP, 129, []),
         pytest.param(signal.SIGINT, 130, PARALLEL, marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, 143, PARALLEL, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 129, PARALLEL, marks=pytest.mark.slow),
     ],
-    ids=["SIGINT", "SIGTERM", "SIGINT to the group of processes", "SIGTERM to the group"],
+    ids=[
+        *("SIGINT", "SIGTERM", "SIGHUP"),
+        *("SIGINT to the group of processes", "SIGTERM to the group", "SIGHUP to the group"),
+    ],
 )
 def test_a_signal_ends_the_run_after_its_step(tmp_path, number, code, options):
     options = [*SHORT, *options, "--collector.total_frames", "400"]
@@ -60,10 +100,7 @@ def test_a_signal_ends_the_run_after_its_step(tmp_path, number, code, options):
     info = json.loads((path / "run.json").read_text())
     assert (info["status"], info["frames"]) == ("interrupted", newest(path).frames)
     assert 70 <= info["frames"] < 400
-    until = time.monotonic() + 60  # what is just exiting may still be listed
-    while processes_of_group(process.pid) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert processes_of_group(process.pid) == []
+    assert_all_ended(process.pid)
     done = run(tmp_path, "--resume", str(path))
     assert done.returncode == 0, done.stderr
     assert_same_run(train(tmp_path / "whole", *options), path)
@@ -94,3 +131,207 @@ def test_a_run_ends_at_the_return_that_it_was_to_reach(tmp_path):
     assert newest(path).frames == 110
     evaluations = pd.read_csv(path / "evaluations.csv")
     assert list(evaluations["frames"]) == [110]
+
+
+def test_a_closed_terminal_ends_the_run_and_its_output_is_dropped(tmp_path):
+    """A shell and the system both send SIGHUP: the second one does not cut the save off."""
+    terminal, side = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, SAC, *SHORT, "--collector.total_frames=4000", "--logging.progress=true"],
+        **dict.fromkeys(["stdin", "stdout", "stderr"], side),
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        start_new_session=True,
+    )
+    os.close(side)
+    wait_for(lambda: list(tmp_path.glob("runs/*/*/*/metrics.csv")), process)
+    os.close(terminal)
+    for _ in range(2):
+        os.kill(process.pid, signal.SIGHUP)
+    assert process.wait(timeout=120) == 129
+    path = only_run(tmp_path)
+    info = json.loads((path / "run.json").read_text())
+    assert (info["status"], info["frames"]) == ("interrupted", newest(path).frames)
+    assert_all_ended(process.pid)
+
+
+def test_a_signal_does_not_wait_for_the_update_to_be_compiled(tmp_path):
+    options = [*SHORT, "--compile", "true", "--checkpoint.interval", "50"]
+    with noting(tmp_path, "sac", *options) as process:
+        wait_for((tmp_path / "compiling").exists, process)
+        os.kill(process.pid, signal.SIGTERM)
+        _, stderr = process.communicate()
+    path = only_run(tmp_path)
+    place = path.relative_to(tmp_path)
+    assert process.returncode == 143, stderr
+    assert stderr.splitlines() == [
+        "interrupted while compiling, without saving",
+        f"results so far: {place}",
+        f"continue with: {resume_command(place, SAC)}",
+    ]
+    assert json.loads((path / "run.json").read_text())["status"] == "interrupted"
+    assert newest(path).frames == 50
+    assert_all_ended(process.pid)
+
+
+@pytest.mark.slow
+def test_a_run_that_was_stopped_while_compiling_is_resumed_exactly(tmp_path):
+    options = [*SHORT, "--compile", "true", "--collector.total_frames", "150"]
+    with noting(tmp_path, "sac", *options, "--checkpoint.interval", "50") as process:
+        wait_for((tmp_path / "compiling").exists, process)
+        os.kill(process.pid, signal.SIGINT)
+        process.communicate()
+    path = only_run(tmp_path)
+    done = run(tmp_path, "--resume", str(path))
+    assert done.returncode == 0, done.stderr
+    assert_same_run(train(tmp_path / "whole", *options, "--checkpoint.interval", "50"), path)
+
+
+HANGING = ["--env.id", "hanging_env:Hanging-v0", *PARALLEL, "--env.max_episode_steps", "100"]
+
+
+def test_a_second_signal_ends_environments_that_do_not_answer(tmp_path):
+    with start_hanging(tmp_path) as process:
+        wait_for((tmp_path / "hangs").exists, process)
+        os.killpg(process.pid, signal.SIGINT)
+        wait_for(lambda: "stopping" in process.stderr.read(), process)
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(timeout=20)  # 33 s before, and 1 s on a quiet machine
+        assert process.returncode == 130
+    path = only_run(tmp_path)
+    assert json.loads((path / "run.json").read_text())["status"] == "interrupted"
+    assert newest(path).frames == 110
+    assert_all_ended(process.pid)
+
+
+def test_an_environment_that_does_not_answer_in_time_is_named(tmp_path):
+    with start_hanging(tmp_path, "--env.timeout", "5") as process:
+        _, stderr = process.communicate()
+    path = only_run(tmp_path)
+    place = path.relative_to(tmp_path)
+    assert process.returncode == 1
+    assert re.sub("environment [01]", "environment 1", stderr).splitlines() == [
+        "error: at the frames 139 to 140 of the run: environment 1 did not answer within 5 seconds "
+        "(env.timeout)",
+        f"results so far: {place}",
+        f"continue with: {resume_command(place, SAC)}",
+    ]
+    assert json.loads((path / "run.json").read_text())["status"] == "failed"
+    assert_all_ended(process.pid)
+
+
+def start_hanging(folder: Path, *options: str) -> processes.Process:
+    environment = ENVIRONMENT | {"PYTHONPATH": f"{ENVIRONMENT['PYTHONPATH']}:{HERE}"}
+    options = (*SHORT, *HANGING, "--collector.total_frames", "400", *options)
+    return processes.Process(SAC, *options, cwd=folder, env=environment)
+
+
+def noting(folder: Path, recipe: str, *options: str) -> processes.Process:
+    """A recipe that makes a file for each phase, in a folder with a cache of its own."""
+    environment = ENVIRONMENT | {"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
+    script = str(RECIPES / f"{recipe}.py")
+    return processes.Process(NOTING, script, *options, cwd=folder, env=environment)
+
+
+def test_signals_where_there_is_no_hang_up(monkeypatch):
+    monkeypatch.delattr(signal, "SIGHUP")
+    assert runpy.run_path(signals.__file__)["SIGNALS"] == (signal.SIGINT, signal.SIGTERM)
+
+
+def test_a_hang_up_counts_as_one_with_what_comes_beside_it():
+    """Systems end a session with SIGTERM and SIGHUP at once, and a shell repeats SIGHUP."""
+    for sent, calls in (
+        ([signal.SIGHUP, signal.SIGHUP], ["first"]),
+        ([signal.SIGHUP, signal.SIGTERM], ["first"]),
+        ([signal.SIGTERM, signal.SIGHUP], ["first"]),
+        ([signal.SIGHUP, signal.SIGTERM, signal.SIGTERM], ["first", "again"]),
+        ([signal.SIGINT, signal.SIGTERM], ["first", "again"]),
+    ):
+        called = []
+        with signals.on_signals(
+            lambda number, called=called: called.append("first"),
+            lambda number, called=called: called.append("again"),
+        ):
+            for number in sent:
+                signal.raise_signal(number)
+        assert called == calls, sent
+
+
+# Every recipe, every signal, every moment.
+
+RECIPE_OPTIONS = {
+    "sac": SHORT,
+    "discrete_sac": SHORT,
+    "hybrid_sac": SHORT,
+    "kl_prior_sac": SHORT,
+    "value_sac": SHORT,
+    "acer": shlex.split("""
+        --env.num_envs 2 --collector.t_max 5 --replay.batch_size 2 --replay.capacity 200
+        --network.num_cells [16,16] --evaluation.interval 110 --evaluation.episodes 1
+        --logging.interval 70 --logging.progress false --checkpoint.interval 100
+    """),
+}
+MOMENTS = {
+    "importing": [],
+    "before learning": ["--checkpoint.interval", "10"],
+    "compiling": ["--compile", "true"],
+    "evaluating": ["--evaluation.interval", "50", "--evaluation.episodes", "5"],
+    "saving": ["--checkpoint.interval", "40"],
+    "processes of environments": PARALLEL,
+    "processes of seeds": ["--seeds", "0,1", "--jobs", "2"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", list(CODES), ids=lambda number: number.name)
+@pytest.mark.parametrize("moment", list(MOMENTS))
+@pytest.mark.parametrize("recipe", list(RECIPE_OPTIONS))
+def test_any_signal_at_any_moment(tmp_path, recipe, moment, number):
+    options = [*RECIPE_OPTIONS[recipe], "--collector.total_frames", "100000", *MOMENTS[moment]]
+    if moment == "importing":
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rlkit_sac", "train", recipe, *options],
+            cwd=tmp_path,
+            env=ENVIRONMENT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        time.sleep(0.5)
+    else:
+        process = noting(tmp_path, recipe, *options)
+        if moment in ("compiling", "evaluating", "saving"):
+            wait_for((tmp_path / moment).exists, process)
+        else:
+            table = "run.json" if moment == "before learning" else "episodes.csv"
+            several = 2 if moment == "processes of seeds" else 1
+            wait_for(lambda: len(list(tmp_path.glob(f"runs/*/*/*/{table}"))) == several, process)
+    with process:
+        os.killpg(process.pid, number)
+        _, stderr = process.communicate(timeout=120)
+    assert "Traceback" not in stderr
+    assert_all_ended(process.pid)
+    runs = [info.parent for info in tmp_path.glob("runs/*/*/*/run.json")]
+    if moment == "importing":  # Python's own end, as no handler is there yet
+        assert process.returncode in (CODES[number], -number), stderr
+        assert runs == []
+        return
+    assert process.returncode == CODES[number], stderr
+    for path in runs:
+        info = json.loads((path / "run.json").read_text())
+        assert info["status"] == "interrupted"
+        assert not Path(f"/proc/{info['pid']}").exists()  # that of a seed is in no group of ours
+        for name in ("metrics", "episodes", "evaluations"):
+            if (path / f"{name}.csv").exists():
+                assert pd.read_csv(path / f"{name}.csv").notna().any(axis=None)
+        if list(path.glob("checkpoints/step_*")):
+            frames = newest(path).frames
+            resume = ["--resume", str(path), "--collector.total_frames", str(frames + 20)]
+            if moment == "compiling":
+                continue  # to resume it is to compile, see above
+            script = RECIPES / f"{recipe}.py"
+            done = processes.run(script, *resume, cwd=tmp_path, env=ENVIRONMENT)
+            assert done.returncode == 0, done.stderr
+        else:
+            assert moment in ("before learning", "compiling"), stderr
