@@ -16,13 +16,13 @@ from rlkit_sac.envs import closing_env, make_env, save_episodes
 
 if __name__ == "__main__":
     noted = []
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, frame: noted.append(number))
     with closing_env(make_env("Pendulum-v1", num_envs=2, parallel=True)) as env:
         print("starting", flush=True)
         state = env.reset()
         print(*(process.pid for process in env.base_env._workers), flush=True)
-        while len(set(noted)) < 2 or "forever" in sys.argv:
+        while len(set(noted)) < 3 or "forever" in sys.argv:
             state = env.rand_step(state)["next"]
         env.rollout(5)
         print([saved["step"] for saved in save_episodes(env)], flush=True)
@@ -66,6 +66,7 @@ def test_signals_to_the_whole_group_leave_the_processes_to_the_main_one() -> Non
         pids = process.stdout.readline().split()
         os.killpg(process.pid, signal.SIGINT)
         os.killpg(process.pid, signal.SIGTERM)
+        os.killpg(process.pid, signal.SIGHUP)
         out, err = process.communicate(timeout=120)
         assert (process.returncode, out, err) == (0, "[5, 5]\n", "")
         assert len(pids) == 2

@@ -267,6 +267,7 @@ RECIPE_OPTIONS = {
     "value_sac": SHORT,
     "acer": shlex.split("""
         --env.num_envs 2 --collector.t_max 5 --replay.batch_size 2 --replay.capacity 200
+        --update.replay_start_size 60
         --network.num_cells [16,16] --evaluation.interval 110 --evaluation.episodes 1
         --logging.interval 70 --logging.progress false --checkpoint.interval 100
     """),

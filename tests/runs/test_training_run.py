@@ -415,7 +415,7 @@ def test_a_task_that_cannot_be_saved_in_an_episode_is_saved_between_two() -> Non
         assert saved_at(loop.run) == wanted
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_lets_the_step_end_saves_and_stops(number: int) -> None:
     steps: list[str] = []
 
