@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from rlkit_sac.errors import RunError
+from rlkit_sac.untrusted import read_json
 
 #: What each ``run.json`` says of its run.
 IDENTITY = {"recipe": str, "task": str, "seed": int, "status": str}
@@ -37,7 +37,7 @@ def read_description(file: Path) -> dict[str, Any]:
         rlkit_sac.errors.RunError: .../run.json is damaged: its 'seed', of type int, is 0.5
     """
     try:
-        content = json.loads(file.read_bytes())
+        content = read_json(file)
     except OSError as error:
         raise RunError(f"{file} cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from rlkit_sac.errors import RunError
+from rlkit_sac.untrusted import read_file
 
 T = TypeVar("T")
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
@@ -99,7 +100,7 @@ def read_rows(
         3    2000       -150.0
     """
     try:
-        complete = file.read_bytes().rpartition(b"\n")[0]
+        complete = read_file(file, 2**30).rpartition(b"\n")[0]
         text = complete.decode("utf-8-sig")
     except FileNotFoundError:
         return pd.DataFrame(columns=list(numbers))

@@ -14,6 +14,7 @@ import yaml
 from rlkit_sac.analysis.description import IDENTITY, read_description
 from rlkit_sac.analysis.files import Paths, as_paths, files_below, read_each, read_rows
 from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.untrusted import LARGEST_JSON, read_file
 
 # Each table with the columns that every run's file has.
 TABLES = {
@@ -132,7 +133,7 @@ def _read_config(file: Path) -> dict[str, Any]:
         ['seed', 'update', 'update.lr_actor', 'update.periods']
     """
     try:
-        config = yaml.safe_load(file.read_text(encoding="utf-8"))
+        config = yaml.safe_load(read_file(file, LARGEST_JSON).decode())
     except OSError as error:
         raise RunError(f"{file} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError, yaml.YAMLError) as error:

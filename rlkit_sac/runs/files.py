@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rlkit_sac.errors import RunError
+from rlkit_sac.untrusted import read_json
 
 
 @contextlib.contextmanager
@@ -51,7 +52,8 @@ def write_atomically(path: Path, content: bytes) -> None:
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with os_errors_named(f"cannot write {path}"):
         try:
-            with partial.open("wb") as file:
+            partial.unlink(missing_ok=True)
+            with partial.open("xb") as file:  # and not where a link leads to
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -114,7 +116,8 @@ def read_described(file: Path, what: str, *, versions: Sequence[int]) -> dict[st
     """
     try:
         with os_errors_named(f"{file} cannot be read"):
-            content = json.loads(file.read_bytes())
+            content = read_json(file)
+        intact = isinstance(content, dict) and content.pop("sha256", None) == checksum(content)
     except (ValueError, RecursionError) as error:
         raise RunError(f"{file} is damaged: it is not JSON ({error})") from error
     if not isinstance(content, dict) or "format_version" not in content:
@@ -123,6 +126,6 @@ def read_described(file: Path, what: str, *, versions: Sequence[int]) -> dict[st
     if type(version) is not int or version not in versions:
         known = " and ".join(map(str, versions))
         raise RunError(f"{file} has format version {version!r}, this version reads {known}")
-    if content.pop("sha256", None) != checksum(content):
+    if not intact:
         raise RunError(f"{file} is damaged: its checksum does not match its content")
     return content

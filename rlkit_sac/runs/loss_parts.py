@@ -23,6 +23,7 @@ from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.runs.checkpoints.found import read_found
 from rlkit_sac.runs.files import os_errors_named
 from rlkit_sac.runs.policies.files import find_checkpoint, load_policy
+from rlkit_sac.untrusted import read_file
 
 
 def check_prior_source(config: PriorConfig) -> list[Check]:
@@ -180,7 +181,7 @@ def _source(config: PriorConfig) -> Any:
 def _policy_in(folder: Path) -> TensorDictModuleBase:
     """The policy in a folder, which the checks and the run read once."""
     with os_errors_named(f"{folder / 'policy.json'} cannot be read"):
-        return _policy_of(folder, (folder / "policy.json").read_bytes())
+        return _policy_of(folder, read_file(folder / "policy.json"))
 
 
 @lru_cache(maxsize=1)

@@ -28,10 +28,11 @@ from rlkit_sac.runs.files import (
     sync_folder,
     write_atomically,
 )
+from rlkit_sac.untrusted import open_file
 
 FORMAT_VERSION = 2  # since 1 another notation of the state
 MANIFEST = "checkpoint.json"
-_NAME = re.compile(r"step_(\d+)")
+_NAME = re.compile(r"step_([0-9]{1,18})")
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,9 @@ def read_checked(file: Path, record: FileRecord) -> bytes:
     Raises:
         RunError: naming the file, if it is missing, cut short or changed.
     """
-    with os_errors_named(f"{file} cannot be read"):
-        size = file.stat().st_size if file.is_file() else None
-        content = file.read_bytes() if size == record.size else b""
-    if size is None:
-        raise RunError(f"{file} cannot be read: there is no such file")
+    with os_errors_named(f"{file} cannot be read"), open_file(file) as opened:
+        size = os.fstat(opened.fileno()).st_size
+        content = opened.read() if size == record.size else b""
     if size != record.size:
         raise RunError(f"{file} is damaged: it has {size} bytes instead of {record.size}")
     if FileRecord.of(content) != record:
@@ -193,11 +192,14 @@ class Manifest:
                 content["state"],
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise RunError(f"{file} does not describe a checkpoint ({error!r})") from error
-        if manifest.frames != step_of(folder.resolve()):
-            raise RunError(f"{file} is that of frame {manifest.frames!r}, not of {folder.name}")
+            raise RunError(f"{file} does not describe a checkpoint ({error!r:.200})") from error
+        frames = manifest.frames
+        if type(frames) is not int or frames != step_of(folder.resolve()):
+            raise RunError(f"{file} is that of frame {frames!r:.20}, not of {folder.name}")
         if any(segment_range(Path(name)) is None or "/" in name for name in manifest.segments):
             raise RunError(f"{file} names files that are no replay segments")
+        if any(Path(name).name != name or "\0" in name for name in manifest.files):
+            raise RunError(f"{file} names files that are not in {folder}")
         return manifest
 
     def content(self, name: str) -> bytes:

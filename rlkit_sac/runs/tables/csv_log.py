@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from rlkit_sac.errors import RunError
 from rlkit_sac.runs.files import os_errors_named
+from rlkit_sac.untrusted import open_file
 
 
 class CSVLog:
@@ -101,13 +102,14 @@ class CSVLog:
         Raises:
             RunError: if the file does not begin with the rows that the state counted.
         """
-        size = int(state["size"])
-        content = b""
+        size, left = int(state["size"]), int(state["size"])
+        self._digest = hashlib.sha256()
         if self.path.exists():
-            with os_errors_named(f"{self.path} cannot be read"), self.path.open("rb") as file:
-                content = file.read(size)
-        self._digest = hashlib.sha256(content)
-        if len(content) != size or self._digest.hexdigest() != state["sha256"]:
+            with os_errors_named(f"{self.path} cannot be read"), open_file(self.path) as file:
+                while left > 0 and (part := file.read(min(left, 2**20))):
+                    self._digest.update(part)
+                    left -= len(part)
+        if left or self._digest.hexdigest() != state["sha256"]:
             raise RunError(
                 f"{self.path} is not as it was at the checkpoint: its first {size} bytes were "
                 "changed or removed since; put them back to continue"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rlkit_sac.errors import RunError
 from rlkit_sac.runs.files import os_errors_named
+from rlkit_sac.untrusted import read_file
 
 
 def best_frames(run_path: Path, *, among: Collection[int]) -> int | None:
@@ -80,7 +81,7 @@ def evaluation_rows(run_path: Path, *, until: float = inf) -> list[dict[str, str
     if not file.exists():
         return []
     with os_errors_named(f"{file} cannot be read"):
-        header, *lines = file.read_bytes().decode(errors="replace").split("\n")
+        header, *lines = read_file(file).decode(errors="replace").split("\n")
     columns = header.split(",")
     rows, damage = [], ""
     for number, line in enumerate(lines[:-1], 2):

@@ -28,6 +28,7 @@ from rlkit_sac.runs.files import make_new_folder, write_atomically
 from rlkit_sac.runs.interrupts import interrupt_behind
 from rlkit_sac.runs.tables.csv_log import CSVLog
 from rlkit_sac.runs.tables.loggers import RunLoggers
+from rlkit_sac.untrusted import check_files
 
 FORMAT_VERSION = 1
 # What describes one session of a run, from its start to its end.
@@ -185,6 +186,7 @@ class RunDirectory:
         self.loggers.write(table, row)
 
     def __enter__(self) -> RunDirectory:
+        check_files(self.path)
         try:
             self._lock.acquire()
         except Timeout:
