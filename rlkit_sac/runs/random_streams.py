@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from rlkit_sac.envs.state.plain_data import check_position
+
 _EVALUATION = 1  # marks the sequence of evaluation seeds among those derived from a run's seed
 
 
@@ -68,6 +70,7 @@ def set_random_state(state: Mapping[str, Any]) -> bool:
         Whether all of it could be set; false where other GPUs are in use than those of the state.
     """
     random.setstate(state["python"])
+    check_position(state["numpy"])
     np.random.set_state(state["numpy"])
     torch.set_rng_state(state["torch"])
     gpus = torch.cuda.device_count() if torch.cuda.is_initialized() else 0

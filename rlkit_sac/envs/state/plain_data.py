@@ -105,7 +105,10 @@ def make_generator(name: str) -> Any:
         return random.Random()
     if name == "RandomState":
         return np.random.RandomState()
-    return np.random.Generator(getattr(np.random, name)())
+    kind = getattr(np.random, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, np.random.BitGenerator)):
+        raise ValueError(f"{name!r} is not a random generator of NumPy")
+    return np.random.Generator(kind())
 
 
 def generator_state(generator: Any) -> Any:
@@ -127,7 +130,27 @@ def set_generator_state(generator: Any, state: Any) -> None:
     """
     if type(generator) is random.Random:
         generator.setstate(state)
-    elif type(generator) is np.random.RandomState:
+        return
+    check_position(state)
+    if type(generator) is np.random.RandomState:
         generator.set_state(state)
     else:
         generator.bit_generator.state = state
+
+
+def check_position(state: Any) -> None:
+    """Refuse a state of a NumPy generator whose position is not in its words.
+
+    NumPy does not check it, and would read from other memory.
+
+    >>> check_position(("MT19937", np.zeros(624), 10**9, 0, 0.0))
+    Traceback (most recent call last):
+        ...
+    ValueError: the state of a random generator has no such position
+    """
+    if isinstance(state, dict):
+        positions = {624: state["state"].get("pos", 0), 4: state.get("buffer_pos", 0)}
+    else:
+        positions = {624: state[2]}
+    if not all(0 <= position <= words for words, position in positions.items()):
+        raise ValueError("the state of a random generator has no such position")
