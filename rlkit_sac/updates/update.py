@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from copy import deepcopy
 from typing import Any, NoReturn
 
 import torch
@@ -245,7 +246,8 @@ class Update:
         """Restore a state; learning rates and other settings stay those of this update.
 
         Raises:
-            ValueError: if the names of the optimizers differ from those of the state.
+            ValueError: if the state is of other optimizers: other names, or tensors of other shapes
+                or types, or if it holds NaN.
         """
         if set(state["optimizers"]) != set(self.optimizers):
             raise ValueError(
@@ -264,8 +266,26 @@ class Update:
                 }
                 for index, entry in state["optimizers"][name]["state"].items()
             }
+            self._check_moments(name, moments)
             groups = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict({"state": moments, "param_groups": groups})
+
+    def _check_moments(self, name: str, moments: Mapping[int, Mapping[str, Any]]) -> None:
+        """Refuse a state unlike that after a step, whose tensors might be broadcast silently."""
+        optimizer = deepcopy(self.optimizers[name])
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = torch.zeros_like(parameter)
+        type(optimizer).step(optimizer)  # as an attribute, a scheduler may bind it to the original
+        stepped = optimizer.state_dict()["state"]
+        for index, entry in moments.items():
+            wanted = {key: _form(value) for key, value in stepped.get(index, {}).items()}
+            found = {key: _form(value) for key, value in entry.items()}
+            if found != wanted:
+                text = f"parameter {index} of the optimizer {name!r} has the state {found}"
+                raise ValueError(f"{text}, wanted {wanted}")
+            if any(torch.is_tensor(value) and value.isnan().any() for value in entry.values()):
+                raise ValueError(f"the state of the optimizer {name!r} holds NaN")
 
     def _refuse(self, due: Due, watched: Sequence[Tensor], count: int) -> NoReturn:
         """Raise an error that names the losses and gradients that are not finite."""
@@ -331,3 +351,8 @@ class Update:
                         f"{step} names {loss!r}, but {type(self.loss_module).__name__} writes "
                         f"{', '.join(map(repr, keys))}"
                     )
+
+
+def _form(value: Any) -> str:
+    is_tensor = torch.is_tensor(value)
+    return f"{value.dtype} {list(value.shape)}" if is_tensor else type(value).__name__

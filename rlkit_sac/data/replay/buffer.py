@@ -107,17 +107,20 @@ def make_replay_buffer(
         )
     elif sampler is None:
         sampler = RandomSampler()
+    buffer: TensorDictReplayBuffer
     if storage == "tensor":
-        return PackedReplayBuffer(
+        buffer = PackedReplayBuffer(
             capacity=capacity, batch_size=batch_size, device=device, sampler=sampler
         )
-    buffer = TensorDictReplayBuffer(
-        storage=make_memmap_storage(example, capacity=capacity, directory=directory),
-        sampler=sampler,
-        batch_size=batch_size,
-    )
-    if torch.device(device).type != "cpu":
-        buffer.append_transform(lambda batch: batch.to(device))
+    else:
+        buffer = TensorDictReplayBuffer(
+            storage=make_memmap_storage(example, capacity=capacity, directory=directory),
+            sampler=sampler,
+            batch_size=batch_size,
+        )
+        if torch.device(device).type != "cpu":
+            buffer.append_transform(lambda batch: batch.to(device))
+    vars(buffer)["layout"] = dict(example.to("meta").items(True, True))  # compared on resuming
     return buffer
 
 

@@ -170,8 +170,17 @@ class PrioritizedSampler(Sampler):
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Continue from a state, with the exponents this sampler was given."""
-        self.frames, self._largest = state_dict["frames"], state_dict["largest"]
+        """Continue from a state, with the exponents this sampler was given.
+
+        Raises:
+            RunError: for priorities that are not finite numbers >= 0, one for each transition.
+        """
+        frames, largest = state_dict["frames"], state_dict["largest"]
+        weights = state_dict["tree"]["weights"]
+        fine = largest > 0 and bool(((weights >= 0) & weights.isfinite()).all())
+        if not fine or weights.shape != (min(frames, self._capacity),):
+            raise RunError("the priorities are not finite numbers >= 0, one for each transition")
+        self.frames, self._largest = frames, largest
         self._tree.load_state_dict(state_dict["tree"])
 
     def dumps(self, path: Path | str) -> None:

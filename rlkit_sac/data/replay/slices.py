@@ -196,7 +196,7 @@ class SliceSampler(BlockSampler):
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Continue from a state."""
         super().load_state_dict(state_dict)
-        self._cuts = list(state_dict["cuts"])
+        self._cuts = [int(cut) for cut in state_dict["cuts"]]
 
     def _blocks_needed(self) -> int:
         return -(-self.length // self._steps) + 1

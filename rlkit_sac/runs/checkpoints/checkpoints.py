@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import safetensors.torch
 from safetensors import SafetensorError
+from torch import nn
 from torchrl.data import TensorDictReplayBuffer
 
 from rlkit_sac.data.replay.slices import SliceSampler
@@ -24,12 +25,14 @@ from rlkit_sac.runs.checkpoints.folders import (
     write_folder,
 )
 from rlkit_sac.runs.checkpoints.replay_segments import (
+    check_segments,
     read_segments,
     segment_range,
     write_segments,
 )
 from rlkit_sac.runs.checkpoints.state_tree import join_format_1, join_state, split_state
 from rlkit_sac.runs.files import os_errors_named
+from rlkit_sac.runs.misfits import misfits
 from rlkit_sac.runs.random_streams import random_state, set_random_state
 from rlkit_sac.runs.tables.evaluations import best_frames
 from rlkit_sac.updates.schedule import EveryFrames
@@ -127,7 +130,7 @@ class Checkpoints:
         for file in write_segments(self._replay, self._replay_folder, saved=saved):
             segments[file.name] = FileRecord.of(file.read_bytes())
         state = {name: part.state_dict() for name, part in self._parts.items()}
-        tree, tensors = split_state(state | {"random": random_state()})
+        tree, tensors = split_state(state | {"random": random_state(), "replay": self._counts()})
         write_folder(
             self.folder,
             frames,
@@ -160,6 +163,12 @@ class Checkpoints:
             missing = [name for name in self._parts if name not in state]
             if missing:
                 raise RunError(f"it holds no state of {', '.join(missing)}")
+            stored = _stop_of(manifest.segments) or manifest.frames  # of a version without counts
+            counts = self._counts() | {"stored": stored} | state.get("replay", {})
+            if counts["capacity"] != self._replay.storage.max_size:
+                raise RunError(f"its replay has another capacity, {counts['capacity']!r:.30}")
+            check_segments(manifest.segments, **counts)
+            _check_counts(manifest, state)
             segments = {
                 self._replay_folder / name: record for name, record in manifest.segments.items()
             }
@@ -168,10 +177,12 @@ class Checkpoints:
             )
             # After replay, which gives transitions the priorities of new ones.
             for name, part in self._parts.items():
+                if isinstance(part, nn.Module) and (
+                    misfit := misfits(part.state_dict(), state[name], exactly=True)
+                ):
+                    raise RunError(f"{STATE} does not hold the {name} of this run: {misfit}")
                 part.load_state_dict(state[name])
             same_streams = set_random_state(state["random"])
-            if self._replay.write_count != _stop_of(manifest.segments):
-                raise RunError(f"{folder} does not name all segments of its replay")
         except Exception as error:  # any error that wrong content of a file can cause
             raise ConfigError(describe_damage(folder, error)) from error
         self._segments, self.saved_at = manifest.segments, manifest.frames
@@ -181,6 +192,9 @@ class Checkpoints:
         if inexact_reasons and isinstance(self._replay.sampler, SliceSampler):
             self._replay.sampler.cut()  # an episode may have been lost
         return inexact_reasons
+
+    def _counts(self) -> dict[str, int]:
+        return {"stored": self._replay.write_count, "capacity": self._replay.storage.max_size}
 
     def discard_later(self) -> None:
         """Delete the checkpoints after the restored one, which the run will write again."""
@@ -232,8 +246,30 @@ def read_state(manifest: Manifest) -> dict[str, Any]:
     except SafetensorError as error:
         raise RunError(f"{manifest.folder / STATE} is not a safetensors file: {error}") from error
     join = join_format_1 if manifest.format_version == 1 else join_state
-    state: dict[str, Any] = join(manifest.state, tensors)
+    try:
+        state: dict[str, Any] = dict(join(manifest.state, tensors))
+    except Exception as error:  # any error that wrong content of a file can cause
+        text = f"{manifest.folder} holds no state of a run: {error!r:.200}"
+        raise RunError(text) from error
     return state
+
+
+def _check_counts(manifest: Manifest, state: Mapping[str, Any]) -> None:
+    """Refuse counters that no run has, or that contradict each other.
+
+    Raises:
+        RunError: naming one.
+    """
+    wanted = {
+        ("log", "frames"): manifest.frames,
+        ("sampler", "frames"): _stop_of(manifest.segments),
+    }
+    for part in ("collector", "log", "sampler", "update"):
+        for name in state.get(part, {}).keys() & {"frames", "updates", "count"}:
+            value, other = state[part][name], wanted.get((part, name))
+            if type(value) is not int or not 0 <= value < 2**53 or other not in (None, value):
+                text = f"{name} of its {part} are {value!r:.30}"
+                raise RunError(text if other is None else f"{text}, but should be {other}")
 
 
 def _stop(name: str) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +12,6 @@ import torch
 from safetensors import SafetensorError
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
 
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules.rebuild import build_from_note, checked_note
@@ -21,8 +19,10 @@ from rlkit_sac.runs.checkpoints import step_folders, step_of
 from rlkit_sac.runs.checkpoints.found import read_found
 from rlkit_sac.runs.devices import resolve_device
 from rlkit_sac.runs.files import checksum, os_errors_named, read_described, write_atomically
+from rlkit_sac.runs.misfits import misfits
 from rlkit_sac.runs.policies.act import Act, device_of
 from rlkit_sac.runs.tables.evaluations import best_frames
+from rlkit_sac.untrusted import read_file
 
 FORMAT_VERSION = 2
 
@@ -145,12 +145,12 @@ def load_policy(
     policy = _described(description, weights_file) if into is None else into
     if (target or device_of(policy)).type == "mps":  # which has no float64
         weights = {n: w.float() if w.dtype == torch.float64 else w for n, w in weights.items()}
-    if misfits := _misfits(policy, weights):
+    if misfit := misfits(policy.state_dict(), weights):
         raise RunError(
-            f"{weights_file} does not hold the policy that policy.json describes: {misfits}"
+            f"{weights_file} does not hold the policy that policy.json describes: {misfit}"
             if into is None
             else f"{weights_file} does not fit the {type(into).__name__} passed as into: "
-            f"{misfits}. Pass a module built as in the run"
+            f"{misfit}. Pass a module built as in the run"
         )
     try:
         act = Act(policy, description.get("task"))
@@ -174,7 +174,7 @@ def _read_files(folder: Path) -> tuple[Path, dict[str, Any], Path, bytes]:
     description_file, weights_file = folder / "policy.json", folder / "policy.safetensors"
     description = read_described(description_file, "a policy", versions=[1, FORMAT_VERSION])
     with os_errors_named(f"{weights_file} cannot be read"):
-        content = weights_file.read_bytes()
+        content = read_file(weights_file)
     if hashlib.sha256(content).hexdigest() != description.get("weights_sha256"):
         raise RunError(f"{weights_file} is damaged: its checksum is not that of policy.json")
     return description_file, description, weights_file, content
@@ -200,44 +200,6 @@ def _described(description: dict[str, Any], file: Path) -> TensorDictModuleBase:
     except Exception as error:  # any error that wrong content of a file can cause
         text = f"{file} does not hold the policy that policy.json describes: {error}"
         raise RunError(text) from error
-
-
-def _misfits(module: nn.Module, weights: Mapping[str, Tensor]) -> str:
-    """How weights differ from those of a module: empty if they can be loaded without loss."""
-    # A module takes weights of rewards, and has some only once they were given.
-    own, weights = (
-        {name: value for name, value in state.items() if not name.endswith("reward_weights.value")}
-        for state in (module.state_dict(), weights)
-    )
-    found = {
-        "only in the file": weights.keys() - own.keys(),
-        "only in the module": own.keys() - weights.keys(),
-        "of another shape or type": {
-            f"{name} ({_kind(weights[name])}, in the module {_kind(own[name])})"
-            for name in weights.keys() & own.keys()
-            if not _holds(own[name], weights[name])
-        },
-    }
-    return "; ".join(f"{what} {_first(names)}" for what, names in found.items() if names)
-
-
-def _holds(own: Tensor, value: Tensor) -> bool:
-    """Whether a tensor can take the numbers of another as they are."""
-    if is_lazy(own) or own.shape != value.shape:
-        return False
-    same = own.is_floating_point() == value.is_floating_point()
-    return same and torch.promote_types(own.dtype, value.dtype) == own.dtype
-
-
-def _kind(tensor: Tensor) -> str:
-    if is_lazy(tensor):
-        return "unknown before a first call"
-    return f"{list(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
-
-
-def _first(names: Set[str]) -> str:
-    first = ", ".join(sorted(names)[:3])
-    return first if len(names) <= 3 else f"{first} and {len(names) - 3} more"
 
 
 def find_checkpoint(run_dir: Path, which: str) -> Path:
