@@ -25,9 +25,11 @@ from rlkit_sac.runs.checkpoints.found import read_found
 from rlkit_sac.runs.evaluation import LONGEST_EPISODE
 from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import os_errors_named
+from rlkit_sac.runs.policies.act import Act
 from rlkit_sac.runs.policies.files import find_checkpoint, load_policy
 from rlkit_sac.runs.random_streams import separate_random_streams
 from rlkit_sac.runs.stored_run import read_run
+from rlkit_sac.untrusted import check_files
 
 VideoFormat = Literal["mp4", "gif"]
 
@@ -148,7 +150,10 @@ def record_run(
         lambda: find_checkpoint(Path(run_dir), which),
         lambda folder: (read_run(folder), load_policy(folder, into=into, device="cpu")),
     )
+    check_files(run.path)
     with closing_env(_rendered(run.task)) as env:
+        if isinstance(policy.act, Act):
+            policy.act.check_env(env)
         return record_video(
             policy,
             env,

@@ -7,15 +7,17 @@ from itertools import chain
 from typing import Any
 
 import torch
+from gymnasium.spaces import Box, Dict
 from tensordict import NestedKey, TensorDict
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
+from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.data.collect.recorded_policy import RecordedPolicy
 from rlkit_sac.envs.actions import ActionConversion
 from rlkit_sac.envs.observations import ObservationConversion
-from rlkit_sac.envs.task_spaces import conversions
+from rlkit_sac.envs.task_spaces import conversions, describe_task
 from rlkit_sac.errors import RunError
 
 
@@ -92,10 +94,10 @@ class Act:
         return to_task({"action": {key[-1]: value for key, value in parts.items()}})
 
     def check(self) -> None:
-        """Refuse observations or actions of the task that have other sizes than the policy's.
+        """Refuse observations or actions of the task of other sizes or kinds than the policy's.
 
         Raises:
-            ValueError: naming the sizes.
+            ValueError: naming them.
         """
         if self._converted is None:
             return
@@ -103,7 +105,39 @@ class Act:
         first = next(each for each in self._policy.modules() if isinstance(each, nn.Linear))
         if shape != (first.in_features,):
             raise ValueError(f"its observations are {list(shape)}, wanted [{first.in_features}]")
-        self._step(torch.zeros(1, *shape), True, ExplorationType.DETERMINISTIC)
+        state, mode = torch.zeros(1, *shape), ExplorationType.DETERMINISTIC
+        written, space = self._act(state, True, mode), self._converted[1].agent_space()
+        parts: Any = space["action"] if isinstance(space, Dict) else {"action": space}
+        wanted = {name: isinstance(part, Box) for name, part in parts.items()}
+        found = {
+            key if isinstance(key, str) else key[-1]: value.is_floating_point()
+            for key, value in written.items()
+            if _is_action(key)
+        }
+        if found != wanted:
+            raise ValueError(f"continuous are its actions {wanted}, those of the policy {found}")
+        if any(value.isnan().any() for key, value in written.items() if _is_action(key)):
+            raise ValueError("the policy acts with NaN")
+        self._step(state, True, mode)
+
+    def check_env(self, env: EnvBase) -> None:
+        """Refuse an environment of another task than that of ``policy.json``.
+
+        Raises:
+            RunError: naming the spaces.
+        """
+        described = describe_task(env)
+        if self._converted is None or described is None:
+            return
+        (reads, acts), (sees, takes) = (
+            [each.agent_space() for each in pair]
+            for pair in (self._converted, conversions(described))
+        )
+        if reads.shape != sees.shape or acts != takes:
+            raise RunError(
+                f"policy.json is of another task than the run: from {reads.shape} to {acts}, "
+                f"wanted from {sees.shape} to {takes}"
+            )
 
     def _act(self, states: Tensor, batch: bool, mode: ExplorationType) -> Mapping[NestedKey, Any]:
         own = next(chain(self._policy.parameters(), self._policy.buffers()), states)
