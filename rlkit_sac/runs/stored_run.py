@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from rlkit_sac.config import EnvConfig
+from rlkit_sac.config import EnvConfig, EvaluationConfig
+from rlkit_sac.config.bounds import Seed
+from rlkit_sac.config.conditions import check_config
+from rlkit_sac.config.flat import options_of
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints import step_of
 from rlkit_sac.runs.checkpoints.resume import find_checkpoint, stored_options
 from rlkit_sac.runs.random_streams import evaluation_seed
@@ -38,6 +42,13 @@ class StoredRun:
     reward_weights: Tensor | None
 
 
+@dataclass
+class _Options:
+    env: EnvConfig = field(default_factory=EnvConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    seed: Seed = 0
+
+
 def read_run(checkpoint: Path) -> StoredRun:
     """Read how a run evaluates the policy of a checkpoint.
 
@@ -48,18 +59,23 @@ def read_run(checkpoint: Path) -> StoredRun:
         ConfigError: if the checkpoint is missing or damaged.
     """
     path, checkpoint = find_checkpoint(checkpoint)
-    options = stored_options(checkpoint)
-    due = {int(at): value for at, value in options.get("loss.reward_weights_at", {}).items()}
+    stored, config = stored_options(checkpoint), _Options()
+    for key, option in options_of(config).items():
+        setattr(option.section, option.name, stored.get(key, option.value))
     frames = step_of(checkpoint) or 0
-    weights = reward_weights_due(due, 0, frames)
-    weights = weights or options.get("loss.reward_weights")
-    of_task = {key.removeprefix("env."): options[key] for key in options if key.startswith("env.")}
+    try:
+        check_config(config)
+        due = {int(at): value for at, value in stored.get("loss.reward_weights_at", {}).items()}
+        weights = reward_weights_due(due, 0, frames) or stored.get("loss.reward_weights")
+        reward_weights = None if weights is None else torch.tensor(weights, dtype=torch.float32)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ConfigError(f"{checkpoint} has options that no run has: {error!s:.200}") from error
     return StoredRun(
         path=path,
         frames=frames,
-        task=EnvConfig(**of_task),
-        seed=evaluation_seed(options["seed"]),
-        episodes=options["evaluation.episodes"],
-        deterministic=options["evaluation.deterministic"],
-        reward_weights=None if weights is None else torch.tensor(weights),
+        task=config.env,
+        seed=evaluation_seed(config.seed),
+        episodes=config.evaluation.episodes,
+        deterministic=config.evaluation.deterministic,
+        reward_weights=reward_weights,
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -115,9 +117,28 @@ def stored_options(path: Path | str) -> dict[str, Any]:
         path: as in :func:`find_checkpoint`.
 
     Raises:
-        ConfigError: if there is no checkpoint, or it is damaged.
+        ConfigError: if there is no checkpoint, or it is damaged; or if the run names a module to
+            import that lies in its own directory.
     """
-    return read_checkpoint(find_checkpoint(path)[1]).config
+    run_path, folder = find_checkpoint(path)
+    options = read_checkpoint(folder).config
+    for key in ("env.id", "prior.factory"):
+        module, colon, _ = str(options.get(key)).partition(":")
+        if colon:
+            _announce_import(f"{run_path}: {key} names the module {module!r}", module, run_path)
+    return options
+
+
+def _announce_import(text: str, module: str, run_path: Path) -> None:
+    """Say which module a run will import; refuse one that came with the run."""
+    try:
+        found = find_spec(module.partition(".")[0])
+    except (ImportError, ValueError):  # said where it is imported
+        return
+    places = [found.origin, *(found.submodule_search_locations or ())] if found else []
+    if any(place and Path(place).resolve().is_relative_to(run_path.resolve()) for place in places):
+        raise ConfigError(f"{text} of the run directory: no file of a run is executed; move it")
+    print(f"{text}, which is imported", file=sys.stderr)
 
 
 def check_resume(config: ResumableConfig) -> None:
