@@ -366,11 +366,15 @@ def sparse(file: Path) -> None:
         opened.truncate(10 * 2**30)
 
 
+RARE = ("socket", "device")
 SPECIAL = {"fifo": fifo, "socket": listening, "device": device, "link": link, "sparse": sparse}
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("kind", SPECIAL)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=pytest.mark.slow if kind in RARE else ()) for kind in SPECIAL],
+)
 def test_what_is_no_file_of_the_run_is_refused_by_name(capsys, path, kind, place):
     """By all that read it; nothing blocks, and nothing is written where a link leads."""
     file = path / place
