@@ -58,8 +58,8 @@ def build_from_note(note: Note) -> Any:
         raise ConfigError(f"unknown builder {name!r}; known are {sorted(_BUILDERS)}")
     if arguments.get("action_dim", 0) > _MOST_ACTIONS:  # whose bounds take memory all the same
         raise ConfigError(f"action_dim is {arguments['action_dim']}, above {_MOST_ACTIONS}")
-    if _layers(note) > _MOST_LAYERS:  # each of which takes time
-        raise ConfigError(f"it describes {_layers(note)} layers, more than {_MOST_LAYERS}")
+    if (layers := _layers(arguments)) > _MOST_LAYERS:  # each of which takes time
+        raise ConfigError(f"it describes {layers} layers, more than {_MOST_LAYERS}")
     with torch.device("meta"):
         return _BUILDERS[name](**{option: _argument(value) for option, value in arguments.items()})
 
@@ -131,11 +131,12 @@ def _argument(value: Any) -> Any:
     return tuple(map(_argument, value)) if isinstance(value, list) else value
 
 
-def _layers(note: Any) -> int:
-    if not isinstance(note, dict):
-        return sum(map(_layers, note)) if isinstance(note, list | tuple) else 0
-    cells = note.get("num_cells")
-    return 1 + (len(cells) if isinstance(cells, list) else 0) + sum(map(_layers, note.values()))
+def _layers(value: Any) -> int:
+    """Layers and modules in the arguments of a note."""
+    if not isinstance(value, dict):
+        return sum(map(_layers, value)) if isinstance(value, list) else 0
+    cells = value.get("num_cells")
+    return 1 + (len(cells) if isinstance(cells, list) else 0) + sum(map(_layers, value.values()))
 
 
 _MOST_ACTIONS, _MOST_LAYERS = 10_000, 1_000
