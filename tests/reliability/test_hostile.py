@@ -273,11 +273,11 @@ RESUME: dict[str, tuple[Callable[[Path], object], str]] = {
     "a NaN bias": (with_tensor(f"loss/{BIAS}", lambda v: v * torch.nan), f"with NaN {BIAS}"),
     "a broadcastable moment": (
         with_tensor("optimizers/actor/state/0/exp_avg", lambda v: v[:1, :1]),
-        "parameter 0 of the optimizer 'actor' has the state",
+        "exp_avg of an optimizer is [1, 1], its parameter [",
     ),
     "a NaN moment": (
         with_tensor("optimizers/actor/state/0/exp_avg", lambda v: v * torch.nan),
-        "the state of the optimizer 'actor' holds NaN",
+        "exp_avg of an optimizer holds NaN",
     ),
     "a negative variance": (
         with_tensor("loss/observation_normalizer.statistics.deviations", torch.neg),
