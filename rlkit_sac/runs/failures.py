@@ -10,6 +10,7 @@ import traceback
 from pathlib import Path
 
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError
+from rlkit_sac.runs.files import from_start
 from rlkit_sac.runs.interrupts import interrupt_behind
 
 
@@ -74,6 +75,7 @@ def results_so_far(run_path: Path | None) -> list[str]:
     """
     if run_path is None:
         return []
+    run_path = from_start(run_path)
     lines = [f"results so far: {run_path}"]
     if _can_be_resumed(run_path):
         lines.append(f"continue with: {resume_command(run_path)}")

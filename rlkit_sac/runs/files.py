@@ -33,6 +33,33 @@ def os_errors_named(text: str) -> Iterator[None]:
         raise RunError(f"{text}: {error.strerror or error}") from error
 
 
+_start: Path | None = None
+
+
+@contextlib.contextmanager
+def start_folder() -> Iterator[None]:
+    """In the block :func:`from_start` resolves paths against the present working directory."""
+    global _start
+    before = _start
+    _start = _start or Path.cwd()
+    try:
+        yield
+    finally:
+        _start = before
+
+
+def from_start(path: Path | str) -> Path:
+    """A path as it was meant when the program started.
+
+    An environment may change the working directory; then a relative path becomes an absolute one.
+
+    >>> with start_folder():
+    ...     from_start("runs/first").as_posix()
+    'runs/first'
+    """
+    return Path(path) if _start is None or _start == Path.cwd() else _start / path
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file by new content: written aside, synced to disk, renamed.
 

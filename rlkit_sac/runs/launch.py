@@ -20,6 +20,7 @@ from rlkit_sac.runs.failures import (
     needs_traceback,
     results_so_far,
 )
+from rlkit_sac.runs.files import start_folder
 from rlkit_sac.runs.interrupts import interrupt_behind, raised_signals
 from rlkit_sac.runs.seeds.joint import run_seeds
 from rlkit_sac.runs.seeds.options import SeedOptions
@@ -67,7 +68,7 @@ def run_recipe(
     # TorchRL reports each storage it makes; a recipe's own lines are what its user looks for.
     logging.getLogger("torchrl").setLevel(logging.WARNING)
     RunDirectory.last_begun = None
-    with raised_signals():
+    with start_folder(), raised_signals():
         try:
             config, several, where = _parse(config_class, sys.argv[1:] if argv is None else argv)
             if several.seeds is None:

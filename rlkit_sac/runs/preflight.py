@@ -23,6 +23,7 @@ from rlkit_sac.envs.specs import reward_dim
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import stored_options
+from rlkit_sac.runs.files import from_start
 
 #: Time limit in frames of a task that declares none.
 TIME_LIMIT = 10_000
@@ -103,7 +104,7 @@ def check_writable(folder: Path) -> None:
 
     >>> check_writable(Path("not/yet/there"))
     """
-    nearest = folder.absolute()
+    nearest = from_start(folder).absolute()
     try:
         while not nearest.exists():
             nearest = nearest.parent

@@ -42,6 +42,7 @@ from rlkit_sac.envs import closing_env, make_env, observation_dim, reward_dim
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import check_resume, check_warm_start
 from rlkit_sac.runs.devices import resolve_device
+from rlkit_sac.runs.files import start_folder
 from rlkit_sac.runs.preflight import (
     TaskFacts,
     check_collector_kind,
@@ -246,7 +247,7 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
     ...     env is eval_env
     False
     """
-    with ExitStack() as opened:
+    with start_folder(), ExitStack() as opened:
 
         def open_env(**options: Any) -> EnvBase:
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,27 +17,34 @@ import gymnasium
 from gymnasium.envs.classic_control import PendulumEnv
 
 class Wandering(PendulumEnv):
-    def step(self, action):
+    def {method}(self, *args, **options):
         os.chdir("/")
-        return super().step(action)
+        return super().{method}(*args, **options)
 
 gymnasium.register("Wandering-v0", entry_point=Wandering, max_episode_steps=50)
 """
 
 
+@pytest.mark.parametrize("method", ["__init__", "reset", "step"])
 def test_all_files_are_in_the_run_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "wandering.py").write_text(MODULE)
+    (tmp_path / "wandering.py").write_text(MODULE.format(method=method))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "wandering", raising=False)
     recipe = load_recipe("sac")
     options = ["--env.id", "wandering:Wandering-v0", "--collector.total_frames", "240", *SHORT]
-    run = recipe.main(read_config(recipe.SACConfig, [*options, "--logging.tensorboard", "true"]))
+    run = tmp_path / recipe.main(
+        read_config(recipe.SACConfig, [*options, "--logging.tensorboard", "true"])
+    )
     assert Path.cwd() == Path("/")
-    files = {file.name for file in (tmp_path / run).rglob("*")}
+    files = {file.name for file in run.rglob("*")}
     assert {"metrics.csv", "evaluations.csv", "run.json", "step_240", "learning_curve.png"} <= files
     assert {file.name for file in tmp_path.iterdir()} <= {"runs", "wandering.py", "__pycache__"}
-    assert f"results          {run}\n" in capsys.readouterr().out
+    monkeypatch.chdir(tmp_path)
+    again = ["--resume", str(run.relative_to(tmp_path)), "--collector.total_frames", "300"]
+    recipe.main(read_config(recipe.SACConfig, again))
     monkeypatch.chdir(tmp_path)
     load_policy(run, which="best")
+    assert (run / "checkpoints" / "step_300").exists()

@@ -28,6 +28,7 @@ from rlkit_sac.runs.checkpoints import (
     step_of,
 )
 from rlkit_sac.runs.checkpoints.found import read_found
+from rlkit_sac.runs.files import from_start
 from rlkit_sac.runs.tables.evaluations import reached_return
 from rlkit_sac.runs.tables.loggers import make_loggers
 from rlkit_sac.runs.tables.run_directory import RunDirectory, write_config
@@ -82,7 +83,7 @@ def find_checkpoint(path: Path | str) -> tuple[Path, Path]:
         ...
     rlkit_sac.errors.ConfigError: nowhere does not exist; give a run directory, or one of its ...
     """
-    path = Path(path)
+    path = from_start(path)
     if not path.is_dir():
         what = "is not a folder" if path.exists() else "does not exist"
         raise ConfigError(

@@ -18,7 +18,13 @@ from rlkit_sac.modules.rebuild import build_from_note, checked_note
 from rlkit_sac.runs.checkpoints import step_folders, step_of
 from rlkit_sac.runs.checkpoints.found import read_found
 from rlkit_sac.runs.devices import resolve_device
-from rlkit_sac.runs.files import checksum, os_errors_named, read_described, write_atomically
+from rlkit_sac.runs.files import (
+    checksum,
+    from_start,
+    os_errors_named,
+    read_described,
+    write_atomically,
+)
 from rlkit_sac.runs.misfits import misfits
 from rlkit_sac.runs.policies.act import Act, device_of
 from rlkit_sac.runs.tables.evaluations import best_frames
@@ -210,6 +216,7 @@ def find_checkpoint(run_dir: Path, which: str) -> Path:
     """
     if which not in ("last", "best"):
         raise RunError(f"which is {which!r}; choose 'last' or 'best'")
+    run_dir = from_start(run_dir)
     if (run_dir / "policy.json").exists():
         return run_dir
     folders = (file.parent for file in run_dir.glob("checkpoints/step_*/policy.json"))

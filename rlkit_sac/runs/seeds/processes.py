@@ -21,6 +21,7 @@ from typing import Any
 from rlkit_sac.errors import ConfigError, RlkitSacError
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.runs.failures import describe_failure, exit_code
+from rlkit_sac.runs.files import from_start
 from rlkit_sac.runs.interrupts import (
     TIME_LIMIT_CODE,
     acknowledge,
@@ -72,12 +73,13 @@ def run_seed(main: Callable[[Any], Path], config: Any) -> SeedRun:
     """
     RunDirectory.last_begun = None
     try:
-        return SeedRun(config.seed, 0, str(main(config)))
+        return SeedRun(config.seed, 0, str(from_start(main(config))))
     except BaseException as error:
         interrupted = interrupt_behind(error) is not None
         if isinstance(error, SystemExit) and not interrupted:
             raise
-        path = RunDirectory.last_begun
+        begun = RunDirectory.last_begun
+        path = None if begun is None else from_start(begun)
         if interrupted or not isinstance(error, ConfigError):
             print(describe_failure(error, path), file=sys.stderr, flush=True)
         kind = "" if isinstance(error, RlkitSacError) else f"{type(error).__name__}: "

@@ -24,7 +24,7 @@ from rlkit_sac import __version__
 from rlkit_sac.analysis.description import read_description
 from rlkit_sac.config.yaml_file import to_yaml
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.runs.files import make_new_folder, write_atomically
+from rlkit_sac.runs.files import from_start, make_new_folder, write_atomically
 from rlkit_sac.runs.interrupts import interrupt_behind
 from rlkit_sac.runs.tables.csv_log import CSVLog
 from rlkit_sac.runs.tables.loggers import RunLoggers
@@ -107,7 +107,7 @@ class RunDirectory:
             ConfigError: if the directory cannot be made or written.
         """
         started = datetime.now().astimezone()
-        parent = Path(root) / _file_name(recipe) / _file_name(task)
+        parent = from_start(root) / _file_name(recipe) / _file_name(task)
         path = None
         try:
             parent.mkdir(parents=True, exist_ok=True)
