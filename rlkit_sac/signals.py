@@ -42,7 +42,7 @@ def on_signals(
 
     Args:
         first: called with the number of the first signal.
-        again: called with that of each later one that is meant as such. Default: ``first``.
+        again: called with that of each later signal other than SIGHUP. Default: ``first``.
 
     >>> with on_signals(lambda number: print("save"), lambda number: print("stop")):
     ...     for number in (signal.SIGTERM, signal.SIGINT):
@@ -88,18 +88,10 @@ def start_resource_tracker() -> None:
     if sys.platform == "win32":
         return
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    resource_tracker.ensure_running()
-    signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-
-
-def is_asked_to_end() -> bool:
-    """Whether a signal is held that Python or `on_signals` handles, not a program's own handler."""
-    if sys.platform == "win32":
-        return False
-    handlers = [signal.getsignal(number) for number in signal.sigpending()]
-    return any(
-        isinstance(each, _Handler) or each == signal.default_int_handler for each in handlers
-    )
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 def release_signals() -> None:

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from rlkit_sac.errors import RunError
 
 #: Most bytes of a JSON file, and of any file.
-LARGEST_JSON, LARGEST_FILE = 64 * 2**20, 4 * 2**30
+LARGEST_JSON, LARGEST_FILE = 64 * 2**20, 8 * 2**30
 
 
 def open_file(file: Path, largest: int = LARGEST_FILE) -> BinaryIO:
@@ -37,6 +37,11 @@ def open_file(file: Path, largest: int = LARGEST_FILE) -> BinaryIO:
         run = file.parents[2]
     if not _is_within(file, run):
         raise OSError(errno.EINVAL, f"it is a link that leads out of {run}")
+    return open_regular(file, largest)
+
+
+def open_regular(file: Path, largest: int) -> BinaryIO:
+    """Open a file that may be a link, but no FIFO or device; as :func:`open_file`."""
     found = os.stat(file)
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file")
@@ -78,6 +83,7 @@ def check_files(run: Path) -> None:
                 raise RunError(f"{path} is a link that leads out of {run}: remove it")
             if not (path.is_file() or path.is_dir() or path.is_symlink()) and os.path.lexists(path):
                 raise RunError(f"{path} is neither a file nor a folder: remove it")
+        folders[:] = [each for each in folders if each != "wandb"]  # its logs link to W&B's cache
 
 
 _FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # the latter on Windows

@@ -9,12 +9,12 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import pandas as pd
 
 from rlkit_sac.errors import RunError
-from rlkit_sac.untrusted import read_file
+from rlkit_sac.untrusted import open_file
 
 T = TypeVar("T")
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
@@ -72,7 +72,12 @@ def read_each(runs: Sequence[Path], read: Callable[[Path], T]) -> dict[Path, T]:
 
 
 def read_rows(
-    file: Path, numbers: Sequence[str], *, header: Sequence[str] = (), skip: int = 0
+    file: Path,
+    numbers: Sequence[str],
+    *,
+    header: Sequence[str] = (),
+    skip: int = 0,
+    opener: Callable[[Path, int], BinaryIO] = open_file,
 ) -> pd.DataFrame:
     r"""Read the complete rows of a CSV file: those whose newline is written.
 
@@ -81,6 +86,7 @@ def read_rows(
         numbers: columns that must be there, and hold numbers or nothing.
         header: the columns of a file without a header line.
         skip: lines before the header.
+        opener: opens the file, up to a number of bytes.
 
     Returns:
         The rows; their index is the number of their line. Without a complete row or without the
@@ -100,7 +106,8 @@ def read_rows(
         3    2000       -150.0
     """
     try:
-        complete = read_file(file, 2**30).rpartition(b"\n")[0]
+        with opener(file, 2**30) as opened:
+            complete = opened.read().rpartition(b"\n")[0]
         text = complete.decode("utf-8-sig")
     except FileNotFoundError:
         return pd.DataFrame(columns=list(numbers))

@@ -133,7 +133,10 @@ def _read_config(file: Path) -> dict[str, Any]:
         ['seed', 'update', 'update.lr_actor', 'update.periods']
     """
     try:
-        config = yaml.safe_load(read_file(file, LARGEST_JSON).decode())
+        text = read_file(file, LARGEST_JSON).decode()
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            raise ValueError("it has aliases, which no run writes")
+        config = yaml.safe_load(text)
     except OSError as error:
         raise RunError(f"{file} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError, yaml.YAMLError) as error:

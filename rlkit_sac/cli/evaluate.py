@@ -68,7 +68,6 @@ def run(arguments: argparse.Namespace) -> int:
     mode = arguments.deterministic
     deterministic = stored.deterministic if mode is None else mode
     with closing_env(make_env(stored.task.id, **stored.task.arguments())) as env:
-        policy.act.check_env(env)
         result = evaluate(
             policy,
             env,

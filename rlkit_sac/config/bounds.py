@@ -15,7 +15,7 @@ NonNegativeInt = Annotated[int, Field(ge=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
 NonNegativeFloat = Annotated[float, Field(ge=0)]
 ModestInt = Annotated[int, Field(ge=1, le=1_000)]
-"""A number of things that are each made by themselves."""
+"""A count of modules that are built one by one, such as critics."""
 Widths = Annotated[list[PositiveInt], Field(max_length=1_000)]
 UnitFloat = Annotated[float, Field(ge=0, le=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from rlkit_sac.config.bounds import PositiveInt, UnitFloat
 
@@ -19,7 +21,7 @@ class EvaluationConfig:
     interval: PositiveInt = 2_500
     """Frames between two evaluations."""
 
-    episodes: PositiveInt = 10
+    episodes: Annotated[int, Field(ge=1, le=100_000)] = 10
     """Episodes of one evaluation."""
 
     deterministic: bool = True

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from rlkit_sac.config.command_line import Setting
+from rlkit_sac.untrusted import open_regular
 
 _MOST_CHARACTERS = 100_000  # of a file, also with its aliases written out
 _VALUE = 10  # what each value counts besides
@@ -105,13 +106,8 @@ def read_yaml(path: Path, sections: Collection[str]) -> tuple[list[Setting], lis
     Setting(key='update.lr_actor', value=0.001, where='...a.yaml:3: update.lr_actor', ...)
     """
     try:
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            return [], [f"{path}: cannot be read: it is not a regular file"]
-        with path.open("rb") as file:
-            content = file.read(_MOST_CHARACTERS + 1)
-        if len(content) > _MOST_CHARACTERS:
-            return [], [f"{path}: is larger than {_MOST_CHARACTERS} bytes"]
-        loader = _Loader(content.decode())
+        with open_regular(path, _MOST_CHARACTERS) as file:
+            loader = _Loader(file.read().decode())
         root = loader.get_single_node()
     except UnicodeDecodeError as error:
         return [], [f"{path}: is not a UTF-8 text file ({error.reason} at byte {error.start})"]

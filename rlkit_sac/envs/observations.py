@@ -166,7 +166,13 @@ class ObservationConversion:
         if isinstance(leaf, Discrete) and self.is_count(leaf):
             count = as_dtype(name, as_numbers(name, value, ()), leaf.dtype).item()
             return [min(max((count - int(leaf.start)) / (int(leaf.n) - 1), 0.0), 1.0)]
-        if not leaf.contains(value):
+        if isinstance(leaf, Discrete):
+            index = np.asarray(value)
+            fits = index.size == 1 and index.dtype.kind in "iub"
+            fits = fits and 0 <= (value := index.item()) - leaf.start < leaf.n
+        else:
+            fits = leaf.contains(value)
+        if not fits:
             raise UnexpectedReturn(f"{name} is {shown(value)}, wanted one of {leaf}")
         return flatten(leaf, value)
 

@@ -36,7 +36,7 @@ def as_bool(name: str, value: Any) -> bool:
     >>> as_bool("terminated", np.array([True])), as_bool("terminated", 0)
     (True, False)
     """
-    number = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
+    number = value.item() if np.shape(value) in ((), (1,)) and hasattr(value, "item") else value
     if not isinstance(number, bool | np.bool_ | int | float | np.number) or number not in (0, 1):
         raise UnexpectedReturn(f"{name} is {shown(value)}, wanted True or False")
     return bool(number)

@@ -12,7 +12,7 @@ import numpy as np
 from rlkit_sac.envs.returned import UnexpectedReturn, as_bool, values_of
 from rlkit_sac.envs.state import CannotSaveError
 from rlkit_sac.envs.state.objects import fixed_parts, read_simulator, write_simulator
-from rlkit_sac.errors import EnvironmentFault, RlkitSacError
+from rlkit_sac.errors import EnvironmentFault, RlkitSacError, summary
 
 _RESET = ("observation", "info")
 _STEP = ("observation", "reward", "terminated", "truncated", "info")
@@ -141,7 +141,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         except CannotSaveError as error:
             return None, str(error)
         except Exception as error:  # raised when attributes of an object are read
-            return None, in_one_line(error)
+            return None, summary(error)
 
 
 class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
@@ -184,7 +184,7 @@ class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
         try:
             super().close()
         except (Exception, SystemExit) as error:
-            text = f"environment {self._env_index} raised {in_one_line(error)} in close"
+            text = f"environment {self._env_index} raised {summary(error)} in close"
             print(f"warning: {text}", file=sys.stderr)  # TorchRL hides warnings of processes
 
     def raise_fault(self, error: Exception | SystemExit) -> NoReturn:
@@ -197,18 +197,8 @@ class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
                 f"environment {self._env_index}: {error}, in {position}"
             ) from None
         raise EnvironmentFault(
-            f"environment {self._env_index} raised {in_one_line(error)} in {position}"
+            f"environment {self._env_index} raised {summary(error)} in {position}"
         ) from error
-
-
-def in_one_line(error: BaseException) -> str:
-    r"""Returns type and text of an exception without line breaks.
-
-    >>> in_one_line(ValueError("two\n  lines")), in_one_line(KeyError())
-    ('ValueError: two lines', 'KeyError')
-    """
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _renew_box2d_world(env: Any) -> None:

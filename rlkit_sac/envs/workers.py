@@ -17,10 +17,9 @@ from tensordict import TensorDictBase
 from torchrl.envs import EnvBase, ParallelEnv, SerialEnv, TransformedEnv
 
 from rlkit_sac import errors
-from rlkit_sac.envs.seeding import in_one_line
-from rlkit_sac.errors import EnvironmentFault, RlkitSacError, RunError
+from rlkit_sac.errors import EnvironmentFault, RlkitSacError, RunError, summary
 from rlkit_sac.output import drop_failed_output
-from rlkit_sac.signals import SIGNALS, held_signals, is_asked_to_end, release_signals
+from rlkit_sac.signals import SIGNALS, held_signals, release_signals
 
 _TRACE_LENGTH = 9000
 _REPORT_BYTES = 1 << 17  # JSON has up to 12 bytes for a character
@@ -74,7 +73,7 @@ class Worker:
         """
         fault = error
         if not isinstance(error, RlkitSacError):
-            fault = EnvironmentFault(f"environment {self._index} raised {in_one_line(error)}")
+            fault = EnvironmentFault(f"environment {self._index} raised {summary(error)}")
         trace = "".join(traceback.format_exception(error))
         report = [type(fault).__name__, str(fault)[:1000], trace[-_TRACE_LENGTH:]]
         self._report.value = json.dumps(report).encode()
@@ -205,22 +204,10 @@ class WatchedParallelEnv(ParallelEnv):
         self._fault = None
         for report in self._reports:
             report.clear_report()
-        started = threading.Event()
         with held_signals():  # which the processes release when they can handle them
-            threading.Thread(target=self._end_start, args=(started,), daemon=True).start()
-            try:
-                super()._start_workers()
-            finally:
-                started.set()
+            super()._start_workers()
         if self._seconds is not None:
             self.BATCHED_PIPE_TIMEOUT = self._seconds
-
-    def _end_start(self, started: threading.Event) -> None:
-        """Ends the processes that are being started when a signal is held."""
-        while not started.wait(timeout=0.2):
-            if is_asked_to_end():
-                for process in self._workers:
-                    process.kill()
 
     def _wait_for_workers(self, workers_range: Sequence[int]) -> None:
         self._awaited = workers_range

@@ -26,8 +26,13 @@ def misfits(own: Mapping[str, Tensor], given: Mapping[str, Any], *, exactly: boo
     'only in the module b; of another shape or type w ([1] float32, in the module [3] float32)'
     """
     # A module takes weights of rewards, and has some only once they were given.
+    other = {name for name, value in own.items() if not isinstance(value, Tensor)}
     own, given = (
-        {name: value for name, value in state.items() if not name.endswith("reward_weights.value")}
+        {
+            name: value
+            for name, value in state.items()
+            if not name.endswith("reward_weights.value") and name not in other
+        }
         for state in (own, given)
     )
     both = own.keys() & given.keys()

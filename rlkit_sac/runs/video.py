@@ -17,15 +17,13 @@ from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.config import EnvConfig
 from rlkit_sac.envs import closing_env, make_env
-from rlkit_sac.envs.seeding import in_one_line
 from rlkit_sac.envs.workers import base_env, is_batched
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, summary
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.checkpoints.found import read_found
 from rlkit_sac.runs.evaluation import LONGEST_EPISODE
 from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import os_errors_named
-from rlkit_sac.runs.policies.act import Act
 from rlkit_sac.runs.policies.files import find_checkpoint, load_policy
 from rlkit_sac.runs.random_streams import separate_random_streams
 from rlkit_sac.runs.stored_run import read_run
@@ -152,8 +150,6 @@ def record_run(
     )
     check_files(run.path)
     with closing_env(_rendered(run.task)) as env:
-        if isinstance(policy.act, Act):
-            policy.act.check_env(env)
         return record_video(
             policy,
             env,
@@ -175,7 +171,7 @@ def record_best(run_dir: Path, policy: TensorDictModuleBase) -> None:
     try:
         (file,) = record_run(run_dir, which="best", into=deepcopy(policy))
     except Exception as error:  # of a library for graphics, or of the task
-        warnings.warn(f"no video was recorded: {in_one_line(error)}", stacklevel=2)
+        warnings.warn(f"no video was recorded: {summary(error)}", stacklevel=2)
     else:
         print(f"video            {file}")
 
@@ -226,6 +222,6 @@ def _image(env: EnvBase) -> Any:
         return task.render()
     except Exception as error:  # any that a library for graphics raises
         raise ConfigError(
-            f"{task.spec.id} cannot be rendered on this machine: {in_one_line(error)}; for tasks "
+            f"{task.spec.id} cannot be rendered on this machine: {summary(error)}; for tasks "
             "of MuJoCo, MUJOCO_GL=egl or MUJOCO_GL=osmesa chooses what to render with"
         ) from error

@@ -304,7 +304,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
     (line,) = errors(["--config", str(tmp_path / "binary.yaml")])
     assert "is not a UTF-8 text file" in line
     (line,) = errors(["--config", str(tmp_path)])
-    assert line == f"{tmp_path}: cannot be read: Is a directory"
+    assert line == f"{tmp_path}: cannot be read: it is not a regular file"
 
 
 MERGE = "tag:yaml.org,2002:merge"
@@ -373,8 +373,8 @@ def test_only_regular_files_of_a_moderate_size_are_read(tmp_path: Path) -> None:
         assert errors(["--config", special]) == [expected]
     with (tmp_path / "large.yaml").open("wb") as file:
         file.truncate(2**40)
-    expected = f"{tmp_path / 'large.yaml'}: is larger than 100000 bytes"
-    assert errors(["--config", str(tmp_path / "large.yaml")]) == [expected]
+    (line,) = errors(["--config", str(tmp_path / "large.yaml")])
+    assert line.endswith("cannot be read: it has 1,099,511,627,776 bytes, more than 100,000")
 
 
 def test_a_file_name_may_be_impossible() -> None:

@@ -95,7 +95,7 @@ def test_a_table_that_is_deleted_ends_the_run(tmp_path):
         found[0].unlink()
         errors = process.communicate()[1].splitlines()
     path = only_run(tmp_path)
-    lost = f"{path.relative_to(tmp_path)}/metrics.csv was deleted or moved during the run"
+    lost = f"{path}/metrics.csv was deleted or moved during the run"
     assert process.returncode == 1
     assert errors[0] == f"error: {lost}, put it back: No such file or directory"
     info = json.loads((path / "run.json").read_text())

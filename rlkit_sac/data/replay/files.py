@@ -6,7 +6,9 @@ import os
 import shutil
 import tempfile
 import weakref
+from contextlib import ExitStack
 from pathlib import Path
+from typing import BinaryIO
 
 import torch
 from tensordict import TensorDictBase
@@ -70,8 +72,12 @@ def make_memmap_storage(
         folder = folder or Path(tempfile.mkdtemp(prefix="rlkit_sac-replay-", dir=place))
         storage = LazyMemmapStorage(capacity, scratch_dir=folder)
         storage._init(example.clone(False).set("index", _INDEX))
-        for file in folder.rglob("*.memmap"):
-            _reserve(file)
+        with ExitStack() as opened:
+            files = [opened.enter_context(each.open("r+b")) for each in folder.rglob("*.memmap")]
+            if directory is None and os.name != "nt":  # where a file in use cannot be deleted
+                shutil.rmtree(folder)
+            for file in files:
+                _reserve(file)
     except BaseException as error:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -83,20 +89,17 @@ def make_memmap_storage(
             f"bytes in files in {place}, which cannot be reserved: {reason}; choose a smaller "
             "capacity or another place"
         ) from error
-    if directory is None:
-        if os.name == "nt":  # where a file in use cannot be deleted
-            weakref.finalize(storage, shutil.rmtree, folder, ignore_errors=True)
-        else:
-            shutil.rmtree(folder)
+    if directory is None and os.name == "nt":
+        weakref.finalize(storage, shutil.rmtree, folder, ignore_errors=True)
     return storage
 
 
-def _reserve(file: Path) -> None:
+def _reserve(file: BinaryIO) -> None:
     """Take the space of a file of zeros on the disk."""
-    size = file.stat().st_size
-    with file.open("r+b") as opened:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(opened.fileno(), 0, size)
-        else:  # macOS, Windows
-            for start in range(0, size, _CHUNK):
-                opened.write(bytes(min(_CHUNK, size - start)))
+    size = os.fstat(file.fileno()).st_size
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+        return
+    for start in range(0, size, _CHUNK):  # macOS, Windows
+        file.write(bytes(min(_CHUNK, size - start)))
+    file.flush()

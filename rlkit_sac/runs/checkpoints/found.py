@@ -10,7 +10,7 @@ from rlkit_sac.errors import RlkitSacError
 
 Found = TypeVar("Found")
 
-_RETRIES = 10
+_RETRIES = 100  # of a run that deletes one checkpoint after the other
 
 
 def read_found(find: Callable[[], Path], read: Callable[[Path], Found]) -> Found:

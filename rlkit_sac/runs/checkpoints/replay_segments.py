@@ -109,9 +109,12 @@ def read_segments(replay: TensorDictReplayBuffer, segments: Iterator[tuple[Path,
         assert bounds is not None
         start, stop = bounds
         rows, length = TensorDict(batch_size=[stop - start]), (stop - start,)
-        for name, value in safetensors.torch.load(content).items():
-            key = json.loads(name)
-            rows.set(tuple(key) if isinstance(key, list) else key, value)
+        try:
+            for name, value in safetensors.torch.load(content).items():
+                key = json.loads(name)
+                rows.set(tuple(key) if isinstance(key, list) else key, value)
+        except (KeyError, RuntimeError, TypeError, ValueError) as error:
+            raise RunError(f"{file} holds no {stop - start} transitions: {error!s:.200}") from error
         wanted = {str(key): row.expand(length + row.shape) for key, row in layout.items()}
         # Values are copied into the buffer, where those of another shape might be repeated.
         found = {str(key): value for key, value in rows.items(True, True) if str(key) in wanted}

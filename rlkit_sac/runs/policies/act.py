@@ -11,13 +11,12 @@ from gymnasium.spaces import Box, Dict
 from tensordict import NestedKey, TensorDict
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
-from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.data.collect.recorded_policy import RecordedPolicy
 from rlkit_sac.envs.actions import ActionConversion
 from rlkit_sac.envs.observations import ObservationConversion
-from rlkit_sac.envs.task_spaces import conversions, describe_task
+from rlkit_sac.envs.task_spaces import conversions
 from rlkit_sac.errors import RunError
 
 
@@ -119,25 +118,6 @@ class Act:
         if any(value.isnan().any() for key, value in written.items() if _is_action(key)):
             raise ValueError("the policy acts with NaN")
         self._step(state, True, mode)
-
-    def check_env(self, env: EnvBase) -> None:
-        """Refuse an environment of another task than that of ``policy.json``.
-
-        Raises:
-            RunError: naming the spaces.
-        """
-        described = describe_task(env)
-        if self._converted is None or described is None:
-            return
-        (reads, acts), (sees, takes) = (
-            [each.agent_space() for each in pair]
-            for pair in (self._converted, conversions(described))
-        )
-        if reads.shape != sees.shape or acts != takes:
-            raise RunError(
-                f"policy.json is of another task than the run: from {reads.shape} to {acts}, "
-                f"wanted from {sees.shape} to {takes}"
-            )
 
     def _act(self, states: Tensor, batch: bool, mode: ExplorationType) -> Mapping[NestedKey, Any]:
         own = next(chain(self._policy.parameters(), self._policy.buffers()), states)

@@ -253,8 +253,7 @@ def _write_info(path: Path, info: dict[str, Any]) -> None:
     except RunError:  # a full disk, perhaps: the old content may have the space
         with suppress(OSError), path.open("r+b", buffering=0) as file:
             blocks = getattr(os.fstat(file.fileno()), "st_blocks", 0)  # of 512 bytes
-            if len(content) <= 512 * blocks:
-                file.write(content)
+            if len(content) <= 512 * blocks and file.write(content) == len(content):
                 file.truncate()
                 return
         raise
