@@ -59,7 +59,7 @@ class UpdateConfig(StepConfig):
     lr_alpha: PositiveFloat = 1e-3
     """Learning rate of the temperature."""
 
-    utd_ratio: Annotated[float, Field(gt=0, le=10_000)] = 1.0
+    utd_ratio: PositiveFloat = 1.0
     """Updates per frame."""
 
     order: list[_Step | list[_Loss]] = field(default_factory=lambda: ["joint", "target"])
