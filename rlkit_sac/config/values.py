@@ -91,7 +91,7 @@ def _validated(value: Any, hint: Any, given: Any) -> tuple[Any, ValueError | Non
 
 
 def _unfit(value: Any, refused: Sequence[str]) -> ValueError | None:
-    """What no tensor, file or line can hold.
+    """Why a value is refused: an integer beyond 64 bits, or characters that cannot be printed.
 
     Args:
         value: of any option.

@@ -93,9 +93,9 @@ def run_in_processes(
 ) -> tuple[list[SeedRun], int]:
     """Run each configuration in a process of its own, up to ``jobs`` at a time.
 
-    The processes show no progress bars; what else one writes is printed when it ends. A signal, and
-    each that repeats it, is passed on to the running processes as SIGTERM, and none is started any
-    more: they save and end, which this function waits for. If this process itself is
+    The processes show no progress bars; what else one writes is printed when it ends. Each
+    signal is passed on to the running processes as SIGTERM, and none is started any more: they save
+    and end, which this function waits for. If this process itself is
     killed, the others save and end too.
 
     Args:

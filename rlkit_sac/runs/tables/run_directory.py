@@ -43,8 +43,8 @@ class RunDirectory:
     """One run on disk, locked against other processes while the ``with`` block lasts.
 
     :meth:`begin` writes the status ``running`` to ``run.json``; leaving then writes ``finished``,
-    ``interrupted`` (by a signal) or ``failed`` with the error. On a full disk it is
-    written over the old content, where that has the space. A process that is killed leaves
+    ``interrupted`` (by a signal) or ``failed`` with the error. On a full disk
+    ``run.json`` is written over in place, if its blocks suffice. A process that is killed leaves
     ``running`` and no lock: the system drops the lock with the process.
 
     Args:
