@@ -113,12 +113,21 @@ def test_evaluation_does_not_change_the_training(workplace):
 @pytest.mark.parametrize(
     ("half", "options"),
     [
-        (100, ["--network.shared_trunk", "true"]),
-        (130, [*PENDULUM, "--collector.init_random_frames", "50"]),
-        (125, ["--update.schedules", "{lr: {50: 0.001, 200: 0}}", "--env.num_envs", "1"]),
-        (100, ["--loss.schedules", "{beta: {50: 0.1, 150: 0}}", "--collector.kind", "torchrl"]),
+        pytest.param(100, ["--network.shared_trunk", "true"], id="shared trunk"),
+        pytest.param(130, [*PENDULUM, "--collector.init_random_frames", "50"], id="random frames"),
+        pytest.param(
+            125,
+            ["--update.schedules", "{lr: {50: 0.001, 200: 0}}", "--env.num_envs", "1"],
+            id="one environment",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            100,
+            ["--loss.schedules", "{beta: {50: 0.1, 150: 0}}", "--collector.kind", "torchrl"],
+            id="torchrl",
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["shared trunk", "random frames", "one environment", "torchrl"],
 )
 def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, half, options):
     ACER.assert_resumes_exactly(capsys, half, *options)
@@ -145,7 +154,13 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
+@pytest.mark.parametrize(
+    "variant",
+    [
+        pytest.param(options, id=name, marks=[pytest.mark.slow] * (name == "processes"))
+        for name, options in VARIANTS.items()
+    ],
+)
 def test_variants_train(workplace, variant):
     ACER.assert_trains(variant)
 

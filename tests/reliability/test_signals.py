@@ -68,7 +68,7 @@ def wait_for(there: Callable[[], object], process: processes.Process | subproces
     ("number", "code", "options"),
     [
         pytest.param(signal.SIGINT, 130, [], marks=pytest.mark.slow),
-        (signal.SIGTERM, 143, []),
+        pytest.param(signal.SIGTERM, 143, [], marks=pytest.mark.slow),
         (signal.SIGHUP, 129, []),
         pytest.param(signal.SIGINT, 130, PARALLEL, marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, 143, PARALLEL, marks=pytest.mark.slow),
@@ -204,6 +204,7 @@ def test_a_second_signal_ends_environments_that_do_not_answer(tmp_path):
     assert_all_ended(process.pid)
 
 
+@pytest.mark.slow
 def test_an_environment_that_does_not_answer_in_time_is_named(tmp_path):
     with start_hanging(tmp_path, "--env.timeout", "5") as process:
         _, stderr = process.communicate()
