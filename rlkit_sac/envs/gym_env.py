@@ -7,7 +7,7 @@ import importlib
 import inspect
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from importlib.util import find_spec
 from typing import Any
 
@@ -94,7 +94,8 @@ def make_gym_env(
         NamedFaults(env, env_index=env_index).close()
         raise ConfigError(f"{spec.id}: {error}") from None
     except Exception as error:  # without the attributes of an environment, such as its spaces
-        env.close()
+        with suppress(Exception):
+            env.close()
         raise ConfigError(f"{spec.id} cannot be used: {summary(error)}") from error
 
 
