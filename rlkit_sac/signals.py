@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
@@ -67,6 +68,23 @@ def on_signals(
     finally:
         for number, old in previous.items():
             signal.signal(number, old)
+
+
+@contextmanager
+def ended_by_interrupts() -> Iterator[None]:
+    """In the block Ctrl-C ends the process like SIGTERM, unless it is handled or ignored.
+
+    Libraries that are being imported may catch a KeyboardInterrupt and go on.
+    """
+    is_default = signal.getsignal(signal.SIGINT) == signal.default_int_handler
+    if not is_default or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from rlkit_sac import __version__
 from rlkit_sac.cli import check_env, evaluate, export, recipes, resume, train, video
 from rlkit_sac.errors import ConfigError, RlkitSacError
 from rlkit_sac.output import drop_failed_output
+from rlkit_sac.signals import ended_by_interrupts
 
 
 class Command(Protocol):
@@ -57,8 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments after the program's name. Default: ``sys.argv[1:]``.
 
     Returns:
-        The exit code: 2 for a `ConfigError`, 1 for any other `RlkitSacError`, 130 for Ctrl-C, else
-        that of the command.
+        The exit code: 2 for a `ConfigError`, 1 for any other `RlkitSacError`, else that of the
+        command. Ctrl-C ends the process at once; a recipe that trains saves first.
 
     Raises:
         SystemExit: from ``--help``, ``--version``, wrong arguments, and a recipe that fails.
@@ -94,10 +95,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command != "recipes" and sys.stderr.isatty():
         print("loading PyTorch", file=sys.stderr)  # for some seconds nothing else happens
     try:
-        return COMMANDS[arguments.command].run(arguments)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+        with ended_by_interrupts():
+            return COMMANDS[arguments.command].run(arguments)
     except ConfigError as error:  # which may come before PyTorch is imported
         print("\n".join(f"error: {line}" for line in str(error).splitlines()), file=sys.stderr)
         return 2
