@@ -11,8 +11,8 @@ from typing import Any, Literal
 import pandas as pd
 import yaml
 
-from rlkit_sac.analysis.description import IDENTITY, read_description
 from rlkit_sac.analysis.files import Paths, as_paths, files_below, read_each, read_rows
+from rlkit_sac.analysis.run_json import IDENTITY, read_description
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.untrusted import LARGEST_JSON, read_file
 

@@ -36,7 +36,8 @@ class EnvConfig:
     """Run each environment in its own process."""
 
     timeout: Literal["auto"] | PositiveFloat | None = "auto"
-    """Seconds a step or reset may take, with env.parallel: auto is 60, null is any time."""
+    """Seconds a step or reset may take, with env.parallel: auto is 60, null is TorchRL's
+    own limit, 10,000."""
 
     rescale_actions: bool = True
     """Present bounded continuous actions to the policy as [-1, 1]."""

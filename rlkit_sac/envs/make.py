@@ -68,7 +68,7 @@ def make_env(
         num_envs: environments that run side by side. Default: 1.
         parallel: whether several environments run in processes of their own. Default: False.
         timeout: seconds that a step or reset of environments in processes may take; ``auto`` is 60,
-            None any time. Default: ``auto``.
+            None TorchRL's own limit, 10,000. Default: ``auto``.
         seed: seed of the run, at least 0. Default: 0.
         device: where the tensors lie. Default: CPU.
         rescale_actions: whether continuous actions are in [-1, 1] instead of the environment's

@@ -129,7 +129,8 @@ class WatchedParallelEnv(ParallelEnv):
     Args:
         num_envs: number of processes.
         create: makes an environment; called with ``env_index`` and ``worker``.
-        timeout: seconds a step or reset of all environments may take; None for any time.
+        timeout: seconds a step or reset of all environments may take; None for TorchRL's own
+            limit, 10,000.
         options: as for ``ParallelEnv``.
 
     >>> from rlkit_sac.envs import closing_env, make_env

@@ -20,7 +20,7 @@ from rlkit_sac.errors import BatchError, ConfigError, RunError, summary
 from rlkit_sac.modules import NormalizedPolicy, PolicyPrior, SameActionPrior, UniformPrior
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.priors.frozen import FrozenPrior
-from rlkit_sac.runs.checkpoints.found import read_found
+from rlkit_sac.runs.checkpoints.retry import read_unpruned
 from rlkit_sac.runs.files import os_errors_named
 from rlkit_sac.runs.policies.files import find_checkpoint, load_policy
 from rlkit_sac.untrusted import read_file
@@ -169,7 +169,7 @@ def _source(config: PriorConfig) -> Any:
         assert config.run is not None
         try:
             run = Path(config.run)
-            return read_found(lambda: find_checkpoint(run, config.which), _policy_in)
+            return read_unpruned(lambda: find_checkpoint(run, config.which), _policy_in)
         except (RunError, OSError) as error:
             raise ConfigError(str(error)) from error
     if config.kind == "factory":

@@ -20,7 +20,7 @@ from rlkit_sac.envs import closing_env, make_env
 from rlkit_sac.envs.workers import base_env, is_batched
 from rlkit_sac.errors import ConfigError, summary
 from rlkit_sac.functional import weigh_rewards
-from rlkit_sac.runs.checkpoints.found import read_found
+from rlkit_sac.runs.checkpoints.retry import read_unpruned
 from rlkit_sac.runs.evaluation import LONGEST_EPISODE
 from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import os_errors_named
@@ -144,7 +144,7 @@ def record_run(
         ConfigError: as :func:`record_video`.
         RunError: as ``load_policy``, or if a file cannot be written.
     """
-    run, policy = read_found(
+    run, policy = read_unpruned(
         lambda: find_checkpoint(Path(run_dir), which),
         lambda folder: (read_run(folder), load_policy(folder, into=into, device="cpu")),
     )

@@ -12,7 +12,7 @@ from tensordict import TensorDictBase
 from torchrl.data import RandomSampler, TensorDictReplayBuffer
 from torchrl.data.replay_buffers.samplers import Sampler
 
-from rlkit_sac.data.replay.files import file_bytes, make_memmap_storage, temporary_folder
+from rlkit_sac.data.replay.memmap import file_bytes, make_memmap_storage, temporary_folder
 from rlkit_sac.data.replay.packed import PackedReplayBuffer, row_bytes
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay.slices import SliceSampler

@@ -27,7 +27,7 @@ from rlkit_sac.runs.checkpoints import (
     step_folders,
     step_of,
 )
-from rlkit_sac.runs.checkpoints.found import read_found
+from rlkit_sac.runs.checkpoints.retry import read_unpruned
 from rlkit_sac.runs.files import from_start
 from rlkit_sac.runs.tables.evaluations import reached_return
 from rlkit_sac.runs.tables.loggers import make_loggers
@@ -298,7 +298,7 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
         return
     run = config.run
     try:
-        folder, saved = read_found(
+        folder, saved = read_unpruned(
             lambda: find_checkpoint(run)[1],
             lambda folder: (folder, read_state(Manifest.read(folder))["loss"]),
         )

@@ -22,7 +22,7 @@ from torch.export import Dim, ExportedProgram
 from rlkit_sac import __version__
 from rlkit_sac.envs.actions import leaves
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.runs.checkpoints.found import read_found
+from rlkit_sac.runs.checkpoints.retry import read_unpruned
 from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import os_errors_named, read_described, write_atomically
 from rlkit_sac.runs.policies.act import Act
@@ -89,7 +89,7 @@ def export_policy(
     if format == "onnx":
         check_installed("onnx", "onnxscript", "onnxruntime", extra="onnx")
     path = Path(path)
-    folder, described, policy = read_found(
+    folder, described, policy = read_unpruned(
         lambda: find_checkpoint(Path(run_dir), which),
         lambda folder: (
             folder,

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules.rebuild import build_from_note, checked_note
 from rlkit_sac.runs.checkpoints import step_folders, step_of
-from rlkit_sac.runs.checkpoints.found import read_found
+from rlkit_sac.runs.checkpoints.retry import read_unpruned
 from rlkit_sac.runs.devices import resolve_device
 from rlkit_sac.runs.files import (
     checksum,
@@ -141,7 +141,7 @@ def load_policy(
     if device is None and into is None:
         device = "cpu"
     target = None if device is None else resolve_device(str(device))
-    description_file, description, weights_file, content = read_found(
+    description_file, description, weights_file, content = read_unpruned(
         lambda: find_checkpoint(Path(run_dir), which), _read_files
     )
     try:

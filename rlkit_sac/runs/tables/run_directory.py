@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from filelock import FileLock, Timeout
 
 from rlkit_sac import __version__
-from rlkit_sac.analysis.description import read_description
+from rlkit_sac.analysis.run_json import read_description
 from rlkit_sac.config.yaml_file import to_yaml
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.files import from_start, make_new_folder, write_atomically

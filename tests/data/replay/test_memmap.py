@@ -23,7 +23,7 @@ from pathlib import Path
 import torch
 from tensordict import TensorDict
 from rlkit_sac.data import make_replay_buffer
-from rlkit_sac.data.replay.files import make_memmap_storage
+from rlkit_sac.data.replay.memmap import make_memmap_storage
 from rlkit_sac.errors import ConfigError
 
 logging.getLogger("torchrl").setLevel(logging.WARNING)

@@ -40,7 +40,7 @@ def read_description(file: Path) -> dict[str, Any]:
         content = read_json(file)
     except OSError as error:
         raise RunError(f"{file} cannot be read: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise RunError(f"{file} is damaged: it is not JSON ({error})") from error
     if not isinstance(content, dict) or _is_deeper(content, 50):
         raise RunError(f"{file} is damaged: it is no JSON object of a run")

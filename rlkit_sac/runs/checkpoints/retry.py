@@ -13,7 +13,7 @@ Found = TypeVar("Found")
 _RETRIES = 100  # of a run that deletes one checkpoint after the other
 
 
-def read_found(find: Callable[[], Path], read: Callable[[Path], Found]) -> Found:
+def read_unpruned(find: Callable[[], Path], read: Callable[[Path], Found]) -> Found:
     """Read a checkpoint, or the next one that is found where the first was deleted meanwhile.
 
     Args:

@@ -56,9 +56,9 @@ def make_memmap_storage(
     Args:
         example: one transition without batch dimensions, as it will be stored.
         capacity: transitions the storage holds.
-        directory: empty or new directory of the files; None for temporary ones. They have no
-            names, so that the system frees their space however the process ends. On Windows they
-            have, and are left by a process that is killed.
+        directory: empty or new directory of the files; None for temporary ones, which
+            are deleted as soon as they are open: the system frees their space however the process
+            ends. On Windows they stay until it ends, and are left by a process that is killed.
 
     Raises:
         ConfigError: the space cannot be reserved, which leaves no file.
