@@ -1,0 +1,269 @@
+"""Memories of recurrent networks: TorchRL's GRU and LSTM modules without branches on values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, cast
+
+import torch
+from tensordict import NestedKey, TensorDictBase
+from tensordict.nn import dispatch
+from tensordict.utils import unravel_key
+from torch import Tensor, nn
+from torchrl.data import Unbounded
+from torchrl.envs import TensorDictPrimer
+from torchrl.modules import GRUModule, LSTMModule
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.functional.memory import LayerWeights, State, recurrent_rows, recurrent_step
+
+Memory: TypeAlias = GRUModule | LSTMModule
+
+
+class _OrthogonalCells(nn.RNNBase):
+    """Cells whose recurrent weights are orthogonal at first, those of each gate by themselves."""
+
+    def reset_parameters(self) -> None:
+        """Initialize all weights."""
+        super().reset_parameters()
+        for name, weight in self.named_parameters():
+            if name.startswith("weight_hh"):
+                for gate in weight.detach().split(self.hidden_size):
+                    nn.init.orthogonal_(gate)
+
+
+class OrthogonalGRU(_OrthogonalCells, nn.GRU):
+    """``torch.nn.GRU`` with orthogonal recurrent weights at first."""
+
+
+class OrthogonalLSTM(_OrthogonalCells, nn.LSTM):
+    """``torch.nn.LSTM`` with orthogonal recurrent weights at first."""
+
+
+class GRUMemory(GRUModule):
+    r"""TorchRL's ``GRUModule`` that writes its state at every step and can be recorded as a graph.
+
+    Step by step (the default), it reads the input ``[*, I]``, the state ``[*, L, H]`` and
+    ``is_init`` ``[*, 1]``, where the state becomes zero; it writes the output ``[*, H]`` and the
+    state after the step ``[*, L, H]``. Without an entry of the state it starts from zero.
+
+    On rows ``[*, T]`` (TorchRL's ``set_recurrent_mode``, which every loss sets), the first step
+    starts from the stored state whatever its ``is_init``, later ones from zero where ``is_init``
+    holds, and the state after **every** step is written, ``[*, T, L, H]``.
+
+    Args:
+        input_size: number I of inputs.
+        hidden_size: number H of units.
+        num_layers: number L of layers. Default 1.
+        bias: whether there are biases. Default ``True``.
+        in_key: entry of the input; the state is ``recurrent_state``.
+        in_keys: or those of input and state.
+        out_key: entry of the output; the state is written to ``("next", "recurrent_state")``.
+        out_keys: or those of output and state, the latter ``("next", …)`` of that in ``in_keys``.
+        device: of the weights.
+        gru: cells to use, instead of new ones with orthogonal recurrent weights.
+        default_recurrent_mode: whether it reads rows where no ``set_recurrent_mode`` says.
+
+    Raises:
+        ConfigError: for cells that are bidirectional, or with dropout between layers.
+
+    >>> from tensordict import TensorDict
+    >>> memory = GRUMemory(3, 8, in_keys=["x", "state"], out_keys=["y", ("next", "state")])
+    >>> step = TensorDict(x=torch.zeros(5, 3), is_init=torch.ones(5, 1).bool(), batch_size=[5])
+    >>> memory(step)["y"].shape, step["next", "state"].shape
+    (torch.Size([5, 8]), torch.Size([5, 1, 8]))
+    """
+
+    def __init__(
+        self,
+        input_size: int | None = None,
+        hidden_size: int | None = None,
+        num_layers: int = 1,
+        bias: bool = True,
+        *,
+        gru: nn.GRU | None = None,
+        device: torch.device | str | None = None,
+        **options: Any,
+    ) -> None:
+        cells = _cells(
+            OrthogonalGRU,
+            gru,
+            input_size=input_size,
+            hidden_size=hidden_size,
+            num_layers=num_layers,
+            bias=bias,
+            device=device,
+        )
+        super().__init__(gru=cells, **options)
+        check_memory(self, "GRUMemory")
+
+    @dispatch
+    def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
+        """Write output and state into ``tensordict`` and return it."""
+        return _remember(self, tensordict)
+
+
+class LSTMMemory(LSTMModule):
+    """TorchRL's ``LSTMModule`` that writes its states at every step and can be recorded as a graph.
+
+    As :class:`GRUMemory`, with two states ``[*, L, H]``, the output and the cell, by default
+    ``recurrent_state_h`` and ``recurrent_state_c``.
+
+    Args:
+        input_size: number I of inputs.
+        hidden_size: number H of units.
+        num_layers: number L of layers. Default 1.
+        bias: whether there are biases. Default ``True``.
+        in_key: entry of the input.
+        in_keys: or those of the input and both states.
+        out_key: entry of the output.
+        out_keys: or those of the output and both states.
+        device: of the weights.
+        lstm: cells to use, instead of new ones with orthogonal recurrent weights.
+        default_recurrent_mode: whether it reads rows where no ``set_recurrent_mode`` says.
+
+    Raises:
+        ConfigError: for cells that are bidirectional, or with dropout between layers, or projected.
+
+    >>> from tensordict import TensorDict
+    >>> memory = LSTMMemory(3, 8, in_key="x", out_key="y")
+    >>> rows = TensorDict(x=torch.zeros(5, 4, 3), is_init=torch.zeros(5, 4, 1) > 0)
+    >>> from torchrl.modules import set_recurrent_mode
+    >>> with set_recurrent_mode(True):
+    ...     memory(rows.auto_batch_size_(2))["next", "recurrent_state_c"].shape
+    torch.Size([5, 4, 1, 8])
+    """
+
+    def __init__(
+        self,
+        input_size: int | None = None,
+        hidden_size: int | None = None,
+        num_layers: int = 1,
+        bias: bool = True,
+        *,
+        lstm: nn.LSTM | None = None,
+        device: torch.device | str | None = None,
+        **options: Any,
+    ) -> None:
+        cells = _cells(
+            OrthogonalLSTM,
+            lstm,
+            input_size=input_size,
+            hidden_size=hidden_size,
+            num_layers=num_layers,
+            bias=bias,
+            device=device,
+        )
+        super().__init__(lstm=cells, **options)
+        check_memory(self, "LSTMMemory")
+
+    @dispatch
+    def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
+        """Write output and states into ``tensordict`` and return it."""
+        return _remember(self, tensordict)
+
+
+def cells_of(memory: Memory) -> nn.RNNBase:
+    """The module with the weights of a memory."""
+    return memory.gru if isinstance(memory, GRUModule) else memory.lstm
+
+
+def state_keys(memory: Memory) -> list[NestedKey]:
+    """The entries of a memory's state, :math:`(h)` or :math:`(h, c)`.
+
+    >>> state_keys(LSTMMemory(3, 8, in_key="x", out_key="y"))
+    ['recurrent_state_h', 'recurrent_state_c']
+    """
+    return [unravel_key(key) for key in memory.in_keys[1 : 2 + isinstance(memory, LSTMModule)]]
+
+
+def state_shape(memory: Memory) -> torch.Size:
+    """The shape ``[L, H]`` of each entry, ``[R, L, H]`` where the weights of R are stacked."""
+    cells = cells_of(memory)
+    members = cast(Tensor, cells.weight_hh_l0).shape[:-2]
+    return torch.Size([*members, cells.num_layers, cells.hidden_size])
+
+
+def policy_states(policy: nn.Module) -> dict[NestedKey, torch.Size]:
+    """The entries that a policy carries from step to step, and their shapes for one environment.
+
+    Args:
+        policy: a module with ``in_keys``, which reads each such entry and writes it under ``next``.
+
+    >>> policy_states(GRUMemory(3, 8, in_key="x", out_key="y"))
+    {'recurrent_state': torch.Size([1, 8])}
+    """
+    read = set(map(unravel_key, getattr(policy, "in_keys", [])))
+    memories = (each for each in policy.modules() if isinstance(each, Memory))
+    return {key: state_shape(each) for each in memories for key in state_keys(each) if key in read}
+
+
+def state_primer(policy: nn.Module) -> TensorDictPrimer:
+    """The transform that lets an environment carry the states of a policy, zero at each reset.
+
+    >>> state_primer(GRUMemory(3, 8, in_key="x", out_key="y")).primers["recurrent_state"].shape
+    torch.Size([1, 8])
+    """
+    specs = {key: Unbounded(shape) for key, shape in policy_states(policy).items()}
+    return TensorDictPrimer(specs, expand_specs=True)
+
+
+def layer_weights(of: Callable[[str], Tensor | None], num_layers: int) -> list[LayerWeights]:
+    """The weights of the layers of cells.
+
+    Args:
+        of: the tensor with a name of ``torch.nn.GRU``'s, ``None`` for a bias that is not there.
+        num_layers: number of layers.
+    """
+    names = LayerWeights._fields
+    return [LayerWeights(*(of(f"{name}_l{each}") for name in names)) for each in range(num_layers)]  # type: ignore[arg-type]
+
+
+def check_memory(memory: Memory, name: str) -> None:
+    """Refuse cells that the losses and collectors cannot run.
+
+    Args:
+        memory: with the cells.
+        name: what an error calls it.
+
+    Raises:
+        ConfigError: naming the option.
+    """
+    cells = cells_of(memory)
+    for option in ("bidirectional", "dropout", "proj_size"):
+        if value := getattr(cells, option):
+            raise ConfigError(
+                f"{name} has {option}={value}: a memory here runs forward in time, without dropout "
+                "between its layers or a projection; leave the option out"
+            )
+
+
+def _cells(kind: type[nn.RNNBase], given: nn.RNNBase | None, **options: Any) -> nn.RNNBase:
+    if given is not None:
+        return given
+    if None in (options["input_size"], options["hidden_size"]):
+        raise ConfigError("a memory needs input_size and hidden_size, or the cells themselves")
+    return kind(**options, batch_first=True)
+
+
+def _remember(memory: Memory, tensordict: TensorDictBase) -> TensorDictBase:
+    cells, (value, *_) = cells_of(memory), memory.in_keys
+    inputs = tensordict.get(value)
+    shape = torch.Size([*inputs.shape[:-1], *state_shape(memory)])
+    stored = (tensordict.get(key, None) for key in state_keys(memory))
+    state: State = tuple(inputs.new_zeros(shape) if each is None else each for each in stored)
+    layers = layer_weights(lambda name: getattr(cells, name, None), cells.num_layers)
+    reset = tensordict.get("is_init").reshape(inputs.shape[:-1])
+    if memory.recurrent_mode:
+        start = tuple(each[..., 0, :, :].reshape(-1, *shape[-2:]) for each in state)
+        rows = reset.reshape(-1, reset.shape[-1]).clone()
+        rows[:, 0] = False
+        after = recurrent_rows(inputs.reshape(*rows.shape, -1), start, rows, layers)
+    else:
+        zeroed = (each.masked_fill(reset[..., None, None], 0.0) for each in state)
+        flat = tuple(each.reshape(-1, *shape[-2:]) for each in zeroed)
+        after = recurrent_step(inputs.reshape(-1, inputs.shape[-1]), flat, layers)
+    after = tuple(each.reshape(shape) for each in after)
+    for key, entry in zip(memory.out_keys, (after[0][..., -1, :], *after), strict=True):
+        tensordict.set(key, entry)
+    return tensordict
