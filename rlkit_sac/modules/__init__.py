@@ -18,6 +18,7 @@ from rlkit_sac.modules.critics import (
 from rlkit_sac.modules.distributions import TanhGaussian
 from rlkit_sac.modules.dueling import StochasticDuelingNetwork
 from rlkit_sac.modules.ensemble import CriticEnsemble
+from rlkit_sac.modules.memory import GRUMemory, LSTMMemory, policy_states, state_primer
 from rlkit_sac.modules.normalization import (
     NormalizedPolicy,
     ObservationNormalizer,
@@ -33,6 +34,7 @@ from rlkit_sac.modules.policies import (
 from rlkit_sac.modules.priors.parts import UniformPrior
 from rlkit_sac.modules.priors.policy import PolicyPrior
 from rlkit_sac.modules.priors.same_action import SameActionPrior
+from rlkit_sac.modules.recurrent import MemoryOptions
 from rlkit_sac.modules.wrappers import EpsilonGreedy, PlainPolicy
 
 __all__ = [
@@ -41,7 +43,10 @@ __all__ = [
     "BoltzmannPolicy",
     "CriticEnsemble",
     "EpsilonGreedy",
+    "GRUMemory",
     "GaussianHead",
+    "LSTMMemory",
+    "MemoryOptions",
     "NormalizedPolicy",
     "ObservationNormalizer",
     "PlainPolicy",
@@ -62,7 +67,9 @@ __all__ = [
     "gaussian_behavior_policy",
     "hybrid_critic",
     "hybrid_policy",
+    "policy_states",
     "state_action_critic",
     "state_critic",
+    "state_primer",
     "tanh_gaussian_actor",
 ]

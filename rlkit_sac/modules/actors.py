@@ -4,7 +4,11 @@ from collections.abc import Sequence
 
 import torch
 from tensordict import NestedKey, unravel_key
-from tensordict.nn import ProbabilisticTensorDictSequential, TensorDictModule
+from tensordict.nn import (
+    ProbabilisticTensorDictSequential,
+    TensorDictModule,
+    TensorDictSequential,
+)
 from torch import nn
 from torch.distributions import Categorical
 from torchrl.data import Bounded, UnboundedContinuous
@@ -16,6 +20,7 @@ from rlkit_sac.modules.distributions import TanhGaussian, check_box
 from rlkit_sac.modules.dueling import Sampler, StochasticDuelingNetwork, draw_samples
 from rlkit_sac.modules.notes import noted
 from rlkit_sac.modules.perceptron import GaussianHead, LogStdMode, perceptron
+from rlkit_sac.modules.recurrent import JoinedInputs, MemoryOptions, StateInputs, state_inputs
 
 
 @noted
@@ -32,6 +37,7 @@ def tanh_gaussian_actor(
     tanh_loc: bool = False,
     output_init: float | None = None,
     action_key: NestedKey = "action",
+    memory: MemoryOptions | None = None,
 ) -> ProbabilisticActor:
     """A multilayer perceptron with a :class:`TanhGaussian` over a box.
 
@@ -52,6 +58,8 @@ def tanh_gaussian_actor(
         output_init: weights and biases of the last layer are drawn uniformly from
             ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
         action_key: where to write the action; ``("action", "continuous")`` in a hybrid policy.
+        memory: lets it remember earlier steps, see
+            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
         ConfigError: for bounds that are not finite or not ordered, or an unknown option.
@@ -67,11 +75,11 @@ def tanh_gaussian_actor(
     low, high = exact_low.to(dtype), exact_high.to(dtype)
     check_box(low, high)
     head = GaussianHead(log_std_mode, log_std_min, log_std_max, tanh_loc=tanh_loc)
-    outputs = 2 * len(action_low)
-    network = perceptron(observation_dim, outputs, num_cells, activation, output_init=output_init)
+    state, outputs = state_inputs(observation_dim, memory, "actor"), 2 * len(action_low)
+    network = perceptron(state.size, outputs, num_cells, activation, output_init=output_init)
     unit_box = bool((low == -1).all() and (high == 1).all())
     return ProbabilisticActor(
-        TensorDictModule(nn.Sequential(network, head), ["observation"], ["loc", "scale"]),
+        state.before(TensorDictModule(_joined(state, network, head), state.keys, ["loc", "scale"])),
         in_keys=["loc", "scale"],
         out_keys=[unravel_key(action_key)],
         spec=Bounded(low, high, shape=low.shape, dtype=low.dtype, device="cpu"),
@@ -93,6 +101,7 @@ def gaussian_actor(
     log_std_max: float = 2.0,
     tanh_loc: bool = False,
     output_init: float | None = None,
+    memory: MemoryOptions | None = None,
 ) -> ProbabilisticActor:
     """A multilayer perceptron with an unsquashed diagonal Gaussian.
 
@@ -111,6 +120,8 @@ def gaussian_actor(
         tanh_loc: see :class:`GaussianHead`.
         output_init: weights and biases of the last layer are drawn uniformly from
             ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
+        memory: lets it remember earlier steps, see
+            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
         ConfigError: for an unknown option.
@@ -121,27 +132,24 @@ def gaussian_actor(
     torch.Size([5, 1])
     """
     head = GaussianHead(log_std_mode, log_std_min, log_std_max, tanh_loc=tanh_loc)
-    network = perceptron(
-        observation_dim, 2 * action_dim, num_cells, activation, output_init=output_init
-    )
-    return gaussian_policy(nn.Sequential(network, head), action_dim)
+    state = state_inputs(observation_dim, memory, "actor")
+    network = perceptron(state.size, 2 * action_dim, num_cells, activation, output_init=output_init)
+    return gaussian_policy(_joined(state, network, head), action_dim, state)
 
 
-def gaussian_policy(
-    network: nn.Module, action_dim: int, in_key: str = "observation"
-) -> ProbabilisticActor:
+def gaussian_policy(network: nn.Module, action_dim: int, state: StateInputs) -> ProbabilisticActor:
     """A diagonal Gaussian whose parameters are a network's outputs.
 
     Args:
         network: returns mean and standard deviation, ``[*, action_dim]`` each.
         action_dim: length D of the action.
-        in_key: what the network reads.
+        state: what the network reads.
 
-    >>> gaussian_policy(GaussianHead(), 1).out_keys
+    >>> gaussian_policy(GaussianHead(), 1, StateInputs(2, ["observation"], [])).out_keys
     ['loc', 'scale', 'action']
     """
     return ProbabilisticActor(
-        TensorDictModule(network, [in_key], ["loc", "scale"]),
+        state.before(TensorDictModule(network, state.keys, ["loc", "scale"])),
         in_keys=["loc", "scale"],
         out_keys=["action"],
         spec=UnboundedContinuous(action_dim, device="cpu"),
@@ -157,6 +165,7 @@ def categorical_actor(
     *,
     num_cells: Sequence[int] = (256, 256),
     activation: str = "relu",
+    memory: MemoryOptions | None = None,
 ) -> ProbabilisticActor:
     """A multilayer perceptron with a categorical distribution.
 
@@ -168,6 +177,8 @@ def categorical_actor(
         num_actions: number K of discrete actions.
         num_cells: widths of the hidden layers.
         activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
+        memory: lets it remember earlier steps, see
+            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
         ConfigError: for an unknown activation.
@@ -177,25 +188,26 @@ def categorical_actor(
     >>> actor(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["action"].shape
     torch.Size([5])
     """
-    network = perceptron(observation_dim, num_actions, num_cells, activation)
-    return categorical_policy(network, num_actions)
+    state = state_inputs(observation_dim, memory, "actor")
+    network = perceptron(state.size, num_actions, num_cells, activation)
+    return categorical_policy(network, num_actions, state)
 
 
 def categorical_policy(
-    network: nn.Module, num_actions: int, in_key: str = "observation"
+    network: nn.Module, num_actions: int, state: StateInputs
 ) -> ProbabilisticActor:
     """A categorical distribution whose logits are a network's outputs.
 
     Args:
         network: returns logits ``[*, num_actions]``.
         num_actions: number K of discrete actions.
-        in_key: what the network reads.
+        state: what the network reads.
 
-    >>> categorical_policy(nn.Linear(8, 2), 2, "hidden").out_keys
+    >>> categorical_policy(nn.Linear(8, 2), 2, StateInputs(8, ["hidden"], [])).out_keys
     ['logits', 'action']
     """
     return ProbabilisticActor(
-        TensorDictModule(network, [in_key], ["logits"]),
+        state.before(TensorDictModule(network, state.keys, ["logits"])),
         in_keys=["logits"],
         out_keys=["action"],
         spec=CategoricalSpec(num_actions, device="cpu"),
@@ -210,6 +222,7 @@ def categorical_actor_critic(
     *,
     num_cells: Sequence[int] = (256, 256),
     activation: str = "relu",
+    memory: MemoryOptions | None = None,
 ) -> ActorValueOperator:
     """One trunk with a categorical policy and the value of each action as its linear heads.
 
@@ -221,6 +234,8 @@ def categorical_actor_critic(
         num_actions: number K of discrete actions.
         num_cells: widths of the trunk's layers.
         activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
+        memory: lets the trunk remember earlier steps, see
+            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
         ConfigError: for an unknown activation, or a trunk without layers.
@@ -230,9 +245,10 @@ def categorical_actor_critic(
     >>> both(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["action_value"].shape
     torch.Size([5, 2])
     """
-    trunk = _trunk(observation_dim, num_cells, activation)
+    trunk = _trunk(observation_dim, num_cells, activation, memory)
     width = num_cells[-1]
-    policy = categorical_policy(nn.Linear(width, num_actions), num_actions, "hidden")
+    hidden = StateInputs(width, ["hidden"], [])
+    policy = categorical_policy(nn.Linear(width, num_actions), num_actions, hidden)
     critic = TensorDictModule(nn.Linear(width, num_actions), ["hidden"], ["action_value"])
     return ActorValueOperator(trunk, policy, critic)
 
@@ -249,6 +265,7 @@ def gaussian_actor_critic(
     log_std_max: float = 2.0,
     num_samples: int = 5,
     sampler: Sampler = draw_samples,
+    memory: MemoryOptions | None = None,
 ) -> ActorValueOperator:
     """One trunk with a Gaussian policy and a stochastic dueling network as its heads.
 
@@ -267,6 +284,8 @@ def gaussian_actor_critic(
         log_std_max: largest log standard deviation.
         num_samples: see :class:`~rlkit_sac.modules.StochasticDuelingNetwork`.
         sampler: see :class:`~rlkit_sac.modules.StochasticDuelingNetwork`.
+        memory: lets the trunk remember earlier steps, see
+            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
         ConfigError: for an unknown option, or a trunk without layers.
@@ -276,12 +295,11 @@ def gaussian_actor_critic(
     >>> both(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["state_value"].shape
     torch.Size([5, 1])
     """
-    trunk = _trunk(observation_dim, num_cells, activation)
+    trunk = _trunk(observation_dim, num_cells, activation, memory)
     width = num_cells[-1]
     head = GaussianHead(log_std_mode, log_std_min, log_std_max)
-    policy = gaussian_policy(
-        nn.Sequential(nn.Linear(width, 2 * action_dim), head), action_dim, "hidden"
-    )
+    layers = nn.Sequential(nn.Linear(width, 2 * action_dim), head)
+    policy = gaussian_policy(layers, action_dim, StateInputs(width, ["hidden"], []))
     advantage = perceptron(width + action_dim, 1, [width], activation)
     critic = StochasticDuelingNetwork(
         TensorDictModule(nn.Linear(width, 1), ["hidden"], ["state_value"]),
@@ -305,9 +323,19 @@ def policy_operator(actor_critic: ActorValueOperator) -> ProbabilisticTensorDict
     return actor_critic.get_policy_operator()
 
 
-def _trunk(observation_dim: int, num_cells: Sequence[int], activation: str) -> TensorDictModule:
+def _joined(state: StateInputs, *layers: nn.Module) -> nn.Sequential:
+    return JoinedInputs(*layers) if state.modules else nn.Sequential(*layers)
+
+
+def _trunk(
+    observation_dim: int,
+    num_cells: Sequence[int],
+    activation: str,
+    memory: MemoryOptions | None,
+) -> TensorDictModule | TensorDictSequential:
     if not num_cells:
         raise ConfigError("num_cells is empty: a trunk needs at least one layer")
     *hidden, width = num_cells
-    network = perceptron(observation_dim, width, hidden, activation, activate_last_layer=True)
-    return TensorDictModule(network, ["observation"], ["hidden"])
+    state = state_inputs(observation_dim, memory, "actor")
+    network = perceptron(state.size, width, hidden, activation, activate_last_layer=True)
+    return state.before(TensorDictModule(network, state.keys, ["hidden"]))

@@ -6,11 +6,12 @@ from typing import TypeVar
 
 import torch
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModule
+from tensordict.nn import TensorDictModule, TensorDictSequential
 from torch import nn
 
 from rlkit_sac.modules.notes import noted
 from rlkit_sac.modules.perceptron import perceptron
+from rlkit_sac.modules.recurrent import MemoryOptions, state_inputs
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
@@ -25,7 +26,8 @@ def state_action_critic(
     dropout: float = 0.0,
     reward_dim: int = 1,
     output_init: float | None = None,
-) -> TensorDictModule:
+    memory: MemoryOptions | None = None,
+) -> TensorDictModule | TensorDictSequential:
     """A multilayer perceptron Q(s, a).
 
     Reads ``observation`` ``[*, observation_dim]`` and ``action`` ``[*, action_dim]``; writes
@@ -42,6 +44,8 @@ def state_action_critic(
         reward_dim: number of reward dimensions, one value each.
         output_init: weights and biases of the last layer are drawn uniformly from
             ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
+        memory: lets it remember earlier steps, see
+            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
         ConfigError: for an unknown activation, or a dropout outside of [0, 1).
@@ -53,8 +57,9 @@ def state_action_critic(
     >>> critic(data)["state_action_value"].shape
     torch.Size([5, 1])
     """
+    state = state_inputs(observation_dim, memory, "critic")
     network = perceptron(
-        observation_dim + action_dim,
+        state.size + action_dim,
         reward_dim,
         num_cells,
         activation,
@@ -62,7 +67,8 @@ def state_action_critic(
         dropout=dropout,
         output_init=output_init,
     )
-    return TensorDictModule(network, ["observation", "action"], ["state_action_value"])
+    head = TensorDictModule(network, [*state.keys, "action"], ["state_action_value"])
+    return state.before(head)
 
 
 def state_critic(
@@ -72,7 +78,8 @@ def state_critic(
     activation: str = "relu",
     reward_dim: int = 1,
     output_init: float | None = None,
-) -> TensorDictModule:
+    memory: MemoryOptions | None = None,
+) -> TensorDictModule | TensorDictSequential:
     """A multilayer perceptron V(s).
 
     Reads ``observation`` ``[*, observation_dim]``; writes ``state_value`` ``[*, reward_dim]``.
@@ -84,6 +91,8 @@ def state_critic(
         reward_dim: number of reward dimensions, one value each.
         output_init: weights and biases of the last layer are drawn uniformly from
             ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
+        memory: lets it remember earlier steps, see
+            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
         ConfigError: for an unknown activation.
@@ -94,10 +103,9 @@ def state_critic(
     >>> state_critic(3)(data)["state_value"].shape
     torch.Size([5, 1])
     """
-    network = perceptron(
-        observation_dim, reward_dim, num_cells, activation, output_init=output_init
-    )
-    return TensorDictModule(network, ["observation"], ["state_value"])
+    state = state_inputs(observation_dim, memory, "value")
+    network = perceptron(state.size, reward_dim, num_cells, activation, output_init=output_init)
+    return state.before(TensorDictModule(network, state.keys, ["state_value"]))
 
 
 @noted
@@ -110,7 +118,8 @@ def action_value_critic(
     layer_norm: bool = False,
     dropout: float = 0.0,
     reward_dim: int = 1,
-) -> TensorDictModule:
+    memory: MemoryOptions | None = None,
+) -> TensorDictModule | TensorDictSequential:
     """A multilayer perceptron Q(s) with one output for each discrete action.
 
     Reads ``observation`` ``[*, observation_dim]``; writes ``action_value`` ``[*, num_actions]``,
@@ -125,6 +134,8 @@ def action_value_critic(
         dropout: probability with which outputs of the hidden layers are set to zero in training,
             before they are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
         reward_dim: number of reward dimensions, one value each.
+        memory: lets it remember earlier steps, see
+            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
         ConfigError: for an unknown activation, or a dropout outside of [0, 1).
@@ -135,11 +146,12 @@ def action_value_critic(
     >>> critic(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["action_value"].shape
     torch.Size([5, 2])
     """
+    state = state_inputs(observation_dim, memory, "critic")
     outputs = _outputs(num_actions, reward_dim)
     network = perceptron(
-        observation_dim, outputs, num_cells, activation, layer_norm=layer_norm, dropout=dropout
+        state.size, outputs, num_cells, activation, layer_norm=layer_norm, dropout=dropout
     )
-    return TensorDictModule(network, ["observation"], ["action_value"])
+    return state.before(TensorDictModule(network, state.keys, ["action_value"]))
 
 
 @noted
@@ -153,7 +165,8 @@ def hybrid_critic(
     layer_norm: bool = False,
     dropout: float = 0.0,
     reward_dim: int = 1,
-) -> TensorDictModule:
+    memory: MemoryOptions | None = None,
+) -> TensorDictModule | TensorDictSequential:
     """A multilayer perceptron Q(s, c) with one output for each discrete action.
 
     Reads ``observation`` ``[*, observation_dim]`` and ``("action", "continuous")``
@@ -170,6 +183,8 @@ def hybrid_critic(
         dropout: probability with which outputs of the hidden layers are set to zero in training,
             before they are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
         reward_dim: number of reward dimensions, one value each.
+        memory: lets it remember earlier steps, see
+            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
         ConfigError: for an unknown activation, or a dropout outside of [0, 1).
@@ -181,11 +196,17 @@ def hybrid_critic(
     >>> hybrid_critic(3, 1, 2)(data)["action_value"].shape
     torch.Size([5, 2])
     """
-    inputs, outputs = observation_dim + action_dim, _outputs(num_actions, reward_dim)
+    state = state_inputs(observation_dim, memory, "critic")
     network = perceptron(
-        inputs, outputs, num_cells, activation, layer_norm=layer_norm, dropout=dropout
+        state.size + action_dim,
+        _outputs(num_actions, reward_dim),
+        num_cells,
+        activation,
+        layer_norm=layer_norm,
+        dropout=dropout,
     )
-    return TensorDictModule(network, ["observation", ("action", "continuous")], ["action_value"])
+    keys = [*state.keys, ("action", "continuous")]
+    return state.before(TensorDictModule(network, keys, ["action_value"]))
 
 
 def stack_critics(critics: Sequence[ModuleT]) -> ModuleT:

@@ -67,11 +67,11 @@ def make_note(builder: str, **arguments: Any) -> Note | None:
 
 
 def note_of(module: nn.Module) -> Note | None:
-    """The note of a module, ``None`` without one; of a sequence that of its parts together."""
-    if type(module) is TensorDictSequential:
+    """The note of a module, ``None`` without one; of a sequence without, its parts together."""
+    note: Note | None = getattr(module, "note", None)
+    if note is None and type(module) is TensorDictSequential:
         sequence: TensorDictSequential = module
         return make_note("TensorDictSequential", modules=list(sequence.module))
-    note: Note | None = getattr(module, "note", None)
     return note
 
 

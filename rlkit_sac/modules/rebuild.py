@@ -127,7 +127,7 @@ def _outputs(policy: TensorDictModuleBase, observation: Tensor) -> dict[Any, Ten
 
 def _argument(value: Any) -> Any:
     if isinstance(value, dict):
-        return build_from_note(value)
+        return build_from_note(value) if "builder" in value else value
     return tuple(map(_argument, value)) if isinstance(value, list) else value
 
 
