@@ -16,6 +16,7 @@ from torchrl.envs.utils import ExplorationType, exploration_type
 
 from rlkit_sac import functional as F
 from rlkit_sac.functional.sac import CriticReduction
+from rlkit_sac.modules.memory import next_key, policy_states
 from rlkit_sac.modules.normalization import as_observed
 from rlkit_sac.modules.notes import Note, make_note
 from rlkit_sac.modules.priors.frozen import FrozenPrior
@@ -27,7 +28,8 @@ class BoltzmannPolicy(TensorDictModuleBase):
     r"""Acts with :math:`\pi_k \propto \pi^0_k \exp(\min_i Q_{i,k} / \alpha)`, without an actor.
 
     Without a prior :math:`\pi^0` is the same for all actions. Reads what the critics and the prior
-    read and writes ``action``, an index int64 ``[*]``. With TorchRL's exploration type ``RANDOM``,
+    read and writes ``action``, an index int64 ``[*]``, and of critics with a memory its state under
+    ``next``, ``[*, R, L, H]`` of R critics. With TorchRL's exploration type ``RANDOM``,
     as in a collector, it samples; with any other it takes the most likely action, without a prior
     the one with the highest value, :math:`\arg\max_k \min_i Q_{i,k}`. With vector rewards the
     minimum is taken for each dimension, then their weighted sum, as in the losses. The state dict
@@ -84,7 +86,8 @@ class BoltzmannPolicy(TensorDictModuleBase):
         self.in_keys = [
             key for key in dict.fromkeys(map(unravel_key, read)) if key != unravel_key(action_key)
         ]
-        self.out_keys = [action_key]
+        self._states = list(policy_states(critics))
+        self.out_keys = [action_key, *(next_key(key) for key in self._states)]
 
     @property
     def note(self) -> Note | None:
@@ -104,14 +107,16 @@ class BoltzmannPolicy(TensorDictModuleBase):
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write the action into ``tensordict`` and return it."""
-        value = self.action_value(tensordict)
+        value, states = self._evaluate(tensordict)
         if exploration_type() is ExplorationType.RANDOM:
             action = F.sample_categorical(self._log_prob(tensordict, value))
         elif self.prior is None:
             action = value.argmax(-1)
         else:
             action = self._log_prob(tensordict, value).argmax(-1)
-        return tensordict.set(self.out_keys[0], action)
+        for key, entry in zip(self.out_keys, (action, *states), strict=True):
+            tensordict.set(key, entry)
+        return tensordict
 
     def get_dist(self, tensordict: TensorDictBase) -> Categorical:
         """The distribution over the actions, as of a probabilistic actor."""
@@ -128,21 +133,29 @@ class BoltzmannPolicy(TensorDictModuleBase):
 
     def action_value(self, tensordict: TensorDictBase) -> Tensor:
         """The value ``[*, K]`` of each action, reduced over critics and reward dimensions."""
-        states = tensordict.select(*self.critics.in_keys)
+        return self._evaluate(tensordict)[0]
+
+    def _evaluate(self, tensordict: TensorDictBase) -> tuple[Tensor, list[Tensor]]:
+        """The values, and the states of the critics' memories after the step."""
+        states = tensordict.select(*self.critics.in_keys, strict=not self._states)
+        remembered = [key for key in self._states if key in states.keys(True)]
         names, stacked = zip(
             *chain(self.critics.named_parameters(), self.critics.named_buffers()), strict=True
         )
-        values = []
+        outs = []
         # For a few states a loop is quicker than vmap, and torch.export can follow it.
-        for tensors in zip(*(each.unbind(0) for each in stacked), strict=True):
-            member = dict(zip(names, tensors, strict=True))
-            out = torch.func.functional_call(self.critics, member, (states.copy(),))
-            values.append(out.get(self.action_value_key))
-        q = torch.stack(values)
+        for place, tensors in enumerate(zip(*(each.unbind(0) for each in stacked), strict=True)):
+            member, own = dict(zip(names, tensors, strict=True)), states.copy()
+            for key in remembered:
+                own.set(key, own.get(key).select(-3, place))
+            outs.append(torch.func.functional_call(self.critics, member, (own,)))
+        q = torch.stack([out.get(self.action_value_key) for out in outs])
         if q.ndim == tensordict.ndim + 2:
             q = q.unsqueeze(-1)
         weights = self.reward_weights.value
-        return F.weigh_rewards(F.reduce_critics(q, weights, self.reduction), weights)
+        value = F.weigh_rewards(F.reduce_critics(q, weights, self.reduction), weights)
+        after = [torch.stack([out.get(key) for out in outs], -3) for key in self.out_keys[1:]]
+        return value, after
 
     def train(self, mode: bool = True) -> BoltzmannPolicy:
         """Set training mode, but for the critics."""

@@ -177,6 +177,15 @@ def state_keys(memory: Memory) -> list[NestedKey]:
     return [unravel_key(key) for key in memory.in_keys[1 : 2 + isinstance(memory, LSTMModule)]]
 
 
+def next_key(key: NestedKey) -> NestedKey:
+    """The key of an entry after the step.
+
+    >>> next_key("actor_state")
+    ('next', 'actor_state')
+    """
+    return unravel_key(("next", key))
+
+
 def state_shape(memory: Memory) -> torch.Size:
     """The shape ``[L, H]`` of each entry, ``[R, L, H]`` where the weights of R are stacked."""
     cells = cells_of(memory)

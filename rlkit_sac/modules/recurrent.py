@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.memory import GRUMemory, LSTMMemory
+from rlkit_sac.modules.memory import GRUMemory, LSTMMemory, next_key
 
 
 class MemoryOptions(TypedDict, total=False):
@@ -132,6 +132,6 @@ def state_inputs(observation_dim: int, memory: MemoryOptions | None, owner: str)
         size,
         layers,
         in_keys=["memory_input", *states],
-        out_keys=["memory", *(("next", key) for key in states)],
+        out_keys=["memory", *map(next_key, states)],
     )
     return StateInputs(size + width, ["memory", "memory_input"], [embedding, remember])
