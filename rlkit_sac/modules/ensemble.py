@@ -152,8 +152,10 @@ def perceptron_layers(network: nn.Module) -> Layers | None:
     return layers
 
 
-def evaluate_perceptrons(layers: Layers, weights: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
-    """Outputs of R perceptrons for the same inputs.
+def evaluate_perceptrons(
+    layers: Layers, weights: Mapping[str, Tensor], inputs: Tensor, *, shared: bool = True
+) -> Tensor:
+    """Outputs of R perceptrons.
 
     Features come before the batch between layers, ``[R, features, B]``: then every product of the
     forward and the backward pass reads and writes whole rows, the gradients of weights included.
@@ -161,12 +163,14 @@ def evaluate_perceptrons(layers: Layers, weights: Mapping[str, Tensor], inputs: 
     Args:
         layers: of :func:`perceptron_layers`.
         weights: parameters by name, each ``[R, …]``.
-        inputs: ``[*, features]``.
+        inputs: ``[*, features]``, or ``[R, *, features]``.
+        shared: whether all have the same inputs.
 
     Returns:
         ``[R, *, …]``.
     """
-    hidden = inputs.reshape(-1, inputs.shape[-1]).mT
+    batch = inputs.shape[:-1] if shared else inputs.shape[1:-1]
+    hidden = inputs.reshape(*inputs.shape[: not shared], -1, inputs.shape[-1]).mT
     shape: tuple[int, ...] = ()
     for name, layer in layers:
         if isinstance(layer, nn.Linear):
@@ -182,7 +186,7 @@ def evaluate_perceptrons(layers: Layers, weights: Mapping[str, Tensor], inputs: 
         else:
             hidden = layer(hidden)
     out = hidden.mT
-    return out.reshape(out.shape[0], *inputs.shape[:-1], *(shape or out.shape[-1:]))
+    return out.reshape(out.shape[0], *batch, *(shape or out.shape[-1:]))
 
 
 def _linear(weight: Tensor, bias: Tensor | None, hidden: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 from tensordict import NestedKey, TensorDict, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor
+from torch.nn.functional import pad
 from torchrl.objectives import LossModule
 
 from rlkit_sac.errors import ConfigError
@@ -44,6 +45,7 @@ class LossContract(LossModule):
 
     gamma: float | Tensor
     reward_scale: float | Tensor
+    burn_in: int = 0
 
     _in_keys: list[NestedKey] | None
     _out_keys: list[str] | None
@@ -172,6 +174,8 @@ class LossContract(LossModule):
 
     def _reduce(self, loss: Tensor, batch: TensorDictBase, weights: Tensor | None) -> Tensor:
         """TorchRL's reduction over the valid steps; zero, not 0 / 0, if the weights sum to 0."""
+        if self.reduction == "none":
+            return self._with_burn_in(self._reduce_loss(loss, batch, weights=weights))
         if weights is None or self.reduction != "mean":
             return self._reduce_loss(loss, batch, weights=weights)
         total = weights.sum()
@@ -179,16 +183,26 @@ class LossContract(LossModule):
         return weighted / total.masked_fill(total == 0, 1.0)
 
     def _reduce_alone(self, loss: Tensor, batch: TensorDictBase) -> Tensor:
-        """The reduced value of a single loss ``[*]``, with the batch's importance weights."""
-        return self._reduce(loss, batch, self._importance_weights(batch))
+        """The reduced value of a single loss, with the batch's importance weights."""
+        trained = self._after_burn_in(batch)
+        return self._reduce(loss, trained, self._importance_weights(trained))
+
+    def _after_burn_in(self, batch: TensorDictBase) -> TensorDictBase:
+        """The steps ``[*, T']`` of a batch ``[*, T]`` that losses cover."""
+        return batch[..., self.burn_in :] if self.burn_in else batch
+
+    def _with_burn_in(self, values: Tensor) -> Tensor:
+        """Values ``[*, T']`` of the steps that losses cover, after zeros for the others."""
+        return pad(values, (self.burn_in, 0)) if self.burn_in else values
 
     def _output(
         self, losses: dict[str, Tensor], scalars: dict[str, Tensor], batch: TensorDictBase
     ) -> TensorDictBase:
         """Reduce the losses and add the scalars."""
-        weights = self._importance_weights(batch)
+        trained = self._after_burn_in(batch)
+        weights = self._importance_weights(trained)
         out = TensorDict(
-            {name: self._reduce(loss, batch, weights) for name, loss in losses.items()},
+            {name: self._reduce(loss, trained, weights) for name, loss in losses.items()},
             batch_size=batch.batch_size if self.reduction == "none" else [],
         )
         if self.reduction != "none":

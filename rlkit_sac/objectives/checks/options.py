@@ -20,9 +20,11 @@ class _Range(NamedTuple):
 _UNIT = _Range("in [0, 1]", lambda value: 0 <= value <= 1)
 _NOT_NEGATIVE = _Range("a finite number >= 0", lambda value: 0 <= value < math.inf)
 _POSITIVE = _Range("a finite number > 0", lambda value: 0 < value < math.inf)
+_COUNT = _Range("an integer >= 0", lambda value: 0 <= value < math.inf and value == int(value))
 _FINITE = _Range("a finite number", math.isfinite)
 _RANGES = {
     "beta": _NOT_NEGATIVE,
+    "burn_in": _COUNT,
     "critic_coef": _NOT_NEGATIVE,
     "dqda_clipping": _POSITIVE,
     "gamma": _UNIT,

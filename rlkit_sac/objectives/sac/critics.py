@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -19,6 +19,9 @@ from rlkit_sac.functional.sac import CriticReduction, reduce_critics
 from rlkit_sac.modules.ensemble import evaluate_perceptrons, perceptron_layers
 from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.objectives.checks.batch import check_action, check_index, check_values
+from rlkit_sac.objectives.memory import RecurrentNetwork
+
+CRITICS, TARGET_CRITICS = "qvalue_network", "target_qvalue_network"
 
 
 class CriticOwner(Protocol):
@@ -31,6 +34,7 @@ class CriticOwner(Protocol):
     target_subset: int | None
     deactivate_vmap: bool
     observation_normalizer: ObservationNormalizer | None
+    recurrent: dict[str, RecurrentNetwork]
     tensor_keys: Any
     specs: dict[str, TensorSpec | None]
 
@@ -45,6 +49,18 @@ class CriticOwner(Protocol):
     @property
     def reward_weights(self) -> Tensor | None:
         """Weights ``[M]`` of a vector reward, ``None`` for ones."""
+
+
+class TargetCritics(NamedTuple):
+    """Target critics, all of them or some.
+
+    Attributes:
+        params: of them.
+        members: their indices; ``None`` for all.
+    """
+
+    params: TensorDictBase
+    members: Tensor | None
 
 
 @dataclass(frozen=True)
@@ -77,14 +93,20 @@ class Critics:
                 )
 
     def values(
-        self, owner: CriticOwner, inputs: TensorDictBase, params: TensorDictParams
+        self,
+        owner: CriticOwner,
+        inputs: TensorDictBase,
+        params: TensorDictBase,
+        remembered: str = CRITICS,
     ) -> Tensor:
         """Values ``[R, *, (K,) M]`` of all critics with the given parameters.
 
         Args:
             owner: the loss.
             inputs: ``[*]``, the critics' inputs.
-            params: those of the live or of the target critics.
+            params: those of the live or of the target critics. Where none has a gradient, neither
+                have their memories.
+            remembered: the entry of what their memories remember.
 
         Raises:
             BatchError: for an output under another key, or of another shape.
@@ -97,19 +119,25 @@ class Critics:
             )
         if owner.observation_normalizer is not None:
             inputs = owner.observation_normalizer.normalized(inputs)
+        vmap: dict[str, Any] = {
+            "randomness": owner.vmap_randomness,
+            "pseudo_vmap": owner.deactivate_vmap,
+        }
+        recurrent = owner.recurrent.get(CRITICS)
+        if recurrent is not None:
+            frozen = not any(each.requires_grad for each in params.values(True, True))
+            inputs = recurrent.head_inputs_of_each(inputs, remembered, detached=frozen)
+            network = recurrent.head
         layers = None if owner.deactivate_vmap else perceptron_layers(network)
         if layers is not None:
-            weights = params.flatten_keys(".")
+            own = params if recurrent is None else recurrent.params_of(network, params)
             read = torch.cat([inputs.get(name) for name in network.in_keys], -1)
-            q = evaluate_perceptrons(layers, weights, read)
+            shared = recurrent is None
+            q = evaluate_perceptrons(layers, own.flatten_keys("."), read, shared=shared)
+        elif recurrent is not None:
+            q = recurrent.run_of_each(network, inputs, params, **vmap).get(key)
         else:
-            critics = _vmap_func(
-                network,
-                (None, 0),
-                randomness=owner.vmap_randomness,
-                pseudo_vmap=owner.deactivate_vmap,
-            )
-            q = critics(inputs.copy(), params).get(key)
+            q = _vmap_func(network, (None, 0), **vmap)(inputs.copy(), params).get(key)
         return q.to(owner.compute_dtype)  # which autocast may have lowered
 
     def values_of_taken(
@@ -158,31 +186,38 @@ class Critics:
         return reduce_critics(q, weights, reduction)
 
     def target(
-        self, owner: CriticOwner, inputs: TensorDictBase, log_probs: Tensor | None, reward_dim: int
+        self,
+        owner: CriticOwner,
+        targets: TargetCritics,
+        inputs: TensorDictBase,
+        log_probs: Tensor | None,
+        reward_dim: int,
     ) -> Tensor:
         r"""The minimum over target critics, in expectation under the policy, ``[*, M]``.
 
         Args:
             owner: the loss.
+            targets: what :meth:`draw_targets` returned.
             inputs: next states and the continuous action sampled there.
             log_probs: of the discrete actions, ``[*, K]``.
             reward_dim: M.
         """
-        q = self.values(owner, inputs, self._target_params(owner))
+        q = self.values(owner, inputs, targets.params, TARGET_CRITICS)
         choices = () if log_probs is None else log_probs.shape[-1:]
         check_values(q, (*inputs.batch_size, *choices, reward_dim), reward_dim)
         return self.expected(self.reduced(owner, q, "min"), log_probs)
 
-    def _target_params(self, owner: CriticOwner) -> TensorDictParams:
-        """Parameters of all target critics, or of a random subset, without replacement."""
+    def draw_targets(self, owner: CriticOwner) -> TargetCritics:
+        """All target critics, or a random subset, without replacement."""
         params = owner.target_qvalue_network_params
         if owner.target_subset in (None, owner.num_qvalue_nets):
-            return params
+            return TargetCritics(params, None)
         device = next(params.buffers()).device
         members = torch.randperm(owner.num_qvalue_nets, device=device)[: owner.target_subset]
-        return params.data.apply(
+        subset = params.data.apply(
             lambda stacked: stacked.index_select(0, members), batch_size=members.shape
         )
+        return TargetCritics(subset, members)
 
 
 @dataclass(frozen=True)
@@ -209,10 +244,14 @@ class ActionValueCritics(Critics):
             )
 
     def values(
-        self, owner: CriticOwner, inputs: TensorDictBase, params: TensorDictParams
+        self,
+        owner: CriticOwner,
+        inputs: TensorDictBase,
+        params: TensorDictBase,
+        remembered: str = CRITICS,
     ) -> Tensor:
         """Values ``[R, *, K, M]`` of all critics with the given parameters."""
-        q = super().values(owner, inputs, params)
+        q = super().values(owner, inputs, params, remembered)
         if q.ndim == inputs.ndim + 2:
             q = q.unsqueeze(-1)
         if q.ndim != inputs.ndim + 3:

@@ -145,6 +145,7 @@ class DiscreteSACLoss(SoftActorCriticLoss):
         use_prioritized_weights: bool | Literal["auto"] = "auto",
         observation_normalizer: ObservationNormalizer | None = None,
         reward_normalizer: RewardNormalizer | None = None,
+        burn_in: int = 0,
         deactivate_vmap: bool = False,
         diagnostics: bool = False,
     ) -> None:

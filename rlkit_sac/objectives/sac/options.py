@@ -106,6 +106,8 @@ class SACOptions:
             updates its statistics. Default none.
         reward_normalizer: normalizes the rewards in the targets, before ``reward_scale``; updated
             in the same way. Default none.
+        burn_in: of networks with a memory, number of first steps of each row that the memories see,
+            without gradient and without loss. Default 0.
         deactivate_vmap: call the critics one after another.
         diagnostics: add statistics of the critics to the output.
 
@@ -148,6 +150,7 @@ class SACOptions:
     use_prioritized_weights: bool | Literal["auto"] = "auto"
     observation_normalizer: ObservationNormalizer | None = None
     reward_normalizer: RewardNormalizer | None = None
+    burn_in: int = 0
     deactivate_vmap: bool = False
     diagnostics: bool = False
 
@@ -158,6 +161,7 @@ class SACOptions:
         check_choice("discrete_entropy", self.discrete_entropy, ("expected", "sampled"))
         check_number("qvalue_coef", self.qvalue_coef)
         check_number("reward_scale", self.reward_scale)
+        check_number("burn_in", self.burn_in)
         if self.dqda_clipping is not None and not self.dqda_clipping >= 0:
             raise ConfigError(
                 f"dqda_clipping must be None or a bound >= 0, not {self.dqda_clipping}"

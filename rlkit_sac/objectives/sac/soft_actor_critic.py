@@ -44,7 +44,8 @@ from rlkit_sac.objectives.checks.networks import actor_keys, refuse_batch_norm
 from rlkit_sac.objectives.checks.specs import hybrid_leaf
 from rlkit_sac.objectives.checks.validity import cut_steps
 from rlkit_sac.objectives.contract import LossContract
-from rlkit_sac.objectives.sac.critics import Critics
+from rlkit_sac.objectives.memory import ENCODED, RecurrentNetwork, Rows
+from rlkit_sac.objectives.sac.critics import CRITICS, Critics
 from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
 from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
 from rlkit_sac.objectives.sac.ensemble import critic_list, register_critics
@@ -106,8 +107,8 @@ class SoftActorCriticLoss(LossContract):
     #: The kind of each factor by name, in the order of pairs of options.
     factor_kinds: ClassVar[tuple[tuple[str, type[Factor]], ...]]
     critics: ClassVar[Critics]
-    #: Whether the critics have target networks.
-    target_critics: ClassVar[bool] = True
+    #: The networks that have target networks.
+    target_networks: ClassVar[tuple[str, ...]] = (CRITICS,)
 
     actor_network: TensorDictModule | None
     actor_network_params: TensorDictParams
@@ -153,7 +154,11 @@ class SoftActorCriticLoss(LossContract):
                 f"target_subset is {self.target_subset}; it must be from 1 to the number of "
                 f"critics ({len(members)}), or None for all"
             )
-        register_critics(self, members, with_targets=self.target_critics)
+        register_critics(self, members, with_targets=CRITICS in self.target_networks)
+        self.burn_in = options.burn_in
+        self.recurrent: dict[str, RecurrentNetwork] = {}
+        self._find_memory("actor_network")
+        self._find_memory(CRITICS)
 
         like = next(self.qvalue_network_params.parameters())
         self.factors = make_factors(self.factor_kinds, options)
@@ -176,6 +181,13 @@ class SoftActorCriticLoss(LossContract):
         self._set_actor_keys()
         self._set_targets(options.action_spec)
         self.make_value_estimator(gamma=options.gamma)
+
+    def _find_memory(self, name: str) -> None:
+        """Keep the parts of a network with a memory."""
+        network = getattr(self, name)
+        parts = None if network is None else RecurrentNetwork.of(network, name)
+        if parts is not None:
+            self.recurrent[name] = parts
 
     def _set_actor_keys(self) -> None:
         """Set the keys to those the actor writes."""
@@ -282,12 +294,12 @@ class SoftActorCriticLoss(LossContract):
         self, tensordict: TensorDictBase
     ) -> tuple[Transitions, PolicyDraw, PolicyDraw | None, CriticTerms]:
         """Read a batch, sample at its states and next states, and compute the critics' terms."""
-        read = self._read(tensordict)
+        read = self._read(tensordict, with_targets=True)
         next_draw = self._next_draw(read)
         draw = self._draw(read.states)
         self._move_entropy_centers(draw, next_draw, read.valid)
         critics = self._critic_terms(read, draw, self._target(read, next_draw))
-        tensordict.set(self.tensor_keys.priority, critics.td_error)
+        tensordict.set(self.tensor_keys.priority, self._with_burn_in(critics.td_error))
         return read, draw, next_draw, critics
 
     def _critic_terms(self, read: Transitions, draw: PolicyDraw, target: Tensor) -> CriticTerms:
@@ -311,7 +323,7 @@ class SoftActorCriticLoss(LossContract):
         reward = self.reward_scale * reward
         terminated = batch.get(("next", keys.terminated)).bool()
         with torch.no_grad():
-            value, bonus = self._next_value(read.next_states, next_draw, reward.shape[-1])
+            value, bonus = self._next_value(read, next_draw, reward.shape[-1])
             if not lmbda:
                 return soft_td_target(reward, terminated, value, gamma=gamma)
             cut = cut_steps(batch.get(("next", keys.done)).bool(), read.valid)
@@ -320,11 +332,14 @@ class SoftActorCriticLoss(LossContract):
             )
 
     def _next_value(
-        self, next_states: TensorDictBase, next_draw: PolicyDraw | None, reward_dim: int
+        self, read: Transitions, next_draw: PolicyDraw | None, reward_dim: int
     ) -> tuple[Tensor, Tensor]:
         """The soft value ``[*, M]`` of the next states, and the entropy bonus in it, ``[*, 1]``."""
         assert next_draw is not None
-        value = self.critics.target(self, next_draw.inputs, next_draw.log_probs, reward_dim)
+        assert read.targets is not None
+        value = self.critics.target(
+            self, read.targets, next_draw.inputs, next_draw.log_probs, reward_dim
+        )
         bonus = self._entropy_bonus(next_draw).unsqueeze(-1)
         return soft_value(value, bonus), bonus
 
@@ -470,17 +485,20 @@ class SoftActorCriticLoss(LossContract):
         """The actor's distribution at some states."""
         actor, dtype = self.actor_network, self.compute_dtype
         assert actor is not None
-        states = self._normalized(states).copy()
+        states, head = self._normalized(states).copy(), actor
+        if "actor_network" in self.recurrent:
+            recurrent = self.recurrent["actor_network"]
+            states, head = recurrent.head_inputs(states, "actor_network"), recurrent.head
         # TorchRL calls losses in the deterministic mode; a draw needs the random one.
         with (
             set_exploration_type(ExplorationType.RANDOM),
             self.actor_network_params.to_module(actor, preserve_module_state=False),
         ):
             if not torch.is_autocast_enabled(self._like.device.type):
-                return actor.get_dist(states)
-            params = actor.get_dist_params(states)
+                return head.get_dist(states)
+            params = head.get_dist_params(states)
             raised = params.apply(lambda each: each.to(dtype) if each.is_floating_point() else each)
-            return actor.build_dist_from_params(raised)
+            return head.build_dist_from_params(raised)
 
     def alpha(self, factor: str = "") -> Tensor:
         """The temperature of a factor, a scalar within its bounds, without gradient."""
@@ -639,20 +657,69 @@ class SoftActorCriticLoss(LossContract):
 
     # ------------------------------------------------------------------ reading the batch
 
-    def _read(self, tensordict: TensorDictBase) -> Transitions:
+    def _read(self, tensordict: TensorDictBase, *, with_targets: bool = False) -> Transitions:
         self._check_network_keys()
-        return self._transition_keys().read(
+        if self.burn_in and not self.recurrent:
+            raise ConfigError(f"burn_in is {self.burn_in}, but no network has a memory: leave it 0")
+        sequential = "a network with a memory" if self.recurrent else None
+        read = self._transition_keys().read(
             tensordict,
             self.in_keys,
             self._loss_mask_keys(),
             reward_weights=self.reward_weights,
-            sequential=self.lmbda > 0,
+            sequential="TD(lambda)" if self.lmbda else sequential,
         )
+        if with_targets and CRITICS in self.target_networks:
+            read = replace(read, targets=self.critics.draw_targets(self))
+        return self._remember(tensordict, read, with_targets) if self.recurrent else read
+
+    def _remember(
+        self, tensordict: TensorDictBase, read: Transitions, with_targets: bool
+    ) -> Transitions:
+        """The steps after the burn-in, with what the memories of all networks remember there."""
+        rows = Rows.of(
+            tensordict,
+            self._normalized(read.states),
+            self._normalized(read.next_states),
+            done=read.batch.get(("next", self.tensor_keys.done)).bool(),
+            valid=read.valid,
+            networks=self.recurrent.values(),
+            burn_in=self.burn_in,
+        )
+        later = self.policy_loss_steps != "first"
+        vmap = {"randomness": self.vmap_randomness, "pseudo_vmap": self.deactivate_vmap}
+        after = slice(self.burn_in, None)
+        states, next_states = read.states[..., after], read.next_states[..., after]
+        for name, network in self.recurrent.items():
+            live = getattr(self, f"{name}_params")
+            following = later or self._discrete is not None or name == "actor_network"
+            encoded, next_encoded = network.encode(
+                rows, live, following=following, following_grad=later, **vmap
+            )
+            states.set((ENCODED, name), encoded)
+            if next_encoded is not None:
+                next_states.set((ENCODED, name), next_encoded)
+            if with_targets and name in self.target_networks:
+                params, members = getattr(self, f"target_{name}_params"), None
+                if name == CRITICS:
+                    assert read.targets is not None
+                    params, members = read.targets
+                with torch.no_grad():
+                    _, encoded = network.encode(rows, params, members=members, **vmap)
+                next_states.set((ENCODED, f"target_{name}"), encoded)
+        valid = None if read.valid is None else read.valid[..., after]
+        return Transitions(read.batch[..., after], states, next_states, valid, read.targets)
 
     def _transition_keys(self) -> TransitionKeys:
         factors = [each for each in (self._continuous, self._discrete) if each is not None]
         actions = {self._action_key(each): each.role for each in factors}
-        return TransitionKeys(self.tensor_keys, actions, self._network_keys(), self.priors.in_keys)
+        return TransitionKeys(
+            self.tensor_keys,
+            actions,
+            self._network_keys(),
+            self.priors.in_keys,
+            recurrent=bool(self.recurrent),
+        )
 
     def _set_in_keys(self) -> list[NestedKey]:
         self._in_keys = self._transition_keys().in_keys()
@@ -664,8 +731,12 @@ class SoftActorCriticLoss(LossContract):
 
     def _network_keys(self) -> list[NestedKey]:
         """Entries the networks read."""
-        of_actor = [] if self.actor_network is None else self.actor_network.in_keys
-        return [*of_actor, *self.qvalue_network.in_keys]
+        return [*self._keys_of("actor_network"), *self._keys_of(CRITICS)]
+
+    def _keys_of(self, name: str) -> list[NestedKey]:
+        """Entries that a network reads, but for the state of its memory."""
+        network = self.recurrent.get(name, getattr(self, name))
+        return [] if network is None else network.in_keys
 
     def _normalized(self, states: TensorDictBase) -> TensorDictBase:
         """States with normalized observations."""

@@ -13,6 +13,7 @@ from torch import Tensor
 from rlkit_sac.errors import BatchError
 from rlkit_sac.objectives.checks.batch import check_entries, check_flag, check_reward
 from rlkit_sac.objectives.checks.validity import fill_invalid, valid_steps
+from rlkit_sac.objectives.sac.critics import TargetCritics
 from rlkit_sac.objectives.sac.priors import is_previous_step_key, one_step_later
 
 
@@ -25,12 +26,14 @@ class Transitions:
         states: the inputs of networks and priors at s.
         next_states: the same at s'.
         valid: bool ``[*]``; ``None`` if every step is valid.
+        targets: the target critics that the batch is trained with; ``None`` where there are none.
     """
 
     batch: TensorDictBase
     states: TensorDictBase
     next_states: TensorDictBase
     valid: Tensor | None
+    targets: TargetCritics | None = None
 
 
 class TransitionKeys:
@@ -41,12 +44,13 @@ class TransitionKeys:
         actions: the accepted key of each part of the action, by the entry that holds it.
         networks: entries that the networks read.
         priors: entries that the priors read.
+        recurrent: whether a network has a memory.
 
     Attributes:
         states: entries that are read at a state.
         next_states: those that are read under ``next``. Entries that describe the previous step
             are computed from the transition itself, see
-            :func:`~rlkit_sac.objectives.sac.priors.one_step_later`.
+            :func:`~rlkit_sac.objectives.sac.priors.one_step_later`, for priors and memories.
     """
 
     def __init__(
@@ -55,13 +59,17 @@ class TransitionKeys:
         actions: Mapping[NestedKey, str],
         networks: Iterable[NestedKey],
         priors: Iterable[NestedKey],
+        *,
+        recurrent: bool,
     ) -> None:
         self._actions, self._tensor_keys = actions, tensor_keys
         of_networks = [key for key in unraveled(*networks) if key not in actions]
         of_priors = [key for key in unraveled(*priors) if key not in actions]
         self.states = unraveled(*of_networks, *of_priors)
         self.next_states = [
-            key for key in self.states if key in of_networks or not is_previous_step_key(key)
+            key
+            for key in self.states
+            if (key in of_networks and not recurrent) or not is_previous_step_key(key)
         ]
 
     def in_keys(self) -> list[NestedKey]:
@@ -76,7 +84,7 @@ class TransitionKeys:
         mask_keys: Iterable[NestedKey],
         *,
         reward_weights: Tensor | None,
-        sequential: bool,
+        sequential: str | None,
     ) -> Transitions:
         """Check a batch and select the entries that the loss reads.
 
@@ -85,7 +93,7 @@ class TransitionKeys:
             in_keys: entries that the loss reads.
             mask_keys: of masks of valid steps.
             reward_weights: of the loss.
-            sequential: whether the targets need sequences ``[*, T]``.
+            sequential: what needs sequences ``[*, T]``, if anything does.
 
         Raises:
             BatchError: naming the given and the expected entry or shape.
@@ -96,11 +104,11 @@ class TransitionKeys:
         check_entries(tensordict, required, {**self._ends(), **self._actions})
         if sequential and not tensordict.ndim:
             raise BatchError(
-                "TD(lambda) needs sequences [*, T], but the batch has no dimension for time"
+                f"{sequential} needs sequences [*, T], but the batch has no dimension for time"
             )
         if sequential and tensordict.ndim == 1 and tensordict.get("index", None) is not None:
             raise BatchError(
-                "TD(lambda) needs sequences [*, T], but the batch is a flat sample "
+                f"{sequential} needs sequences [*, T], but the batch is a flat sample "
                 f"[{len(tensordict)}] from replay, whose transitions do not follow each other: "
                 "draw slices (slice_length) or reshape them to [B, T]"
             )

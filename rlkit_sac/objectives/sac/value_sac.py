@@ -111,7 +111,7 @@ class ValueSACLoss(SoftActorCriticLoss):
     tensor_keys: _AcceptedKeys
     factor_kinds = (("", ContinuousFactor),)
     critics = Critics()
-    target_critics = False
+    target_networks = ("value_network",)
 
     value_network: TensorDictModule
     value_network_params: TensorDictParams
@@ -150,6 +150,7 @@ class ValueSACLoss(SoftActorCriticLoss):
         use_prioritized_weights: bool | Literal["auto"] = "auto",
         observation_normalizer: ObservationNormalizer | None = None,
         reward_normalizer: RewardNormalizer | None = None,
+        burn_in: int = 0,
         deactivate_vmap: bool = False,
         diagnostics: bool = False,
     ) -> None:
@@ -165,6 +166,7 @@ class ValueSACLoss(SoftActorCriticLoss):
         if any(id(parameter) in of_actor for parameter in value_network.parameters()):
             value_network = deepcopy(value_network)
         self.convert_to_functional(value_network, "value_network", create_target_params=True)
+        self._find_memory("value_network")
 
     def value_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of the value network alone, ``loss_value`` of :meth:`forward`.
@@ -189,7 +191,7 @@ class ValueSACLoss(SoftActorCriticLoss):
         return [*super()._networks(), self.value_network]
 
     def _network_keys(self) -> list[NestedKey]:
-        return [*super()._network_keys(), *self.value_network.in_keys]
+        return [*super()._network_keys(), *self._keys_of("value_network")]
 
     def _check_network_keys(self) -> None:
         super()._check_network_keys()
@@ -216,7 +218,7 @@ class ValueSACLoss(SoftActorCriticLoss):
     def _draw(self, states: TensorDictBase) -> PolicyDraw:
         draw = super()._draw(states)
         value = self._policy_value(draw)
-        state_value = self._state_value(states, self.value_network_params, value.shape[-1])
+        state_value = self._state_value(states, "value_network", value.shape[-1])
         return replace(draw, value=value, state_value=state_value)
 
     def _next_draw(self, read: Transitions) -> PolicyDraw | None:
@@ -227,21 +229,24 @@ class ValueSACLoss(SoftActorCriticLoss):
         with torch.no_grad():  # the log-probability is all that is asked for
             return super()._draw(read.next_states)
 
-    def _state_value(
-        self, states: TensorDictBase, params: TensorDictParams, reward_dim: int
-    ) -> Tensor:
-        """The output ``[*, M]`` of the value network with the given parameters."""
+    def _state_value(self, states: TensorDictBase, name: str, reward_dim: int) -> Tensor:
+        """The output ``[*, M]`` of the value network or of its target."""
+        network, inputs = self.value_network, self._normalized(states).copy()
+        params = getattr(self, f"{name}_params")
+        if "value_network" in self.recurrent:
+            recurrent = self.recurrent["value_network"]
+            network, inputs = recurrent.head, recurrent.head_inputs(inputs, name)
         with params.to_module(self.value_network, preserve_module_state=False):
-            value = self.value_network(self._normalized(states).copy()).get(self.tensor_keys.value)
+            value = network(inputs).get(self.tensor_keys.value)
         check_values(
             value.unsqueeze(0), (*states.batch_size, reward_dim), reward_dim, "value_network"
         )
         return value.to(self.compute_dtype)
 
     def _next_value(
-        self, next_states: TensorDictBase, next_draw: PolicyDraw | None, reward_dim: int
+        self, read: Transitions, next_draw: PolicyDraw | None, reward_dim: int
     ) -> tuple[Tensor, Tensor]:
-        value = self._state_value(next_states, self.target_value_network_params, reward_dim)
+        value = self._state_value(read.next_states, "target_value_network", reward_dim)
         if next_draw is None:
             return value, torch.zeros_like(value)
         return value, self._entropy_bonus(next_draw).unsqueeze(-1)
