@@ -13,7 +13,7 @@ figures go to a run directory. ``--help`` lists every option.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,6 +55,7 @@ from rlkit_sac.modules import (
     categorical_actor_critic,
     gaussian_actor,
     gaussian_actor_critic,
+    policy_states,
     state_action_critic,
     state_critic,
 )
@@ -64,6 +65,7 @@ from rlkit_sac.runs import (
     TaskFacts,
     first_compiled_update,
     make_envs,
+    memory_options,
     run_recipe,
     training_run,
     warm_start,
@@ -115,7 +117,7 @@ class ACERConfig(BaseRunConfig):
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
-        found, start = [], self.update.replay_start_size
+        found, start = super().errors(), self.update.replay_start_size
         batches = 2 * self.collector.batch_frames(self.env.num_envs)
         if self.replay.capacity < max(batches, start):
             text = (
@@ -145,7 +147,7 @@ def kind_of_actions(env: EnvBase) -> ActionKind:
 
 
 def make_networks(
-    kind: ActionKind, sizes: dict[str, int], config: ACERNetworkConfig
+    kind: ActionKind, sizes: dict[str, Any], config: ACERNetworkConfig
 ) -> dict[str, Any]:
     """Actor and critic, or both on one trunk, as keyword arguments of the loss."""
     policy, layers = config.head_arguments(kind), config.perceptron_arguments()
@@ -158,7 +160,7 @@ def make_networks(
         both = gaussian_actor_critic(**sizes, **policy, num_samples=config.num_samples)
         return {"actor_critic": both}
     critic = StochasticDuelingNetwork(
-        state_critic(sizes["observation_dim"], **layers),
+        state_critic(sizes["observation_dim"], memory=sizes["memory"], **layers),
         state_action_critic(**sizes, **layers),
         config.num_samples,
     )
@@ -171,14 +173,17 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
     # Networks and loss.
     kind = kind_of_actions(env)
-    sizes = {"observation_dim": observation_dim(env)}
+    sizes: dict[str, Any] = {"observation_dim": observation_dim(env)}
     if kind == "discrete":
         sizes["num_actions"] = discrete_action_count(env)
     else:
         sizes["action_dim"] = len(continuous_action_bounds(env)[0])
-    networks = make_networks(kind, sizes, config.network)
+    networks = make_networks(
+        kind, sizes | {"memory": memory_options(config.network, env)}, config.network
+    )
     loss_module = ACERLoss(
         **{name: network.to(device) for name, network in networks.items()},
+        burn_in=config.replay.burn_in,
         diagnostics=True,
         **config.loss.arguments(),
     )
@@ -196,7 +201,9 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         [LossStep(("loss_actor", "loss_critic", "loss_entropy"), ("all",)), TargetStep()],
         target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
         max_grad_norm=config.update.max_grad_norm,
-        compile_from=first_compiled_update(config.compile, device, uncompiled=UNCOMPILED_UPDATES),
+        compile_from=first_compiled_update(
+            config.compile_choice(), device, uncompiled=UNCOMPILED_UPDATES
+        ),
         matmul_precision=config.update.matmul_precision,
     )
     if config.resume is None:
@@ -204,11 +211,13 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
     # Replay of segments, and collection, both with the distribution that drew each action.
     random_policy = RandomBehavior(env.full_action_spec_unbatched["action"])
-    stored = [*loss_module.in_keys, "is_init"]
+    policy = loss_module.policy()
+    states = list(policy_states(policy))
+    stored = [*loss_module.in_keys, "is_init", *(states if config.replay.store_state else ())]
     frames_per_batch = config.collector.batch_frames(num_envs)
     replay = make_replay_buffer(
-        example_transition(env, stored, random_policy=random_policy),
-        **asdict(config.replay),
+        example_transition(env, stored, policy=policy, random_policy=random_policy),
+        **config.replay.arguments(),
         sampler=TrajectorySampler(
             t_max,
             capacity=config.replay.capacity,
@@ -219,7 +228,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     )
     collector = make_collector(
         env,
-        loss_module.policy(),
+        policy,
         total_frames=config.collector.total_frames,
         frames_per_batch=frames_per_batch,
         init_random_frames=config.collector.init_random_frames,
@@ -242,9 +251,9 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         eval_env=eval_env,
     ) as run:
         for batch in collector:
-            segments = batch.select(*stored)
+            segments = batch.select(*loss_module.in_keys, "is_init", *states)
             is_random = run.frames < config.collector.init_random_frames
-            replay.extend(segments.reshape(-1))
+            replay.extend(segments.select(*stored).reshape(-1))
             run.collected(batch)
             if not (is_random or config.update.disable_online_update):
                 loss_module.on_policy = True

@@ -12,7 +12,7 @@ Tables, checkpoints and figures go to a run directory. ``--help`` lists every op
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from torch.optim import Adam
@@ -28,13 +28,14 @@ from rlkit_sac.config import (
 )
 from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
 from rlkit_sac.envs import discrete_action_count, observation_dim, reward_dim
-from rlkit_sac.modules import action_value_critic, categorical_actor
+from rlkit_sac.modules import action_value_critic, categorical_actor, policy_states
 from rlkit_sac.objectives import DiscreteSACLoss
 from rlkit_sac.runs import (
     RunConfig,
     first_compiled_update,
     make_envs,
     make_normalizers,
+    memory_options,
     parameter_groups,
     run_recipe,
     training_run,
@@ -68,11 +69,12 @@ class DiscreteSACConfig(RunConfig):
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
         names = {name for entry in self.update.entries() for name in entry}
+        found = super().errors()
         if self.actor and not {"joint", "actor"} & names:
-            return [("update.order", "must also name 'actor', or set actor to false")]
+            found.append(("update.order", "must also name 'actor', or set actor to false"))
         if "actor" in names and not self.actor:
-            return [("update.order", "names 'actor', but there is none: set actor to true")]
-        return []
+            found.append(("update.order", "names 'actor', but there is none: set actor to true"))
+        return found
 
 
 def main(config: DiscreteSACConfig) -> Path:
@@ -86,7 +88,11 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     device = env.device
 
     # Networks and loss.
-    sizes = {"observation_dim": observation_dim(env), "num_actions": discrete_action_count(env)}
+    sizes = {
+        "observation_dim": observation_dim(env),
+        "num_actions": discrete_action_count(env),
+        "memory": memory_options(config.network, env),
+    }
     critic = action_value_critic(
         **sizes, reward_dim=reward_dim(env), **config.network.critic_arguments()
     ).to(device)
@@ -97,6 +103,7 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         critic,
         actor,
         action_spec=env.full_action_spec_unbatched["action"],
+        burn_in=config.replay.burn_in,
         diagnostics=True,
         **config.loss.arguments(),
         **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
@@ -122,22 +129,24 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
         max_grad_norm=config.update.max_grad_norm,
         recompute=config.update.recompute is True,
-        compile_from=first_compiled_update(config.compile, device),
+        compile_from=first_compiled_update(config.compile_choice(), device),
         matmul_precision=config.update.matmul_precision,
     )
     if config.resume is None:
         warm_start(loss_module, config.warm_start)
 
     # Replay and collection.
+    policy = loss_module.policy()
+    stored = [*loss_module.in_keys, *(policy_states(policy) if config.replay.store_state else ())]
     replay = make_replay_buffer(
-        example_transition(env, loss_module.in_keys),
-        **asdict(config.replay),
+        example_transition(env, stored, policy=policy),
+        **config.replay.arguments(),
         **config.collector.replay_layout(config.env.num_envs),
         device=device,
     )
     collector = make_collector(
         env,
-        loss_module.policy(),
+        policy,
         total_frames=config.collector.total_frames,
         frames_per_batch=config.collector.batch_frames(config.env.num_envs),
         init_random_frames=config.collector.init_random_frames,
@@ -159,7 +168,7 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     ) as run:
         for batch in collector:
             loss_module.observe(batch)
-            replay.extend(batch.select(*loss_module.in_keys).reshape(-1))
+            replay.extend(batch.select(*stored).reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):
                 sample = replay.sample()

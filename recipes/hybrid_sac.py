@@ -12,7 +12,7 @@ Tables, checkpoints and figures go to a run directory. ``--help`` lists every op
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from torch.optim import Adam
@@ -23,13 +23,14 @@ from rlkit_sac.config import EnvConfig, GaussianNetworkConfig, HybridLossConfig,
 from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
 from rlkit_sac.envs import hybrid_action_bounds, observation_dim, parameter_mask, reward_dim
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
+from rlkit_sac.modules import hybrid_critic, policy_states, tanh_gaussian_actor
 from rlkit_sac.objectives import HybridSACLoss
 from rlkit_sac.runs import (
     RunConfig,
     first_compiled_update,
     make_envs,
     make_normalizers,
+    memory_options,
     parameter_groups,
     run_recipe,
     training_run,
@@ -79,7 +80,10 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
     # Networks and loss.
     num_actions, action_low, action_high = hybrid_action_bounds(env)
-    sizes = {"observation_dim": observation_dim(env)}
+    sizes = {
+        "observation_dim": observation_dim(env),
+        "memory": memory_options(config.network, env),
+    }
     actor = tanh_gaussian_actor(
         **sizes,
         action_low=action_low,
@@ -100,6 +104,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         actor,
         critic,
         action_spec=env.full_action_spec_unbatched,
+        burn_in=config.replay.burn_in,
         diagnostics=True,
         **loss_options,
         **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
@@ -125,22 +130,24 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
         max_grad_norm=config.update.max_grad_norm,
         recompute=config.update.recompute is True,
-        compile_from=first_compiled_update(config.compile, device),
+        compile_from=first_compiled_update(config.compile_choice(), device),
         matmul_precision=config.update.matmul_precision,
     )
     if config.resume is None:
         warm_start(loss_module, config.warm_start)
 
     # Replay and collection.
+    policy = loss_module.policy()
+    stored = [*loss_module.in_keys, *(policy_states(policy) if config.replay.store_state else ())]
     replay = make_replay_buffer(
-        example_transition(env, loss_module.in_keys),
-        **asdict(config.replay),
+        example_transition(env, stored, policy=policy),
+        **config.replay.arguments(),
         **config.collector.replay_layout(config.env.num_envs),
         device=device,
     )
     collector = make_collector(
         env,
-        loss_module.policy(),
+        policy,
         total_frames=config.collector.total_frames,
         frames_per_batch=config.collector.batch_frames(config.env.num_envs),
         init_random_frames=config.collector.init_random_frames,
@@ -163,7 +170,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     ) as run:
         for batch in collector:
             loss_module.observe(batch)
-            replay.extend(batch.select(*loss_module.in_keys).reshape(-1))
+            replay.extend(batch.select(*stored).reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):
                 sample = replay.sample()

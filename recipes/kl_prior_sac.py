@@ -13,7 +13,7 @@ Tables, checkpoints and figures go to a run directory. ``--help`` lists every op
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from torchrl.objectives import SoftUpdate
 from rlkit_sac.config import Check, GaussianNetworkConfig, KLPriorLossConfig, PriorConfig
 from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
 from rlkit_sac.envs import continuous_action_bounds, observation_dim, reward_dim
-from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
+from rlkit_sac.modules import policy_states, state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
     RunConfig,
@@ -35,6 +35,7 @@ from rlkit_sac.runs import (
     make_envs,
     make_normalizers,
     make_prior,
+    memory_options,
     parameter_groups,
     run_recipe,
     training_run,
@@ -73,7 +74,10 @@ def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
     # Networks, prior and loss.
     action_low, action_high = continuous_action_bounds(env)
-    sizes = {"observation_dim": observation_dim(env)}
+    sizes = {
+        "observation_dim": observation_dim(env),
+        "memory": memory_options(config.network, env),
+    }
     actor = tanh_gaussian_actor(
         **sizes,
         action_low=action_low,
@@ -90,6 +94,7 @@ def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         actor,
         critic,
         prior_network=make_prior(config.prior, env),
+        burn_in=config.replay.burn_in,
         diagnostics=True,
         **config.loss.arguments(),
         **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
@@ -115,22 +120,24 @@ def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
         max_grad_norm=config.update.max_grad_norm,
         recompute=config.update.recompute is True,
-        compile_from=first_compiled_update(config.compile, device),
+        compile_from=first_compiled_update(config.compile_choice(), device),
         matmul_precision=config.update.matmul_precision,
     )
     if config.resume is None:
         warm_start(loss_module, config.warm_start)
 
     # Replay and collection.
+    policy = loss_module.policy()
+    stored = [*loss_module.in_keys, *(policy_states(policy) if config.replay.store_state else ())]
     replay = make_replay_buffer(
-        example_transition(env, loss_module.in_keys),
-        **asdict(config.replay),
+        example_transition(env, stored, policy=policy),
+        **config.replay.arguments(),
         **config.collector.replay_layout(config.env.num_envs),
         device=device,
     )
     collector = make_collector(
         env,
-        loss_module.policy(),
+        policy,
         total_frames=config.collector.total_frames,
         frames_per_batch=config.collector.batch_frames(config.env.num_envs),
         init_random_frames=config.collector.init_random_frames,
@@ -152,7 +159,7 @@ def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     ) as run:
         for batch in collector:
             loss_module.observe(batch)
-            replay.extend(batch.select(*loss_module.in_keys).reshape(-1))
+            replay.extend(batch.select(*stored).reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):
                 sample = replay.sample()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -94,7 +94,7 @@ class ACERNetworkConfig(GaussianHeadConfig):
         Args:
             kind: of its actions.
         """
-        arguments = asdict(self)
+        arguments = self.layer_arguments()
         del arguments["num_samples"], arguments["shared_trunk"]
         return {
             name: value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -145,6 +145,35 @@ class StorageConfig:
     storage: Literal["tensor", "memmap"] = "tensor"
     """Where transitions are stored: in memory, or in memory-mapped files on disk."""
 
+    burn_in: NonNegativeInt = 0
+    """First frames of each slice or segment that network.memory sees before the losses begin."""
+
+    store_state: bool = False
+    """Store the state of network.memory with each frame, from which slices then start; otherwise
+    they start from zero."""
+
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments of ``make_replay_buffer``."""
+        arguments = asdict(self)
+        del arguments["burn_in"], arguments["store_state"]
+        return arguments
+
+    def memory_errors(self, length: int, *, memory: str) -> list[tuple[str, str]]:
+        """List the conditions between fields and a memory that do not hold.
+
+        Args:
+            length: frames of a slice or segment.
+            memory: ``network.memory``.
+        """
+        if memory == "none":
+            asked = [("burn_in", self.burn_in), ("store_state", self.store_state)]
+            text = "is for networks with a memory: set network.memory, or leave it out"
+            return [(name, text) for name, value in asked if value]
+        if length <= self.burn_in:
+            text = f"must leave frames to learn from: below {length}, got {self.burn_in}"
+            return [("burn_in", text)]
+        return []
+
 
 @dataclass
 class ReplayConfig(StorageConfig):
@@ -155,7 +184,8 @@ class ReplayConfig(StorageConfig):
     """
 
     slice_length: PositiveInt = 1
-    """Consecutive frames of a slice, for loss.lmbda: n of them give n-step targets."""
+    """Consecutive frames of a slice, for loss.lmbda, of which n give n-step targets, and for
+    network.memory."""
 
     prioritized: bool = False
     """Draw transitions by priorities, which follow their TD errors, instead of uniformly."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rlkit_sac.config.bounds import PositiveFloat, UnitFloat, Widths
+from rlkit_sac.config.bounds import PositiveFloat, PositiveInt, UnitFloat, Widths
 
 
 @dataclass
@@ -23,6 +23,21 @@ class LayersConfig:
 
     activation: Literal["relu", "tanh", "elu", "silu", "gelu"] = "relu"
     """Activation function between layers."""
+
+    memory: Literal["none", "gru", "lstm"] = "none"
+    """What each network remembers earlier steps by, before its layers."""
+
+    memory_size: PositiveInt = 64
+    """Units of each layer of a memory."""
+
+    memory_layers: Annotated[int, Field(ge=1, le=16)] = 1
+    """Layers of each memory."""
+
+    def layer_arguments(self) -> dict[str, Any]:
+        """All but the memory, as keyword arguments of a network."""
+        arguments = asdict(self)
+        del arguments["memory"], arguments["memory_size"], arguments["memory_layers"]
+        return arguments
 
 
 @dataclass
@@ -41,7 +56,7 @@ class NetworkConfig(LayersConfig):
 
     def actor_arguments(self) -> dict[str, Any]:
         """The keyword arguments of an actor."""
-        arguments = asdict(self)
+        arguments = self.layer_arguments()
         del arguments["critic_layer_norm"], arguments["critic_dropout"]
         return arguments
 

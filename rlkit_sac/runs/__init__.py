@@ -5,7 +5,13 @@ from rlkit_sac.runs.checkpoints.resume import warm_start
 from rlkit_sac.runs.devices import first_compiled_update, resolve_device
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate
 from rlkit_sac.runs.launch import read_config, run_recipe
-from rlkit_sac.runs.loss_parts import check_prior, check_prior_source, make_normalizers, make_prior
+from rlkit_sac.runs.loss_parts import (
+    check_prior,
+    check_prior_source,
+    make_normalizers,
+    make_prior,
+    memory_options,
+)
 from rlkit_sac.runs.policies.export import export_policy
 from rlkit_sac.runs.policies.files import load_policy, save_policy
 from rlkit_sac.runs.preflight import TaskFacts
@@ -35,6 +41,7 @@ __all__ = [
     "make_envs",
     "make_normalizers",
     "make_prior",
+    "memory_options",
     "parameter_groups",
     "read_config",
     "record_run",

@@ -1,4 +1,4 @@
-"""What a run gives its loss besides networks: the prior and the normalizers."""
+"""What a run gives its networks and its loss: memories, the prior and the normalizers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ from typing import Any
 import torch
 from tensordict.nn import TensorDictModuleBase
 from torch import nn
-from torchrl.data import Bounded, TensorSpec
+from torchrl.data import Bounded, Categorical, TensorSpec
 from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
-from rlkit_sac.config import Check, NormalizationConfig, PriorConfig
+from rlkit_sac.config import Check, LayersConfig, NormalizationConfig, PriorConfig
 from rlkit_sac.envs import observation_dim, reward_dim
 from rlkit_sac.errors import BatchError, ConfigError, RunError, summary
-from rlkit_sac.modules import NormalizedPolicy, PolicyPrior, SameActionPrior, UniformPrior
+from rlkit_sac.modules import (
+    MemoryOptions,
+    NormalizedPolicy,
+    PolicyPrior,
+    SameActionPrior,
+    UniformPrior,
+)
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.runs.checkpoints.retry import read_unpruned
@@ -204,6 +210,33 @@ def _imported(name: str) -> Any:
     if not callable(getattr(module, function, None)):
         raise ConfigError(f"the module {path!r} has no function {function!r}")
     return getattr(module, function)
+
+
+def memory_options(config: LayersConfig, env: EnvBase) -> MemoryOptions | None:
+    """The argument ``memory`` of a builder of networks, which reads the previous action too.
+
+    Args:
+        config: which memory.
+        env: of the training.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> memory_options(LayersConfig(memory="gru"), make_env("CartPole-v1"))
+    {'kind': 'gru', 'size': 64, 'layers': 1, 'action_dim': 0, 'num_actions': 2}
+    """
+    if config.memory == "none":
+        return None
+    sizes = {"action_dim": 0, "num_actions": 0}
+    for spec in env.full_action_spec_unbatched.values(True, True):
+        discrete = isinstance(spec, Categorical)
+        name = "num_actions" if discrete else "action_dim"
+        sizes[name] = spec.space.n if discrete else spec.shape[-1]
+    return {
+        "kind": config.memory,
+        "size": config.memory_size,
+        "layers": config.memory_layers,
+        "action_dim": sizes["action_dim"],
+        "num_actions": sizes["num_actions"],
+    }
 
 
 def make_normalizers(

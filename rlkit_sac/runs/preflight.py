@@ -52,7 +52,12 @@ def check_collector_kind(collector: FramesConfig, env: EnvConfig) -> None:
 
 
 def check_slices(
-    replay: ReplayConfig, collector: CollectorConfig, *, lmbda: float, num_envs: int
+    replay: ReplayConfig,
+    collector: CollectorConfig,
+    *,
+    lmbda: float,
+    num_envs: int,
+    memory: bool = False,
 ) -> None:
     """Refuse slices that replay cannot hold, that come too late, or that targets lack.
 
@@ -61,6 +66,7 @@ def check_slices(
         collector: how frames are gathered.
         lmbda: of the targets.
         num_envs: environments that step together.
+        memory: whether the networks have one.
 
     Raises:
         ConfigError: naming the option and what it has to be.
@@ -77,11 +83,17 @@ def check_slices(
                 f"loss.lmbda is {lmbda}, which needs slices of more than one frame: set "
                 "replay.slice_length, or leave loss.lmbda at 0"
             )
+        if memory:
+            raise ConfigError(
+                "network.memory needs slices of more than one frame: set replay.slice_length, for "
+                "example to 8"
+            )
         return
-    if not lmbda:
+    if not lmbda and not memory:
         raise ConfigError(
             f"replay.slice_length is {length}, but loss.lmbda is 0, with which targets look one "
-            "step ahead: set loss.lmbda, 1 for as many steps as a slice has"
+            "step ahead, and there is no network.memory: set one of them; loss.lmbda 1 is for as "
+            "many steps as a slice has"
         )
     SliceSampler(length, capacity=replay.capacity, **layout)
     steps = steps_per_batch(**layout)

@@ -58,6 +58,9 @@ from rlkit_sac.runs.schedules import check_reward_weights, check_reward_weights_
 from rlkit_sac.runs.tables.loggers import check_logger
 from rlkit_sac.runs.video import check_video
 
+#: Longest rows of which a memory's update is compiled: each step adds to the graph.
+LONGEST_COMPILED_ROW = 16
+
 
 @dataclass
 class BaseRunConfig:
@@ -100,6 +103,35 @@ class BaseRunConfig:
     def transition(self, env: EnvBase) -> TensorDictBase:
         """One transition of the task as replay stores it, for its size."""
         return stored_transition(env)
+
+    @property
+    def _memory(self) -> str:
+        """The kind of memory; a user's own networks have none that is known."""
+        return getattr(self.network, "memory", "none")
+
+    @property
+    def _row_length(self) -> int:
+        """Frames of a row of a sample."""
+        return getattr(self.replay, "slice_length", getattr(self.collector, "t_max", 1))
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        length = self._row_length
+        found = self.replay.memory_errors(length, memory=self._memory)
+        found = [(f"replay.{name}", text) for name, text in found]
+        if self._memory != "none" and self.compile is True and length > LONGEST_COMPILED_ROW:
+            text = (
+                f"must be auto or false where network.memory reads rows of {length} frames: every "
+                f"step becomes a part of the graph, and above {LONGEST_COMPILED_ROW} compiling "
+                "takes longer than it saves"
+            )
+            found.append(("compile", text))
+        return found
+
+    def compile_choice(self) -> Literal["auto"] | bool:
+        """``compile``, or false where ``auto`` meets a memory over rows too long to compile."""
+        too_long = self._memory != "none" and self._row_length > LONGEST_COMPILED_ROW
+        return False if too_long else self.compile
 
     def checks(self, open_env: Callable[[], EnvBase] | None = None) -> list[Check]:
         """What the machine, the task and the run to resume must fulfill.
@@ -167,18 +199,24 @@ class BaseRunConfig:
             widths = getattr(self.network, "num_cells", [])  # a user's networks may have others
             row, sizes = row_bytes(transition), [transition["observation"].numel(), *widths, 1]
             critics = getattr(self.loss, "num_qvalue_nets", 1)
-            steps = getattr(self.replay, "slice_length", getattr(self.collector, "t_max", 1))
-            sampled = self.replay.batch_size * steps
+            sampled = self.replay.batch_size * self._row_length
+            units = 0 if self._memory == "none" else self.network.memory_size
             needed = {
                 # A parameter has a gradient and two moments, of four bytes each.
                 "network.num_cells": 16 * critics * sum((a + 1) * b for a, b in pairwise(sizes)),
+                "network.memory_size": 48 * critics * units * (units + sizes[0]),
                 "collector.frames_per_batch": row * self.collector.batch_frames(self.env.num_envs),
-                "replay.batch_size": sampled * (row + 4 * critics * sum(widths)),
+                "replay.batch_size": sampled * (row + 4 * critics * (sum(widths) + 3 * units)),
             }
             check_memory(needed[key], resolve_device(self.device))
 
         sections = ("network", "loss", "collector", "replay", "device", "env")
-        keys = ("network.num_cells", "collector.frames_per_batch", "replay.batch_size")
+        keys = (
+            "network.num_cells",
+            "network.memory_size",
+            "collector.frames_per_batch",
+            "replay.batch_size",
+        )
         return [Check((key, *sections), partial(check, key)) for key in keys]
 
     def further_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
@@ -222,11 +260,16 @@ class RunConfig(BaseRunConfig):
                     "replay.slice_length",
                     "replay.capacity",
                     "loss.lmbda",
+                    "network.memory",
                     "collector",
                     "env.num_envs",
                 ),
                 lambda: check_slices(
-                    self.replay, self.collector, lmbda=loss.lmbda, num_envs=self.env.num_envs
+                    self.replay,
+                    self.collector,
+                    lmbda=loss.lmbda,
+                    num_envs=self.env.num_envs,
+                    memory=self._memory != "none",
                 ),
             ),
         ]
