@@ -71,7 +71,7 @@ def recurrent_step(inputs: Tensor, state: State, layers: Sequence[LayerWeights])
         new = _cell(gates, now, weights)
         following.append(new)
         inputs = new[0]
-    return tuple(torch.stack(parts, -2) for parts in zip(*following, strict=True))
+    return tuple(_stack(parts) for parts in zip(*following, strict=True))
 
 
 def recurrent_rows(
@@ -108,7 +108,11 @@ def recurrent_rows(
             states.append(state)
         of_layers.append([torch.stack(parts, -2) for parts in zip(*states, strict=True)])
         inputs = of_layers[-1][0]
-    return tuple(torch.stack(parts, -2) for parts in zip(*of_layers, strict=True))
+    return tuple(_stack(parts) for parts in zip(*of_layers, strict=True))
+
+
+def _stack(layers: Sequence[Tensor]) -> Tensor:
+    return layers[0].unsqueeze(-2) if len(layers) == 1 else torch.stack(list(layers), -2)
 
 
 def _cell(gates: Tensor, state: State, weights: LayerWeights) -> State:
@@ -116,9 +120,10 @@ def _cell(gates: Tensor, state: State, weights: LayerWeights) -> State:
     of_state = _affine(state[0], weights.weight_hh, weights.bias_hh)
     if len(state) == 1:
         (h,) = state
-        size = h.shape[-1]
-        r, z = (gates[..., : 2 * size] + of_state[..., : 2 * size]).sigmoid().chunk(2, -1)
-        n = torch.tanh(gates[..., 2 * size :] + r * of_state[..., 2 * size :])
+        sizes = (2 * h.shape[-1], h.shape[-1])
+        (rz, n), (rz_of_state, n_of_state) = gates.split(sizes, -1), of_state.split(sizes, -1)
+        r, z = (rz + rz_of_state).sigmoid().chunk(2, -1)
+        n = torch.tanh(n + r * n_of_state)
         return (n + z * (h - n),)
     i, f, g, o = (gates + of_state).chunk(4, -1)
     c = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
