@@ -24,6 +24,7 @@ import yaml
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.analysis import load_runs
+from rlkit_sac.config import EnvConfig
 from rlkit_sac.envs import closing_env, make_env
 from rlkit_sac.runs import evaluation_seed, load_policy, seed_everything
 
@@ -64,13 +65,7 @@ def measure(run: Path, episodes: int) -> dict[str, Any]:
     seed = evaluation_seed(config["seed"])
     seed_everything(seed)
     changes, returns = [], []
-    env = make_env(
-        options["id"],
-        rescale_actions=options["rescale_actions"],
-        max_episode_steps=options["max_episode_steps"],
-        kwargs=options["kwargs"],
-        seed=seed,
-    )
+    env = make_env(options["id"], **EnvConfig(**options).arguments(), seed=seed)
     with closing_env(env), torch.no_grad(), set_exploration_type(ExplorationType.RANDOM):
         for _ in range(episodes):
             episode = env.rollout(1_000_000, policy)

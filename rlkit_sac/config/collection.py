@@ -42,6 +42,9 @@ class EnvConfig:
     rescale_actions: bool = True
     """Present bounded continuous actions to the policy as [-1, 1]."""
 
+    observation_indices: list[int] | None = None
+    """Entries of a vector observation that the policy sees, for example [0, 1]; null for all."""
+
     max_episode_steps: PositiveInt | None = None
     """Time limit in frames; null keeps the task's own, or is 10,000 where it has none."""
 
@@ -64,6 +67,7 @@ class EnvConfig:
         """The keyword arguments of ``make_env`` for one environment."""
         return {
             "rescale_actions": self.rescale_actions,
+            "observation_indices": self.observation_indices,
             "max_episode_steps": self.max_episode_steps,
             "kwargs": self.kwargs,
         }

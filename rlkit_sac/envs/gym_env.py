@@ -6,7 +6,7 @@ import difflib
 import importlib
 import inspect
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from importlib.util import find_spec
 from typing import Any
@@ -62,6 +62,7 @@ def make_gym_env(
     seed: int,
     env_index: int,
     rescale_actions: bool,
+    observation_indices: Sequence[int] | None,
     max_episode_steps: int | None,
     kwargs: Mapping[str, Any],
     render_mode: str | None,
@@ -73,6 +74,7 @@ def make_gym_env(
         seed: seed of the run.
         env_index: position among the environments that run side by side, from 0.
         rescale_actions: whether continuous actions are given in [-1, 1].
+        observation_indices: the entries of a vector observation that are kept, None for all.
         max_episode_steps: time limit in frames; None keeps the registered one.
         kwargs: arguments of the environment's constructor.
         render_mode: Gymnasium's render mode, None for no rendering.
@@ -81,14 +83,16 @@ def make_gym_env(
         ConfigError: the environment cannot be built, or its spaces are not supported.
 
     >>> env = make_gym_env(find_env_spec("Pendulum-v1"), seed=0, env_index=0, rescale_actions=True,
-    ...                    max_episode_steps=None, kwargs={}, render_mode=None)
+    ...                    observation_indices=None, max_episode_steps=None, kwargs={},
+    ...                    render_mode=None)
     >>> env.action_space
     Box(-1.0, 1.0, (1,), float32)
     """
     env = _create(spec, max_episode_steps, kwargs, render_mode)
     try:
         env = EpisodeSeeding(env, seed=seed, env_index=env_index)
-        env = ArrayObservation(AdaptedActions(ArrayReward(env), rescale=rescale_actions))
+        env = AdaptedActions(ArrayReward(env), rescale=rescale_actions)
+        env = ArrayObservation(env, indices=observation_indices)
         return NamedFaults(env, env_index=env_index)
     except ConfigError as error:
         NamedFaults(env, env_index=env_index).close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal
@@ -39,6 +39,7 @@ def make_env(
     seed: int = 0,
     device: torch.device | str = "cpu",
     rescale_actions: bool = True,
+    observation_indices: Sequence[int] | None = None,
     max_episode_steps: int | None = None,
     kwargs: Mapping[str, Any] | None = None,
     render_mode: str | None = None,
@@ -47,7 +48,8 @@ def make_env(
 
     Keys, where ``*`` is `[num_envs]` for several environments and nothing for one:
 
-    - ``observation`` float32 `[*, D]` (uint8 images keep shape and dtype),
+    - ``observation`` float32 `[*, D]` (uint8 images keep shape and dtype), flattened as
+      :class:`~rlkit_sac.envs.observations.ArrayObservation` describes it,
     - ``action`` float32 `[*, D]` in [-1, 1], or an int64 index `[*]`, or both as
       ``("action", "continuous")`` and ``("action", "discrete")``: nests of `Box` are flattened, and
       the environment receives its own structure
@@ -73,6 +75,8 @@ def make_env(
         device: where the tensors lie. Default: CPU.
         rescale_actions: whether continuous actions are in [-1, 1] instead of the environment's
             bounds. Default: True.
+        observation_indices: the entries of a vector observation that ``observation`` holds, in this
+            order, counted from 0 after flattening; the others are hidden. Default: all.
         max_episode_steps: time limit in frames instead of the registered one.
         kwargs: arguments of the environment's constructor.
         render_mode: Gymnasium's render mode.
@@ -82,7 +86,8 @@ def make_env(
     process and end with it.
 
     Raises:
-        ConfigError: the environment is unknown, cannot be built, or has unsupported spaces.
+        ConfigError: the environment is unknown, cannot be built, or has unsupported spaces;
+            ``observation_indices`` is empty, or holds an index twice or one that there is not.
 
     >>> env = make_env("Pendulum-v1")
     >>> env.rollout(5)["next", "reward"].shape
@@ -99,6 +104,7 @@ def make_env(
         find_env_spec(env_id),
         seed=seed,
         rescale_actions=rescale_actions,
+        observation_indices=observation_indices,
         max_episode_steps=max_episode_steps,
         kwargs=dict(kwargs or {}),
         render_mode=render_mode,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from textwrap import shorten
 from typing import Any
 
 import gymnasium as gym
@@ -36,18 +38,23 @@ class ArrayObservation(gym.ObservationWrapper[Any, Any, Any]):
 
     Args:
         env: any Gymnasium environment.
+        indices: the entries of the vector that are kept, in this order. Default: all.
 
     Raises:
-        ConfigError: the observations cannot be flattened to a fixed size.
+        ConfigError: the observations cannot be flattened to a fixed size, or are no vectors with
+            the entries ``indices``.
 
     >>> env = ArrayObservation(gym.make("FrozenLake-v1"))
     >>> env.observation_space["observation"]
     Box(0.0, 1.0, (16,), float32)
+    >>> env = ArrayObservation(gym.make("Pendulum-v1"), indices=[0, 1])  # without the velocity
+    >>> env.observation_space["observation"]
+    Box(-1.0, 1.0, (2,), float32)
     """
 
-    def __init__(self, env: gym.Env[Any, Any]) -> None:
+    def __init__(self, env: gym.Env[Any, Any], *, indices: Sequence[int] | None = None) -> None:
         super().__init__(env)
-        self.observation_conversion = ObservationConversion(env.observation_space)
+        self.observation_conversion = ObservationConversion(env.observation_space, indices=indices)
         # TorchRL names a bare RGB image "pixels"; a dictionary keeps one key for all.
         self.observation_space = gym.spaces.Dict(
             {"observation": self.observation_conversion.agent_space()}
@@ -63,6 +70,7 @@ class ObservationConversion:
 
     Args:
         space: the observation space of the task.
+        indices: the entries of the vector that are kept, in this order. Default: all.
 
     Raises:
         ConfigError: as `ArrayObservation`.
@@ -74,26 +82,28 @@ class ObservationConversion:
     (5, 4)
     """
 
-    def __init__(self, space: Space[Any]) -> None:
+    def __init__(self, space: Space[Any], *, indices: Sequence[int] | None = None) -> None:
         self.space = space
         self._is_box = isinstance(space, Box)
         parts = [leaf for _, leaf, _ in leaves(space)]
         self._names = [f"the observation{at(path)}" for path, _, _ in leaves(space)]
         self._counts = any(isinstance(leaf, Box) for leaf in parts)
-        self._boxes = [self._box_of(leaf) for leaf in parts]
+        self._boxes: list[Any] = [
+            Box(0.0, 1.0, (1,)) if self.is_count(leaf) else flatten_space(leaf) for leaf in parts
+        ]
         if not all(isinstance(box, Box) for box in self._boxes) or not self._boxes:
             raise ConfigError(
                 f"the observation space {space} has no fixed size; supported are Box and "
                 "what gymnasium.spaces.flatten turns into one (Dict, Tuple, Discrete, …)"
             )
-        first = self._boxes[0]
-        is_image = self._is_box and first.dtype == np.uint8 and len(first.shape) > 1
-        self._dtype = np.dtype(np.uint8 if is_image else np.float32)
         length = sum(box.low.size for box in self._boxes)
-        self._shape = (first.shape or (1,)) if self._is_box else (length,)
+        self._shape = (space.shape or (1,)) if self._is_box else (length,)
+        is_image = space.dtype == np.uint8 and len(self._shape) > 1
+        self._dtype = np.dtype(np.uint8 if is_image else np.float32)
+        self.indices = None if indices is None else _checked_indices(indices, self._shape)
 
     def __call__(self, observation: Any, *, batch: bool = False) -> NDArray[Any]:
-        """Returns an array of the declared shape and dtype, a copy.
+        """Returns an array of the shape and dtype of :meth:`agent_space`, a copy.
 
         Args:
             observation: one, or N in the structure of the space, as Gymnasium's vector environments
@@ -101,7 +111,7 @@ class ObservationConversion:
             batch: whether there are N.
         """
         if self._is_box:
-            own = np.shape(observation) if batch else self._boxes[0].shape
+            own = np.shape(observation) if batch else self.space.shape or ()
             numbers = as_numbers("the observation", observation, own)
         else:
             flat = self._flatten_each if batch else self._flatten
@@ -109,7 +119,8 @@ class ObservationConversion:
             values = [flat(name, leaf, value) for name, (_, leaf, value) in parts]
             numbers = np.concatenate(values, axis=-1)
         array = as_dtype("the observation", numbers, self._dtype)
-        return array.reshape(-1, *self._shape) if batch else array.reshape(self._shape)
+        array = array.reshape(-1, *self._shape) if batch else array.reshape(self._shape)
+        return array if self.indices is None else array.take(self.indices, -1)
 
     def is_batch(self, observation: Any) -> bool:
         """Whether there are N observations.
@@ -146,16 +157,13 @@ class ObservationConversion:
                 .reshape(self._shape)
                 for bounds in zip(*((box.low, box.high) for box in self._boxes), strict=True)
             )
+        if self.indices is not None:
+            low, high = low[self.indices], high[self.indices]
         return Box(low, high, dtype=self._dtype.type)
 
     def is_count(self, leaf: Space[Any]) -> bool:
         """Whether a part of the space becomes one number, and not a one-hot vector."""
         return self._counts and isinstance(leaf, Discrete) and int(leaf.n) > _MOST_CATEGORIES
-
-    def _box_of(self, leaf: Space[Any]) -> Any:
-        if self._is_box:
-            return leaf
-        return Box(0.0, 1.0, (1,)) if self.is_count(leaf) else flatten_space(leaf)
 
     def _flatten_each(self, name: str, leaf: Space[Any], values: Any) -> Any:
         return np.stack([self._flatten(name, leaf, value) for value in values])
@@ -175,6 +183,19 @@ class ObservationConversion:
         if not fits:
             raise UnexpectedReturn(f"{name} is {shown(value)}, wanted one of {leaf}")
         return flatten(leaf, value)
+
+
+def _checked_indices(indices: Sequence[int], shape: tuple[int, ...]) -> list[int]:
+    found = np.ravel(indices).tolist()
+    given = f"observation_indices is {shorten(str(found), 300)}, but the observation has"
+    if len(shape) > 1:
+        raise ConfigError(f"{given} the shape {list(shape)}: leave it out, it is for vectors")
+    kept = {index for index in found if type(index) is int and 0 <= index < shape[0]}
+    if not kept or len(kept) != len(found):
+        raise ConfigError(
+            f"{given} {shape[0]} entries: list at least one of 0 to {shape[0] - 1}, each once"
+        )
+    return found
 
 
 class ArrayReward(gym.RewardWrapper[Any, Any]):

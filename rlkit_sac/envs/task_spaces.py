@@ -21,7 +21,7 @@ _MOST_NUMBERS = 10_000_000  # of a task that a file describes
 
 
 def describe_task(env: EnvBase) -> dict[str, Any] | None:
-    """The observation and action spaces of a task and the units of its actions, as JSON values.
+    """The spaces of a task, what is kept of its observation, and the units of its actions, as JSON.
 
     Args:
         env: of the task.
@@ -42,6 +42,7 @@ def describe_task(env: EnvBase) -> dict[str, Any] | None:
     try:
         described = {
             "observation_space": space_to_json(observations.space),
+            "observation_indices": observations.indices,
             "action_space": space_to_json(actions.space),
             "rescale_actions": actions.rescale,
         }
@@ -70,8 +71,9 @@ def conversions(task: dict[str, Any]) -> tuple[ObservationConversion, ActionConv
     for name in ("observation_space", "action_space"):
         if (size := _size(task[name])) > _MOST_NUMBERS:
             raise ValueError(f"{name} has {size} numbers, more than {_MOST_NUMBERS}")
+    indices = task.get("observation_indices")  # which files of older versions do not have
     return (
-        ObservationConversion(space_from_json(task["observation_space"])),
+        ObservationConversion(space_from_json(task["observation_space"]), indices=indices),
         ActionConversion(space_from_json(task["action_space"]), rescale=task["rescale_actions"]),
     )
 

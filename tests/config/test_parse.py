@@ -204,8 +204,8 @@ def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
         (
             ["--env", "CartPole-v1"],
             "--env is a section; did you mean --env.id? Its options are --env.id, --env.num_envs, "
-            "--env.parallel, --env.timeout, --env.rescale_actions, --env.max_episode_steps, "
-            "--env.kwargs",
+            "--env.parallel, --env.timeout, --env.rescale_actions, --env.observation_indices, "
+            "--env.max_episode_steps, --env.kwargs",
         ),
         (
             ["--network.num_cells", "64,64"],

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -8,11 +9,15 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Sequence, Tuple, flatten
+from tensordict import TensorDict
 from torchrl.envs.utils import check_env_specs
 
-from rlkit_sac.envs import make_env
+from rlkit_sac.data import make_collector
+from rlkit_sac.envs import closing_env, make_env
+from rlkit_sac.envs.observations import ObservationConversion
 from rlkit_sac.envs.seeding import episode_seed
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, EnvironmentFault
+from rlkit_sac.modules import tanh_gaussian_actor
 
 
 @pytest.mark.parametrize(
@@ -118,3 +123,103 @@ def test_observations_without_a_fixed_size_are_refused(register: Callable[..., s
     env_id = register(observation_space=Sequence(Discrete(3)))
     with pytest.raises(ConfigError, match=rf"{env_id}: the observation space Sequence.*fixed size"):
         make_env(env_id)
+
+
+# ------------------------------------------------------------------ chosen entries
+
+NESTED = Dict(speed=Box(-1.0, 1.0, (2, 2)), at=Box(0.0, 5.0, ()), mode=Discrete(3))
+
+
+def rollout(env_id: str, **options: Any) -> TensorDict:
+    """Thirty frames with the same actions for any observations."""
+    with closing_env(make_env(env_id, seed=3, max_episode_steps=12, **options)) as env:
+        torch.manual_seed(0)
+        return env.rollout(30, break_when_any_done=False)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "indices"),
+    [
+        ("Pendulum-v1", [0, 1]),
+        ("CartPole-v1", [2, 0]),
+        ("Platform-v0", [8, 0, 2]),
+        (NESTED, np.array([7, 0, 4])),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_chosen_entries_are_those_of_the_whole_vector_in_their_order(
+    register: Callable[..., str], env_id: Any, indices: Any, num_envs: int
+) -> None:
+    env_id = env_id if isinstance(env_id, str) else register(observation_space=env_id)
+    options = {"num_envs": num_envs}
+    whole, chosen = (
+        rollout(env_id, **options),
+        rollout(env_id, **options, observation_indices=indices),
+    )
+    for key in ("observation", ("next", "observation")):
+        assert torch.equal(chosen.pop(key), whole.pop(key)[..., list(indices)])
+    assert (chosen == whole).all()
+    env = make_env(env_id, **options, observation_indices=indices)
+    check_env_specs(env)
+    spec, full = env.observation_spec["observation"], make_env(env_id).observation_spec
+    for name in ("low", "high"):
+        found, bounds = getattr(spec.space, name), getattr(full["observation"].space, name)
+        assert torch.equal(found, bounds[list(indices)].expand(found.shape))
+
+
+def test_chosen_entries_are_the_same_in_processes() -> None:
+    wanted = rollout("Pendulum-v1", num_envs=2)["observation"][..., [1, 0]]
+    found = rollout("Pendulum-v1", num_envs=2, parallel=True, observation_indices=[1, 0])
+    assert torch.equal(found["observation"], wanted)
+
+
+def test_both_collectors_give_the_chosen_entries() -> None:
+    batches = []
+    for kind in ("light", "torchrl"):
+        torch.manual_seed(0)
+        env = make_env("Pendulum-v1", seed=3, max_episode_steps=12, observation_indices=[1, 0])
+        policy = tanh_gaussian_actor(2, [-1.0], [1.0], num_cells=[8])
+        collector = make_collector(env, policy, total_frames=30, frames_per_batch=30, kind=kind)
+        batches += [batch.clone() for batch in collector]
+        collector.shutdown()
+    light, wanted = batches
+    start = gym.make("Pendulum-v1").reset(seed=episode_seed(3, 0, 0))[0]
+    assert np.array_equal(light["observation"][0], start[[1, 0]])
+    for key in ("observation", ("next", "observation"), "action"):
+        assert torch.equal(light[key], wanted[key])
+
+
+@pytest.mark.parametrize(
+    "indices",
+    [[], [3], [-1], [0, 1, 0], [0, 10**30], [0.0], [True, False, False], ["0"], range(4), 5, "01"],
+    ids=str,
+)
+def test_other_entries_than_those_of_the_vector_are_refused(indices: Any) -> None:
+    with pytest.raises(ConfigError) as error:
+        make_env("Pendulum-v1", observation_indices=indices)
+    found = np.ravel(indices).tolist()
+    assert str(error.value) == (
+        f"Pendulum-v1: observation_indices is {found}, but the observation has 3 entries: list at "
+        "least one of 0 to 2, each once"
+    )
+
+
+@pytest.mark.parametrize("space", [Box(0, 255, (4, 4, 3), np.uint8), Box(-1.0, 1.0, (4, 3))])
+def test_entries_of_an_array_of_more_dimensions_are_refused(space: Box) -> None:
+    shape = re.escape(str(list(space.shape)))
+    with pytest.raises(ConfigError, match=rf"is \[0\], but the observation has the shape {shape}"):
+        ObservationConversion(space, indices=[0])
+
+
+def test_hidden_entries_are_checked_as_the_others_are(register: Callable[..., str]) -> None:
+    """The shape is that of the declared space, whatever is seen of it."""
+
+    class Short(Counter):
+        def observe(self) -> tuple[Any, ...]:
+            return (np.zeros(1), {"steps": 0})
+
+    kwargs = {"counts": Discrete(40), "box": Box(0.0, 1.0, (2,))}
+    env_id = register(entry_point=Short, kwargs=kwargs)
+    with pytest.raises(EnvironmentFault, match=r"the observation\[0\] has the shape \[1\]"):
+        make_env(env_id, observation_indices=[0]).reset()

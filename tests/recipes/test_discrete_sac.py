@@ -59,6 +59,10 @@ def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, 
     DISCRETE.assert_resumes_exactly(capsys, half)
 
 
+def test_a_run_that_sees_some_entries_resumes_with_them(workplace, capsys):
+    DISCRETE.assert_resumes_exactly(capsys, 70, "--env.observation_indices", "[2, 0]")
+
+
 def test_a_policy_of_many_updates_is_rebuilt(workplace):
     """By the mean of critics with dropout, on normalized observations."""
     DISCRETE.assert_policy_repeats_the_last_evaluation(

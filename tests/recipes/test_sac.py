@@ -103,6 +103,7 @@ VARIANTS = {
     " --update.periods {actor: 2, alpha: 2} --update.recompute true",
     "samples in evaluation": "--evaluation.epsilon 0.5",
     "ratio": "--update.utd_ratio 0.5 --update.max_grad_norm 1",
+    "hidden velocity": "--env.observation_indices [1,0]",
     "environment bounds": "--env.rescale_actions false --env.max_episode_steps 50",
 }
 
@@ -133,6 +134,8 @@ BAD = {
     "--env.id nowhere:Pendulum-v1": "cannot import the module 'nowhere'",
     "--env.id CartPole-v1": "but the actions are Discrete(2): the recipes discrete_sac and",
     "--env.id broken_envs:Broken-v0 --env.kwargs.bound .inf": "lower bound of action dimension",
+    "--env.observation_indices [0,3]": "is [0, 3], but the observation has 3 entries: list at",
+    "--env.observation_indices []": "is [], but the observation has 3 entries: list at least one",
     "--env.kwargs.wind 1": "takes no argument 'wind'",
     "--env.num_envs 2 --collector.frames_per_batch 3": "must be a multiple of env.num_envs (2)",
     "--logging.dir broken_envs.py": "is not a folder",

@@ -64,8 +64,7 @@ class TaskPolicy(nn.Module):
         self.plain = PlainPolicy(policy).cpu()
         own = next(chain(self.plain.parameters(), self.plain.buffers()), torch.zeros(()))
         self._dtype = own.dtype
-        self._observe, self._array = observe, observe.agent_space()
-        self._rescale = to_task.rescale
+        self._observe, self._rescale = observe, to_task.rescale
         self._observed = [leaf for _, leaf, _ in leaves(observe.space)]
         self._acted = [leaf for _, leaf, _ in leaves(to_task.space)]
         self.inputs = _described("observation", observe.space, self._input_type)
@@ -104,13 +103,16 @@ class TaskPolicy(nn.Module):
     def _input_type(self, leaf: Space[Any]) -> np.dtype[Any]:
         if not isinstance(leaf, Box):
             return np.dtype(np.int64)
-        return np.dtype(self._array.dtype if leaf is self._observe.space else np.float32)
+        own = self._observe.agent_space().dtype if leaf is self._observe.space else np.float32
+        return np.dtype(own)
 
     def _states(self, observation: Sequence[Tensor]) -> Tensor:
         if isinstance(self._observe.space, Box):
-            return observation[0].reshape(-1, *self._array.shape)
-        parts = zip(self._observed, observation, strict=True)
-        return torch.cat([self._flat(leaf, value) for leaf, value in parts], -1)
+            states = observation[0].reshape(-1, *(self._observe.space.shape or (1,)))
+        else:
+            parts = zip(self._observed, observation, strict=True)
+            states = torch.cat([self._flat(leaf, value) for leaf, value in parts], -1)
+        return states if self._observe.indices is None else states[:, self._observe.indices]
 
     def _flat(self, leaf: Space[Any], value: Tensor) -> Tensor:
         """As ``gymnasium.spaces.flatten``, float32 ``[N, D]``."""

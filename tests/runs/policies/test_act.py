@@ -148,6 +148,27 @@ def test_it_acts_as_in_the_environment(
         assert ACTIONS[actions].contains(action)
 
 
+@pytest.mark.parametrize(("observations", "indices"), [("box", [2, 0]), ("dict", [4, 0, 3])])
+def test_it_takes_whole_observations_where_the_policy_sees_some_entries(
+    tmp_path: Path, observations: str, indices: list[int]
+) -> None:
+    torch.manual_seed(0)
+    env = recorder(observations, observation_indices=indices)
+    policy = make_policy("tanh-Gaussian", len(indices))
+    mine = loaded(policy, env, tmp_path)
+    with set_exploration_type(ExplorationType.DETERMINISTIC):
+        seen = env.rollout(5, policy)["observation"]
+    assert seen.shape == (5, len(indices))
+    for observation, action in Recorder.pairs:
+        assert_same_action(mine.act(observation), action)
+    space = OBSERVATIONS[observations]
+    each = [observation for observation, _ in Recorder.pairs]
+    batch = concatenate(space, each, create_empty_array(space, 5))
+    np.testing.assert_allclose(mine.act(batch), [action for _, action in Recorder.pairs], 1e-5)
+    with pytest.raises(ValueError, match="the observation"):
+        mine.act(seen[0].numpy())
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sample_is_that_of_the_environment(tmp_path: Path, kind: str) -> None:
     env = recorder("box", SPACES[kind][0])

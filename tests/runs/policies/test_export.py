@@ -104,6 +104,8 @@ CASES = {
     "gaussian behavior": ("box", "box"),
     "shared trunk": ("box", "discrete"),
 }
+# Kinds that see some entries of the observation alone.
+INDICES = {"weighted rewards": [4, 0, 2], "KL prior": [2, 0], "normalized": [7, 1, 4]}
 QUICK = ["weighted rewards", "boltzmann"]
 
 
@@ -119,10 +121,12 @@ def task(observations: str, actions: str) -> dict[str, Any]:
 def saved(kind: str, folder: Path) -> None:
     torch.manual_seed(0)
     observations, actions = CASES[kind]
-    (dim,) = ObservationConversion(OBSERVATIONS[observations]).agent_space().shape
+    space, indices = OBSERVATIONS[observations], INDICES.get(kind)
+    (dim,) = ObservationConversion(space, indices=indices).agent_space().shape
     policy = (KINDS | MORE)[kind](dim).policy()
     random_state(policy)
-    save_policy(folder, policy, task=task(observations, actions))
+    described = task(observations, actions) | {"observation_indices": indices}
+    save_policy(folder, policy, task=described)
 
 
 def example(space: Space[Any], number: int) -> tuple[Any, list[NDArray[Any]]]:
