@@ -165,6 +165,11 @@ CONTINUOUS = ["acer", "kl_prior_sac", "sac", "value_sac"]
     ("argv", "fits", "shown"),
     [
         (["Pendulum-v1"], CONTINUOUS, ["Box(-2.0, 2.0, (1,), float32)", "200 frames"]),
+        (
+            ["Pendulum-v1", "--env.observation_indices", "[1, 0]"],
+            CONTINUOUS,
+            ["sees Box(-1.0, 1.0, (2"],
+        ),
         (["CartPole-v1"], ["acer", "discrete_sac"], ["Discrete(2)", "500 frames"]),
         (["Platform-v0"], ["hybrid_sac"], ["Tuple(Discrete(3),", "0: [0], 1: [1], 2: [2]"]),
         (["my_tasks:Reach-v0"], CONTINUOUS, ["10000 frames"]),
