@@ -6,6 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
@@ -18,6 +19,7 @@ from torchrl.objectives import LossModule
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.objectives.checks.options import check_choice, check_number
 from rlkit_sac.objectives.checks.validity import valid_steps
+from rlkit_sac.objectives.memory import RecurrentNetwork
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -73,6 +75,7 @@ class LossContract(LossModule):
         self.reduction = reduction
         self.scalar_output_mode = scalar_output_mode
         self.use_prioritized_weights = use_prioritized_weights
+        self.recurrent: dict[str, RecurrentNetwork] = {}
 
     # ------------------------------------------------------------------ keys
 
@@ -115,6 +118,17 @@ class LossContract(LossModule):
     @abstractmethod
     def _networks(self) -> Iterable[TensorDictModuleBase]:
         """The networks, whose parameters this loss holds."""
+
+    def _find_memory(self, name: str) -> None:
+        """Keep the parts of a network with a memory."""
+        network = attrgetter(name)(self)
+        parts = None if network is None else RecurrentNetwork.of(network, name)
+        if parts is not None:
+            self.recurrent[name] = parts
+
+    def _check_burn_in(self) -> None:
+        if self.burn_in and not self.recurrent:
+            raise ConfigError(f"burn_in is {self.burn_in}, but no network has a memory: leave it 0")
 
     def train(self, mode: bool = True) -> Self:
         """Set training mode here and in the networks (dropout, running statistics)."""

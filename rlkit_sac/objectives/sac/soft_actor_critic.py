@@ -44,7 +44,7 @@ from rlkit_sac.objectives.checks.networks import actor_keys, refuse_batch_norm
 from rlkit_sac.objectives.checks.specs import hybrid_leaf
 from rlkit_sac.objectives.checks.validity import cut_steps
 from rlkit_sac.objectives.contract import LossContract
-from rlkit_sac.objectives.memory import ENCODED, RecurrentNetwork, Rows
+from rlkit_sac.objectives.memory import ENCODED, Rows
 from rlkit_sac.objectives.sac.critics import CRITICS, Critics
 from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
 from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
@@ -156,7 +156,6 @@ class SoftActorCriticLoss(LossContract):
             )
         register_critics(self, members, with_targets=CRITICS in self.target_networks)
         self.burn_in = options.burn_in
-        self.recurrent: dict[str, RecurrentNetwork] = {}
         self._find_memory("actor_network")
         self._find_memory(CRITICS)
 
@@ -181,13 +180,6 @@ class SoftActorCriticLoss(LossContract):
         self._set_actor_keys()
         self._set_targets(options.action_spec)
         self.make_value_estimator(gamma=options.gamma)
-
-    def _find_memory(self, name: str) -> None:
-        """Keep the parts of a network with a memory."""
-        network = getattr(self, name)
-        parts = None if network is None else RecurrentNetwork.of(network, name)
-        if parts is not None:
-            self.recurrent[name] = parts
 
     def _set_actor_keys(self) -> None:
         """Set the keys to those the actor writes."""
@@ -659,8 +651,7 @@ class SoftActorCriticLoss(LossContract):
 
     def _read(self, tensordict: TensorDictBase, *, with_targets: bool = False) -> Transitions:
         self._check_network_keys()
-        if self.burn_in and not self.recurrent:
-            raise ConfigError(f"burn_in is {self.burn_in}, but no network has a memory: leave it 0")
+        self._check_burn_in()
         sequential = "a network with a memory" if self.recurrent else None
         read = self._transition_keys().read(
             tensordict,

@@ -13,8 +13,8 @@ from torch import Tensor
 from rlkit_sac.errors import BatchError
 from rlkit_sac.objectives.checks.batch import check_entries, check_flag, check_reward
 from rlkit_sac.objectives.checks.validity import fill_invalid, valid_steps
+from rlkit_sac.objectives.previous_step import is_previous_step_key, next_states
 from rlkit_sac.objectives.sac.critics import TargetCritics
-from rlkit_sac.objectives.sac.priors import is_previous_step_key, one_step_later
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class TransitionKeys:
         states: entries that are read at a state.
         next_states: those that are read under ``next``. Entries that describe the previous step
             are computed from the transition itself, see
-            :func:`~rlkit_sac.objectives.sac.priors.one_step_later`, for priors and memories.
+            :func:`~rlkit_sac.objectives.previous_step.one_step_later`, for priors and memories.
     """
 
     def __init__(
@@ -119,11 +119,8 @@ class TransitionKeys:
         check_reward(reward, reward_weights, tensordict)
         valid = valid_steps(tensordict, mask_keys)
         batch = fill_invalid(tensordict.select(*required), valid)
-        next_states = batch.get("next").select(*self.next_states)
-        for key in self.states:
-            if key not in self.next_states:
-                next_states.set(key, one_step_later(key, batch, list(self._actions)))
-        return Transitions(batch, batch.select(*self.states), next_states, valid)
+        following = next_states(batch, self.states, self.next_states, list(self._actions))
+        return Transitions(batch, batch.select(*self.states), following, valid)
 
     def _ends(self) -> dict[NestedKey, str]:
         roles = ("reward", "done", "terminated")
