@@ -124,7 +124,7 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
             states: what ``value_network`` reads; not changed.
         """
         network = self.value_network
-        out: Tensor = network(states.select(*network.in_keys)).get(network.out_keys[0])
+        out: Tensor = network(states.select(*network.in_keys)).get(_value_key(network))
         return out
 
     def relative_advantage(
@@ -141,5 +141,12 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
         actions = torch.cat([action.unsqueeze(0), drawn.to(action.dtype)])
         inputs = states.select(*self._advantage_state_keys).expand(len(actions), *states.batch_size)
         network = self.advantage_network
-        advantage = network(inputs.set(self.action_key, actions)).get(network.out_keys[0])
+        advantage = network(inputs.set(self.action_key, actions)).get(_value_key(network))
         return advantage[0] - advantage[1:].mean(0)
+
+
+def _value_key(network: TensorDictModuleBase) -> NestedKey:
+    """The first entry that a network writes, after those of its memory if it has one."""
+    keys: list[NestedKey] = [unravel_key(key) for key in network.out_keys]
+    states = [place for place, key in enumerate(keys) if key[0] == "next"]
+    return keys[states[-1] + 1 if states else 0]
