@@ -318,12 +318,9 @@ class RecurrentNetwork:
     def _encoded(
         self, h: Tensor, written: TensorDictBase, params: TensorDictBase
     ) -> TensorDictBase:
-        """What the head reads of the memory's state and of the embedding, the networks last."""
-        read = [unravel_key(key) for key in self.head.in_keys]
-        entries = written.select(*read, strict=False)
+        """What the memory and the embedding write for the head, the networks last."""
         output = unravel_key(self.memory.out_keys[0])
-        if output in read:
-            entries.set(output, h[..., -1, :].reshape(*written.batch_size, -1))
+        entries = written.copy().set(output, h[..., -1, :].reshape(*written.batch_size, -1))
         if params.batch_size:
             time = written.ndim - 1
             entries = entries.apply(lambda each: each.movedim(0, time), batch_size=[])

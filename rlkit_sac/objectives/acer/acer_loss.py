@@ -19,7 +19,7 @@ from rlkit_sac.functional import explained_variance, masked_mean, opc_return, re
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
 from rlkit_sac.modules.behavior import ActionKind, distribution_parameters
-from rlkit_sac.objectives.acer.segments import SegmentLoss, Segments
+from rlkit_sac.objectives.acer.segments import DUELING, SegmentLoss, Segments
 from rlkit_sac.objectives.acer.terms import (
     ACERTerms,
     CategoricalTerms,
@@ -164,6 +164,8 @@ class ACERLoss(SegmentLoss):
         normalize_loss_by_steps: divide the sums over steps by the number of valid steps. ``False``
             turns the reduction ``"mean"`` into ``"sum"``. Default ``True``.
         on_policy: see above. Default ``False``.
+        burn_in: of networks with a memory, number of first steps of each row that the memories see,
+            without gradient and without loss. Default 0.
         reduction: ``"mean"`` (default), ``"sum"`` or ``"none"``, over the valid steps.
         scalar_output_mode: with ``reduction="none"``, ``"exclude"`` or ``"non_tensor"`` scalars.
         use_prioritized_weights: whether losses are weighted by ``priority_weight``
@@ -209,17 +211,20 @@ class ACERLoss(SegmentLoss):
         use_q_opc: bool = False,
         normalize_loss_by_steps: bool = True,
         on_policy: bool = False,
+        burn_in: int = 0,
         reduction: Reduction = "mean",
         scalar_output_mode: ScalarOutputMode | None = None,
         use_prioritized_weights: bool | Literal["auto"] = "auto",
         diagnostics: bool = False,
     ) -> None:
+        check_number("burn_in", burn_in)
         if reduction == "mean" and not normalize_loss_by_steps:
             reduction = "sum"
         super().__init__(
             actor_network,
             critic_network,
             actor_critic,
+            burn_in,
             reduction,
             scalar_output_mode,
             use_prioritized_weights,
@@ -339,7 +344,7 @@ class ACERLoss(SegmentLoss):
         """One pass of the networks, one draw of every sample, and the targets."""
         segments = self._read(tensordict, self.on_policy if on_policy is None else on_policy)
         batch, cut, valid = segments.batch, segments.cut, segments.valid
-        states, keys = batch.select(*self._state_keys()), self.tensor_keys
+        states, keys = segments.states, self.tensor_keys
         average = self._average_policy(states)
         with (
             self.actor_network_params.to_module(self.actor_network, preserve_module_state=False),
@@ -351,7 +356,7 @@ class ACERLoss(SegmentLoss):
                 terms = self._categorical_terms(segments, states, policy, average)
             else:
                 terms = self._gaussian_terms(segments, states, policy, average)
-            next_value = self._next_value(batch.get("next").select(*self._state_keys()))
+            next_value = self._next_value(segments.next_states)
         terminated = batch.get(("next", keys.terminated)).bool().squeeze(-1)
         next_value = next_value.masked_fill(terminated, 0.0)
         reward = self.reward_scale * batch.get(("next", keys.reward)).detach().squeeze(-1)
@@ -401,13 +406,14 @@ class ACERLoss(SegmentLoss):
         live = _gaussian(policy)
         check_action(action, live.loc, self.tensor_keys.action)
         behavior = self._behavior(segments, live.loc)
-        critic, sampled = self.critic_network, None
-        value = full_precision(critic.state_value(states))
-        q = value + critic.relative_advantage(states, action, policy)
+        critic, sampled = self._dueling, None
+        of_value, of_advantage = (self._inputs(name, states) for name in DUELING)
+        value = full_precision(critic.state_value(of_value))
+        q = value + critic.relative_advantage(of_advantage, action, policy)
         if behavior is not None and self.truncation_threshold is not None:
             with torch.no_grad():
                 drawn = critic.sampler(policy, 1)[0]
-                q_drawn = value + critic.relative_advantage(states, drawn, policy)
+                q_drawn = value + critic.relative_advantage(of_advantage, drawn, policy)
                 sampled = drawn, q_drawn.squeeze(-1)
         return GaussianTerms(
             live,
@@ -428,7 +434,8 @@ class ACERLoss(SegmentLoss):
             return (_log_probs(policy).exp() * self._action_values(states)).sum(-1)
         if not set(self._critic_state_keys()) <= set(self._state_keys()):
             _, states = self._run_actor(states)  # the critic reads what it writes
-        return full_precision(self.critic_network.state_value(states)).squeeze(-1)
+        inputs = self._inputs(DUELING[0], states)
+        return full_precision(self._dueling.state_value(inputs)).squeeze(-1)
 
     # ------------------------------------------------------------------ options
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
 
 import torch
 from tensordict import NestedKey, TensorDictBase
-from tensordict.nn import ProbabilisticTensorDictSequential, TensorDictModuleBase, TensorDictParams
+from tensordict.nn import (
+    ProbabilisticTensorDictSequential,
+    TensorDictModuleBase,
+    TensorDictParams,
+    TensorDictSequential,
+)
 from tensordict.utils import unravel_key
 from torch import Tensor
 from torch.distributions import Distribution
@@ -17,7 +23,7 @@ from torchrl.modules import ActorValueOperator
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules import BehaviorPolicy, EpsilonGreedy, StochasticDuelingNetwork
 from rlkit_sac.modules.actors import policy_operator
-from rlkit_sac.modules.behavior import ActionKind, action_kind, check_feedforward
+from rlkit_sac.modules.behavior import ActionKind, action_kind
 from rlkit_sac.objectives.acer.consecutive import check_consecutive
 from rlkit_sac.objectives.acer.terms import full_precision
 from rlkit_sac.objectives.checks.batch import can_read, check_entries, check_flag, check_reward
@@ -25,6 +31,12 @@ from rlkit_sac.objectives.checks.networks import check_member
 from rlkit_sac.objectives.checks.specs import discrete_leaf
 from rlkit_sac.objectives.checks.validity import cut_steps, fill_invalid, valid_steps
 from rlkit_sac.objectives.contract import LossContract, Reduction, ScalarOutputMode
+from rlkit_sac.objectives.memory import ENCODED, Rows
+from rlkit_sac.objectives.previous_step import is_previous_step_key, next_states
+
+ACTOR, AVERAGE, CRITIC = "actor_network", "target_actor_network", "critic_network"
+#: The networks of a :class:`~rlkit_sac.modules.StochasticDuelingNetwork`.
+DUELING = (f"{CRITIC}.value_network", f"{CRITIC}.advantage_network")
 
 
 class Segments(NamedTuple):
@@ -32,12 +44,16 @@ class Segments(NamedTuple):
 
     Attributes:
         batch: the entries that the losses read, with zeros in invalid steps.
+        states: the inputs of the networks at s.
+        next_states: the same at s'.
         behavior: keys of the behavior policy's parameters; none on-policy.
         cut: bool ``[*, T]``, the steps that the next one of their row does not continue.
         valid: bool ``[*, T]``; ``None`` where all steps are.
     """
 
     batch: TensorDictBase
+    states: TensorDictBase
+    next_states: TensorDictBase
     behavior: list[NestedKey]
     cut: Tensor
     valid: Tensor | None
@@ -73,6 +89,7 @@ class SegmentLoss(LossContract):
         actor_network: ProbabilisticTensorDictSequential | None,
         critic_network: TensorDictModuleBase | None,
         actor_critic: ActorValueOperator | None,
+        burn_in: int,
         reduction: Reduction,
         scalar_output_mode: ScalarOutputMode | None,
         use_prioritized_weights: bool | Literal["auto"],
@@ -103,9 +120,27 @@ class SegmentLoss(LossContract):
         _check_critic(critic_network, self.kind, action_key)
         check_member(actor_network, "actor_network")
         check_member(critic_network, "critic_network")
-        self.convert_to_functional(actor_network, "actor_network", create_target_params=True)
-        self.convert_to_functional(critic_network, "critic_network")
+        self.convert_to_functional(actor_network, ACTOR, create_target_params=True)
+        self.convert_to_functional(critic_network, CRITIC)
+        for name in (ACTOR, *((CRITIC,) if self.kind == "discrete" else DUELING)):
+            self._find_memory(name)
+        self.burn_in = burn_in
+        self._check_burn_in()
+        self._check_memory_inputs()
         self.set_keys(action=action_key)
+
+    def _check_memory_inputs(self) -> None:
+        """Refuse memories of a critic that read what the actor writes, such as the action."""
+        written = set(map(unravel_key, self.actor_network.out_keys))
+        for name, parts in self.recurrent.items():
+            before = TensorDictSequential(*parts.embedding.module, parts.memory)
+            found = [key for key in map(unravel_key, before.in_keys) if key in written]
+            if found and name != ACTOR:
+                raise ConfigError(
+                    f"the memory of {name} reads {', '.join(map(repr, found))}, which the actor "
+                    "writes: let it read the observation, or use one trunk with a memory for both "
+                    "(actor_critic=); actions enter after the memory"
+                )
 
     # ------------------------------------------------------------------ the networks
 
@@ -113,23 +148,52 @@ class SegmentLoss(LossContract):
         """The average policy at some states, which are not changed."""
         actor, params = self.actor_network, self.target_actor_network_params
         with torch.no_grad(), params.to_module(actor, preserve_module_state=False):
-            return self._run_actor(states.copy())[0]
+            return self._run_actor(states.copy(), AVERAGE)[0]
 
-    def _run_actor(self, states: TensorDictBase) -> tuple[Distribution, TensorDictBase]:
+    def _run_actor(
+        self, states: TensorDictBase, remembered: str = ACTOR
+    ) -> tuple[Distribution, TensorDictBase]:
         """The policy at some states, and the states with all that the actor writes."""
-        out = self.actor_network.get_dist_params(states)
-        policy = self.actor_network.build_dist_from_params(out)
+        actor = self._head(ACTOR)
+        out = actor.get_dist_params(self._inputs(ACTOR, states, remembered))
+        policy = actor.build_dist_from_params(out)
         return policy, out if out is states else states.update(out)
+
+    def _head(self, name: str) -> Any:
+        """A network, or what comes after its memory."""
+        return self.recurrent[name].head if name in self.recurrent else attrgetter(name)(self)
+
+    def _inputs(self, name: str, states: TensorDictBase, remembered: str = "") -> TensorDictBase:
+        """What :meth:`_head` reads at some states."""
+        if name not in self.recurrent:
+            return states
+        return self.recurrent[name].head_inputs(states, remembered or name)
+
+    @property
+    def _dueling(self) -> StochasticDuelingNetwork:
+        """A critic over continuous actions, which reads what its memories remember."""
+        critic = self.critic_network
+        assert isinstance(critic, StochasticDuelingNetwork)
+        if self.recurrent.keys().isdisjoint(DUELING):
+            return critic
+        value, advantage = map(self._head, DUELING)
+        return StochasticDuelingNetwork(
+            value,
+            advantage,
+            critic.num_samples,
+            sampler=critic.sampler,
+            action_key=critic.action_key,
+        )
 
     def _action_values(self, states: TensorDictBase) -> Tensor:
         """Values ``[*, A]`` of a discrete critic, which it writes into the states."""
-        critic, key = self.critic_network, unravel_key(self.tensor_keys.action_value)
+        critic, key = self._head(CRITIC), unravel_key(self.tensor_keys.action_value)
         if key not in map(unravel_key, critic.out_keys):
             raise BatchError(
                 f"critic_network writes {critic.out_keys}, not {key!r}: name its output so, or "
                 "name the right one with set_keys(action_value=...)"
             )
-        return full_precision(critic(states).get(key))
+        return full_precision(critic(self._inputs(CRITIC, states)).get(key))
 
     def policy(self, *, epsilon: float | None = None) -> BehaviorPolicy | EpsilonGreedy:
         """The acting policy, a module that shares this loss's live parameters.
@@ -188,9 +252,47 @@ class SegmentLoss(LossContract):
         valid = valid_steps(tensordict, self._loss_mask_keys())
         done = tensordict.get(ends["done"]).bool() | tensordict.get(ends["terminated"]).bool()
         cut = cut_steps(done, valid).squeeze(-1)
-        check_consecutive(tensordict, cut, valid, self._state_keys())
+        following = self._next_state_keys()
+        check_consecutive(tensordict, cut, valid, following)
         batch = fill_invalid(tensordict.select(*required, *behavior), valid)
-        return Segments(batch, behavior, cut, valid)
+        states = self._state_keys()
+        read = Segments(
+            batch,
+            batch.select(*states),
+            next_states(batch, states, following, [unravel_key(keys.action)]),
+            behavior,
+            cut,
+            valid,
+        )
+        return self._remember(tensordict, read) if self.recurrent else read
+
+    def _remember(self, tensordict: TensorDictBase, read: Segments) -> Segments:
+        """The steps after the burn-in, with what the memories of all networks remember there."""
+        rows = Rows.of(
+            tensordict,
+            read.states,
+            read.next_states,
+            done=read.cut.unsqueeze(-1),
+            valid=read.valid,
+            networks=self.recurrent.values(),
+            burn_in=self.burn_in,
+        )
+        after = (..., slice(self.burn_in, None))
+        states, following = read.states[after], read.next_states[after]
+        for name, network in self.recurrent.items():
+            outer, *inner = name.split(".")
+            params = getattr(self, f"{outer}_params")
+            live = params.get(tuple(inner)) if inner else params
+            encoded, next_encoded = network.encode(rows, live)
+            states.set((ENCODED, name), encoded)
+            following.set((ENCODED, name), next_encoded)
+            if name == ACTOR:
+                average = self.target_actor_network_params
+                with torch.no_grad():
+                    encoded, _ = network.encode(rows, average, following=False)
+                states.set((ENCODED, AVERAGE), encoded)
+        valid, cut = None if read.valid is None else read.valid[after], read.cut[after]
+        return Segments(read.batch[after], states, following, read.behavior, cut, valid)
 
     def _behavior(self, segments: Segments, like: Tensor) -> list[Tensor] | None:
         """The parameters of the behavior policy, which have no gradient; ``None`` on-policy.
@@ -225,20 +327,29 @@ class SegmentLoss(LossContract):
     def _critic_state_keys(self) -> list[NestedKey]:
         """Entries the critic reads at a state, some of which the actor may write."""
         critic = self.critic_network
-        if isinstance(critic, StochasticDuelingNetwork):
-            return critic.state_keys
-        return [unravel_key(key) for key in critic.in_keys]
+        dueling = isinstance(critic, StochasticDuelingNetwork)
+        return self._without_memory(critic.state_keys if dueling else critic.in_keys)
 
     def _state_keys(self) -> list[NestedKey]:
         """Entries of a batch that the networks read at a state."""
         actor = self.actor_network
         written = {unravel_key(key) for key in actor.out_keys}
-        read = [*map(unravel_key, actor.in_keys), *self._critic_state_keys()]
+        read = [*self._without_memory(actor.in_keys), *self._critic_state_keys()]
         return [key for key in dict.fromkeys(read) if key not in written]
+
+    def _next_state_keys(self) -> list[NestedKey]:
+        """Those of them that a batch holds under ``next``."""
+        states = self._state_keys()
+        return [key for key in states if not (self.recurrent and is_previous_step_key(key))]
+
+    def _without_memory(self, keys: Iterable[NestedKey]) -> list[NestedKey]:
+        """Keys but for the states of memories, which a batch need not hold."""
+        optional = [key for network in self.recurrent.values() for key in network.state_keys]
+        return [key for key in map(unravel_key, keys) if key not in optional]
 
     def _set_in_keys(self) -> list[NestedKey]:
         keys, states = self.tensor_keys, self._state_keys()
-        following = [keys.reward, keys.done, keys.terminated, *states]
+        following = [keys.reward, keys.done, keys.terminated, *self._next_state_keys()]
         read = [
             keys.action,
             *states,
@@ -254,7 +365,6 @@ def _check_critic(critic: TensorDictModuleBase, kind: str, action_key: NestedKey
     came = f"critic_network is a {type(critic).__name__}"
     if not hasattr(critic, "in_keys"):
         raise ConfigError(f"{came} without in_keys: wrap it in a TensorDictModule")
-    check_feedforward(critic, "critic_network")
     if kind == "continuous":
         if not isinstance(critic, StochasticDuelingNetwork):
             raise ConfigError(
