@@ -50,7 +50,6 @@ def action_kind(actor: TensorDictModuleBase) -> ActionKind:
             f"actor_network is a {type(actor).__name__} without get_dist(): pass a TorchRL "
             "ProbabilisticActor"
         )
-    check_feedforward(actor, "actor_network")
     heads = [each for each in actor.modules() if isinstance(each, ProbabilisticTensorDictModule)]
     found = heads[-1].distribution_class
     found = getattr(found, "func", found)  # of a functools.partial
@@ -70,26 +69,6 @@ def action_kind(actor: TensorDictModuleBase) -> ActionKind:
         "torch.distributions.Categorical over indices or a diagonal Gaussian that nothing squashes "
         "(torchrl.modules.IndependentNormal)"
     )
-
-
-def check_feedforward(module: TensorDictModuleBase, name: str) -> None:
-    """Refuse a recurrent network, whose hidden state would be lost between steps.
-
-    Args:
-        module: a network.
-        name: what an error calls it.
-
-    Raises:
-        ConfigError: if it writes something for its next step.
-
-    >>> from rlkit_sac.modules.actors import categorical_actor
-    >>> check_feedforward(categorical_actor(3, 2), "actor_network")
-    """
-    for key in map(unravel_key, module.out_keys):
-        if isinstance(key, tuple) and key[0] == "next":
-            raise ConfigError(
-                f"{name} writes {key!r} for its next step: recurrent networks are not supported"
-            )
 
 
 def distribution_parameters(dist: Distribution) -> tuple[Tensor, ...]:
@@ -150,9 +129,10 @@ class BehaviorPolicy(TensorDictModuleBase):
         self.actor = actor
         self.behavior_keys = behavior_keys or _behavior_keys(self.kind)
         self.in_keys = [unravel_key(key) for key in actor.in_keys]
-        self.out_keys = [
-            unravel_key(key) for key in (actor.dist_sample_keys[0], *self.behavior_keys)
-        ]
+        written = map(unravel_key, actor.out_keys)
+        self._next_keys = [key for key in written if isinstance(key, tuple) and key[0] == "next"]
+        keys = (actor.dist_sample_keys[0], *self.behavior_keys, *self._next_keys)
+        self.out_keys = [unravel_key(key) for key in keys]
 
     @property
     def note(self) -> Note | None:
@@ -162,19 +142,20 @@ class BehaviorPolicy(TensorDictModuleBase):
     @dispatch(auto_batch_size=False)
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write action and parameters into ``tensordict`` and return it."""
-        dist = self.get_dist(tensordict)
-        parameters = distribution_parameters(dist)
+        states = tensordict.select(*self.in_keys, strict=False)
+        parameters = distribution_parameters(self.actor.get_dist(states))
+        after = (states[key] for key in self._next_keys)
         if exploration_type() is ExplorationType.RANDOM:
             action = _sample(*parameters)
         else:
             action = parameters[0].argmax(-1) if self.kind == "discrete" else parameters[0].clone()
-        for key, value in zip(self.out_keys, (action, *parameters), strict=True):
+        for key, value in zip(self.out_keys, (action, *parameters, *after), strict=True):
             tensordict.set(key, value)
         return tensordict
 
     def get_dist(self, tensordict: TensorDictBase) -> Distribution:
         """The distribution of the action, as of a probabilistic actor."""
-        return self.actor.get_dist(tensordict.select(*self.in_keys))
+        return self.actor.get_dist(tensordict.select(*self.in_keys, strict=False))
 
 
 class RandomBehavior(TensorDictModuleBase):

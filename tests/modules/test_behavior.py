@@ -10,7 +10,6 @@ from torchrl.data import Bounded, MultiCategorical, UnboundedContinuous
 from torchrl.data import Categorical as CategoricalSpec
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 from torchrl.modules import (
-    GRUModule,
     IndependentNormal,
     OneHotCategorical,
     ProbabilisticActor,
@@ -24,6 +23,7 @@ from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
     BehaviorPolicy,
+    GRUMemory,
     RandomBehavior,
     categorical_actor,
     categorical_actor_critic,
@@ -161,11 +161,20 @@ def test_composite_distributions_are_refused(partially: bool) -> None:
         BehaviorPolicy(actor)
 
 
-def test_recurrent_actors_are_refused() -> None:
-    gru = GRUModule(input_size=3, hidden_size=2, in_key="observation", out_key="logits")
+@pytest.mark.parametrize("stored", [False, True])
+def test_the_state_of_a_memory_goes_on(stored: bool) -> None:
+    torch.manual_seed(0)
+    gru = GRUMemory(3, 2, in_key="observation", out_key="logits")
     actor = ProbabilisticActor(gru, in_keys=["logits"], distribution_class=Categorical)
-    with pytest.raises(ConfigError, match="for its next step: recurrent networks are not"):
-        BehaviorPolicy(actor)
+    step = TensorDict(observation=torch.randn(5, 3), is_init=torch.zeros(5, 1) > 0, batch_size=[5])
+    state = torch.randn(5, 1, 2) if stored else torch.zeros(5, 1, 2)
+    if stored:
+        step["recurrent_state"] = state
+    out = BehaviorPolicy(actor)(step.clone())
+    wanted = gru(step.set("recurrent_state", state))
+    after = ("next", "recurrent_state")
+    assert torch.equal(out[after], wanted[after])
+    torch.testing.assert_close(out[LOGITS], wanted["logits"].log_softmax(-1))
 
 
 def test_it_is_called_with_tensors_too() -> None:
