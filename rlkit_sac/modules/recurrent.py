@@ -8,7 +8,6 @@ import torch
 from tensordict import NestedKey
 from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictSequential
 from torch import Tensor, nn
-from torch.nn.functional import one_hot
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.memory import GRUMemory, LSTMMemory, next_key
@@ -74,7 +73,9 @@ class PreviousStep(nn.Module):
         """``[*, D]`` of the observation ``[*, O]``, the flag ``[*, 1]`` and the action's parts."""
         parts = list(action)
         if self.num_actions:
-            parts[-1] = one_hot(parts[-1].long(), self.num_actions).to(observation.dtype)
+            # PyTorch's one_hot reads the values, which no recorded graph can.
+            values = torch.arange(self.num_actions, device=observation.device)
+            parts[-1] = (parts[-1].unsqueeze(-1) == values).to(observation.dtype)
         return torch.cat([observation, *(part.masked_fill(is_init, 0.0) for part in parts)], -1)
 
 
