@@ -9,15 +9,18 @@ import torch
 from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.updates import LossStep, TargetStep, Update, compiled
-from tests.objectives.acer_networks import make_acer, make_segments
+from tests.objectives.acer_memory import make_recurrent_acer, make_rows
+from tests.objectives.acer_networks import NUM_ACTIONS, make_acer
 from tests.updates.test_compiled import assert_same
 
 LOSSES = ("loss_actor", "loss_critic", "loss_entropy")
+MEMORY = {"kind": "lstm", "size": 4, "num_actions": NUM_ACTIONS}
 CASES = {
     "discrete": ("discrete", {"diagnostics": True, "use_q_opc": True}),
     "discrete, probabilities": ("discrete", {"trust_region_space": "probs"}),
     "continuous": ("continuous", {}),
     "continuous, no trust region": ("continuous", {"use_trust_region": False, "use_q_opc": True}),
+    "discrete, memory": ("discrete", {"memory": MEMORY, "shared": True, "burn_in": 1}),
 }
 
 
@@ -25,7 +28,10 @@ def pair(kind: str, options: dict) -> tuple[Update, Update]:
     updates = []
     for compile_from in (None, 1):
         torch.manual_seed(1)
-        loss, _ = make_acer(kind, trust_region_delta=0.01, **options)
+        if "memory" in options:
+            loss = make_recurrent_acer(kind, **options)
+        else:
+            loss, _ = make_acer(kind, trust_region_delta=0.01, **options)
         optimizer = torch.optim.RMSprop(loss.parameters(), lr=7e-4, eps=1e-5)
         updates.append(
             Update(
@@ -84,6 +90,6 @@ def test_compiled_updates_are_the_same(case: str) -> None:
 
 def clean(kind: str):
     """Segments with a mask, without NaN: updates are compared on other values of them."""
-    segments = make_segments(kind, 3, 4, padded=False)
+    segments = make_rows(kind, 3, 4)
     segments["collector", "mask"] = torch.rand(3, 4) < 0.8
     return segments
