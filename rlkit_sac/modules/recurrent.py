@@ -9,7 +9,7 @@ from tensordict import NestedKey
 from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictSequential
 from torch import Tensor, nn
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules.memory import GRUMemory, LSTMMemory, next_key
 
 
@@ -60,6 +60,9 @@ class PreviousStep(nn.Module):
     Args:
         num_actions: number of values of its discrete part, which comes last; 0 for none.
 
+    Raises:
+        BatchError: in the call, for discrete actions that are no indices.
+
     >>> join = PreviousStep(2)
     >>> join(torch.tensor([0.5]), torch.tensor([False]), torch.tensor(1))
     tensor([0.5000, 0.0000, 1.0000])
@@ -73,6 +76,11 @@ class PreviousStep(nn.Module):
         """``[*, D]`` of the observation ``[*, O]``, the flag ``[*, 1]`` and the action's parts."""
         parts = list(action)
         if self.num_actions:
+            if parts[-1].shape != observation.shape[:-1]:
+                raise BatchError(
+                    f"the previous action has the shape {list(parts[-1].shape)}, wanted indices of "
+                    f"the shape {list(observation.shape[:-1])}, not one-hot vectors"
+                )
             # PyTorch's one_hot reads the values, which no recorded graph can.
             values = torch.arange(self.num_actions, device=observation.device)
             parts[-1] = (parts[-1].unsqueeze(-1) == values).to(observation.dtype)
