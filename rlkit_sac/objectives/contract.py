@@ -17,6 +17,7 @@ from torch.nn.functional import pad
 from torchrl.objectives import LossModule
 
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.objectives.checks.options import check_choice, check_number
 from rlkit_sac.objectives.checks.validity import valid_steps
 from rlkit_sac.objectives.memory import RecurrentNetwork
@@ -126,9 +127,18 @@ class LossContract(LossModule):
         if parts is not None:
             self.recurrent[name] = parts
 
+    @property
+    def state_keys(self) -> list[NestedKey]:
+        """The states of memories that the acting policy writes; replay may store them."""
+        return list(policy_states(self.policy()))
+
     def _check_burn_in(self) -> None:
         if self.burn_in and not self.recurrent:
             raise ConfigError(f"burn_in is {self.burn_in}, but no network has a memory: leave it 0")
+
+    @abstractmethod
+    def policy(self) -> TensorDictModuleBase:
+        """The acting policy."""
 
     def train(self, mode: bool = True) -> Self:
         """Set training mode here and in the networks (dropout, running statistics)."""
