@@ -1,0 +1,234 @@
+"""Memories against TorchRL's modules where those are right, on steps, rows and replayed slices."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+import torch
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModule, TensorDictSequential
+from torch import nn
+from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
+from torchrl.data.replay_buffers.samplers import SliceSampler
+from torchrl.modules import GRUModule, LSTMModule, set_recurrent_mode
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.graph import record
+from rlkit_sac.modules import GRUMemory, LSTMMemory
+from rlkit_sac.modules.memory import policy_states, state_keys, state_primer
+
+INPUTS, UNITS = 3, 5
+KINDS = {"gru": (GRUMemory, GRUModule), "lstm": (LSTMMemory, LSTMModule)}
+
+
+def keys_of(kind: str) -> dict[str, list]:
+    states = ["state"] if kind == "gru" else ["state_h", "state_c"]
+    after = [("next", key) for key in states]
+    return {"in_keys": ["x", *states], "out_keys": ["y", *after]}
+
+
+def make(kind: str, layers: int = 1, *, theirs: bool = False, **options):
+    torch.manual_seed(0)
+    module = KINDS[kind][theirs](INPUTS, UNITS, layers, **keys_of(kind), **options)
+    return module.double()
+
+
+def rows_of(*shape: int, resets: bool = True) -> TensorDict:
+    """Random inputs of rows; a third of the steps begin an episode."""
+    return TensorDict(
+        x=torch.randn(*shape, INPUTS).double(),
+        is_init=(torch.rand(*shape, 1) < 0.3) & resets,
+        batch_size=shape,
+    )
+
+
+def with_start(rows: TensorDict, memory) -> TensorDict:
+    """The rows with random states, of which those at the first steps count."""
+    rows = rows.clone()
+    shape = (memory.gru if hasattr(memory, "gru") else memory.lstm).num_layers, UNITS
+    for key in state_keys(memory):
+        rows[key] = torch.randn(*rows.batch_size, *shape).double()
+    return rows
+
+
+def by_steps(memory, rows: TensorDict) -> list[TensorDict]:
+    """Each step of the rows, called with the state that the step before wrote."""
+    steps: list[TensorDict] = []
+    for step in rows.unbind(-1):
+        step = step.clone()
+        if steps:
+            for key in state_keys(memory):
+                step[key] = steps[-1]["next", key]
+        else:
+            step["is_init"] = torch.zeros_like(step["is_init"])
+        steps.append(memory(step))
+    return steps
+
+
+@pytest.mark.parametrize("shape", [(6,), (4, 6), (2, 3, 6)])
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_their_steps_whatever_is_init_says_of_the_first(kind, layers, shape) -> None:
+    memory = make(kind, layers)
+    rows = with_start(rows_of(*shape), memory)
+    rows["is_init"][..., 0, :] = torch.rand(*shape[:-1], 1) < 0.5
+    with set_recurrent_mode(True):
+        found = memory(rows.clone())
+    wanted = by_steps(memory, rows)
+    for key in ["y", *(("next", key) for key in state_keys(memory))]:
+        expected = torch.stack([step[key] for step in wanted], len(shape) - 1)
+        torch.testing.assert_close(found[key], expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_state_rows_and_steps_start_from_zero(kind: str, layers: int) -> None:
+    memory, rows = make(kind, layers), rows_of(4, 6)
+    zero = rows.clone()
+    for key in state_keys(memory):
+        zero[key] = torch.zeros(4, 6, layers, UNITS).double()
+    with set_recurrent_mode(True):
+        assert torch.equal(memory(rows.clone())["y"], memory(zero)["y"])
+    assert torch.equal(memory(rows[:, 0].clone())["y"], memory(zero[:, 0].clone())["y"])
+
+
+@pytest.mark.parametrize("python_based", [False, True])
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_torchrls_module_where_that_is_right(kind, layers, python_based) -> None:
+    """Theirs is right from a zero start, and its state after a row that no episode begins in."""
+    ours, theirs = make(kind, layers), make(kind, layers, theirs=True, python_based=python_based)
+    theirs.load_state_dict(ours.state_dict())
+    rows = rows_of(4, 6)
+    with set_recurrent_mode(True):
+        found, wanted = ours(rows.clone()), theirs(rows.clone())
+    torch.testing.assert_close(found["y"], wanted["y"], rtol=1e-12, atol=1e-12)
+
+    whole = with_start(rows_of(4, 6, resets=False), ours)
+    with set_recurrent_mode(True):
+        found, wanted = ours(whole.clone()), theirs(whole.clone())
+    torch.testing.assert_close(found["y"], wanted["y"], rtol=1e-12, atol=1e-12)
+    for key in state_keys(ours):
+        last, expected = found["next", key][:, -1], wanted["next", key][:, -1]
+        torch.testing.assert_close(last, expected, rtol=1e-12, atol=1e-12)
+
+    step = with_start(rows, ours)[:, 2]
+    found, wanted = ours(step.clone()), theirs(step.clone())
+    for key in ours.out_keys:
+        torch.testing.assert_close(found[key], wanted[key], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_go_both_ways_and_into_pytorchs_cells(kind: str) -> None:
+    ours, theirs = make(kind, 2), make(kind, 2, theirs=True)
+    ours.load_state_dict(theirs.state_dict())
+    cells = {"gru": nn.GRU, "lstm": nn.LSTM}[kind](INPUTS, UNITS, 2, batch_first=True).double()
+    cells.load_state_dict((ours.gru if kind == "gru" else ours.lstm).state_dict())
+    rows = rows_of(4, 6, resets=False)
+    with set_recurrent_mode(True):
+        found = ours(rows.clone())["y"]
+    torch.testing.assert_close(found, cells(rows["x"])[0], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_slices_of_torchrls_sampler_keep_their_stored_start(kind: str) -> None:
+    """It sets ``is_init`` at the first step of each slice, in the middle of an episode too."""
+    memory = make(kind, 2)
+    carried, frames = dict.fromkeys(state_keys(memory), torch.zeros(2, UNITS).double()), []
+    for t in range(40):
+        if t % 13 == 0:
+            carried = {key: torch.zeros_like(value) for key, value in carried.items()}
+        step = TensorDict(carried | {"x": torch.randn(INPUTS).double()})
+        step["is_init"] = torch.tensor([t % 13 == 0])
+        frames.append(memory(step))
+        carried = {key: frames[-1]["next", key] for key in carried}
+    acted = torch.stack(frames)
+    acted["next", "done"] = acted["is_init"].roll(-1, 0)
+    replay = TensorDictReplayBuffer(
+        storage=LazyTensorStorage(40),
+        sampler=SliceSampler(slice_len=5, end_key=("next", "done"), strict_length=True),
+        batch_size=60,
+    )
+    replay.extend(acted)
+    batch = replay.sample().reshape(12, 5)
+    started = batch[state_keys(memory)[0]][:, 0].flatten(1).any(-1)
+    assert (batch["is_init"][:, 0, 0] & started).sum() > 3
+    wanted = batch["y"].clone()
+    with set_recurrent_mode(True):
+        found = memory(batch)["y"]
+    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_call_is_recorded_as_a_graph_that_follows_its_inputs(kind: str) -> None:
+    """Also where the example has no reset, and later inputs have."""
+    memory = make(kind)
+    for mode, shape in ((False, (4,)), (True, (4, 6))):
+        example = with_start(rows_of(*shape, resets=False), memory)
+        names = ["x", "is_init", *state_keys(memory)]
+
+        def call(example=example, mode=mode):
+            with set_recurrent_mode(mode):
+                out = memory(example.copy())
+            return [out["y"], *(out["next", key] for key in state_keys(memory))]
+
+        recording = record(call, [example[name] for name in names])
+        other = with_start(rows_of(*shape), memory)
+        other["is_init"][0] = True
+        example.update_(other)
+        for found, wanted in zip(recording.graph(*recording.inputs), call(), strict=True):
+            torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_copies_casts_and_files_of_weights(kind: str) -> None:
+    memory, rows = make(kind, 2), rows_of(4, 6)
+    copy, other = deepcopy(memory), make(kind, 2)
+    with torch.no_grad():
+        for parameter in memory.parameters():
+            parameter.add_(0.1)
+    with set_recurrent_mode(True):
+        before, after = copy(rows.clone())["y"], memory(rows.clone())["y"]
+        assert not torch.allclose(before, after)
+        other.load_state_dict(memory.state_dict())
+        assert torch.equal(other(rows.clone())["y"], after)
+        single = rows.apply(lambda e: e.float() if e.is_floating_point() else e)
+        low = other.to(torch.float32)(single)["y"]
+    assert low.dtype == torch.float32
+    torch.testing.assert_close(low.double(), after, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_its_recurrent_weights_are_orthogonal_at_first_and_after_a_reset(kind: str) -> None:
+    cells = getattr(make(kind, 2), kind)
+    for _ in range(2):
+        for layer in range(2):
+            for gate in getattr(cells, f"weight_hh_l{layer}").detach().split(UNITS):
+                product = gate @ gate.T
+                torch.testing.assert_close(product, torch.eye(UNITS).double(), rtol=0, atol=1e-6)
+        with torch.no_grad():
+            cells.weight_hh_l0.zero_()
+        cells.reset_parameters()
+
+
+def test_a_policy_tells_the_states_that_it_carries_and_an_environment_can_hold_them() -> None:
+    gru, lstm = make("gru", 2), make("lstm")
+    assert policy_states(gru) == {"state": torch.Size([2, UNITS])}
+    head = TensorDictModule(nn.Linear(UNITS, 1), ["y"], ["action"])
+    assert policy_states(TensorDictSequential(lstm, head)) == {
+        "state_h": torch.Size([1, UNITS]),
+        "state_c": torch.Size([1, UNITS]),
+    }
+    assert policy_states(head) == {}
+    assert set(state_primer(lstm).primers.keys()) == {"state_h", "state_c"}
+
+
+@pytest.mark.parametrize("option", ["bidirectional", "dropout", "proj_size"])
+def test_cells_that_rows_cannot_run_are_refused(option: str) -> None:
+    value = {"bidirectional": True, "dropout": 0.1, "proj_size": 2}[option]
+    cells = nn.LSTM(INPUTS, UNITS, 2, batch_first=True, **{option: value})
+    with pytest.raises(ConfigError, match=f"LSTMMemory has {option}={value}"):
+        LSTMMemory(lstm=cells, **keys_of("lstm"))
+    with pytest.raises(ConfigError, match="needs input_size and hidden_size"):
+        GRUMemory(INPUTS, **keys_of("gru"))
