@@ -20,7 +20,6 @@ from torchrl.objectives.utils import _pseudo_vmap
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional.memory import State, recurrent_rows, recurrent_step
 from rlkit_sac.modules.memory import Memory, cells_of, check_memory, layer_weights, state_keys
-from rlkit_sac.objectives.checks.validity import cut_steps
 
 #: Where encoded states hold what a memory remembers, by the name of the network.
 ENCODED = "_encoded"
@@ -60,8 +59,8 @@ class Rows:
         r"""Find where memories begin and forget.
 
         A memory is kept, :math:`\text{keep}_t = \neg\text{is\_init}_t \wedge \neg\text{cut}_{t-1}`,
-        where ``cut`` holds at the end of an episode and before invalid steps. A row begins with
-        the stored state, or zero, whatever its ``is_init``, which samplers overwrite.
+        where ``cut`` holds at the end of an episode and in invalid steps. A row begins with the
+        stored state, or zero, whatever its ``is_init``, which samplers overwrite.
 
         Args:
             tensordict: the batch ``[*, T]``, which may hold states of memories.
@@ -97,7 +96,7 @@ class Rows:
                     start = start.masked_fill(absent, 0.0)
                 stored[key] = start
         is_init = states.get("is_init")
-        cut = cut_steps(done, valid)
+        cut = done if valid is None else done | ~valid.unsqueeze(-1)
         begins = torch.cat([torch.zeros_like(cut[..., :1, :]), cut[..., :-1, :]], -2) | is_init
         begins = begins.squeeze(-1).reshape(-1, length).clone()
         begins[:, 0] = False
