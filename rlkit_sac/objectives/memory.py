@@ -20,6 +20,7 @@ from torchrl.objectives.utils import _pseudo_vmap
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional.memory import State, recurrent_rows, recurrent_step
 from rlkit_sac.modules.memory import Memory, cells_of, check_memory, layer_weights, state_keys
+from rlkit_sac.objectives.checks.batch import check_flag
 
 #: Where encoded states hold what a memory remembers, by the name of the network.
 ENCODED = "_encoded"
@@ -72,7 +73,8 @@ class Rows:
             burn_in: number of first steps that are only remembered.
 
         Raises:
-            BatchError: for a burn-in as long as the rows.
+            BatchError: for a burn-in as long as the rows, ``is_init`` of another shape, or a state
+                that several networks read.
         """
         length = tensordict.batch_size[-1]
         if burn_in >= length:
@@ -95,6 +97,7 @@ class Rows:
                     absent = ~first.reshape(*first.shape, *(1,) * (start.ndim - first.ndim))
                     start = start.masked_fill(absent, 0.0)
                 stored[key] = start
+        check_flag(tensordict, "is_init", "flag")
         is_init = states.get("is_init")
         cut = done if valid is None else done | ~valid.unsqueeze(-1)
         begins = torch.cat([torch.zeros_like(cut[..., :1, :]), cut[..., :-1, :]], -2) | is_init
@@ -280,8 +283,8 @@ class RecurrentNetwork:
             found = rows.stored.get(key)
             if found is None:
                 found = rows.reset.new_zeros((), dtype=_dtype(params)).expand(*lead, *shape)
-            elif ensemble and found.shape[:-3] == lead:
-                found = found if members is None else found.index_select(-3, members)
+            elif members is not None and found.ndim == len(lead) + 3:
+                found = found.index_select(-3, members)
             wanted = {(*lead, *shape), (*lead, *ensemble, *shape)}
             if tuple(found.shape) not in wanted:
                 raise BatchError(

@@ -1,7 +1,7 @@
 """Losses with memories, and the same losses without any on what PyTorch's cells remember.
 
-The reference walks through each episode by itself, with ``GRUCell`` and ``LSTMCell``, and gives what
-they remember to a loss without memory, whose actor, critics and value network are the heads alone.
+The reference walks through each episode by itself, with ``GRUCell`` and ``LSTMCell``, and gives
+what they remember to a loss without memory, whose networks are the heads alone.
 """
 
 from __future__ import annotations
@@ -130,7 +130,6 @@ def make_rows(
     data["is_init"], data["begins"] = is_init, begins
     data["next", "done"], data["next", "terminated"] = done, terminated
     data["collector", "mask"] = valid
-    parts = ["", *["_h", "_c"]][: 1 + 2 * (memory["kind"] == "lstm")][-2:]
     parts = [""] if memory["kind"] == "gru" else ["_h", "_c"]
     for owner in stored:
         count = (critics,) if owner == "critic" else ()
@@ -407,9 +406,8 @@ def assert_same_as_reference(pair: Reference, data: TensorDict, *, seed: int = 1
     theirs = [each for _, parts in leaves.values() for each in parts]
     for name in [key for key in wanted.keys() if key.startswith("loss")]:  # noqa: SIM118
         slope = torch.randn_like(found[name])
-        totals = ((found[name] * slope).sum(), None)
-        slope = slope[:, loss.burn_in :] if slope.ndim else slope
-        totals = (totals[0], (wanted[name] * slope).sum())
+        after = slope[:, loss.burn_in :] if slope.ndim else slope
+        totals = (found[name] * slope).sum(), (wanted[name] * after).sum()
         options = {"retain_graph": True, "allow_unused": True, "materialize_grads": True}
         gradients = torch.autograd.grad(totals[0], mine, **options)
         expected = iter(torch.autograd.grad(totals[1], theirs, **options))
