@@ -132,7 +132,7 @@ class ObservationNormalizer(nn.Module):
 
     def normalized(self, states: TensorDictBase) -> TensorDictBase:
         """A copy of states with their observation normalized, which :func:`as_observed` undoes."""
-        observation = states.get(self.key)
+        observation = states[self.key]
         copy = states.copy().set(self.key, self(observation))
         return copy.set(unravel_key((_AS_OBSERVED, self.key)), observation)
 
@@ -252,9 +252,11 @@ class NormalizedPolicy(TensorDictModuleBase):
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write what the policy writes into ``tensordict`` and return it."""
-        states = self.normalizer.normalized(tensordict.select(*self.in_keys))
+        states = self.normalizer.normalized(tensordict.select(*self.in_keys, strict=False))
         return tensordict.update(self.policy(states).select(*self.out_keys))
 
     def get_dist(self, tensordict: TensorDictBase) -> Distribution:
         """The distribution of a policy that is a TorchRL actor."""
-        return self.policy.get_dist(self.normalizer.normalized(tensordict.select(*self.in_keys)))
+        return self.policy.get_dist(
+            self.normalizer.normalized(tensordict.select(*self.in_keys, strict=False))
+        )

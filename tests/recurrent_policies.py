@@ -1,0 +1,63 @@
+"""Small policies with memory, of TorchRL's and PyTorch's parts."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from tensordict.nn import NormalParamExtractor, TensorDictModule, TensorDictSequential
+from torch import Tensor, nn
+from torch.distributions import Categorical
+from torchrl.modules import GRUModule, IndependentNormal, LSTMModule, ProbabilisticActor
+
+from rlkit_sac.modules import TanhGaussian
+from rlkit_sac.modules.memory import GRUMemory, LSTMMemory
+
+Cells = Literal["gru", "lstm"]
+STATES = {"gru": ["actor_state"], "lstm": ["actor_state_h", "actor_state_c"]}
+MEMORIES = {"gru": GRUMemory, "lstm": LSTMMemory}
+TORCHRL = {"gru": GRUModule, "lstm": LSTMModule}
+
+
+def concatenate(observation: Tensor, previous: Tensor) -> Tensor:
+    if not previous.is_floating_point():
+        previous = (previous.unsqueeze(-1) == torch.arange(2)).float()
+    return torch.cat([observation, previous], -1)
+
+
+def network(
+    cells: Cells, inputs: int, size: int, head: nn.Module, out_keys: list[str], plain: bool = False
+) -> TensorDictSequential:
+    states = STATES[cells]
+    memory = (TORCHRL if plain else MEMORIES)[cells](
+        input_size=inputs,
+        hidden_size=size,
+        in_keys=["memory_input", *states],
+        out_keys=["memory", *(("next", key) for key in states)],
+    )
+    return TensorDictSequential(
+        TensorDictModule(concatenate, ["observation", "prev_action"], ["memory_input"]),
+        memory,
+        TensorDictModule(head, ["memory"], out_keys),
+    )
+
+
+def recurrent_gaussian(
+    cells: Cells, *, squashed: bool = True, size: int = 8, plain: bool = False
+) -> ProbabilisticActor:
+    """For Pendulum-v1."""
+    head = nn.Sequential(nn.Linear(size, 2), NormalParamExtractor())
+    return ProbabilisticActor(
+        network(cells, 4, size, head, ["loc", "scale"], plain),
+        in_keys=["loc", "scale"],
+        distribution_class=TanhGaussian if squashed else IndependentNormal,
+    )
+
+
+def recurrent_categorical(cells: Cells, *, size: int = 8) -> ProbabilisticActor:
+    """For CartPole-v1."""
+    return ProbabilisticActor(
+        network(cells, 6, size, nn.Linear(size, 2), ["logits"]),
+        in_keys=["logits"],
+        distribution_class=Categorical,
+    )
