@@ -18,6 +18,7 @@ from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.data import ActingLoop
 from rlkit_sac.data.collect.finite import check_frames
+from rlkit_sac.data.collect.policy_entries import next_key, state_keys
 from rlkit_sac.errors import BatchError, EnvironmentFault, RunError
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.random_streams import separate_random_streams
@@ -133,7 +134,7 @@ def evaluate(
         set_exploration_type(mode),
         torch.no_grad(),
     ):
-        check = partial(check_frames, env=env, in_keys=getattr(policy, "in_keys", []), frames=None)
+        check = partial(check_frames, env=env, policy=policy, frames=None)
         loop = ActingLoop(env, policy) if ActingLoop.can_run(env, policy) else None
         for done in range(0, episodes, num_envs):
             # Reseeding each round keeps its initial states the same, however long the last took.
@@ -187,13 +188,15 @@ def _first_episodes(
         frames: list[TensorDictBase] = []
         for count in range(1, LONGEST_EPISODE + 1):
             acted = policy(step)
+            states = {key: acted[next_key(key)] for key in state_keys(policy)}
             try:
                 before, step = env.step_and_maybe_reset(acted)
             except EnvironmentFault:
                 for each in (*frames, acted):  # one of them may be its cause
                     check(each.unsqueeze(-1))
                 raise
-            frames.append(before)
+            step.update(states)
+            frames.append(before.exclude(*states))
             after = [before["next", key].reshape(num_envs, -1).cpu().numpy() for key in keys]
             over = all_ended(*after)
             if over or count % _CHECKED_TOGETHER == 0:

@@ -5,13 +5,16 @@ import numpy as np
 import pytest
 import torch
 from tensordict.nn import TensorDictModule
-from torchrl.envs import EnvBase, GymEnv, SerialEnv
+from torchrl.envs import DoubleToFloat, EnvBase, GymEnv, SerialEnv
+from torchrl.envs.utils import ExplorationType, set_exploration_type
 
+from rlkit_sac.data import ActingLoop
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import BatchError, RunError
 from rlkit_sac.modules import tanh_gaussian_actor
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate
 from rlkit_sac.runs.random_streams import evaluation_seed, seed_everything
+from tests.recurrent_policies import STATES, Cells, recurrent_gaussian
 
 LIMIT = 15
 
@@ -194,3 +197,36 @@ def test_runs_of_neighboring_seeds_are_evaluated_on_different_episodes(policy):
         evaluate(policy, env, episodes=5, seed=evaluation_seed(seed)).returns for seed in range(3)
     ]
     assert len(np.unique(np.concatenate(returns))) == 15
+
+
+def returns_by_hand(policy: TensorDictModule, num_envs: int, carried: list[str]) -> list[float]:
+    """Of four episodes of 60 frames."""
+    env = make_env("Pendulum-v1", num_envs=num_envs, max_episode_steps=60)
+    returns: list[float] = []
+    for first in range(0, 4, num_envs):
+        env.set_seed(11 + first)
+        step, state = env.reset(), {}
+        for _ in range(60):
+            acted = policy(step.update(state))
+            state = {key: acted["next", key] for key in carried}
+            after, step = env.step_and_maybe_reset(acted)
+        returns += after["next", "episode_reward"].flatten().tolist()
+    return returns
+
+
+@pytest.mark.parametrize("is_light", [True, False])
+@pytest.mark.parametrize(("cells", "num_envs"), [("gru", 1), ("lstm", 2)])
+def test_memory_runs_through_each_episode(cells: Cells, num_envs: int, is_light: bool) -> None:
+    torch.manual_seed(0)
+    policy = recurrent_gaussian(cells)
+    env = make_env("Pendulum-v1", num_envs=num_envs, max_episode_steps=60)
+    if not is_light:
+        env.append_transform(DoubleToFloat())
+        assert not ActingLoop.can_run(env, policy)
+    before = streams()
+    found = evaluate(policy, env, episodes=4, seed=11).returns.tolist()
+    assert streams() == before
+    with torch.no_grad(), set_exploration_type(ExplorationType.DETERMINISTIC):
+        assert found == returns_by_hand(policy, num_envs, STATES[cells])
+        forgetful = returns_by_hand(policy, num_envs, [])
+    assert not set(found) & set(forgetful)

@@ -11,14 +11,19 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 from tensordict import NestedKey, TensorDict, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
-from torch import Tensor, nn
+from torch import Tensor
 from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType
 
-from rlkit_sac.data.collect.frame import Frame, next_key
+from rlkit_sac.data.collect.frame import Frame
+from rlkit_sac.data.collect.policy_entries import (
+    check_saved_state,
+    next_key,
+    state_keys,
+    written_entries,
+)
 from rlkit_sac.data.collect.recorded_policy import Entries, RecordedPolicy
 from rlkit_sac.envs import GymnasiumEnvs
-from rlkit_sac.graph import preserve_state
 
 # The entries that the next step begins with, besides the previous action.
 _CARRIED = ("observation", "episode_reward", "step_count", "is_init")
@@ -35,7 +40,7 @@ class ActingLoop:
         policy: acts on the environment's device; its parameters are read at every step.
         exploration_type: of the policy; None for the one set at each step.
         random_policy: acts in random steps, instead of draws from the action space; it reads no
-            entries and writes what the policy writes.
+            entries and writes what the policy writes, but for the state of its memory.
 
     Attributes:
         frame: the present step, with the keys of TorchRL's collector.
@@ -69,18 +74,21 @@ class ActingLoop:
         self._action_keys: list[NestedKey] = list(env.action_keys)
         previous = [_previous_key(key) for key in self._action_keys]
         blank = env.fake_tensordict()
-        # What the policy writes besides the action, for random actions.
-        self._random_entries = {
-            key: torch.zeros_like(value) for key, value in _policy_entries(policy, blank).items()
-        }
+        written = written_entries(policy, blank)
+        states = {key: written.pop(next_key(key)) for key in state_keys(policy)}
+        # What a policy without memory writes besides the action in random steps.
+        self._random_entries = {key: torch.zeros_like(value) for key, value in written.items()}
         carried: list[NestedKey] = [*_CARRIED, *previous]
         beside: list[NestedKey] = ["terminated", "truncated", "done"]
         beside += [("next", key) for key in ("reward", "terminated", "truncated", "done")]
         layout = partial(_layout, batch_dims=env.batch_dims)
         others = {key: layout(blank.get(key)) for key in beside}
-        others |= {key: layout(value) for key, value in self._random_entries.items()}
+        others |= {key: layout(value) for key, value in written.items()}
         self.frame = Frame(
-            {key: layout(blank.get(key)) for key in carried},
+            {
+                **{key: layout(blank.get(key)) for key in carried},
+                **{key: layout(value) for key, value in states.items()},
+            },
             {**others, ("collector", "traj_ids"): ((), np.int64)},
             len(self),
             batch_size=env.batch_size,
@@ -90,12 +98,14 @@ class ActingLoop:
         self._inputs = {
             key: self._tensor(arrays[key]) for key in self._policy.in_keys if key in arrays
         }
-        self._outputs = [(key, self._tensor(arrays[key])) for key in self._random_entries]
+        outputs = (*written, *map(next_key, states))
+        self._outputs = [(key, self._tensor(arrays[key])) for key in outputs]
         self._following = {key: arrays["next", key] for key in (*_CARRIED, "reward")}
         self._terminated, self._truncated, self._done = (
             arrays["next", key][:, 0] for key in ("terminated", "truncated", "done")
         )
-        self._previous = [arrays[key] for key in previous]
+        self._has_memory = bool(states)
+        self._zero_at_reset = {key: arrays[key] for key in (*previous, *states)}
         self._new_previous = [
             (arrays[next_key(new)], arrays[key])
             for new, key in zip(previous, self._action_keys, strict=True)
@@ -129,11 +139,12 @@ class ActingLoop:
 
         Args:
             random: act by ``random_policy``; without one, draw the actions from the action space.
-                Other entries that the policy writes are then 0.
+                Other entries that the policy writes are then 0; a policy with memory runs all the
+                same, and nothing but its action is replaced.
             unchanged: whether nothing but values of parameters has changed in the policy since the
                 last step.
         """
-        written = self._act_randomly() if random else self._act(unchanged)
+        written = self._act_randomly(unchanged) if random else self._act(unchanged)
         for key, place in self._outputs:
             place.copy_(written[key])
         for new, action in self._new_previous:
@@ -198,13 +209,15 @@ class ActingLoop:
         copies = {key: value.to(self._device, copy=True) for key, value in self._inputs.items()}
         return self._policy(copies, unchanged=unchanged)
 
-    def _act_randomly(self) -> Entries:
-        if self._random_policy is not None:
+    def _act_randomly(self, unchanged: bool) -> Entries:
+        acted = self._act(unchanged) if self._has_memory else self._random_entries
+        if self._random_policy is None:
+            drawn = self._env.rand_action()
+        else:
             with torch.no_grad():
                 blank = TensorDict(batch_size=self._batch_size, device=self._device)
-                return dict(self._random_policy(blank).items(True, True))
-        drawn = self._env.rand_action()
-        return self._random_entries | {key: drawn.get(key) for key in self._action_keys}
+                drawn = self._random_policy(blank)
+        return acted | dict(drawn.items(True, True))
 
     def _begin_episode(self, index: int) -> None:
         arrays = self.frame.arrays
@@ -212,8 +225,8 @@ class ActingLoop:
         arrays["episode_reward"][index] = 0
         arrays["step_count"][index] = 0
         arrays["is_init"][index] = True
-        for previous in self._previous:
-            previous[index] = 0
+        for entry in self._zero_at_reset.values():
+            entry[index] = 0
 
     def _begin_trajectory(self, index: int) -> None:
         self._trajectories[index] = self._next_trajectory
@@ -238,10 +251,7 @@ class ActingLoop:
         arrays = self.frame.arrays
         return {
             "envs": {key: torch.tensor(arrays[key]) for key in _CARRIED},
-            "previous": [
-                (_previous_key(key), torch.tensor(value))
-                for key, value in zip(self._action_keys, self._previous, strict=True)
-            ],
+            "previous": [(key, torch.tensor(value)) for key, value in self._zero_at_reset.items()],
             "trajectories": self._trajectories.tolist(),
             "next_trajectory": self._next_trajectory,
         }
@@ -252,24 +262,22 @@ class ActingLoop:
         Args:
             state: what :meth:`state_dict` returned.
             kept: for each environment whether its episode continues exactly.
+
+        Raises:
+            ConfigError: for a state without that of the policy's memory.
         """
+        previous = dict(state["previous"])
+        check_saved_state(previous, self._zero_at_reset)
         self.reset()
         which = np.array(kept)
         saved = [(self.frame.arrays[key], value) for key, value in state["envs"].items()]
-        values = [value for _, value in state["previous"]]
-        for array, value in (*saved, *zip(self._previous, values, strict=True)):
+        saved += [(array, previous[key]) for key, array in self._zero_at_reset.items()]
+        for array, value in saved:
             array[which] = value.cpu().numpy()[which]
         self._trajectories[:] = state["trajectories"]
         self._next_trajectory = state["next_trajectory"]
         for index in np.flatnonzero(~which):
             self._begin_trajectory(int(index))
-
-
-def _policy_entries(policy: TensorDictModuleBase, blank: TensorDictBase) -> Entries:
-    """What a policy writes, without changing it or the random generators."""
-    with preserve_state(cast(nn.Module, policy)), torch.no_grad():
-        written = policy(blank.select(*policy.in_keys))
-        return {key: value for key, value in written.items(True, True) if key not in policy.in_keys}
 
 
 def _layout(value: Tensor, *, batch_dims: int) -> tuple[tuple[int, ...], DTypeLike]:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import torch
-from tensordict import NestedKey, TensorDictBase
+from tensordict import TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from torchrl.collectors import Collector
-from torchrl.envs import EnvBase
+from torchrl.data import Unbounded
+from torchrl.envs import EnvBase, TensorDictPrimer
 from torchrl.envs.utils import ExplorationType
+from torchrl.modules import RandomPolicy
 
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.collect.acting_loop import ActingLoop
 from rlkit_sac.data.collect.finite import check_frames
+from rlkit_sac.data.collect.policy_entries import (
+    check_saved_state,
+    next_key,
+    state_keys,
+    written_entries,
+)
 from rlkit_sac.envs import can_save_episodes, load_episodes, save_episodes
 from rlkit_sac.errors import ConfigError, EnvironmentFault
 
@@ -30,7 +38,7 @@ class _EpisodeState:
     inexact_reasons: Sequence[str] = ()
     total_frames: int
     _frames: int
-    _in_keys: Sequence[NestedKey]  # what the policy reads
+    _acting: object  # the policy
 
     @property
     def frames(self) -> int:
@@ -54,7 +62,7 @@ class _EpisodeState:
         return kept
 
     def _check_finite(self, batch: TensorDictBase) -> None:
-        check_frames(batch, self.env, self._in_keys, frames=self._frames)
+        check_frames(batch, self.env, self._acting, frames=self._frames)
 
     def _at_frame(self, fault: EnvironmentFault, batch: int) -> EnvironmentFault:
         """The fault with the frames of the run in its message.
@@ -114,7 +122,7 @@ class LightCollector(_EpisodeState):
         self.total_frames, self.frames_per_batch = total_frames, frames_per_batch
         self.init_random_frames = init_random_frames
         self._frames = 0
-        self._in_keys = policy.in_keys
+        self._acting = policy
         self._loop = ActingLoop(
             env, policy, exploration_type=ExplorationType.RANDOM, random_policy=random_policy
         )
@@ -152,7 +160,8 @@ class LightCollector(_EpisodeState):
         """Continue from a state.
 
         Raises:
-            ConfigError: if the environments are others than those of the state.
+            ConfigError: if the environments are others than those of the state, or the policy has
+                a memory that the state has not.
         """
         self._loop.load_state_dict(state["loop"], kept=self._load_episodes(state))
 
@@ -198,11 +207,15 @@ class ResumableCollector(_EpisodeState, Collector):
         **options: Any,
     ) -> None:
         self._random_first = None
+        if random_policy is None and init_random_frames and state_keys(policy):
+            random_policy = RandomPolicy(env.full_action_spec)
         if random_policy is not None:
             self._random_first = policy = _RandomFirst(policy, random_policy)
             self._random_frames, init_random_frames = init_random_frames, 0
-        self._in_keys = getattr(policy, "in_keys", [])
-        super().__init__(env, policy, init_random_frames=init_random_frames, **options)
+        self._acting = policy
+        super().__init__(
+            _with_states(env, policy), policy, init_random_frames=init_random_frames, **options
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Frames so far, the environments' episodes, and the TensorDict of the next step."""
@@ -218,8 +231,9 @@ class ResumableCollector(_EpisodeState, Collector):
         """Continue from a state.
 
         Raises:
-            ConfigError: if the environments are others than those of the state.
+            ConfigError: as of :class:`LightCollector`.
         """
+        check_saved_state((key for key, _ in state["root"]), state_keys(self._acting))
         kept = self._load_episodes(state)
         self._iter = state["iter"]
         with torch.no_grad():
@@ -260,23 +274,40 @@ class ResumableCollector(_EpisodeState, Collector):
             batch = super().rollout()
         except EnvironmentFault as fault:
             acted = self._carrier.exclude("next").unsqueeze(-1)  # the numbers may be its cause
-            check_frames(acted, self.env, self._in_keys, frames=None)
+            check_frames(acted, self.env, self._acting, frames=None)
             raise self._at_frame(fault, self.requested_frames_per_batch) from fault.__cause__
         self._check_finite(batch)
         return batch
 
 
 class _RandomFirst(TensorDictModuleBase):
-    """A policy, and the one that acts in its place in the first frames."""
+    """A policy, and the one that acts in its place in the first frames; only memory runs on."""
 
-    def __init__(self, policy: TensorDictModuleBase, random_policy: TensorDictModuleBase) -> None:
+    def __init__(self, policy: TensorDictModuleBase, random_policy: Callable[..., Any]) -> None:
         super().__init__()
         self.in_keys, self.out_keys = policy.in_keys, policy.out_keys
         self.policy, self.random_policy = policy, random_policy
+        self._has_memory = bool(state_keys(policy))
         self.is_random = False
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
-        return (self.random_policy if self.is_random else self.policy)(tensordict)
+        if self._has_memory or not self.is_random:
+            tensordict = self.policy(tensordict)
+        return self.random_policy(tensordict) if self.is_random else tensordict
+
+
+def _with_states(env: EnvBase, policy: TensorDictModuleBase) -> EnvBase:
+    """The environment, with a transform that carries the state of the policy unless it has one."""
+    missing = set(state_keys(policy)) - set(env.observation_spec.keys(True, True))
+    if not missing:
+        return env
+    written = written_entries(policy, env.fake_tensordict())
+    states = {key: written[next_key(key)] for key in missing}
+    specs = {
+        key: Unbounded(value.shape[env.batch_dims :], device=value.device, dtype=value.dtype)
+        for key, value in states.items()
+    }
+    return env.append_transform(TensorDictPrimer(specs, expand_specs=True))
 
 
 AnyCollector: TypeAlias = LightCollector | ResumableCollector

@@ -8,19 +8,23 @@ from collections.abc import Sequence
 from tensordict import NestedKey, TensorDictBase
 from torchrl.envs import EnvBase
 
+from rlkit_sac.data.collect.policy_entries import next_key, state_keys
 from rlkit_sac.errors import RunError
 
 # In the order of a step; all other entries are from before it.
 _SOURCES = {"action": 1, "behavior": 1, "next": 2}
 
 
-def check_finite(batch: TensorDictBase, *, frames: int | None) -> None:
+def check_finite(
+    batch: TensorDictBase, *, frames: int | None, states: Sequence[NestedKey] = ()
+) -> None:
     """Refuse collected frames that hold NaN or infinity; one would make all parameters NaN.
 
     Args:
         batch: frames ``[T]``, or ``[N, T]`` of N environments stepped together.
         frames: frames of the run before this batch; ``None`` where they are not those of a run, to
             name the frame of the episode, by ``step_count``.
+        states: entries under ``"next"`` that the policy writes, not the environment.
 
     Raises:
         RunError: naming the entry, the environment and the frame.
@@ -38,13 +42,16 @@ def check_finite(batch: TensorDictBase, *, frames: int | None) -> None:
     if math.isfinite(total):
         return
     found = []
+    of_policy = [next_key(key) for key in states]
     for key, value in batch.items(True, True):
         if not value.is_floating_point() or bool(value.isfinite().all()):
             continue
         bad = ~value.isfinite().reshape(-1, batch.shape[-1], *value.shape[batch.ndim :])
         env, t, *_ = min(bad.nonzero().tolist(), key=lambda index: index[1])
         number = value.reshape(bad.shape)[env, t][bad[env, t]].flatten()[0].item()
-        source = _SOURCES.get(key if isinstance(key, str) else key[0], 0)
+        source = _SOURCES["action"]
+        if key not in of_policy:
+            source = _SOURCES.get(key if isinstance(key, str) else key[0], 0)
         found.append((t, source, key, number, env))
     if not found:
         return
@@ -69,17 +76,19 @@ def check_finite(batch: TensorDictBase, *, frames: int | None) -> None:
 
 
 def check_frames(
-    batch: TensorDictBase, env: EnvBase, in_keys: Sequence[NestedKey], *, frames: int | None
+    batch: TensorDictBase, env: EnvBase, policy: object, *, frames: int | None
 ) -> None:
     """As :func:`check_finite`, for what comes from an environment and its policy.
 
     Args:
         batch: frames that the policy collected in the environment.
         env: of the frames.
-        in_keys: what the policy reads.
+        policy: whose ``in_keys`` are checked, and the state of its memory after each step.
         frames: as for `check_finite`.
     """
-    read = dict.fromkeys([*env.observation_keys, *in_keys])
-    after = [("next", key) for key in (*env.reward_keys, *read)]
+    states = state_keys(policy)
+    read = dict.fromkeys([*env.observation_keys, *getattr(policy, "in_keys", ())])
+    after = [next_key(key) for key in (*env.reward_keys, *read)]
     kept = batch.select(*read, *env.action_keys, "behavior", *after, strict=False)
-    check_finite(kept, frames=frames)
+    # The state before a step is that after the last one, or zero.
+    check_finite(kept.exclude(*states), frames=frames, states=states)

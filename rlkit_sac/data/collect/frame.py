@@ -12,18 +12,10 @@ from numpy.typing import DTypeLike, NDArray
 from tensordict import NestedKey, TensorDictBase
 from torch import Tensor
 
+from rlkit_sac.data.collect.policy_entries import next_key
 from rlkit_sac.data.nested import NestedEntries
 
 Layout = Mapping[NestedKey, tuple[tuple[int, ...], DTypeLike]]
-
-
-def next_key(key: NestedKey) -> tuple[str, ...]:
-    """The key of an entry after the step.
-
-    >>> next_key("observation"), next_key(("prev_action", "discrete"))
-    (('next', 'observation'), ('next', 'prev_action', 'discrete'))
-    """
-    return ("next", key) if isinstance(key, str) else ("next", *key)
 
 
 class Frame:

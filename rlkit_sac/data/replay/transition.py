@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 
-from rlkit_sac.graph import preserve_state
+from rlkit_sac.data.collect.policy_entries import next_key, state_keys, written_entries
 
 
 def example_transition(
-    env: EnvBase, keys: Iterable[NestedKey], *, random_policy: TensorDictModuleBase | None = None
+    env: EnvBase,
+    keys: Iterable[NestedKey],
+    *,
+    policy: TensorDictModuleBase | None = None,
+    random_policy: TensorDictModuleBase | None = None,
 ) -> TensorDictBase:
     """One transition with the entries that replay will store, and arbitrary values.
 
     Args:
         env: the environment frames come from, batched or not.
         keys: entries to keep, such as a loss's ``in_keys``.
+        policy: acts in the environment. What it writes can be kept, and the state of its memory
+            before the step.
         random_policy: writes entries that are not the environment's, see
-            :func:`~rlkit_sac.data.make_collector`; it draws no random numbers here.
+            :func:`~rlkit_sac.data.make_collector`. Neither of them draws random numbers here.
 
     Returns:
         A TensorDict without batch dimensions.
@@ -30,7 +37,9 @@ def example_transition(
     torch.Size([3])
     """
     frame = env.fake_tensordict()
-    if random_policy is not None:
-        with preserve_state(random_policy):
-            frame = random_policy(frame)
+    for each in (policy, random_policy):
+        if each is not None:
+            frame.update(written_entries(each, frame))
+    for key in state_keys(policy):
+        frame.set(key, torch.zeros_like(frame[next_key(key)]))
     return frame.select(*keys)[(0,) * frame.ndim]

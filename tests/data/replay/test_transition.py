@@ -4,6 +4,7 @@ import torch
 from rlkit_sac.data import example_transition
 from rlkit_sac.envs import make_env
 from rlkit_sac.modules import RandomBehavior
+from tests.recurrent_policies import recurrent_gaussian
 
 KEYS = ["observation", "action", ("next", "observation"), ("next", "reward"), ("next", "done")]
 
@@ -39,3 +40,16 @@ def test_a_policy_adds_what_it_writes_and_draws_nothing(num_envs: int) -> None:
     example = example_transition(env, keys, random_policy=policy)
     assert torch.equal(torch.get_rng_state(), before)
     assert {key: example[key].shape for key in keys} == dict.fromkeys(keys, torch.Size([1]))
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_the_state_of_a_policy_is_an_entry_of_zeros(num_envs: int) -> None:
+    env = make_env("Pendulum-v1", num_envs=num_envs)
+    policy = recurrent_gaussian("gru")
+    before = torch.get_rng_state()
+    example = example_transition(env, ["actor_state", "loc"], policy=policy)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert set(example.keys()) == {"actor_state", "loc"}
+    assert example["actor_state"].shape == (1, 8)
+    assert not example["actor_state"].any()
+    assert example["loc"].shape == (1,)

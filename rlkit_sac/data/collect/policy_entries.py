@@ -1,0 +1,80 @@
+"""The entries that a policy writes, and those that it carries from step to step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+import torch
+from tensordict import NestedKey, TensorDictBase
+from tensordict.nn import TensorDictModuleBase
+from tensordict.utils import unravel_key
+from torch import Tensor, nn
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.graph import preserve_state
+
+
+def next_key(key: NestedKey) -> tuple[str, ...]:
+    """The key of an entry after the step.
+
+    >>> next_key("observation"), next_key(("prev_action", "discrete"))
+    (('next', 'observation'), ('next', 'prev_action', 'discrete'))
+    """
+    return ("next", key) if isinstance(key, str) else ("next", *key)
+
+
+def state_keys(policy: object) -> list[NestedKey]:
+    """The state of a policy with memory: the entries it reads and also writes, under ``"next"``.
+
+    Args:
+        policy: none of a policy without ``in_keys`` and ``out_keys``.
+
+    >>> from rlkit_sac.modules.memory import GRUMemory
+    >>> state_keys(GRUMemory(3, 8, in_key="observation", out_key="memory"))
+    ['recurrent_state']
+    """
+    written = [unravel_key(key) for key in getattr(policy, "out_keys", ())]
+    read = map(unravel_key, getattr(policy, "in_keys", ()))
+    return [key for key in read if next_key(key) in written]
+
+
+def written_entries(policy: TensorDictModuleBase, frame: TensorDictBase) -> dict[NestedKey, Tensor]:
+    """What a policy writes, without changing it, its input or the random generators.
+
+    Args:
+        policy: called once, with a state of zeros if it has memory.
+        frame: all else that it reads.
+
+    >>> from tensordict import TensorDict
+    >>> from rlkit_sac.modules.memory import GRUMemory
+    >>> memory = GRUMemory(3, 8, in_key="observation", out_key="memory")
+    >>> frame = TensorDict(observation=torch.zeros(3), is_init=torch.tensor([True]))
+    >>> {key: list(value.shape) for key, value in written_entries(memory, frame).items()}
+    {'memory': [8], ('next', 'recurrent_state'): [1, 8]}
+    """
+    states = state_keys(policy)
+    read = [key for key in map(unravel_key, policy.in_keys) if key not in states]
+    with preserve_state(cast(nn.Module, policy)), torch.no_grad():
+        written = policy(frame.select(*read))
+    return {key: value for key, value in written.items(True, True) if key not in read}
+
+
+def check_saved_state(saved: Iterable[NestedKey], wanted: Iterable[NestedKey]) -> None:
+    """Refuse the saved state of a collector whose policy had no memory, or another one.
+
+    Args:
+        saved: entries of the saved state.
+        wanted: those with which the policy goes on.
+
+    Raises:
+        ConfigError: naming the entries that are missing.
+
+    >>> check_saved_state(["prev_action", "actor_state"], ["actor_state"])
+    """
+    held = set(saved)
+    if missing := [key for key in wanted if key not in held]:
+        raise ConfigError(
+            f"the saved collector holds no {missing}, which its policy carries from step to step: "
+            "load it with a policy that has the memory of the saved one"
+        )

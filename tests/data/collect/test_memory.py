@@ -1,0 +1,222 @@
+"""Policies with memory in both collectors: the state before and after each step, and resuming."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModuleBase
+from torchrl.envs import EnvBase
+
+from rlkit_sac.data import make_collector
+from rlkit_sac.data.collect.collector import AnyCollector, CollectorKind
+from rlkit_sac.envs import make_env
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.modules import (
+    BehaviorPolicy,
+    EpsilonGreedy,
+    NormalizedPolicy,
+    ObservationNormalizer,
+    RandomBehavior,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.modules.memory import state_primer
+from tests.data.collect.test_light_collector import assert_same
+from tests.recurrent_policies import STATES, Cells, recurrent_categorical, recurrent_gaussian
+
+BOTH = pytest.mark.parametrize("kind", ["light", "torchrl"])
+CELLS = pytest.mark.parametrize("cells", STATES)
+NUM_ENVS = pytest.mark.parametrize("num_envs", [1, 3])
+TASKS = {"Pendulum-v1": recurrent_gaussian, "CartPole-v1": recurrent_categorical}
+
+
+def collector_of(
+    policy: TensorDictModuleBase,
+    kind: CollectorKind,
+    *,
+    task: str = "Pendulum-v1",
+    num_envs: int = 1,
+    random: int = 0,
+    behavior: bool = False,
+) -> AnyCollector:
+    """Batches of five steps, and episodes of at most seven."""
+    env = make_env(task, num_envs=num_envs, max_episode_steps=7)
+    random_policy = RandomBehavior(env.full_action_spec_unbatched["action"]) if behavior else None
+    return make_collector(
+        env,
+        policy,
+        total_frames=40 * num_envs,
+        frames_per_batch=5 * num_envs,
+        init_random_frames=random * num_envs,
+        random_policy=random_policy,
+        kind=kind,
+    )
+
+
+def collect(
+    make_policy: Callable[[], TensorDictModuleBase], kind: CollectorKind, **options: object
+) -> tuple[list[TensorDict], torch.Tensor]:
+    """The batches of a run in which the parameters move after each, and the generator after it."""
+    torch.manual_seed(0)
+    policy = make_policy()
+    collector = collector_of(policy, kind, **options)
+    torch.manual_seed(1)
+    batches = []
+    for batch in collector:
+        batches.append(batch.clone())
+        with torch.no_grad():
+            for parameter in policy.parameters():
+                parameter.add_(0.1 * torch.randn_like(parameter))
+    collector.shutdown()
+    return batches, torch.get_rng_state()
+
+
+def behavior_policy(cells: Cells) -> BehaviorPolicy:
+    return BehaviorPolicy(recurrent_gaussian(cells, squashed=False))
+
+
+def assert_alike(make_policy: Callable[[], TensorDictModuleBase], **options: object) -> None:
+    (light, after), (wanted, wanted_after) = (
+        collect(make_policy, kind, **options) for kind in ("light", "torchrl")
+    )
+    for found, expected in zip(light, wanted, strict=True):
+        assert_same(found, expected)
+    assert torch.equal(after, wanted_after)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@NUM_ENVS
+@CELLS
+def test_both_collectors_carry_the_same_state(cells: Cells, num_envs: int, task: str) -> None:
+    assert_alike(lambda: TASKS[task](cells), task=task, num_envs=num_envs, random=15)
+
+
+@CELLS
+def test_they_do_so_with_policies_around_a_recurrent_one(cells: Cells) -> None:
+    assert_alike(lambda: behavior_policy(cells), random=15, behavior=True)
+    assert_alike(
+        lambda: NormalizedPolicy(behavior_policy(cells), ObservationNormalizer(3)), num_envs=2
+    )
+    assert_alike(lambda: EpsilonGreedy(recurrent_categorical(cells), 0.3), task="CartPole-v1")
+
+
+@BOTH
+@NUM_ENVS
+@CELLS
+def test_the_stored_state_is_that_of_the_frames_before(
+    cells: Cells, num_envs: int, kind: CollectorKind
+) -> None:
+    torch.manual_seed(0)
+    policy = recurrent_gaussian(cells)
+    collector = collector_of(policy, kind, num_envs=num_envs, random=15)
+    frames = torch.cat([batch.reshape(num_envs, -1) for batch in collector], 1)
+    collector.shutdown()
+    state = {key: torch.zeros(num_envs, 1, 8) for key in STATES[cells]}
+    steps = frames.select("observation", "prev_action", "is_init").unbind(1)
+    for stored, step in zip(frames.unbind(1), steps, strict=True):
+        # Zero where an episode begins, which the policy sees to itself.
+        before = {
+            key: torch.where(step["is_init"].unsqueeze(-1), 0, value)
+            for key, value in state.items()
+        }
+        with torch.no_grad():
+            policy(step.update(state))
+        state = {key: step["next", key] for key in state}
+        for key in state:
+            torch.testing.assert_close(stored[key], before[key])
+            torch.testing.assert_close(stored["next", key], state[key])
+    assert frames["is_init"].sum() == 6 * num_envs
+
+
+@BOTH
+def test_random_frames_move_the_memory(kind: CollectorKind) -> None:
+    policy = recurrent_gaussian("gru")
+    collector = collector_of(policy, kind, random=40)
+    frames = torch.cat([batch.clone() for batch in collector])
+    collector.shutdown()
+    moved = frames["next", "actor_state"].flatten(1)
+    assert moved.unique(dim=0).shape[0] == 40
+    assert frames["loc"].unique().numel() == 40  # all that the policy writes but the action
+    assert frames["action"].abs().max() > 0.9
+    assert frames["action"].unique().numel() == 40
+
+
+@BOTH
+def test_a_random_policy_replaces_what_it_writes(kind: CollectorKind) -> None:
+    collector = collector_of(behavior_policy("lstm"), kind, random=20, behavior=True)
+    frames = torch.cat([batch.clone() for batch in collector])
+    collector.shutdown()
+    assert (frames["behavior", "scale"][:20] == 1).all()
+    assert (frames["behavior", "scale"][20:] != 1).all()
+    assert frames["next", "actor_state_h"].flatten(1).unique(dim=0).shape[0] == 40
+
+
+@BOTH
+@pytest.mark.parametrize("task", TASKS)
+@NUM_ENVS
+def test_a_loaded_collector_goes_on_in_the_middle_of_an_episode(
+    num_envs: int, task: str, kind: CollectorKind
+) -> None:
+    torch.manual_seed(0)
+    policy = TASKS[task]("lstm")
+    first, second = (
+        collector_of(policy, kind, task=task, num_envs=num_envs, random=5) for _ in range(2)
+    )
+    batches = iter(first)
+    next(batches), next(batches)
+    state, generator = first.state_dict(), torch.get_rng_state()
+    wanted = [batch.clone() for batch in batches]
+    assert not wanted[0]["is_init"].reshape(num_envs, -1)[:, 0].any()
+    second.load_state_dict(state)
+    torch.set_rng_state(generator)
+    for found, expected in zip(second, wanted, strict=True):
+        assert_same(found.exclude("collector"), expected.exclude("collector"))
+    first.shutdown()
+    second.shutdown()
+
+
+@BOTH
+def test_a_state_without_memory_is_refused(kind: CollectorKind) -> None:
+    old = collector_of(tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[4]), kind)
+    next(iter(old))
+    new = collector_of(recurrent_gaussian("gru"), kind)
+    with pytest.raises(ConfigError, match=r"holds no \['actor_state'\], which its policy carries"):
+        new.load_state_dict(old.state_dict())
+
+
+def states_of(env: EnvBase, **options: object) -> torch.Tensor:
+    torch.manual_seed(0)
+    collector = make_collector(
+        env, recurrent_gaussian("gru"), total_frames=20, frames_per_batch=10, **options
+    )
+    states = [batch["actor_state"].clone() for batch in collector]
+    collector.shutdown()
+    return torch.cat(states, -3)
+
+
+@pytest.mark.slow
+def test_environments_in_processes_carry_the_state() -> None:
+    wanted = states_of(make_env("Pendulum-v1", num_envs=2), kind="light")
+    found = states_of(make_env("Pendulum-v1", num_envs=2, parallel=True))
+    assert torch.equal(found, wanted)
+    assert wanted.any()
+
+
+def test_an_environment_that_carries_the_state_is_left_alone() -> None:
+    env = make_env("Pendulum-v1").append_transform(state_primer(recurrent_gaussian("gru")))
+    count = len(env.transform)
+    assert torch.equal(states_of(env), states_of(make_env("Pendulum-v1")))
+    assert len(env.transform) == count
+
+
+@BOTH
+def test_a_state_that_is_not_finite_is_the_fault_of_the_policy(kind: CollectorKind) -> None:
+    policy = recurrent_gaussian("gru")
+    with torch.no_grad():
+        next(policy.parameters()).fill_(torch.nan)
+    collector = collector_of(policy, kind, random=10)
+    message = r"^\('next', 'actor_state'\) is nan at frame 1 in environment 0\. .* The policy comp"
+    with pytest.raises(RunError, match=message):
+        next(iter(collector))
