@@ -101,7 +101,8 @@ def evaluate(
     The environment and all random generators are seeded afresh from ``seed``, so every call
     has the same initial states. Afterwards the generators of Python, NumPy and PyTorch and the
     training mode of each submodule are as before. Several environments are run in rounds of one
-    episode each: taking whichever episodes end first would favor short ones.
+    episode each: taking whichever episodes end first would favor short ones. The memory of a policy
+    runs through each episode.
 
     Args:
         policy: the acting module.

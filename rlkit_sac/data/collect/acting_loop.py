@@ -33,7 +33,7 @@ class ActingLoop:
     """Steps the environments of :func:`~rlkit_sac.envs.make_env` with a policy.
 
     A step takes two calls: :meth:`step` writes the frame into ``frame.arrays``, :meth:`advance`
-    begins the next one.
+    begins the next one. The state of a policy with memory is zero where an episode begins.
 
     Args:
         env: one that :meth:`~rlkit_sac.envs.GymnasiumEnvs.can_step` accepts.

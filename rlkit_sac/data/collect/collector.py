@@ -330,6 +330,11 @@ def make_collector(
     reads, in rewards, actions or ``behavior`` (the distribution that they were drawn from) raises
     `RunError`, with the frame of the run, before the batch is yielded.
 
+    A policy with memory reads entries, such as ``actor_state``, that it also writes under
+    ``"next"``. They are zero where an episode begins, and each frame holds them before and after
+    its step. In random frames it runs as in others, and its action is replaced. TorchRL's collector
+    appends a ``TensorDictPrimer`` of these entries to ``env``, unless it has one.
+
     Args:
         env: batched or not; ``frames_per_batch`` counts the frames of all its environments.
         policy: acts on the environment's device; its parameters are read at every step.
@@ -338,8 +343,9 @@ def make_collector(
         init_random_frames: first frames, in which actions are drawn from the action space; rounded
             up to whole batches.
         random_policy: acts instead of these draws. It reads no entries and writes all that
-            ``policy`` writes, such as a :class:`~rlkit_sac.modules.RandomBehavior` where a loss
-            reads the distribution of the stored actions.
+            ``policy`` writes but the state of a memory, such as a
+            :class:`~rlkit_sac.modules.RandomBehavior` where a loss reads the distribution of the
+            stored actions.
         kind: ``"torchrl"`` for TorchRL's collector, ``"light"`` for a :class:`LightCollector`,
             ``"auto"`` for the light one where it can step the environments.
 
