@@ -32,7 +32,6 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.modules.behavior import action_kind
-from tests.recurrent_policies import recurrent_gaussian
 
 ACTORS = {
     "discrete": lambda: categorical_actor(3, 4, num_cells=[8]),
