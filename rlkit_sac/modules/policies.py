@@ -24,6 +24,7 @@ from rlkit_sac.modules.actors import (
 from rlkit_sac.modules.behavior import BehaviorPolicy
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
 from rlkit_sac.modules.critics import action_value_critic, hybrid_critic
+from rlkit_sac.modules.recurrent import MemoryOptions
 from rlkit_sac.modules.temperature import AlphaParametrization, Temperature
 
 
@@ -56,7 +57,7 @@ def boltzmann_policy(
         min_alpha: as in the loss.
         max_alpha: as in the loss.
         **options: of :func:`~rlkit_sac.modules.action_value_critic`: ``num_cells``,
-            ``activation``, ``reward_dim``.
+            ``activation``, ``reward_dim``, ``memory``.
 
     Raises:
         ConfigError: for an unknown option.
@@ -91,6 +92,7 @@ def hybrid_policy(
     alpha_parametrization: AlphaParametrization = "log",
     min_alpha: float | None = None,
     max_alpha: float | None = None,
+    memory: MemoryOptions | None = None,
     **options: Any,
 ) -> TensorDictSequential:
     """The policy of a hybrid loss, built from JSON values.
@@ -114,6 +116,7 @@ def hybrid_policy(
         alpha_parametrization: that of the discrete temperature.
         min_alpha: that of the discrete temperature.
         max_alpha: that of the discrete temperature.
+        memory: of the actor and of each critic.
         **options: of :func:`~rlkit_sac.modules.tanh_gaussian_actor`: ``log_std_mode``,
             ``log_std_min``, ``log_std_max``.
 
@@ -130,6 +133,7 @@ def hybrid_policy(
         num_cells=num_cells,
         activation=activation,
         action_key=("action", "continuous"),
+        memory=memory,
         **options,
     )
     critic = hybrid_critic(
@@ -141,6 +145,7 @@ def hybrid_policy(
         layer_norm=critic_layer_norm,
         dropout=critic_dropout,
         reward_dim=reward_dim,
+        memory=memory,
     )
     alpha = asdict(Temperature(alpha_parametrization, min_alpha, max_alpha))
     options = {"reduction": policy_reduction, "action_key": ("action", "discrete")}
@@ -160,7 +165,8 @@ def categorical_behavior_policy(
         num_actions: number K of discrete actions.
         shared_trunk: whether the actor was one of two heads.
         **options: of :func:`~rlkit_sac.modules.categorical_actor`, or with a shared trunk of
-            :func:`~rlkit_sac.modules.categorical_actor_critic`: ``num_cells``, ``activation``.
+            :func:`~rlkit_sac.modules.categorical_actor_critic`: ``num_cells``, ``activation``,
+            ``memory``.
 
     Raises:
         ConfigError: for an unknown activation, or a trunk without layers.
@@ -187,7 +193,7 @@ def gaussian_behavior_policy(
         shared_trunk: whether the actor was one of two heads.
         **options: of :func:`~rlkit_sac.modules.gaussian_actor`, or with a shared trunk of
             :func:`~rlkit_sac.modules.gaussian_actor_critic`: ``num_cells``, ``activation``,
-            ``log_std_mode``, ``log_std_min``, ``log_std_max``.
+            ``log_std_mode``, ``log_std_min``, ``log_std_max``, ``memory``.
 
     Raises:
         ConfigError: for an unknown option, or a trunk without layers.

@@ -24,6 +24,7 @@ from rlkit_sac.modules.actors import (
 from rlkit_sac.modules.behavior import BehaviorPolicy
 from rlkit_sac.modules.critics import action_value_critic, hybrid_critic
 from rlkit_sac.modules.ensemble import structure
+from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
 from rlkit_sac.modules.notes import Note, note_of
 from rlkit_sac.modules.policies import (
@@ -34,6 +35,7 @@ from rlkit_sac.modules.policies import (
     hybrid_policy,
 )
 from rlkit_sac.modules.priors.policy import PolicyPrior
+from rlkit_sac.modules.recurrent import MemoryOptions
 
 
 def build_from_note(note: Note) -> Any:
@@ -69,7 +71,8 @@ def checked_note(policy: TensorDictModuleBase) -> Note | None:
 
     What the note describes is built, and compared: all layers with their shapes, types and numbers,
     and with the same weights all that the policy writes, and the probability of its action, for
-    observations of several sizes. This is done once, and again where a layer or the note changed.
+    observations of several sizes, of a policy with memory also for states and previous actions.
+    This is done once, and again where a layer or the note changed.
 
     Args:
         policy: any acting module; random generators stay as they are.
@@ -104,21 +107,36 @@ def _describes(note: Note, policy: TensorDictModuleBase) -> bool:
         rebuilt.load_state_dict(policy.state_dict(), strict=True, assign=True)
         if _form(rebuilt) != _form(policy):
             return False
-        first = next(each for each in rebuilt.modules() if isinstance(each, nn.Linear))
-        own = torch.Generator("cpu").manual_seed(0)
-        numbers = torch.randn(64, first.in_features, generator=own, device="cpu")
-        scales = torch.logspace(-2, 3, 64, device="cpu").unsqueeze(-1)
-        states = (scales * numbers).to(first.weight)
-        outputs = [_outputs(each, states) for each in (policy, rebuilt)]
+        states = _states(note, rebuilt)
+        outputs = [_outputs(each, states.copy()) for each in (policy, rebuilt)]
         torch.testing.assert_close(*outputs, equal_nan=True)
     except Exception:  # of a module that is no longer what the note describes
         return False
     return True
 
 
-def _outputs(policy: TensorDictModuleBase, observation: Tensor) -> dict[Any, Tensor]:
+def _states(note: Note, policy: TensorDictModuleBase) -> TensorDict:
+    """64 states at random for a policy, of which those with memory begin episodes or go on."""
+    own, weight = torch.Generator("cpu").manual_seed(0), next(policy.parameters())
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(64, *shape, generator=own, device="cpu").to(weight)
+
+    scales = torch.logspace(-2, 3, 64, device="cpu").unsqueeze(-1).to(weight)
+    states: dict[Any, Any] = {"observation": scales * normal(_noted(note, "observation_dim"))}
+    if carried := policy_states(policy):
+        memory: MemoryOptions = _noted(note, "memory")
+        length, count = memory.get("action_dim", 0), memory.get("num_actions", 0)
+        parts = {"continuous": normal(length), "discrete": normal().abs().long() % max(count, 1)}
+        previous = parts if length and count else parts["discrete" if count else "continuous"]
+        states |= {"prev_action": previous, "is_init": normal(1) > 0}
+        states |= {key: normal(*shape) for key, shape in carried.items()}
+    return TensorDict(states, batch_size=[64])
+
+
+def _outputs(policy: TensorDictModuleBase, states: TensorDict) -> dict[Any, Tensor]:
     with torch.no_grad(), set_exploration_type(ExplorationType.DETERMINISTIC):
-        out = policy(TensorDict(observation=observation, batch_size=observation.shape[:1]))
+        out = policy(states)
         prior = PolicyPrior(policy)
         dist, keys = prior.get_dist(out), prior.action_keys
         score = dist.log_prob(out if len(keys) > 1 else out[keys[0]])
@@ -131,12 +149,24 @@ def _argument(value: Any) -> Any:
     return tuple(map(_argument, value)) if isinstance(value, list) else value
 
 
+def _noted(value: Any, name: str) -> Any:
+    """An argument in a note, or in the notes within it, that is not ``None``."""
+    if isinstance(value, dict):
+        if value.get(name) is not None:
+            return value[name]
+        value = list(value.values())
+    found = (_noted(each, name) for each in value) if isinstance(value, list) else ()
+    return next((each for each in found if each is not None), None)
+
+
 def _layers(value: Any) -> int:
     """Layers and modules in the arguments of a note."""
     if not isinstance(value, dict):
         return sum(map(_layers, value)) if isinstance(value, list) else 0
-    cells = value.get("num_cells")
-    return 1 + (len(cells) if isinstance(cells, list) else 0) + sum(map(_layers, value.values()))
+    cells, layers = value.get("num_cells"), value.get("layers")
+    own = 1 + (len(cells) if isinstance(cells, list) else 0)
+    own += max(layers, 0) if isinstance(layers, int) else 0
+    return own + sum(map(_layers, value.values()))
 
 
 _MOST_ACTIONS, _MOST_LAYERS = 10_000, 1_000

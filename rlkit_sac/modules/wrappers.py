@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torchrl.envs.utils import ExplorationType, exploration_type, set_exploration_type
 
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules.memory import policy_states
 
 
 class EpsilonGreedy(TensorDictModuleBase):
@@ -72,8 +73,10 @@ class PlainPolicy(nn.Module):
 
     Attributes:
         in_keys: names of the tensors to call it with, in order.
-        action_keys: names of the tensors it returns; a single one is returned by itself, several
-            as a tuple in this order.
+        action_keys: names of the actions.
+        out_keys: names of the tensors it returns: the actions, and of a policy with memory the
+            states for its next step. A single one is returned by itself, several as a tuple in this
+            order.
 
     Raises:
         ConfigError: if the policy does not write the action keys.
@@ -101,17 +104,19 @@ class PlainPolicy(nn.Module):
                 f"{self.action_keys}"
             )
         self.in_keys = [unravel_key(key) for key in policy.in_keys]
+        states = [unravel_key(("next", key)) for key in policy_states(policy)]
+        self.out_keys = [*self.action_keys, *states]
         self.policy = deepcopy(policy).eval().requires_grad_(False)
 
-    def forward(self, *observations: Tensor) -> Tensor | tuple[Tensor, ...]:
+    def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """The greedy action ``[B, ...]`` of each state.
 
         Args:
-            *observations: one tensor ``[B, ...]`` for each of ``in_keys``.
+            *inputs: one tensor ``[B, ...]`` for each of ``in_keys``.
         """
-        states = dict(zip(self.in_keys, observations, strict=True))
-        batch = TensorDict(states, batch_size=observations[0].shape[:1])
+        states = dict(zip(self.in_keys, inputs, strict=True))
+        batch = TensorDict(states, batch_size=inputs[0].shape[:1])
         with set_exploration_type(ExplorationType.DETERMINISTIC):
             out = self.policy(batch)
-        actions = tuple(out.get(key) for key in self.action_keys)
-        return actions[0] if len(actions) == 1 else actions
+        written = tuple(out.get(key) for key in self.out_keys)
+        return written[0] if len(written) == 1 else written

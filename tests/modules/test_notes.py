@@ -13,10 +13,12 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
     BehaviorPolicy,
     GaussianHead,
+    GRUMemory,
     NormalizedPolicy,
     ObservationNormalizer,
     RewardNormalizer,
     categorical_actor,
+    categorical_actor_critic,
     gaussian_actor_critic,
     hybrid_critic,
     rebuild,
@@ -26,6 +28,7 @@ from rlkit_sac.modules import (
 from rlkit_sac.modules.actors import policy_operator
 from rlkit_sac.modules.notes import make_note, note_of
 from rlkit_sac.modules.rebuild import build_from_note, checked_note
+from rlkit_sac.modules.recurrent import PreviousStep
 
 
 def test_a_note_is_complete_and_plain():
@@ -174,6 +177,59 @@ def test_a_check_needs_no_float64_on_the_device(monkeypatch):
     policy = NormalizedPolicy(tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[4]), normalizer)
     monkeypatch.setattr(torch.nn.Module, "to", to)
     assert checked_note(policy) is not None
+
+
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_a_policy_with_memory_is_rebuilt_from_its_note(kind):
+    options = {"kind": kind, "size": 5, "layers": 2}
+    one, two = {"action_dim": 1}, {"num_actions": 2}
+    actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8], memory=options | one)
+    both = {"action_key": ("action", "continuous"), "memory": options | one | two}
+    policies = [
+        NormalizedPolicy(actor, ObservationNormalizer(3)),
+        categorical_actor(3, 2, memory=options | two),
+        tanh_gaussian_actor(3, [-1.0], [1.0], **both),
+        policy_operator(categorical_actor_critic(3, 2, memory=options)),
+    ]
+    for policy in policies:
+        assert checked_note(policy) == note_of(policy) is not None
+        assert note_of(build_from_note(note_of(policy))) == note_of(policy)
+
+
+class Leaking(GRUMemory):
+    def forward(self, tensordict):
+        super().forward(tensordict)
+        return tensordict.set(("next", "actor_state"), 0.9 * tensordict["next", "actor_state"])
+
+
+class Forgetful(PreviousStep):
+    def forward(self, observation, is_init, *action):
+        return super().forward(observation, torch.ones_like(is_init), *action)
+
+
+@pytest.mark.parametrize(("old", "new"), [(GRUMemory, Leaking), (PreviousStep, Forgetful)])
+def test_another_way_to_remember_is_found(old, new):
+    """By the next state and the previous action alone."""
+    memory = {"kind": "gru", "size": 5, "action_dim": 1}
+    actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8], memory=memory)
+    assert checked_note(actor) is not None
+    alike = type(old)(old.__name__, (new,), {})
+    for each in actor.modules():
+        if type(each) is old:
+            each.__class__ = alike
+    rebuild._checked.clear()  # since the names of types are the same
+    assert checked_note(actor) is None
+
+
+def test_the_layers_of_a_memory_are_counted():
+    memory = {"kind": "lstm", "size": 10**5, "action_dim": 10**6, "layers": 3}
+    arguments = {"observation_dim": 3, "num_actions": 2, "memory": memory}
+    built = build_from_note({"builder": "categorical_actor", "arguments": arguments})
+    assert {tensor.device.type for tensor in built.state_dict().values()} == {"meta"}
+    memory["layers"] = 10**9
+    other = {"builder": "x", "arguments": {"layers": -(10**9)}}
+    with pytest.raises(ConfigError, match=r"describes 100000000\d layers, more than 1000"):
+        build_from_note({"builder": "categorical_actor", "arguments": arguments | {"x": other}})
 
 
 def test_what_a_note_describes_has_no_memory_and_takes_no_time():

@@ -19,6 +19,7 @@ from rlkit_sac.modules import (
     categorical_actor,
     hybrid_critic,
     hybrid_policy,
+    policy_states,
     state_action_critic,
     tanh_gaussian_actor,
 )
@@ -294,6 +295,25 @@ def test_a_plain_policy_is_the_deterministic_mode(kind):
     again = plain(data["observation"])  # a copy: training goes on without it
     first = (found, again) if kind != "hybrid" else (found[1], again[1])
     assert torch.equal(*first)
+
+
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_the_states_of_a_memory_are_written_too(kind):
+    torch.manual_seed(0)
+    actor = tanh_gaussian_actor(4, **BOX, **CELLS, memory={"kind": kind, "action_dim": 2})
+    shapes = policy_states(actor)
+    data = states(9).update({key: torch.randn(9, *shape) for key, shape in shapes.items()})
+    data.update({"prev_action": torch.randn(9, 2), "is_init": torch.rand(9, 1) < 0.5})
+    wanted = act(actor, data, ExplorationType.DETERMINISTIC)
+    after = [("next", key) for key in shapes]
+    plain = PlainPolicy(actor)
+    assert plain.out_keys == ["action", *after]
+    found = plain(*(data[key] for key in plain.in_keys))
+    for key, value in zip(plain.out_keys, found, strict=True):
+        assert torch.equal(value, wanted[key])
+    mixed = act(EpsilonGreedy(actor, 0.5), data, ExplorationType.DETERMINISTIC)
+    assert all(torch.equal(mixed[key], wanted[key]) for key in after)
+    assert 0 < (mixed["action"] != wanted["action"]).any(-1).sum() < 9
 
 
 @pytest.mark.filterwarnings("ignore:While compiling, we found certain side effects")

@@ -177,6 +177,10 @@ BAD = {
     ),
     "no prior": (lambda: FrozenPrior(nn.Linear(1, 1)), "without in_keys"),
     "an object": (lambda: FrozenPrior("uniform"), "prior_network is a str"),
+    "a memory": (
+        lambda: FrozenPrior(PolicyPrior(categorical_actor(3, 2, memory={"kind": "lstm"}))),
+        "acts by a memory, 'actor_state_h', 'actor_state_c': .* a policy without memory",
+    ),
 }
 
 

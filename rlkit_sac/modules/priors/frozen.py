@@ -13,6 +13,7 @@ from torch.distributions import Categorical, Distribution, Independent
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import normalized_log_prob
+from rlkit_sac.modules.memory import policy_states
 
 
 class FrozenPrior(nn.Module):
@@ -27,7 +28,7 @@ class FrozenPrior(nn.Module):
             ``("prev_action", part)`` in place of ``prev_action``. Default: the whole action.
 
     Raises:
-        ConfigError: for a module without them.
+        ConfigError: for a module without them, or a policy with memory.
         BatchError: in a call, for a distribution that does not fit the actions.
 
     >>> from rlkit_sac.modules.actors import tanh_gaussian_actor
@@ -55,6 +56,11 @@ class FrozenPrior(nn.Module):
             raise ConfigError(
                 f"in_keys of the {type(prior).__name__} is the string {prior.in_keys!r}: make it a "
                 f"list, [{prior.in_keys!r}]"
+            )
+        if states := policy_states(prior):
+            raise ConfigError(
+                f"prior_network acts by a memory, {', '.join(map(repr, states))}: a prior scores "
+                "each state by itself, so take a policy without memory"
             )
         self.prior = frozen_copy(prior)
         keys: list[NestedKey] = [unravel_key(key) for key in self.prior.in_keys]

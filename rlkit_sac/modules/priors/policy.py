@@ -25,7 +25,8 @@ class PolicyPrior(nn.Module):
 
     Args:
         actor: a TorchRL ``ProbabilisticActor``, or a policy of this package: what ``policy()`` of a
-            loss returns, or :func:`~rlkit_sac.runs.load_policy` for a run directory.
+            loss returns, or :func:`~rlkit_sac.runs.load_policy` for a run directory. Losses refuse
+            one with memory.
 
     Raises:
         ConfigError: for a module without a distribution.
