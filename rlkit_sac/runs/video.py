@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import torch
 from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
-from torchrl.envs.utils import ExplorationType, set_exploration_type
+from torchrl.envs.utils import ExplorationType, set_exploration_type, step_mdp
 
 from rlkit_sac.config import EnvConfig
 from rlkit_sac.envs import closing_env, make_env
@@ -51,7 +51,8 @@ def record_video(
     ``render_fps``, 30 where it has none.
 
     Args:
-        policy: the acting module, in evaluation mode, as of ``load_policy``.
+        policy: the acting module, in evaluation mode, as of ``load_policy``; its memory begins
+            anew with each episode.
         env: ``make_env(..., render_mode="rgb_array")``, a single environment on the policy's
             device.
         folder: made where missing; a file of the same name is replaced.
@@ -195,18 +196,16 @@ def check_video(task: EnvConfig) -> None:
 
 def _record_episode(policy: TensorDictModuleBase, env: EnvBase, video: Any) -> torch.Tensor:
     """Record one episode and close the video; returns the sum of rewards, float64 ``[M]``."""
-
-    def show(*_: Any) -> None:
-        video.append_data(_image(env))
-
     with closing(video):  # its own `with` leaves it open after an exception
-        first = env.reset()
-        show()
-        steps = env.rollout(
-            LONGEST_EPISODE, policy, auto_reset=False, tensordict=first, callback=show
-        )
-        show()
-    return steps["next", "episode_reward"][-1].double().cpu()
+        state = env.reset()
+        video.append_data(_image(env))
+        for _ in range(LONGEST_EPISODE):
+            step = env.step(policy(state))
+            video.append_data(_image(env))
+            if step["next", "done"].all():
+                break
+            state = step_mdp(step)  # with the states of a policy with memory
+    return step["next", "episode_reward"].double().cpu()
 
 
 def _rendered(task: EnvConfig) -> EnvBase:

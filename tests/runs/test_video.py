@@ -14,10 +14,11 @@ import pytest
 import torch
 from gymnasium.spaces import Box
 from imageio.v2 import get_reader, mimread
+from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.modules import hybrid_policy, tanh_gaussian_actor
+from rlkit_sac.modules import hybrid_policy, state_primer, tanh_gaussian_actor
 from rlkit_sac.runs import evaluate, record_run, record_video
 from tests.recipes.running import Recipe
 from tests.reliability.runs import table
@@ -88,6 +89,23 @@ def test_the_episodes_are_those_of_an_evaluation(tmp_path: Path, format: Any) ->
         brightness = [image.mean() for image in images]
         np.testing.assert_allclose(brightness, 20 * np.arange(11), atol=4)
         assert images[0].shape[0] in (31, 32)  # of H.264 even
+
+
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_a_policy_with_memory_remembers_its_episode(tmp_path: Path, kind: Any) -> None:
+    torch.manual_seed(0)
+    memory: Any = {"kind": kind, "size": 8, "action_dim": 1}
+    actor = tanh_gaussian_actor(2, [-1.0], [1.0], memory=memory).eval()
+    carrying = make_env("Drawn-v0").append_transform(state_primer(actor))
+    wanted = []
+    with set_exploration_type(ExplorationType.DETERMINISTIC), torch.no_grad():
+        for seed in (7, 8):
+            carrying.set_seed(seed)
+            steps = carrying.rollout(20, actor)
+            wanted.append(steps["next", "episode_reward"][-1].item())
+    env = make_env("Drawn-v0", render_mode="rgb_array")
+    files = record_video(actor, env, tmp_path, episodes=2, seed=7, format="gif")
+    assert list(files.values()) == wanted
 
 
 def test_a_built_in_task_is_recorded_at_its_speed(tmp_path: Path) -> None:
