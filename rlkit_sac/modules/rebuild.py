@@ -35,7 +35,6 @@ from rlkit_sac.modules.policies import (
     hybrid_policy,
 )
 from rlkit_sac.modules.priors.policy import PolicyPrior
-from rlkit_sac.modules.recurrent import MemoryOptions
 
 
 def build_from_note(note: Note) -> Any:
@@ -125,7 +124,7 @@ def _states(note: Note, policy: TensorDictModuleBase) -> TensorDict:
     scales = torch.logspace(-2, 3, 64, device="cpu").unsqueeze(-1).to(weight)
     states: dict[Any, Any] = {"observation": scales * normal(_noted(note, "observation_dim"))}
     if carried := policy_states(policy):
-        memory: MemoryOptions = _noted(note, "memory")
+        memory = _noted(note, "memory")
         length, count = memory.get("action_dim", 0), memory.get("num_actions", 0)
         parts = {"continuous": normal(length), "discrete": normal().abs().long() % max(count, 1)}
         previous = parts if length and count else parts["discrete" if count else "continuous"]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torchrl.envs.utils import ExplorationType, exploration_type, set_exploration_type
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.memory import policy_states
+from rlkit_sac.modules.memory import next_key, policy_states
 
 
 class EpsilonGreedy(TensorDictModuleBase):
@@ -104,8 +104,7 @@ class PlainPolicy(nn.Module):
                 f"{self.action_keys}"
             )
         self.in_keys = [unravel_key(key) for key in policy.in_keys]
-        states = [unravel_key(("next", key)) for key in policy_states(policy)]
-        self.out_keys = [*self.action_keys, *states]
+        self.out_keys = [*self.action_keys, *map(next_key, policy_states(policy))]
         self.policy = deepcopy(policy).eval().requires_grad_(False)
 
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:

@@ -6,18 +6,20 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import torch
 from gymnasium.spaces import Box, Dict
 from tensordict import NestedKey, TensorDict
 from tensordict.nn import TensorDictModuleBase
-from torch import Tensor, nn
+from torch import nn
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.data.collect.recorded_policy import RecordedPolicy
+from rlkit_sac.data.collect.recorded_policy import Entries, RecordedPolicy
 from rlkit_sac.envs.actions import ActionConversion
 from rlkit_sac.envs.observations import ObservationConversion
 from rlkit_sac.envs.task_spaces import conversions
 from rlkit_sac.errors import RunError
+from rlkit_sac.runs.policies.carried import Carried, carried_entries
 
 
 class Act:
@@ -34,35 +36,66 @@ class Act:
     >>> act = Act(policy, describe_task(make_env("Pendulum-v1")))
     >>> act(np.zeros(3)).shape, act(np.zeros((5, 3))).shape
     ((1,), (5, 1))
+    >>> policy = tanh_gaussian_actor(3, [-1.0], [1.0], memory={"kind": "gru", "action_dim": 1})
+    >>> act, state = Act(policy, describe_task(make_env("Pendulum-v1"))), None
+    >>> for _ in range(3):
+    ...     action, state = act(np.zeros((5, 3)), state)
+    >>> action.shape, {name: value.shape for name, value in state.items()}
+    ((5, 1), {'prev_action': (5, 1), 'actor_state': (5, 1, 64)})
     """
 
     def __init__(self, policy: TensorDictModuleBase, task: dict[str, Any] | None) -> None:
         self._policy = policy
         self._converted = None if task is None else conversions(task)
+        self._carried: dict[str, Carried] = {}
+        if self._converted is not None:
+            self._carried = carried_entries(policy, self._converted[1].agent_space())
         self._recorded: dict[ExplorationType, RecordedPolicy] = {}
 
-    def __call__(self, observation: Any, *, deterministic: bool = True) -> Any:
+    def __call__(
+        self,
+        observation: Any,
+        state: Mapping[str, Any] | None = None,
+        *,
+        is_init: Any = None,
+        deterministic: bool = True,
+    ) -> Any:
         """The action for an observation, or those for N of them.
 
         Args:
             observation: as the Gymnasium task returns it; or N of them in its structure, as
                 Gymnasium's vector environments return them: each leaf an array with N in front.
+            state: of a policy with memory, what the step before returned; ``None`` (default) where
+                all episodes begin.
+            is_init: bool ``[N]``, the observations with which an episode begins, whatever the
+                state; for one observation a bool. Default none.
             deterministic: the mode of the policy; otherwise a sample, by PyTorch's generator.
 
         Returns:
             What the task's ``step`` takes: in its own bounds, type and structure. Of N observations
-            the actions in this structure, each leaf an array with N in front.
+            the actions in this structure, each leaf an array with N in front. A policy with memory
+            returns the action and the state for the next step: arrays by name, those of N
+            observations with N in front.
 
         Raises:
             RunError: for a policy whose file does not describe the task, or that reads more than
-                the observation.
-            ValueError: for an observation of another structure or shape, or with NaN or infinity.
+                the observation and what it carries itself.
+            ValueError: for an observation of another structure or shape, or with NaN or infinity;
+                for a state or ``is_init`` of another shape, or given to a policy without memory.
         """
         observe, _ = self.conversions()
         batch = observe.is_batch(observation)
-        states = torch.from_numpy(observe(observation, batch=batch))
+        entries: Entries = {"observation": torch.from_numpy(observe(observation, batch=batch))}
+        if self._carried:
+            front = entries["observation"].shape[:1] if batch else ()
+            entries |= self._before(state, is_init, front)
+        elif state is not None or is_init is not None:
+            raise ValueError("the policy has no memory: call act(observation) without a state")
         mode = ExplorationType.DETERMINISTIC if deterministic else ExplorationType.RANDOM
-        return self._step(states, batch, mode)
+        written = self._act(entries, batch, mode)
+        action = self._of_task(written)
+        after = {name: written[each.written].cpu().numpy() for name, each in self._carried.items()}
+        return (action, after) if self._carried else action
 
     def conversions(self) -> tuple[ObservationConversion, ActionConversion]:
         """From the task's observations to what the policy reads, and back from its actions.
@@ -77,16 +110,42 @@ class Act:
                 "TensorDict. Runs of versions before 0.2, and of environments that make_env did "
                 "not make, have none"
             )
-        if self._policy.in_keys != ["observation"]:
+        passed = ["is_init", *(each.read for each in self._carried.values())]
+        if set(self._policy.in_keys) - {"observation", *(passed if self._carried else [])}:
             raise RunError(
                 "acting without a TensorDict passes the observation alone, but the policy reads "
                 f"{self._policy.in_keys}: call it with a TensorDict instead"
             )
         return self._converted
 
-    def _step(self, states: Tensor, batch: bool, mode: ExplorationType) -> Any:
+    def _before(self, state: Any, is_init: Any, front: tuple[int, ...]) -> Entries:
+        """What the policy reads beside the observation, from zero where an episode begins."""
+        begins = np.full(front, state is None)
+        if is_init is not None:
+            flags = np.asarray(is_init)
+            if flags.shape != front or flags.dtype != bool:
+                raise ValueError(
+                    f"is_init has the shape {list(flags.shape)} and type {flags.dtype}, wanted "
+                    f"{list(front)} and bool: one for each observation"
+                )
+            begins |= flags
+        blank = {name: each.zeros(front) for name, each in self._carried.items()}
+        given = blank if state is None else state if isinstance(state, Mapping) else {}
+        found, wanted = ({n: list(np.shape(v)) for n, v in each.items()} for each in (given, blank))
+        if found != wanted:
+            raise ValueError(
+                f"the state has the shapes {found}, wanted {wanted}: pass what act returned for "
+                "the step before, or None where all episodes begin"
+            )
+        start = torch.from_numpy(begins)
+        entries: Entries = {"is_init": start.unsqueeze(-1)}
+        for name, each in self._carried.items():
+            entries[each.read] = each.reset(torch.from_numpy(np.array(given[name])), start)
+        return entries
+
+    def _of_task(self, written: Mapping[NestedKey, Any]) -> Any:
         assert self._converted is not None
-        to_task, written = self._converted[1], self._act(states, batch, mode)
+        to_task = self._converted[1]
         parts = {key: value.cpu().numpy() for key, value in written.items() if _is_action(key)}
         if "action" in parts:
             return to_task(parts["action"])
@@ -100,12 +159,16 @@ class Act:
         """
         if self._converted is None:
             return
-        shape = self._converted[0].agent_space().shape
-        first = next(each for each in self._policy.modules() if isinstance(each, nn.Linear))
-        if shape != (first.in_features,):
-            raise ValueError(f"its observations are {list(shape)}, wanted [{first.in_features}]")
-        state, mode = torch.zeros(1, *shape), ExplorationType.DETERMINISTIC
-        written, space = self._act(state, True, mode), self._converted[1].agent_space()
+        shape = self._converted[0].agent_space().shape or ()
+        entries: Entries = {"observation": torch.zeros(1, *shape)}
+        if self._carried:
+            entries |= self._before(None, None, (1,))
+        else:
+            first = next(each for each in self._policy.modules() if isinstance(each, nn.Linear))
+            if shape != (size := first.in_features,):
+                raise ValueError(f"its observations are {list(shape)}, wanted [{size}]")
+        written = self._act(entries, True, ExplorationType.DETERMINISTIC)
+        space = self._converted[1].agent_space()
         parts: Any = space["action"] if isinstance(space, Dict) else {"action": space}
         wanted = {name: isinstance(part, Box) for name, part in parts.items()}
         found = {
@@ -117,20 +180,22 @@ class Act:
             raise ValueError(f"continuous are its actions {wanted}, those of the policy {found}")
         if any(value.isnan().any() for key, value in written.items() if _is_action(key)):
             raise ValueError("the policy acts with NaN")
-        self._step(state, True, mode)
+        self._of_task(written)
 
-    def _act(self, states: Tensor, batch: bool, mode: ExplorationType) -> Mapping[NestedKey, Any]:
-        own = next(chain(self._policy.parameters(), self._policy.buffers()), states)
-        both = own.is_floating_point() and states.is_floating_point()
-        states = states.to(own.device, own.dtype if both else states.dtype)
+    def _act(self, entries: Entries, batch: bool, mode: ExplorationType) -> Entries:
+        observation = entries["observation"]
+        own = next(chain(self._policy.parameters(), self._policy.buffers()), observation)
+        for key, value in entries.items():
+            both = own.is_floating_point() and value.is_floating_point()
+            entries[key] = value.to(own.device, own.dtype if both else value.dtype)
         if batch:
             with torch.no_grad(), set_exploration_type(mode):
-                out = self._policy(TensorDict(observation=states, batch_size=states.shape[:1]))
+                out = self._policy(TensorDict(entries, batch_size=observation.shape[:1]))
             return dict(out.items(True, True))
         # For one observation the Python of the modules takes longer than their arithmetic.
         if mode not in self._recorded:
             self._recorded[mode] = RecordedPolicy(self._policy, (), exploration_type=mode)
-        return self._recorded[mode]({"observation": states})
+        return self._recorded[mode](entries)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_recorded": {}}  # a copy of the policy records its own

@@ -51,7 +51,8 @@ def export_policy(
     The file computes what ``load_policy(run).act(observation)`` does for N observations, with
     normalization of observations and bounds of actions; see
     :class:`~rlkit_sac.runs.policies.task_policy.TaskPolicy` for the tensors. Before it is written,
-    it is run on batches of 1, 3 and 5 random observations and compared with the policy.
+    it is run on batches of 1, 3 and 5 random observations, in several steps if the policy has a
+    memory, and compared with the policy.
 
     Args:
         run_dir: the run directory, or one of its ``checkpoints/step_<frames>``.
@@ -118,6 +119,7 @@ def export_policy(
 def _program(module: TaskPolicy) -> ExportedProgram:
     batch = Dim("N")
     _, example = module.example(2)
+    example += module.start(2)
     shapes = (tuple({0: batch} for _ in example),)
     try:
         program = torch.export.export(module, tuple(example), dynamic_shapes=shapes)
@@ -167,25 +169,38 @@ def _torch(program: ExportedProgram, metadata: Mapping[str, Any]) -> tuple[bytes
     return content, lambda inputs: [action.numpy() for action in loaded(*inputs)]
 
 
+_STEPS = 4  # of the episodes on which a policy with memory is compared
 _WRITERS = {"onnx": _onnx, "torch": _torch}
 
 
 def _check(module: TaskPolicy, act: Act, file: File) -> None:
-    """Compare a file with the policy it was made of."""
+    """Compare a file with the policy it was made of, one with memory over several steps."""
     space = act.conversions()[1].space
     for number in (1, 3, 5):
-        observation, inputs = module.example(number)
-        wanted = leaves(space, act(observation))
-        for name, found, (_, leaf, value) in zip(module.outputs, file(inputs), wanted, strict=True):
-            allowed = np.zeros(())
-            if isinstance(leaf, Box):
-                allowed = TOLERANCE * np.maximum(1.0, 0.5 * (leaf.high - leaf.low))
-            difference = np.abs(found.astype(np.float64) - value)
-            if found.shape != value.shape or not (difference <= allowed).all():
-                raise RunError(
-                    f"the file would not act as the policy: {name} differs by "
-                    f"{difference.max():.3g} for {number} observations; nothing was written"
-                )
+        state: dict[str, NDArray[Any]] = {}
+        carried = module.start(number)[1:]
+        for step in range(_STEPS if carried else 1):
+            observation, inputs = module.example(number, step)
+            if carried:
+                is_init = (np.arange(number) == step - 1) | (step == 0)
+                action, state = act(observation, state or None, is_init=is_init)
+                inputs += [torch.from_numpy(is_init), *carried]
+            else:
+                action = act(observation)
+            found = file(inputs)
+            carried = list(map(torch.from_numpy, found[len(found) - len(carried) :]))
+            wanted = [
+                (value, np.maximum(1, 0.5 * (of.high - of.low)) if isinstance(of, Box) else 0)
+                for _, of, value in leaves(space, action)
+            ]
+            wanted += [(value, np.maximum(1, np.abs(value))) for value in state.values()]
+            for name, mine, (value, scale) in zip(module.outputs, found, wanted, strict=True):
+                difference = np.abs(mine.astype(np.float64) - value)
+                if mine.shape != value.shape or not (difference <= TOLERANCE * scale).all():
+                    raise RunError(
+                        f"the file would not act as the policy: {name} differs by "
+                        f"{difference.max():.3g} for {number} observations; nothing was written"
+                    )
 
 
 @contextmanager

@@ -10,12 +10,14 @@ import numpy as np
 import torch
 from gymnasium.spaces import Box, Discrete, MultiDiscrete, Space
 from gymnasium.vector.utils import batch_space
+from tensordict import NestedKey
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
 
 from rlkit_sac.envs.actions import ActionConversion, leaves
 from rlkit_sac.envs.observations import ObservationConversion
 from rlkit_sac.modules import PlainPolicy
+from rlkit_sac.runs.policies.carried import carried_entries
 
 
 class TaskPolicy(nn.Module):
@@ -32,6 +34,12 @@ class TaskPolicy(nn.Module):
 
     in float64, where actions were rescaled, and is only clipped elsewhere.
 
+    A policy with memory also takes ``is_init``, bool ``[N]``, the observations with which an
+    episode begins, and what it carries from step to step: the states of its memory, and the
+    previous action, before the equation above, where it reads it. It returns these for the next
+    step after the action, each named as its input with ``next.`` in front. Where ``is_init`` holds
+    their values do not matter.
+
     Args:
         policy: reads ``observation``; copied to the CPU.
         observe: from the task's observations to the policy's.
@@ -39,8 +47,11 @@ class TaskPolicy(nn.Module):
 
     Attributes:
         inputs: type and shape of the tensors it takes, by name: ``observation``, or for the leaves
-            of a `Tuple` or `Dict` such as ``observation.position``.
-        outputs: those of the tensors it returns: ``action``, or such as ``action.0``.
+            of a `Tuple` or `Dict` such as ``observation.position``; then ``is_init``,
+            ``prev_action``, ``actor_state`` and the like.
+        outputs: those of the tensors it returns: ``action``, or such as ``action.0``; then
+            ``next.prev_action``, ``next.actor_state`` and the like.
+        carried: the entries of a policy with memory, by name.
 
     >>> from rlkit_sac.envs import describe_task, make_env
     >>> from rlkit_sac.envs.task_spaces import conversions
@@ -69,31 +80,52 @@ class TaskPolicy(nn.Module):
         self._acted = [leaf for _, leaf, _ in leaves(to_task.space)]
         self.inputs = _described("observation", observe.space, self._input_type)
         self.outputs = _described("action", to_task.space, lambda leaf: leaf.dtype)
+        self.carried = carried_entries(policy, to_task.agent_space())
+        start = dict(zip(["is_init", *self.carried], self.start(1), strict=False))
+        types = {name: _text(each.numpy().dtype, each.shape[1:]) for name, each in start.items()}
+        self.inputs |= types
+        self.outputs |= {f"next.{name}": types[name] for name in self.carried}
         self._boxes = [leaf for leaf in self._acted if isinstance(leaf, Box)]
         for name in ("low", "high") if self._boxes else ():
             bounds = [np.ravel(getattr(box, name)).astype(np.float64) for box in self._boxes]
             self.register_buffer(name, torch.from_numpy(np.concatenate(bounds)))
 
-    def forward(self, *observation: Tensor) -> tuple[Tensor, ...]:
-        """The action for N observations; see the class for shapes."""
-        states = self._states(observation)
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """The action for N observations; see the class for names and shapes."""
+        length = len(self._observed)
+        states = self._states(inputs[:length])
         if states.is_floating_point() and self._dtype.is_floating_point:
             states = states.to(self._dtype)
-        written = self.plain(states)
-        parts = written if isinstance(written, tuple) else (written,)  # the continuous one first
+        entries: dict[NestedKey, Tensor] = {"observation": states}
+        if self.carried:
+            is_init, *before = inputs[length:]
+            entries["is_init"] = is_init.unsqueeze(-1)
+            for each, value in zip(self.carried.values(), before, strict=True):
+                entries[each.read] = each.reset(value, is_init)
+        written = self.plain(*(entries[key] for key in self.plain.in_keys))
+        values = written if isinstance(written, tuple) else (written,)
+        after = dict(zip(self.plain.out_keys, values, strict=True))
+        parts = [after[key] for key in self.plain.action_keys]  # the continuous one first
         sizes = [box.low.size for box in self._boxes]
         vectors = iter(self._in_bounds(parts[0]).split(sizes, -1) if sizes else ())
-        return tuple(
+        actions = (
             parts[-1] + int(leaf.start)
             if isinstance(leaf, Discrete)
             else next(vectors).reshape(-1, *(leaf.shape or ())).to(_torch_type(leaf))
             for leaf in self._acted
         )
+        return (*actions, *(after[each.written] for each in self.carried.values()))
 
-    def example(self, number: int) -> tuple[Any, list[Tensor]]:
+    def start(self, number: int) -> list[Tensor]:
+        """What a policy with memory takes beside the first observations of N episodes."""
+        zeros = [torch.from_numpy(each.zeros((number,))) for each in self.carried.values()]
+        own = [each.to(self._dtype) if each.is_floating_point() else each for each in zeros]
+        return [torch.ones(number, dtype=torch.bool), *own] if own else []
+
+    def example(self, number: int, step: int = 0) -> tuple[Any, list[Tensor]]:
         """N observations at random, in the structure of their space and as the tensors to pass."""
         space = batch_space(self._observe.space, number)
-        space.seed(number)
+        space.seed(number + 10 * step)
         structured = space.sample()
         values = leaves(self._observe.space, structured)
         return structured, [
@@ -134,10 +166,13 @@ class TaskPolicy(nn.Module):
 
 def _described(root: str, space: Space[Any], dtype: Callable[[Space[Any]], Any]) -> dict[str, str]:
     return {
-        ".".join([root, *map(str, path)]): f"{dtype(leaf)} [{', '.join(map(str, shape))}]"
+        ".".join([root, *map(str, path)]): _text(dtype(leaf), leaf.shape or ())
         for path, leaf, _ in leaves(space)
-        for shape in [("N", *(leaf.shape or ()))]
     }
+
+
+def _text(dtype: Any, shape: Sequence[int]) -> str:
+    return f"{dtype} [{', '.join(map(str, ('N', *shape)))}]"
 
 
 def _torch_type(leaf: Space[Any]) -> torch.dtype:

@@ -78,9 +78,44 @@ KINDS: dict[str, Callable[[int], Any]] = {
 }
 
 
+def _memory(kind: str, **sizes: int) -> Any:
+    return {"kind": kind, "size": 6, **sizes}
+
+
+def _recurrent(dim: int) -> ContinuousSACLoss:
+    memory = _memory("gru", action_dim=1)
+    actor = tanh_gaussian_actor(dim, **BOX, **CELLS, memory=memory)
+    normalizer = ObservationNormalizer(dim)
+    critic = state_action_critic(dim, 1, memory=memory)
+    return ContinuousSACLoss(actor, critic, observation_normalizer=normalizer)
+
+
+def _recurrent_actor(dim: int) -> DiscreteSACLoss:
+    memory = _memory("lstm", layers=2, num_actions=2)
+    actor = categorical_actor(dim, 2, **CELLS, memory=memory)
+    return DiscreteSACLoss(action_value_critic(dim, 2, memory=memory), actor)
+
+
+def _recurrent_hybrid(dim: int) -> HybridSACLoss:
+    memory, key = _memory("lstm", action_dim=1, num_actions=2), ("action", "continuous")
+    actor = tanh_gaussian_actor(dim, **BOX, **CELLS, action_key=key, memory=memory)
+    return HybridSACLoss(actor, hybrid_critic(dim, 1, 2, **CELLS, memory=memory))
+
+
+#: Losses whose policies have a memory.
+RECURRENT: dict[str, Callable[[int], Any]] = {
+    "normalized GRU": _recurrent,
+    "two layers of LSTM": _recurrent_actor,
+    "boltzmann GRU": lambda dim: DiscreteSACLoss(
+        action_value_critic(dim, 2, **CELLS, memory=_memory("gru", num_actions=2))
+    ),
+    "hybrid LSTM": _recurrent_hybrid,
+}
+
+
 def make_policy(kind: str, observation_dim: int = 3) -> TensorDictModuleBase:
     """The policy of a loss of this kind."""
-    return KINDS[kind](observation_dim).policy()
+    return (KINDS | RECURRENT)[kind](observation_dim).policy()
 
 
 def random_state(policy: TensorDictModuleBase) -> None:

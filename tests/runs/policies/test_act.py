@@ -16,16 +16,25 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Text, Tuple
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModule
+from tensordict.nn import TensorDictModule, TensorDictSequential
 from torchrl.envs import EnvBase, ObservationNorm
 from torchrl.envs.utils import ExplorationType, set_exploration_type
+from torchrl.modules import ProbabilisticActor
 
 from rlkit_sac.data import ActingLoop
 from rlkit_sac.envs import describe_task, make_env, observation_dim
 from rlkit_sac.errors import RunError
-from rlkit_sac.modules import SameActionPrior, tanh_gaussian_actor
+from rlkit_sac.modules import (
+    GaussianHead,
+    GRUMemory,
+    SameActionPrior,
+    TanhGaussian,
+    policy_states,
+    state_primer,
+    tanh_gaussian_actor,
+)
 from rlkit_sac.runs import load_policy, save_policy
-from tests.runs.policies.policies import KINDS, discrete, make_policy, random_state
+from tests.runs.policies.policies import KINDS, RECURRENT, discrete, make_policy, random_state
 
 OBSERVATIONS: dict[str, gym.Space[Any]] = {
     "box": Box(-3, 3, (3,)),
@@ -296,6 +305,122 @@ def test_a_policy_of_another_precision_acts(tmp_path: Path) -> None:
         states = TensorDict(observation=torch.ones(4, 3).double(), batch_size=[4])
         wanted = policy(states)["action"]
         np.testing.assert_allclose(mine.act(observation), 1.25 * wanted[0].item() - 0.75, 1e-6)
+
+
+# ------------------------------------------------------------------ policies with memory
+
+REMEMBERED = {
+    "normalized GRU": "box",
+    "two layers of LSTM": "discrete",
+    "boltzmann GRU": "discrete",
+    "hybrid LSTM": "tuple",
+}
+assert REMEMBERED.keys() == RECURRENT.keys()
+
+
+@pytest.mark.parametrize("mode", [ExplorationType.DETERMINISTIC, ExplorationType.RANDOM])
+@pytest.mark.parametrize("kind", RECURRENT)
+def test_a_memory_acts_as_in_the_environment(
+    tmp_path: Path, kind: str, mode: ExplorationType
+) -> None:
+    """Over episodes of four steps, the second of which begins anew with the state of the first."""
+    torch.manual_seed(0)
+    env = recorder("box", REMEMBERED[kind], max_episode_steps=4)
+    policy = make_policy(kind)
+    random_state(policy)
+    mine = loaded(policy, env, tmp_path)
+    assert policy_states(mine) == policy_states(policy)
+    carrying = env.append_transform(state_primer(mine))
+    torch.manual_seed(1)
+    with set_exploration_type(mode), torch.no_grad():
+        carrying.rollout(10, mine, break_when_any_done=False)
+    torch.manual_seed(1)
+    state = None
+    for step, (observation, action) in enumerate(Recorder.pairs):
+        options = {"is_init": step % 4 == 0} if step else {}
+        found, state = mine.act(
+            observation, state, deterministic=mode is ExplorationType.DETERMINISTIC, **options
+        )
+        assert_same_action(found, action)
+    assert len(Recorder.pairs) == 10
+    forgetful = [mine.act(observation)[1] for observation, _ in Recorder.pairs]
+    assert any((forgetful[-1][name] != state[name]).any() for name in state)
+
+
+@pytest.mark.parametrize("kind", RECURRENT)
+def test_rows_of_a_batch_remember_and_restart_by_themselves(tmp_path: Path, kind: str) -> None:
+    torch.manual_seed(0)
+    policy = make_policy(kind)
+    random_state(policy)
+    mine = loaded(policy, recorder("box", REMEMBERED[kind]), tmp_path)
+    several = batch_space(ACTIONS[REMEMBERED[kind]], 3)
+    twin = pickle.loads(pickle.dumps(mine))
+    begins = np.random.default_rng(0).random((6, 3)) < 0.3
+    begins[0] = True
+    state, alone = None, [None] * 3
+    for is_init in begins:
+        observations = np.random.default_rng(1).normal(size=(3, 3))
+        if state is not None:
+            for value in state.values():  # of no effect where an episode begins
+                value[is_init] = np.nan if value.dtype.kind == "f" else 1
+        actions, state = mine.act(observations, state, is_init=is_init)
+        for i, action in enumerate(iterate(several, actions)):
+            before = None if is_init[i] else alone[i]
+            wanted, alone[i] = twin.act(observations[i], before)
+            for left, right in zip(numbers(action), numbers(wanted), strict=True):
+                np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-4)
+            for name, value in state.items():
+                np.testing.assert_allclose(value[i], alone[i][name], atol=1e-5)
+
+
+def test_a_state_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    mine = loaded(make_policy("normalized GRU"), recorder(), tmp_path)
+    one, many = np.zeros(3), np.zeros((5, 3))
+    _, state = mine.act(one)
+    assert {name: value.shape for name, value in state.items()} == {
+        "prev_action": (1,),
+        "actor_state": (1, 6),
+    }
+    wanted = r"wanted {'prev_action': \[5, 1\], 'actor_state': \[5, 1, 6\]}: pass what act returned"
+    partial = {"actor_state": np.zeros((5, 1, 6))}
+    wrong = [state, mine.act(np.zeros((4, 3)))[1], partial, mine.act(many), 3]
+    for other in wrong:
+        with pytest.raises(ValueError, match=wanted):
+            mine.act(many, other)
+    for flags in (True, np.zeros(4, bool), np.zeros((5, 1), bool), np.zeros(5), [0, 1, 2, 3, 4]):
+        with pytest.raises(ValueError, match=r"is_init has the shape .*, wanted \[5\] and bool"):
+            mine.act(many, is_init=flags)
+    plain = loaded(make_policy("tanh-Gaussian"), recorder(), tmp_path / "plain")
+    for arguments in ({"state": state}, {"is_init": True}, {"state": {}}):
+        with pytest.raises(ValueError, match="the policy has no memory"):
+            plain.act(one, **arguments)
+
+
+def test_a_memory_of_ones_own_acts(tmp_path: Path) -> None:
+    def policy(**options: Any) -> ProbabilisticActor:
+        join = TensorDictModule(
+            lambda *parts: torch.cat(parts, -1), ["observation", "prev_action"], ["x"]
+        )
+        keys = {"in_keys": ["x", ("own", "state")], "out_keys": ["y", ("next", "own", "state")]}
+        head = torch.nn.Sequential(torch.nn.Linear(6, 2), GaussianHead())
+        return ProbabilisticActor(
+            TensorDictSequential(
+                join, GRUMemory(4, 6, **keys), TensorDictModule(head, ["y"], ["loc", "scale"])
+            ),
+            in_keys=["loc", "scale"],
+            out_keys=["action"],
+            distribution_class=TanhGaussian,
+        )
+
+    env = recorder()
+    save_policy(tmp_path, policy(), task=describe_task(env))
+    mine = load_policy(tmp_path, into=policy())
+    env.append_transform(state_primer(mine)).rollout(5, mine)
+    state = None
+    for observation, action in Recorder.pairs:
+        found, state = mine.act(observation, state)
+        assert_same_action(found, action)
+    assert list(state) == ["prev_action", "own.state"]
 
 
 # ------------------------------------------------------------------ where it cannot act

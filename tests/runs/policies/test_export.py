@@ -12,19 +12,22 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
 from numpy.typing import NDArray
-from tensordict.nn import TensorDictModule, TensorDictModuleBase
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictSequential
 from torch import Tensor, nn
 
 from rlkit_sac import __version__
 from rlkit_sac.envs.actions import leaves
 from rlkit_sac.envs.observations import ObservationConversion
-from rlkit_sac.envs.task_spaces import space_to_json
+from rlkit_sac.envs.task_spaces import conversions, space_to_json
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules import (
+    GRUMemory,
     ObservationNormalizer,
     PolicyPrior,
     SameActionPrior,
@@ -35,10 +38,12 @@ from rlkit_sac.modules import (
 )
 from rlkit_sac.objectives import HybridSACLoss, ValueSACLoss
 from rlkit_sac.runs import export_policy, load_policy, save_policy
+from rlkit_sac.runs.policies.task_policy import TaskPolicy
 from tests.runs.policies.policies import (
     BOX,
     CELLS,
     KINDS,
+    RECURRENT,
     continuous,
     discrete,
     random_state,
@@ -106,6 +111,7 @@ CASES = {
 }
 # Kinds that see some entries of the observation alone.
 INDICES = {"weighted rewards": [4, 0, 2], "KL prior": [2, 0], "normalized": [7, 1, 4]}
+INDICES |= {"two layers of LSTM": [2, 0]}
 QUICK = ["weighted rewards", "boltzmann"]
 
 
@@ -120,10 +126,10 @@ def task(observations: str, actions: str) -> dict[str, Any]:
 
 def saved(kind: str, folder: Path) -> None:
     torch.manual_seed(0)
-    observations, actions = CASES[kind]
+    observations, actions = (CASES | REMEMBERED)[kind]
     space, indices = OBSERVATIONS[observations], INDICES.get(kind)
     (dim,) = ObservationConversion(space, indices=indices).agent_space().shape
-    policy = (KINDS | MORE)[kind](dim).policy()
+    policy = (KINDS | MORE | RECURRENT)[kind](dim).policy()
     random_state(policy)
     described = task(observations, actions) | {"observation_indices": indices}
     save_policy(folder, policy, task=described)
@@ -154,7 +160,8 @@ def expected(kind: str, folder: Path) -> dict[str, NDArray[Any]]:
     """Inputs and what ``act`` makes of them, by batch size, direction and position."""
     act, arrays = load_policy(folder).act, {}
     observations, actions = (
-        space[name] for space, name in zip((OBSERVATIONS, ACTIONS), CASES[kind], strict=True)
+        space[name]
+        for space, name in zip((OBSERVATIONS, ACTIONS), (CASES | REMEMBERED)[kind], strict=True)
     )
     for number in (1, 3, 5, 64):
         structure, inputs = example(observations, number)
@@ -300,6 +307,93 @@ def test_networks_and_priors_of_ones_own_are_passed(tmp_path: Path) -> None:
     export_policy(tmp_path, tmp_path / "policy.pt2", format="torch", into=policy())
     (action,) = torch.export.load(tmp_path / "policy.pt2").module()(torch.randn(7, 3))
     assert set(action.tolist()) <= {5, 6}
+
+
+# ------------------------------------------------------------------ policies with memory
+
+REMEMBERED = {
+    "normalized GRU": ("tuple", "box"),
+    "two layers of LSTM": ("box", "discrete"),
+    "boltzmann GRU": ("discrete", "discrete"),
+    "hybrid LSTM": ("box", "tuple"),
+}
+
+
+def run_onnx(file: Path) -> Callable[..., list[NDArray[Any]]]:
+    session = onnxruntime.InferenceSession(file)
+    names = [each.name for each in session.get_inputs()]
+    return lambda *inputs: session.run(None, dict(zip(names, inputs, strict=True)))
+
+
+def run_torch(file: Path) -> Callable[..., list[NDArray[Any]]]:
+    program = torch.export.load(file).module()
+    return lambda *inputs: [out.numpy() for out in program(*map(torch.from_numpy, inputs))]
+
+
+@pytest.mark.parametrize(
+    ("kind", "format"),
+    [
+        ("normalized GRU", "torch"),
+        ("boltzmann GRU", "torch"),
+        ("two layers of LSTM", "onnx"),
+        pytest.param("hybrid LSTM", "torch", marks=pytest.mark.slow),
+        pytest.param("hybrid LSTM", "onnx", marks=pytest.mark.slow),
+    ],
+)
+def test_a_memory_acts_over_episodes(tmp_path: Path, kind: str, format: Any) -> None:
+    """Three at a time, the second of which begins anew halfway."""
+    saved(kind, tmp_path)
+    file = tmp_path / "policy"
+    metadata = export_policy(tmp_path, file, format=format)
+    run = run_onnx(file) if format == "onnx" else run_torch(file)
+    observations, actions = REMEMBERED[kind]
+    act = load_policy(tmp_path).act
+    outputs = list(metadata["outputs"])
+    carried = [name for name in metadata["inputs"] if f"next.{name}" in outputs]
+    types = [metadata["inputs"][name].split(" ", 1) for name in carried]
+    shapes = [tuple(map(int, text[1:-1].replace("N", "3").split(","))) for _, text in types]
+    values = [np.ones(s, t[0]) for s, t in zip(shapes, types, strict=True)]
+    state: Any = None
+    for step in range(8):
+        structure, inputs = example(OBSERVATIONS[observations], 3)
+        is_init = np.array([step == 0, step in (0, 4), step == 0])
+        action, state = act(structure, state, is_init=is_init)
+        found = dict(zip(outputs, run(*inputs, is_init, *values), strict=True))
+        wanted = [value for *_, value in leaves(ACTIONS[actions], action)]
+        wanted += [state[name] for name in carried]
+        for (name, mine), value in zip(found.items(), wanted, strict=True):
+            assert metadata["outputs"][name].split()[0] == mine.dtype == value.dtype
+            np.testing.assert_allclose(mine, value, rtol=1e-5, atol=1e-5)
+        values = [found[f"next.{name}"] for name in carried]
+
+
+def test_what_a_memory_carries_is_named() -> None:
+    policy = TaskPolicy(RECURRENT["hybrid LSTM"](3).policy(), *conversions(task("box", "tuple")))
+    before = {"prev_action.continuous": "float32 [N, 1]", "prev_action.discrete": "int64 [N]"}
+    before |= {f"actor_state_{name}": "float32 [N, 1, 6]" for name in "hc"}
+    before |= {f"critic_state_{name}": "float32 [N, 2, 1, 6]" for name in "hc"}
+    assert policy.inputs == {"observation": "float32 [N, 3]", "is_init": "bool [N]", **before}
+    after = {f"next.{name}": text for name, text in before.items()}
+    actions = {"action.0": "int64 [N]", "action.1.0": "float32 [N, 1]"}
+    assert policy.outputs == actions | after
+
+
+class Forgetful(GRUMemory):
+    """Forgets its state where it is exported, which the first step does not show."""
+
+    def forward(self, tensordict: TensorDict) -> TensorDict:
+        if torch.compiler.is_exporting():
+            tensordict.set("state", torch.zeros_like(tensordict["state"]))
+        return super().forward(tensordict)
+
+
+def test_a_file_that_forgets_is_found(tmp_path: Path) -> None:
+    keys: Any = {"in_keys": ["observation", "state"], "out_keys": ["action", ("next", "state")]}
+    policy = TensorDictSequential(Forgetful(3, 1, **keys))
+    save_policy(tmp_path, policy, task=task("box", "box"))
+    with pytest.raises(RunError, match=r"not act as the policy: action differs by .* for 1 obs"):
+        export_policy(tmp_path, tmp_path / "new" / "policy.pt2", format="torch", into=policy)
+    assert not (tmp_path / "new").exists()
 
 
 # ------------------------------------------------------------------ what is refused

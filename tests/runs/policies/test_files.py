@@ -26,11 +26,12 @@ from rlkit_sac.modules import (
     TanhGaussian,
     UniformPrior,
     action_value_critic,
+    policy_states,
     tanh_gaussian_actor,
 )
 from rlkit_sac.objectives import DiscreteSACLoss
 from rlkit_sac.runs.policies.files import load_policy, save_policy
-from tests.runs.policies.policies import KINDS, make_policy, random_state
+from tests.runs.policies.policies import KINDS, RECURRENT, make_policy, random_state
 
 OBSERVATIONS = torch.linspace(-2, 2, 30).reshape(10, 3)
 ARGUMENTS: dict[str, Any] = {
@@ -84,6 +85,21 @@ def test_every_policy_of_a_loss_is_rebuilt(tmp_path: Path, kind: str) -> None:
                 outs.append(each(TensorDict(observation=OBSERVATIONS, batch_size=[10])))
         assert (outs[0] == outs[1]).all()
     # What was loaded can be saved again.
+    save_policy(tmp_path / "again", loaded)
+    for name in ("policy.json", "policy.safetensors"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / name).read_bytes()
+
+
+@pytest.mark.parametrize("kind", RECURRENT)
+def test_every_policy_with_memory_is_rebuilt(tmp_path: Path, kind: str) -> None:
+    policy = make_policy(kind)
+    random_state(policy)
+    save_policy(tmp_path, policy)
+    loaded = load_policy(tmp_path)
+    assert (loaded.in_keys, loaded.out_keys) == (policy.in_keys, policy.out_keys)
+    assert policy_states(loaded) == policy_states(policy) != {}
+    for name, tensor in policy.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], tensor)
     save_policy(tmp_path / "again", loaded)
     for name in ("policy.json", "policy.safetensors"):
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / name).read_bytes()
@@ -490,6 +506,7 @@ def many_boxes(number: int, size: int) -> dict[str, Any]:
 
 
 PENDULUM = {"observation_space": box(3), "action_space": box(1), "rescale_actions": True}
+MEMORY = {"kind": "lstm"}
 MANY = {"observation_dim": 3, "num_actions": 2, "num_qvalue_nets": 10**8}
 
 
@@ -511,6 +528,14 @@ MANY = {"observation_dim": 3, "num_actions": 2, "num_qvalue_nets": 10**8}
             "above 10000",
         ),
         ({"builder": "boltzmann_policy", "arguments": MANY}, "only in the file"),
+        ({"arguments": {**ARGUMENTS, "memory": {"kind": "gru"}}}, "does not hold the policy"),
+        ({"arguments": {**ARGUMENTS, "memory": {"kind": "rnn"}}}, "does not hold the policy"),
+        ({"arguments": {**ARGUMENTS, "memory": "gru"}}, "does not hold the policy"),
+        ({"arguments": {**ARGUMENTS, "memory": MEMORY | {"layers": 10**9}}}, "more than 1000"),
+        ({"arguments": {**ARGUMENTS, "memory": MEMORY | {"layers": 1.5}}}, "does not hold the pol"),
+        ({"arguments": {**ARGUMENTS, "memory": MEMORY | {"size": 10**9}}}, "does not hold the pol"),
+        ({"arguments": {**ARGUMENTS, "memory": MEMORY | {"size": -1}}}, "does not hold the policy"),
+        ({"arguments": {**ARGUMENTS, "memory": MEMORY | {"action_dim": 10**12}}}, "does not hold"),
         ({"format_version": True}, "has format version True"),
         ({"task": PENDULUM | {"observation_space": box(10**11)}}, "has 100000000000 numbers"),
         ({"task": PENDULUM | {"action_space": box(10**11)}}, "has 100000000000 numbers"),
@@ -551,6 +576,17 @@ def test_a_foreign_description_is_refused(
         load_policy(tmp_path)
     assert str(step) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("space", [{"observation_space": box(4)}, {"action_space": box(2)}])
+def test_a_policy_with_memory_and_the_task_of_another_are_refused(
+    tmp_path: Path, space: dict[str, Any]
+) -> None:
+    save_policy(tmp_path, make_policy("normalized GRU"), task=PENDULUM)
+    load_policy(tmp_path).act(np.zeros(3))
+    forge(tmp_path, task=PENDULUM | space)
+    with pytest.raises(RunError, match=r"policy\.json does not describe a task of this policy"):
+        load_policy(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["[1]", "{}", "3", "[" * 100_000])
