@@ -1,0 +1,92 @@
+"""Every recipe with a memory: exact resume in the middle of episodes, and what is refused."""
+
+from __future__ import annotations
+
+import shlex
+
+import pandas as pd
+import pytest
+import torch
+
+from rlkit_sac.envs import make_env
+from rlkit_sac.modules import policy_states, state_primer
+from rlkit_sac.runs import load_policy
+from tests.recipes.running import Recipe
+
+ACER_SHORT = """
+    --env.num_envs 2 --collector.total_frames 240 --collector.t_max 6 --update.replay_start_size 40
+    --replay.batch_size 4 --network.num_cells [16] --network.shared_trunk true
+    --evaluation.interval 120 --evaluation.episodes 2 --logging.interval 60 --logging.progress false
+"""
+SAC = Recipe("sac", "SACConfig")
+DISCRETE = Recipe("discrete_sac", "DiscreteSACConfig")
+HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
+VALUE = Recipe("value_sac", "ValueSACConfig")
+PRIOR = Recipe("kl_prior_sac", "KLPriorSACConfig")
+ACER = Recipe("acer", "ACERConfig", tuple(shlex.split(ACER_SHORT)), loss="loss_critic", early=())
+
+ROWS = "--replay.slice_length 6 --replay.burn_in 2 --replay.store_state true --replay.batch_size 4"
+GRU, LSTM = f"--network.memory gru {ROWS}", f"--network.memory lstm {ROWS}"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "half", "options"),
+    [
+        (SAC, 93, f"{GRU} --env.observation_indices [0,1]"),
+        (SAC, 96, f"{LSTM} --env.num_envs 2 --collector.kind torchrl --network.memory_layers 2"),
+        (DISCRETE, 94, f"{LSTM} --env.num_envs 2 --normalization.observations true"),
+        (DISCRETE, 93, f"{GRU} --actor true --update.order [actor,qvalue,alpha,target]"),
+        (HYBRID, 93, f"{GRU} --loss.parameter_mask true --env.id Platform-v0"),
+        (VALUE, 93, f"{GRU} --replay.store_state false --loss.lmbda 0.7"),
+        (PRIOR, 93, f"{GRU} --prior.kind same_action"),
+        (ACER, 108, "--network.memory lstm --replay.store_state true --replay.burn_in 1"),
+        (ACER, 96, "--network.memory gru --env.id Pendulum-v1 --network.shared_trunk false"),
+    ],
+    ids=[
+        *("sac", "sac, torchrl", "discrete", "actor", "hybrid", "value", "prior"),
+        *("acer", "acer, continuous"),
+    ],
+)
+def test_half_the_frames_and_then_the_rest_equal_all_at_once(
+    workplace, capsys, recipe, half, options
+):
+    recipe.assert_resumes_exactly(capsys, half, *shlex.split(options))
+
+
+def test_the_policy_of_a_run_carries_its_state_in_an_environment(workplace):
+    run = DISCRETE.train(*shlex.split(GRU))
+    policy = load_policy(run)
+    assert policy_states(policy) == {"critic_state": torch.Size([2, 1, 64])}
+    env = make_env("CartPole-v1").append_transform(state_primer(policy))
+    rollout = env.rollout(10, policy)
+    state, after = rollout["critic_state"], rollout["next", "critic_state"]
+    assert (state[0] == 0).all()
+    assert torch.equal(after[:-1], state[1:])
+    assert (after != 0).any(-1).all()
+    evaluations = pd.read_csv(run / "evaluations.csv")
+    assert list(evaluations["frames"]) == [125, 250]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--network.memory gru", "replay.slice_length: network.memory needs slices of more than"),
+        (f"{GRU} --replay.burn_in 6", "--replay.burn_in: must leave frames to learn from: below 6"),
+        ("--replay.burn_in 1", "--replay.burn_in: is for networks with a memory"),
+        ("--replay.store_state true", "--replay.store_state: is for networks with a memory"),
+        (f"{GRU} --replay.prioritized true", "--replay.prioritized: must be false where slice_len"),
+        (
+            f"{GRU} --replay.slice_length 20 --compile true",
+            "--compile: must be auto or false where",
+        ),
+        (f"{GRU} --network.memory_size 1e9", "--network.memory_size: needs at least"),
+    ],
+)
+def test_what_a_memory_cannot_do_is_refused_at_once(workplace, capsys, arguments, message):
+    SAC.assert_refused(capsys, workplace, arguments, message)
+
+
+def test_long_rows_are_not_compiled(workplace):
+    config = SAC.config(*shlex.split(f"{GRU} --replay.slice_length 17"))
+    assert config.compile_choice() is False
+    assert SAC.config(*shlex.split(GRU)).compile_choice() == "auto"
