@@ -432,7 +432,7 @@ class ACERLoss(SegmentLoss):
         if self.kind == "discrete":
             policy, states = self._run_actor(states)
             return (_log_probs(policy).exp() * self._action_values(states)).sum(-1)
-        if not set(self._critic_state_keys()) <= set(self._state_keys()):
+        if not self._written_keys().isdisjoint(self._critic_state_keys()):
             _, states = self._run_actor(states)  # the critic reads what it writes
         inputs = self._inputs(DUELING[0], states)
         return full_precision(self._dueling.state_value(inputs)).squeeze(-1)

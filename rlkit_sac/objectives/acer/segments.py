@@ -131,10 +131,9 @@ class SegmentLoss(LossContract):
 
     def _check_memory_inputs(self) -> None:
         """Refuse memories of a critic that read what the actor writes, such as the action."""
-        written = set(map(unravel_key, self.actor_network.out_keys))
         for name, parts in self.recurrent.items():
             before = TensorDictSequential(*parts.embedding.module, parts.memory)
-            found = [key for key in map(unravel_key, before.in_keys) if key in written]
+            found = self._written_keys().intersection(map(unravel_key, before.in_keys))
             if found and name != ACTOR:
                 raise ConfigError(
                     f"the memory of {name} reads {', '.join(map(repr, found))}, which the actor "
@@ -327,25 +326,25 @@ class SegmentLoss(LossContract):
     def _critic_state_keys(self) -> list[NestedKey]:
         """Entries the critic reads at a state, some of which the actor may write."""
         critic = self.critic_network
-        dueling = isinstance(critic, StochasticDuelingNetwork)
-        return self._without_memory(critic.state_keys if dueling else critic.in_keys)
+        if isinstance(critic, StochasticDuelingNetwork):
+            return critic.state_keys
+        return [unravel_key(key) for key in critic.in_keys]
+
+    def _written_keys(self) -> set[NestedKey]:
+        """Entries that the actor writes."""
+        return {unravel_key(key) for key in self.actor_network.out_keys}
 
     def _state_keys(self) -> list[NestedKey]:
-        """Entries of a batch that the networks read at a state."""
-        actor = self.actor_network
-        written = {unravel_key(key) for key in actor.out_keys}
-        read = [*self._without_memory(actor.in_keys), *self._critic_state_keys()]
-        return [key for key in dict.fromkeys(read) if key not in written]
+        """Entries of a batch that the networks read at a state, but for states of memories."""
+        read = [*map(unravel_key, self.actor_network.in_keys), *self._critic_state_keys()]
+        states = (key for network in self.recurrent.values() for key in network.state_keys)
+        others = self._written_keys().union(states)
+        return [key for key in dict.fromkeys(read) if key not in others]
 
     def _next_state_keys(self) -> list[NestedKey]:
         """Those of them that a batch holds under ``next``."""
         states = self._state_keys()
         return [key for key in states if not (self.recurrent and is_previous_step_key(key))]
-
-    def _without_memory(self, keys: Iterable[NestedKey]) -> list[NestedKey]:
-        """Keys but for the states of memories, which a batch need not hold."""
-        optional = [key for network in self.recurrent.values() for key in network.state_keys]
-        return [key for key in map(unravel_key, keys) if key not in optional]
 
     def _set_in_keys(self) -> list[NestedKey]:
         keys, states = self.tensor_keys, self._state_keys()
