@@ -128,6 +128,11 @@ class ACERLoss(SegmentLoss):
 
     :meth:`actor_loss`, :meth:`critic_loss` and :meth:`entropy_loss` compute one of them alone.
 
+    **Memory.** Networks with a GRU or an LSTM (``memory`` of the builders) read ``is_init`` and
+    ``prev_action``, which no batch needs under ``next``. They begin a row with the state that the
+    batch holds under :attr:`state_keys`, without gradient, or else at zero; the average policy
+    remembers by itself from the same state.
+
     **On-policy segments.** Steps that the present policy has just taken have :math:`\rho = 1`, no
     truncation, and need no behavior parameters. The loss does not infer this: call
     ``loss(segment, on_policy=True)``, or set the attribute ``on_policy`` where the caller passes

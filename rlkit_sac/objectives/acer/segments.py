@@ -133,12 +133,13 @@ class SegmentLoss(LossContract):
         """Refuse memories of a critic that read what the actor writes, such as the action."""
         for name, parts in self.recurrent.items():
             before = TensorDictSequential(*parts.embedding.module, parts.memory)
-            found = self._written_keys().intersection(map(unravel_key, before.in_keys))
+            read = self._written_keys().intersection(map(unravel_key, before.in_keys))
+            found = ", ".join(sorted(map(repr, read)))
             if found and name != ACTOR:
                 raise ConfigError(
-                    f"the memory of {name} reads {', '.join(map(repr, found))}, which the actor "
-                    "writes: let it read the observation, or use one trunk with a memory for both "
-                    "(actor_critic=); actions enter after the memory"
+                    f"the memory of {name} reads {found}, which the actor writes: let it read the "
+                    "observation, or use one trunk with a memory for both (actor_critic=); actions "
+                    "enter after the memory"
                 )
 
     # ------------------------------------------------------------------ the networks
