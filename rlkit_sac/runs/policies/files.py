@@ -112,8 +112,9 @@ def load_policy(
     """The policy of one of a run's checkpoints, in evaluation mode.
 
     Besides being a TensorDictModule, it has a method ``act``, from the observation of the Gymnasium
-    task to the action that its ``step`` takes, see :class:`~rlkit_sac.runs.policies.act.Act`. An
-    ``into`` with an attribute ``act`` of its own keeps that one.
+    task to the action that its ``step`` takes, with a memory also from state to state, see
+    :class:`~rlkit_sac.runs.policies.act.Act`. An ``into`` with an attribute ``act`` of its own
+    keeps that one.
 
     Args:
         run_dir: the run directory, or one of its ``checkpoints/step_<frames>``.

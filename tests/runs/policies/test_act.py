@@ -412,13 +412,14 @@ def test_a_memory_of_ones_own_acts(tmp_path: Path) -> None:
             distribution_class=TanhGaussian,
         )
 
-    env = recorder()
+    env = recorder(max_episode_steps=3)
     save_policy(tmp_path, policy(), task=describe_task(env))
     mine = load_policy(tmp_path, into=policy())
-    env.append_transform(state_primer(mine)).rollout(5, mine)
+    carrying = env.append_transform(state_primer(mine))
+    carrying.rollout(7, mine, break_when_any_done=False)
     state = None
-    for observation, action in Recorder.pairs:
-        found, state = mine.act(observation, state)
+    for step, (observation, action) in enumerate(Recorder.pairs):
+        found, state = mine.act(observation, state, is_init=step % 3 == 0)
         assert_same_action(found, action)
     assert list(state) == ["prev_action", "own.state"]
 
