@@ -257,22 +257,21 @@ def _cells(kind: type[nn.RNNBase], given: nn.RNNBase | None, **options: Any) -> 
 
 def _remember(memory: Memory, tensordict: TensorDictBase) -> TensorDictBase:
     cells, (value, *_) = cells_of(memory), memory.in_keys
-    inputs = tensordict.get(value)
+    inputs, is_init = tensordict.get(value), tensordict.get("is_init")
     shape = torch.Size([*inputs.shape[:-1], *state_shape(memory)])
     stored = (tensordict.get(key, None) for key in state_keys(memory))
     state: State = tuple(inputs.new_zeros(shape) if each is None else each for each in stored)
     layers = layer_weights(lambda name: getattr(cells, name, None), cells.num_layers)
-    reset = tensordict.get("is_init").reshape(inputs.shape[:-1])
     if memory.recurrent_mode:
         start = tuple(each[..., 0, :, :].reshape(-1, *shape[-2:]) for each in state)
-        rows = reset.reshape(-1, reset.shape[-1]).clone()
-        rows[:, 0] = False
-        after = recurrent_rows(inputs.reshape(*rows.shape, -1), start, rows, layers)
+        reset = is_init.reshape(-1, inputs.shape[-2]).clone()
+        reset[:, 0] = False
+        rows = recurrent_rows(inputs.reshape(*reset.shape, -1), start, reset, layers)
+        after = tuple(each.reshape(shape) for each in rows)
     else:
-        zeroed = (each.masked_fill(reset[..., None, None], 0.0) for each in state)
-        flat = tuple(each.reshape(-1, *shape[-2:]) for each in zeroed)
-        after = recurrent_step(inputs.reshape(-1, inputs.shape[-1]), flat, layers)
-    after = tuple(each.reshape(shape) for each in after)
+        begins = is_init.unsqueeze(-1)
+        zeroed = tuple(each.masked_fill(begins, 0.0) for each in state)
+        after = recurrent_step(inputs, zeroed, layers)
     for key, entry in zip(memory.out_keys, (after[0][..., -1, :], *after), strict=True):
         tensordict.set(key, entry)
     return tensordict
