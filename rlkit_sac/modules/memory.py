@@ -31,6 +31,9 @@ class _OrthogonalCells(nn.RNNBase):
                 for gate in weight.detach().split(self.hidden_size):
                     nn.init.orthogonal_(gate)
 
+    def flatten_parameters(self) -> None:
+        """Leave the weights where they are: PyTorch's kernel for them together is not called."""
+
 
 class OrthogonalGRU(_OrthogonalCells, nn.GRU):
     """``torch.nn.GRU`` with orthogonal recurrent weights at first."""
