@@ -285,6 +285,7 @@ def make_pair(
         heads = [_plain(name, each, place, count) for place, each in enumerate(members)]
         plain_networks[name] = heads if isinstance(network, list) else heads[0]
     burn_in, options["action_spec"] = options.pop("burn_in", 0), SPECS[kind]
+    options.setdefault("alpha_init", 0.3)
     loss = loss_class(kind)(**networks, **options, burn_in=burn_in)
     plain_options = deepcopy(options)
     plain_options.pop("observation_normalizer", None)

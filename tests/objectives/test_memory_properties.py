@@ -37,7 +37,7 @@ EVERY = ("actor", "critic", "value")
 def make_loss(kind: str, cells: str = "gru", layers: int = 1, **options) -> LossModule:
     torch.manual_seed(0)
     networks = make_networks(kind, memory_of(kind, cells, layers))
-    return loss_class(kind)(**networks, action_spec=SPECS[kind], **options)
+    return loss_class(kind)(**networks, action_spec=SPECS[kind], alpha_init=0.3, **options)
 
 
 def rows_of(kind: str, cells: str = "gru", layers: int = 1, stored=EVERY) -> TensorDict:
@@ -298,6 +298,56 @@ def test_torchrls_memories_give_the_same_losses(kind: str, cells: str) -> None:
     acted = [policy(data[:, 2].exclude("action", "next")) for policy in policies]
     for key in policy_states(policies[1]):
         torch.testing.assert_close(acted[1]["next", key], acted[0]["next", key])
+
+
+def forget(linear: nn.Linear, others: int) -> nn.Linear:
+    """Make the first layer of a head read the observation and the last inputs alone.
+
+    Returns:
+        The layer of a network without memory, which computes the same.
+    """
+    kept = [*range(UNITS, UNITS + 4), *range(linear.in_features - others, linear.in_features)]
+    small = nn.Linear(len(kept), linear.out_features).double()
+    with torch.no_grad():
+        unread = [each for each in range(linear.in_features) if each not in kept]
+        linear.weight[:, unread] = 0.0
+        small.weight.copy_(linear.weight[:, kept])
+        small.bias.copy_(linear.bias)
+    return small
+
+
+@pytest.mark.parametrize("without", ["actor_network", "qvalue_network"])
+def test_a_network_without_memory_beside_one_with_it(without: str) -> None:
+    """It is one whose head ignores the memory."""
+    torch.manual_seed(0)
+    networks = make_networks("continuous", memory_of("continuous", "gru", 1))
+    plain = make_networks("continuous", None)
+    if without == "actor_network":
+        net, small = (each[without].module[0] for each in (networks, plain))
+        net, small = net.module[-1].module[0], small.module[0]
+        small.load_state_dict(
+            {k: v for k, v in net.state_dict().items() if "0.weight" not in k}, strict=False
+        )
+        small[0] = forget(net[0], 0)
+    else:
+        for full, short in zip(networks[without], plain[without], strict=True):
+            net, small = full.module[-1].module, short.module
+            small.load_state_dict(
+                {k: v for k, v in net.state_dict().items() if "0.weight" not in k}, strict=False
+            )
+            small[0] = forget(net[0], 2)
+    both = loss_class("continuous")(**networks, action_spec=BOX, burn_in=1)
+    mixed = loss_class("continuous")(
+        **networks | {without: plain[without]}, action_spec=BOX, burn_in=1
+    )
+    data = rows_of("continuous").exclude("begins")
+    wanted, found = call(both, data), call(mixed, data)
+    trained = f"{without}_params"
+    wanted, found = (
+        {key: value for key, value in each.items() if trained not in key}
+        for each in (wanted, found)
+    )
+    assert_same(found, wanted)
 
 
 # ------------------------------------------------------------------ TorchRL's contract

@@ -21,7 +21,7 @@ from tests.updates.test_compiled import assert_same, pair
 
 def make(kind: str, cells: str, layers: int = 1, **options) -> LossModule:
     networks = make_networks(kind, memory_of(kind, cells, layers))
-    loss = loss_class(kind)(**networks, action_spec=SPECS[kind], **options)
+    loss = loss_class(kind)(**networks, action_spec=SPECS[kind], alpha_init=0.3, **options)
     return loss.make_value_estimator(ValueEstimators.TDLambda)
 
 
