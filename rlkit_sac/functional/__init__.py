@@ -30,6 +30,7 @@ from rlkit_sac.functional.importance import (
     retrace_coefficient,
     truncate_ratio,
 )
+from rlkit_sac.functional.memory import LayerWeights, recurrent_rows, recurrent_step
 from rlkit_sac.functional.retrace import opc_return, retrace_return
 from rlkit_sac.functional.returns import soft_lambda_return
 from rlkit_sac.functional.sac import (
@@ -56,6 +57,7 @@ from rlkit_sac.functional.target_entropy import (
 from rlkit_sac.functional.trust_region import project_gradient
 
 __all__ = [
+    "LayerWeights",
     "actor_loss",
     "boltzmann_log_prob",
     "categorical_actor_loss",
@@ -85,6 +87,8 @@ __all__ = [
     "normalized_log_prob",
     "opc_return",
     "project_gradient",
+    "recurrent_rows",
+    "recurrent_step",
     "reduce_critics",
     "retrace_coefficient",
     "retrace_return",
