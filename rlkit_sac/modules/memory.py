@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 import torch
 from tensordict import NestedKey, TensorDictBase
-from tensordict.nn import dispatch
+from tensordict.nn import TensorDictModuleBase, dispatch
 from tensordict.utils import unravel_key
 from torch import Tensor, nn
 from torchrl.data import Unbounded
@@ -43,7 +43,64 @@ class OrthogonalLSTM(_OrthogonalCells, nn.LSTM):
     """``torch.nn.LSTM`` with orthogonal recurrent weights at first."""
 
 
-class GRUMemory(GRUModule):
+class _Memory(TensorDictModuleBase):
+    """What both memories do otherwise than TorchRL's modules."""
+
+    _new_cells: ClassVar[tuple[str, Callable[..., nn.RNNBase]]]
+
+    def __init__(
+        self,
+        input_size: int | None = None,
+        hidden_size: int | None = None,
+        num_layers: int = 1,
+        bias: bool = True,
+        *,
+        device: torch.device | str | None = None,
+        **options: Any,
+    ) -> None:
+        name, kind = self._new_cells
+        if options.get(name) is None:
+            if input_size is None or hidden_size is None:
+                raise ConfigError(
+                    "a memory needs input_size and hidden_size, or the cells themselves"
+                )
+            options[name] = kind(
+                input_size=input_size,
+                hidden_size=hidden_size,
+                num_layers=num_layers,
+                bias=bias,
+                batch_first=True,
+                device=device,
+            )
+        super().__init__(**options)
+        check_memory(cast(Memory, self), type(self).__name__)
+
+    @dispatch
+    def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
+        """Write output and states into ``tensordict`` and return it."""
+        memory = cast(Memory, self)
+        cells, value = cells_of(memory), memory.in_keys[0]
+        inputs, is_init = tensordict.get(value), tensordict.get("is_init")
+        shape = torch.Size([*inputs.shape[:-1], *state_shape(memory)])
+        stored = (tensordict.get(key, None) for key in state_keys(memory))
+        state: State = tuple(inputs.new_zeros(shape) if each is None else each for each in stored)
+        layers = layer_weights(lambda name: getattr(cells, name, None), cells.num_layers)
+        if memory.recurrent_mode:
+            start = tuple(each[..., 0, :, :].reshape(-1, *shape[-2:]) for each in state)
+            reset = is_init.reshape(-1, inputs.shape[-2]).clone()
+            reset[:, 0] = False
+            rows = recurrent_rows(inputs.reshape(*reset.shape, -1), start, reset, layers)
+            after = tuple(each.reshape(shape) for each in rows)
+        else:
+            begins = is_init.unsqueeze(-1)
+            zeroed = tuple(each.masked_fill(begins, 0.0) for each in state)
+            after = recurrent_step(inputs, zeroed, layers)
+        for key, entry in zip(memory.out_keys, (after[0][..., -1, :], *after), strict=True):
+            tensordict.set(key, entry)
+        return tensordict
+
+
+class GRUMemory(_Memory, GRUModule):
     r"""TorchRL's ``GRUModule`` that writes its state at every step and can be recorded as a graph.
 
     Step by step (the default), it reads the input ``[*, I]``, the state ``[*, L, H]`` and
@@ -77,36 +134,10 @@ class GRUMemory(GRUModule):
     (torch.Size([5, 8]), torch.Size([5, 1, 8]))
     """
 
-    def __init__(
-        self,
-        input_size: int | None = None,
-        hidden_size: int | None = None,
-        num_layers: int = 1,
-        bias: bool = True,
-        *,
-        gru: nn.GRU | None = None,
-        device: torch.device | str | None = None,
-        **options: Any,
-    ) -> None:
-        cells = _cells(
-            OrthogonalGRU,
-            gru,
-            input_size=input_size,
-            hidden_size=hidden_size,
-            num_layers=num_layers,
-            bias=bias,
-            device=device,
-        )
-        super().__init__(gru=cells, **options)
-        check_memory(self, "GRUMemory")
-
-    @dispatch
-    def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
-        """Write output and state into ``tensordict`` and return it."""
-        return _remember(self, tensordict)
+    _new_cells = ("gru", OrthogonalGRU)
 
 
-class LSTMMemory(LSTMModule):
+class LSTMMemory(_Memory, LSTMModule):
     """TorchRL's ``LSTMModule`` that writes its states at every step and can be recorded as a graph.
 
     As :class:`GRUMemory`, with two states ``[*, L, H]``, the output and the cell, by default
@@ -137,33 +168,7 @@ class LSTMMemory(LSTMModule):
     torch.Size([5, 4, 1, 8])
     """
 
-    def __init__(
-        self,
-        input_size: int | None = None,
-        hidden_size: int | None = None,
-        num_layers: int = 1,
-        bias: bool = True,
-        *,
-        lstm: nn.LSTM | None = None,
-        device: torch.device | str | None = None,
-        **options: Any,
-    ) -> None:
-        cells = _cells(
-            OrthogonalLSTM,
-            lstm,
-            input_size=input_size,
-            hidden_size=hidden_size,
-            num_layers=num_layers,
-            bias=bias,
-            device=device,
-        )
-        super().__init__(lstm=cells, **options)
-        check_memory(self, "LSTMMemory")
-
-    @dispatch
-    def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
-        """Write output and states into ``tensordict`` and return it."""
-        return _remember(self, tensordict)
+    _new_cells = ("lstm", OrthogonalLSTM)
 
 
 def cells_of(memory: Memory) -> nn.RNNBase:
@@ -248,33 +253,3 @@ def check_memory(memory: Memory, name: str) -> None:
                 f"{name} has {option}={value}: a memory here runs forward in time, without dropout "
                 "between its layers or a projection; leave the option out"
             )
-
-
-def _cells(kind: type[nn.RNNBase], given: nn.RNNBase | None, **options: Any) -> nn.RNNBase:
-    if given is not None:
-        return given
-    if None in (options["input_size"], options["hidden_size"]):
-        raise ConfigError("a memory needs input_size and hidden_size, or the cells themselves")
-    return kind(**options, batch_first=True)
-
-
-def _remember(memory: Memory, tensordict: TensorDictBase) -> TensorDictBase:
-    cells, (value, *_) = cells_of(memory), memory.in_keys
-    inputs, is_init = tensordict.get(value), tensordict.get("is_init")
-    shape = torch.Size([*inputs.shape[:-1], *state_shape(memory)])
-    stored = (tensordict.get(key, None) for key in state_keys(memory))
-    state: State = tuple(inputs.new_zeros(shape) if each is None else each for each in stored)
-    layers = layer_weights(lambda name: getattr(cells, name, None), cells.num_layers)
-    if memory.recurrent_mode:
-        start = tuple(each[..., 0, :, :].reshape(-1, *shape[-2:]) for each in state)
-        reset = is_init.reshape(-1, inputs.shape[-2]).clone()
-        reset[:, 0] = False
-        rows = recurrent_rows(inputs.reshape(*reset.shape, -1), start, reset, layers)
-        after = tuple(each.reshape(shape) for each in rows)
-    else:
-        begins = is_init.unsqueeze(-1)
-        zeroed = tuple(each.masked_fill(begins, 0.0) for each in state)
-        after = recurrent_step(inputs, zeroed, layers)
-    for key, entry in zip(memory.out_keys, (after[0][..., -1, :], *after), strict=True):
-        tensordict.set(key, entry)
-    return tensordict
