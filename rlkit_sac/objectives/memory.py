@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import torch
 from tensordict import NestedKey, TensorDictBase, unravel_key
@@ -21,9 +21,13 @@ from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional.memory import State, recurrent_rows, recurrent_step
 from rlkit_sac.modules.memory import Memory, cells_of, check_memory, layer_weights, state_keys
 from rlkit_sac.objectives.checks.batch import check_flag
+from rlkit_sac.objectives.checks.validity import fill_invalid
+from rlkit_sac.objectives.steps import Steps
 
 #: Where encoded states hold what a memory remembers, by the name of the network.
 ENCODED = "_encoded"
+
+StepsT = TypeVar("StepsT", bound=Steps)
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Rows:
     states: TensorDictBase
     next_states: TensorDictBase
     reset: Tensor
-    stored: Mapping[NestedKey, Tensor]
+    stored: TensorDictBase
     burn_in: int
 
     @classmethod
@@ -82,30 +86,70 @@ class Rows:
                 f"burn_in is {burn_in}, but the rows of the batch have {length} steps: wanted rows "
                 "that are longer"
             )
-        stored = {}
-        for key in [key for network in networks for key in network.state_keys]:
-            found = tensordict.get(key, None)
-            if key in stored:
+        keys = [key for network in networks for key in network.state_keys]
+        held = tensordict.select(*keys, strict=False)
+        for key in held.keys(True, True):
+            if keys.count(key) > 1:
                 raise BatchError(
                     f"the batch holds {key!r}, which is the state of several networks: name the "
                     "states of their memories differently, by in_keys and out_keys"
                 )
-            if found is not None:
-                start = found.detach().select(tensordict.ndim - 1, 0)
-                if valid is not None:
-                    first = valid[..., 0]
-                    absent = ~first.reshape(*first.shape, *(1,) * (start.ndim - first.ndim))
-                    start = start.masked_fill(absent, 0.0)
-                stored[key] = start
+        stored = fill_invalid(held[..., 0].detach(), None if valid is None else valid[..., 0])
         check_flag(tensordict, "is_init", "flag")
         is_init = states.get("is_init")
         cut = done if valid is None else done | ~valid.unsqueeze(-1)
-        begins = torch.cat([torch.zeros_like(cut[..., :1, :]), cut[..., :-1, :]], -2) | is_init
-        begins = begins.squeeze(-1).reshape(-1, length).clone()
-        begins[:, 0] = False
-        believed = is_init.clone()
+        begins, believed = is_init.clone(), is_init.clone()
+        begins[..., 0, :] = False
+        begins[..., 1:, :] |= cut[..., :-1, :]
         believed[..., 0, :] &= _at_rest(states, stored)
-        return cls(states.copy().set("is_init", believed), next_states, begins, stored, burn_in)
+        states = states.copy().set("is_init", believed)
+        return cls(states, next_states, begins.reshape(-1, length), stored, burn_in)
+
+    def encode(self, read: StepsT, passes: Iterable[Pass], **vmap: Any) -> StepsT:
+        """The steps after the burn-in, with what memories remember there.
+
+        Args:
+            read: the batch and its states, as the loss reads them.
+            passes: of all memories.
+            **vmap: as for :meth:`RecurrentNetwork.run_of_each`.
+        """
+        after = (..., slice(self.burn_in, None))
+        states, next_states = read.states[after], read.next_states[after]
+        for each in passes:
+            encoded, next_encoded = each.network.encode(self, each, **vmap)
+            if each.at_states:
+                states.set((ENCODED, each.entry), encoded)
+            if next_encoded is not None:
+                next_states.set((ENCODED, each.entry), next_encoded)
+        valid = None if read.valid is None else read.valid[after]
+        return replace(
+            read, batch=read.batch[after], states=states, next_states=next_states, valid=valid
+        )
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What is encoded with one set of parameters.
+
+    Attributes:
+        network: whose memory runs.
+        entry: under which encoded states hold what it remembers.
+        params: of the network, or of R stacked ones.
+        members: which of the stored states of an ensemble belong to the networks; default all.
+        at_states: whether states are encoded.
+        at_next_states: whether next states are.
+        grad: whether with gradients.
+        next_grad: whether at the next states, too.
+    """
+
+    network: RecurrentNetwork
+    entry: str
+    params: TensorDictBase
+    members: Tensor | None = None
+    at_states: bool = True
+    at_next_states: bool = True
+    grad: bool = True
+    next_grad: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,14 +209,7 @@ class RecurrentNetwork:
         return [key for key in map(unravel_key, self.network.in_keys) if key not in optional]
 
     def encode(
-        self,
-        rows: Rows,
-        params: TensorDictBase,
-        *,
-        following: bool = True,
-        following_grad: bool = False,
-        members: Tensor | None = None,
-        **vmap: Any,
+        self, rows: Rows, of: Pass, **vmap: Any
     ) -> tuple[TensorDictBase, TensorDictBase | None]:
         r"""What the head reads of the memory, at the states of rows and at the next ones.
 
@@ -185,31 +222,30 @@ class RecurrentNetwork:
 
         Args:
             rows: the batch.
-            params: of the network, or of R stacked ones.
-            following: whether the next states are encoded.
-            following_grad: whether with gradients.
-            members: which of the stored states of an ensemble belong to the networks; default all.
+            of: the parameters, and what is encoded.
             **vmap: as for :meth:`run_of_each`.
 
         Returns:
             For the T' steps after the burn-in, entries ``[*, T', …]``, ``[*, T', R, …]`` for an
             ensemble.
         """
-        cells, burn_in = cells_of(self.memory), rows.burn_in
+        params, cells, burn_in = of.params, cells_of(self.memory), rows.burn_in
         weights = self.params_of(cells, params)
         layers = layer_weights(lambda name: weights.get(name, None), cells.num_layers)
-        state = self._start(rows, params, members)
+        state = self._start(rows, params, of.members)
+        grad = of.grad and torch.is_grad_enabled()
         if burn_in:
             with torch.no_grad():
                 inputs, _ = self._embed(rows.states[..., :burn_in], params, vmap)
                 before = recurrent_rows(inputs, state, rows.reset[:, :burn_in], layers)
                 state = tuple(each[..., -1, :, :] for each in before)
-        inputs, written = self._embed(rows.states[..., burn_in:], params, vmap)
-        after = recurrent_rows(inputs, state, rows.reset[:, burn_in:], layers)
-        encoded = self._encoded(after[0], written, params)
-        if not following:
+        with torch.set_grad_enabled(grad):
+            inputs, written = self._embed(rows.states[..., burn_in:], params, vmap)
+            after = recurrent_rows(inputs, state, rows.reset[:, burn_in:], layers)
+            encoded = self._encoded(after[0], written, params)
+        if not of.at_next_states:
             return encoded, None
-        with torch.set_grad_enabled(following_grad and torch.is_grad_enabled()):
+        with torch.set_grad_enabled(grad and of.next_grad):
             inputs, written = self._embed(rows.next_states[..., burn_in:], params, vmap)
             flat = tuple(each.flatten(-4, -3) for each in after)
             output = recurrent_step(inputs.flatten(-3, -2), flat, layers)[0]
@@ -278,12 +314,15 @@ class RecurrentNetwork:
         """The states that rows begin with, ``[N, L, H]``, ``[R, N, L, H]`` for an ensemble."""
         cells, count, ensemble = cells_of(self.memory), len(rows.reset), params.batch_size
         shape, lead = (cells.num_layers, cells.hidden_size), rows.states.batch_size[:-1]
+        like = next(iter(params.values(True, True)))
         start = []
         for key in self.state_keys:
-            found = rows.stored.get(key)
+            found = rows.stored.get(key, None)
             if found is None:
-                found = rows.reset.new_zeros((), dtype=_dtype(params)).expand(*lead, *shape)
-            elif members is not None and found.ndim == len(lead) + 3:
+                start.append(like.new_zeros(*ensemble, count, *shape))
+                continue
+            of_each = found.ndim == len(lead) + 3
+            if of_each and members is not None:
                 found = found.index_select(-3, members)
             wanted = {(*lead, *shape), (*lead, *ensemble, *shape)}
             if tuple(found.shape) not in wanted:
@@ -291,12 +330,8 @@ class RecurrentNetwork:
                     f"the state {key!r} has the shape {list(found.shape)} at the first step, wanted"
                     f" {' or '.join(str(list(each)) for each in sorted(wanted, key=len))}"
                 )
-            if not ensemble:
-                start.append(found.reshape(count, *shape))
-                continue
-            if found.ndim == len(lead) + 2:
-                found = found.unsqueeze(-3).expand(*lead, *ensemble, *shape)
-            start.append(found.reshape(count, *ensemble, *shape).transpose(0, 1))
+            flat = found.reshape(count, *found.shape[len(lead) :])
+            start.append(flat.transpose(0, 1) if of_each else flat.expand(*ensemble, *flat.shape))
         return tuple(start)
 
     def _embed(
@@ -342,16 +377,10 @@ def _has_memory(part: TensorDictModuleBase) -> bool:
     return any(isinstance(each, Memory) for each in part.modules())
 
 
-def _dtype(params: TensorDictBase) -> torch.dtype:
-    return next(iter(params.values(True, True))).dtype
-
-
-def _at_rest(states: TensorDictBase, stored: Mapping[NestedKey, Tensor]) -> Tensor:
+def _at_rest(states: TensorDictBase, stored: TensorDictBase) -> Tensor:
     """Where a row may begin an episode: no previous action and no stored state, ``[*, 1]``."""
-    lead = states.batch_size[:-1]
-    previous = states.select("prev_action", strict=False)
-    entries = [value.select(len(lead), 0) for value in previous.values(True, True)]
-    rest = torch.ones(*lead, 1, dtype=torch.bool, device=states.get("is_init").device)
-    for entry in (*entries, *stored.values()):
-        rest = rest & (entry.reshape(*lead, -1) == 0).all(-1, keepdim=True)
+    previous = states.select("prev_action", strict=False)[..., 0]
+    rest = torch.ones(*stored.batch_size, 1, dtype=torch.bool, device=states.get("is_init").device)
+    for entry in (*previous.values(True, True), *stored.values(True, True)):
+        rest = rest & (entry.reshape(*stored.batch_size, -1) == 0).all(-1, keepdim=True)
     return rest

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -31,32 +31,26 @@ from rlkit_sac.objectives.checks.networks import check_member
 from rlkit_sac.objectives.checks.specs import discrete_leaf
 from rlkit_sac.objectives.checks.validity import cut_steps, fill_invalid, valid_steps
 from rlkit_sac.objectives.contract import LossContract, Reduction, ScalarOutputMode
-from rlkit_sac.objectives.memory import ENCODED, Rows
+from rlkit_sac.objectives.memory import Pass, Rows
 from rlkit_sac.objectives.previous_step import is_previous_step_key, next_states
+from rlkit_sac.objectives.steps import Steps
 
 ACTOR, AVERAGE, CRITIC = "actor_network", "target_actor_network", "critic_network"
 #: The networks of a :class:`~rlkit_sac.modules.StochasticDuelingNetwork`.
 DUELING = (f"{CRITIC}.value_network", f"{CRITIC}.advantage_network")
 
 
-class Segments(NamedTuple):
+@dataclass(frozen=True)
+class Segments(Steps):
     """A batch ``[*, T]`` that has been checked.
 
     Attributes:
-        batch: the entries that the losses read, with zeros in invalid steps.
-        states: the inputs of the networks at s.
-        next_states: the same at s'.
         behavior: keys of the behavior policy's parameters; none on-policy.
         cut: bool ``[*, T]``, the steps that the next one of their row does not continue.
-        valid: bool ``[*, T]``; ``None`` where all steps are.
     """
 
-    batch: TensorDictBase
-    states: TensorDictBase
-    next_states: TensorDictBase
     behavior: list[NestedKey]
     cut: Tensor
-    valid: Tensor | None
 
 
 class SegmentLoss(LossContract):
@@ -260,9 +254,9 @@ class SegmentLoss(LossContract):
             batch,
             batch.select(*states),
             next_states(batch, states, following, [unravel_key(keys.action)]),
+            valid,
             behavior,
             cut,
-            valid,
         )
         return self._remember(tensordict, read) if self.recurrent else read
 
@@ -277,22 +271,15 @@ class SegmentLoss(LossContract):
             networks=self.recurrent.values(),
             burn_in=self.burn_in,
         )
-        after = (..., slice(self.burn_in, None))
-        states, following = read.states[after], read.next_states[after]
+        passes = []
         for name, network in self.recurrent.items():
             outer, *inner = name.split(".")
             params = getattr(self, f"{outer}_params")
-            live = params.get(tuple(inner)) if inner else params
-            encoded, next_encoded = network.encode(rows, live)
-            states.set((ENCODED, name), encoded)
-            following.set((ENCODED, name), next_encoded)
+            passes.append(Pass(network, name, params.get(tuple(inner)) if inner else params))
             if name == ACTOR:
                 average = self.target_actor_network_params
-                with torch.no_grad():
-                    encoded, _ = network.encode(rows, average, following=False)
-                states.set((ENCODED, AVERAGE), encoded)
-        valid, cut = None if read.valid is None else read.valid[after], read.cut[after]
-        return Segments(read.batch[after], states, following, read.behavior, cut, valid)
+                passes.append(Pass(network, AVERAGE, average, at_next_states=False, grad=False))
+        return replace(rows.encode(read, passes), cut=read.cut[..., self.burn_in :])
 
     def _behavior(self, segments: Segments, like: Tensor) -> list[Tensor] | None:
         """The parameters of the behavior policy, which have no gradient; ``None`` on-policy.

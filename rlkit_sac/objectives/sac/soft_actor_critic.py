@@ -44,7 +44,7 @@ from rlkit_sac.objectives.checks.networks import actor_keys, refuse_batch_norm
 from rlkit_sac.objectives.checks.specs import hybrid_leaf
 from rlkit_sac.objectives.checks.validity import cut_steps
 from rlkit_sac.objectives.contract import LossContract
-from rlkit_sac.objectives.memory import ENCODED, Rows
+from rlkit_sac.objectives.memory import Pass, Rows
 from rlkit_sac.objectives.sac.critics import CRITICS, Critics
 from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
 from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
@@ -677,29 +677,21 @@ class SoftActorCriticLoss(LossContract):
             networks=self.recurrent.values(),
             burn_in=self.burn_in,
         )
-        later = self.policy_loss_steps != "first"
-        vmap = {"randomness": self.vmap_randomness, "pseudo_vmap": self.deactivate_vmap}
-        after = slice(self.burn_in, None)
-        states, next_states = read.states[..., after], read.next_states[..., after]
+        later, passes = self.policy_loss_steps != "first", []
         for name, network in self.recurrent.items():
             live = getattr(self, f"{name}_params")
             following = later or self._discrete is not None or name == "actor_network"
-            encoded, next_encoded = network.encode(
-                rows, live, following=following, following_grad=later, **vmap
-            )
-            states.set((ENCODED, name), encoded)
-            if next_encoded is not None:
-                next_states.set((ENCODED, name), next_encoded)
+            passes.append(Pass(network, name, live, at_next_states=following, next_grad=later))
             if with_targets and name in self.target_networks:
-                params, members = getattr(self, f"target_{name}_params"), None
+                target = f"target_{name}"
+                params, members = getattr(self, f"{target}_params"), None
                 if name == CRITICS:
                     assert read.targets is not None
                     params, members = read.targets
-                with torch.no_grad():
-                    _, encoded = network.encode(rows, params, members=members, **vmap)
-                next_states.set((ENCODED, f"target_{name}"), encoded)
-        valid = None if read.valid is None else read.valid[..., after]
-        return Transitions(read.batch[..., after], states, next_states, valid, read.targets)
+                passes.append(Pass(network, target, params, members, at_states=False, grad=False))
+        return rows.encode(
+            read, passes, randomness=self.vmap_randomness, pseudo_vmap=self.deactivate_vmap
+        )
 
     def _transition_keys(self) -> TransitionKeys:
         factors = [each for each in (self._continuous, self._discrete) if each is not None]

@@ -15,24 +15,17 @@ from rlkit_sac.objectives.checks.batch import check_entries, check_flag, check_r
 from rlkit_sac.objectives.checks.validity import fill_invalid, valid_steps
 from rlkit_sac.objectives.previous_step import is_previous_step_key, next_states
 from rlkit_sac.objectives.sac.critics import TargetCritics
+from rlkit_sac.objectives.steps import Steps
 
 
 @dataclass(frozen=True)
-class Transitions:
-    """A batch ``[*]`` of checked transitions, with zeros in its invalid steps.
+class Transitions(Steps):
+    """A batch ``[*]`` that has been checked.
 
     Attributes:
-        batch: every entry the loss reads.
-        states: the inputs of networks and priors at s.
-        next_states: the same at s'.
-        valid: bool ``[*]``; ``None`` if every step is valid.
         targets: the target critics that the batch is trained with; ``None`` where there are none.
     """
 
-    batch: TensorDictBase
-    states: TensorDictBase
-    next_states: TensorDictBase
-    valid: Tensor | None
     targets: TargetCritics | None = None
 
 
