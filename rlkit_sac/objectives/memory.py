@@ -22,12 +22,12 @@ from rlkit_sac.functional.memory import State, recurrent_rows, recurrent_step
 from rlkit_sac.modules.memory import Memory, cells_of, check_memory, layer_weights, state_keys
 from rlkit_sac.objectives.checks.batch import check_flag
 from rlkit_sac.objectives.checks.validity import fill_invalid
-from rlkit_sac.objectives.steps import Steps
+from rlkit_sac.objectives.transitions import Transitions
 
 #: Where encoded states hold what a memory remembers, by the name of the network.
 ENCODED = "_encoded"
 
-StepsT = TypeVar("StepsT", bound=Steps)
+TransitionsT = TypeVar("TransitionsT", bound=Transitions)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Rows:
         states = states.copy().set("is_init", believed)
         return cls(states, next_states, begins.reshape(-1, length), stored, burn_in)
 
-    def encode(self, read: StepsT, passes: Iterable[Pass], **vmap: Any) -> StepsT:
+    def encode(self, read: TransitionsT, passes: Iterable[Pass], **vmap: Any) -> TransitionsT:
         """The steps after the burn-in, with what memories remember there.
 
         Args:

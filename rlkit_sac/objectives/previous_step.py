@@ -51,27 +51,3 @@ def one_step_later(
             "call them alike"
         )
     return parts[key[-1]]
-
-
-def next_states(
-    batch: TensorDictBase,
-    keys: Sequence[NestedKey],
-    stored: Sequence[NestedKey],
-    action_keys: Sequence[NestedKey],
-) -> TensorDictBase:
-    """Inputs at the next states.
-
-    Args:
-        batch: of transitions.
-        keys: all entries.
-        stored: those that the batch holds under ``next``; the others are computed.
-        action_keys: of the parts of its action.
-
-    Raises:
-        BatchError: for a part that the action does not have.
-    """
-    found = batch.get("next").select(*stored)
-    for key in keys:
-        if key not in stored:
-            found.set(key, one_step_later(key, batch, action_keys))
-    return found

@@ -26,14 +26,13 @@ from rlkit_sac.modules.actors import policy_operator
 from rlkit_sac.modules.behavior import ActionKind, action_kind
 from rlkit_sac.objectives.acer.consecutive import check_consecutive
 from rlkit_sac.objectives.acer.terms import full_precision
-from rlkit_sac.objectives.checks.batch import can_read, check_entries, check_flag, check_reward
+from rlkit_sac.objectives.checks.batch import can_read
 from rlkit_sac.objectives.checks.networks import check_member
 from rlkit_sac.objectives.checks.specs import discrete_leaf
-from rlkit_sac.objectives.checks.validity import cut_steps, fill_invalid, valid_steps
+from rlkit_sac.objectives.checks.validity import cut_steps, fill_invalid
 from rlkit_sac.objectives.contract import LossContract, Reduction, ScalarOutputMode
 from rlkit_sac.objectives.memory import Pass, Rows
-from rlkit_sac.objectives.previous_step import is_previous_step_key, next_states
-from rlkit_sac.objectives.steps import Steps
+from rlkit_sac.objectives.transitions import TransitionKeys, Transitions, unraveled
 
 ACTOR, AVERAGE, CRITIC = "actor_network", "target_actor_network", "critic_network"
 #: The networks of a :class:`~rlkit_sac.modules.StochasticDuelingNetwork`.
@@ -41,7 +40,7 @@ DUELING = (f"{CRITIC}.value_network", f"{CRITIC}.advantage_network")
 
 
 @dataclass(frozen=True)
-class Segments(Steps):
+class Segments(Transitions):
     """A batch ``[*, T]`` that has been checked.
 
     Attributes:
@@ -216,10 +215,9 @@ class SegmentLoss(LossContract):
     def _read(self, tensordict: TensorDictBase, on_policy: bool) -> Segments:
         """Check a batch and select what the losses need."""
         keys, behavior = self.tensor_keys, self._behavior_keys()
+        transitions = self._transition_keys()
         required = [key for key in self.in_keys if key not in behavior]
-        ends = {role: ("next", getattr(keys, role)) for role in ("reward", "terminated", "done")}
-        roles = {unravel_key(key): role for role, key in ends.items()}
-        check_entries(tensordict, required, roles | {unravel_key(keys.action): "action"})
+        read = transitions.read(tensordict, required, self._loss_mask_keys(), sequential="ACER")
         if on_policy:
             behavior = []
         missing = [key for key in behavior if tensordict.get(key, None) is None]
@@ -229,36 +227,16 @@ class SegmentLoss(LossContract):
                 "its actions were drawn from: collect with policy() of the loss, which stores it, "
                 "or say on_policy=True of segments that the present policy has just collected"
             )
-        if not tensordict.ndim:
-            raise BatchError("ACER needs segments [*, T], but the batch has no dimension for time")
-        if tensordict.ndim == 1 and tensordict.get("index", None) is not None:
-            raise BatchError(
-                f"ACER needs segments [*, T], but the batch is a flat sample [{len(tensordict)}] "
-                "from replay, whose transitions need not follow each other: draw segments "
-                "(TrajectorySampler), or reshape slices to [B, T] if they do"
-            )
-        for role in ("terminated", "done"):
-            check_flag(tensordict, ends[role], role)
-        reward = tensordict.get(ends["reward"])
-        check_reward(reward, None, tensordict)
+        read.batch.update(fill_invalid(tensordict.select(*behavior), read.valid))
+        reward, done, terminated = (
+            tensordict.get(("next", key)) for key in (keys.reward, keys.done, keys.terminated)
+        )
         if reward.shape[-1] != 1:
             raise BatchError(f"reward has {reward.shape[-1]} dimensions, but ACER's is a scalar")
-        valid = valid_steps(tensordict, self._loss_mask_keys())
-        done = tensordict.get(ends["done"]).bool() | tensordict.get(ends["terminated"]).bool()
-        cut = cut_steps(done, valid).squeeze(-1)
-        following = self._next_state_keys()
-        check_consecutive(tensordict, cut, valid, following)
-        batch = fill_invalid(tensordict.select(*required, *behavior), valid)
-        states = self._state_keys()
-        read = Segments(
-            batch,
-            batch.select(*states),
-            next_states(batch, states, following, [unravel_key(keys.action)]),
-            valid,
-            behavior,
-            cut,
-        )
-        return self._remember(tensordict, read) if self.recurrent else read
+        cut = cut_steps(done.bool() | terminated.bool(), read.valid).squeeze(-1)
+        check_consecutive(tensordict, cut, read.valid, transitions.next_states)
+        segments = Segments(**vars(read), behavior=behavior, cut=cut)
+        return self._remember(tensordict, segments) if self.recurrent else segments
 
     def _remember(self, tensordict: TensorDictBase, read: Segments) -> Segments:
         """The steps after the burn-in, with what the memories of all networks remember there."""
@@ -329,21 +307,16 @@ class SegmentLoss(LossContract):
         others = self._written_keys().union(states)
         return [key for key in dict.fromkeys(read) if key not in others]
 
-    def _next_state_keys(self) -> list[NestedKey]:
-        """Those of them that a batch holds under ``next``."""
-        states = self._state_keys()
-        return [key for key in states if not (self.recurrent and is_previous_step_key(key))]
+    def _transition_keys(self) -> TransitionKeys:
+        action = {unravel_key(self.tensor_keys.action): "action"}
+        recurrent = bool(self.recurrent)
+        return TransitionKeys(self.tensor_keys, action, self._state_keys(), recurrent=recurrent)
 
     def _set_in_keys(self) -> list[NestedKey]:
-        keys, states = self.tensor_keys, self._state_keys()
-        following = [keys.reward, keys.done, keys.terminated, *self._next_state_keys()]
-        read = [
-            keys.action,
-            *states,
-            *(("next", key) for key in following),
-            *self._behavior_keys(),
-        ]
-        self._in_keys = list(dict.fromkeys(map(unravel_key, read)))
+        keys, read = self.tensor_keys, self._transition_keys()
+        following = [keys.reward, keys.done, keys.terminated, *read.next_states]
+        next_keys = (("next", key) for key in following)
+        self._in_keys = unraveled(keys.action, *read.states, *next_keys, *self._behavior_keys())
         return self._in_keys
 
 

@@ -45,7 +45,7 @@ from rlkit_sac.objectives.checks.specs import hybrid_leaf
 from rlkit_sac.objectives.checks.validity import cut_steps
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.memory import Pass, Rows
-from rlkit_sac.objectives.sac.critics import CRITICS, Critics
+from rlkit_sac.objectives.sac.critics import CRITICS, Critics, TargetCritics
 from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
 from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
 from rlkit_sac.objectives.sac.ensemble import critic_list, register_critics
@@ -59,7 +59,7 @@ from rlkit_sac.objectives.sac.factors import (
 )
 from rlkit_sac.objectives.sac.options import SACOptions
 from rlkit_sac.objectives.sac.priors import Priors
-from rlkit_sac.objectives.sac.transitions import TransitionKeys, Transitions
+from rlkit_sac.objectives.transitions import TransitionKeys, Transitions
 
 #: Lambda of the returns, by the value estimators of TorchRL that name them.
 _LAMBDAS = {ValueEstimators.TD0: 0.0, ValueEstimators.TD1: 1.0, ValueEstimators.TDLambda: 0.95}
@@ -79,6 +79,17 @@ class CriticTerms(NamedTuple):
     target: Tensor
     losses: Tensor
     td_error: Tensor
+
+
+@dataclass(frozen=True)
+class SACTransitions(Transitions):
+    """A batch ``[*]`` that has been checked.
+
+    Attributes:
+        targets: the target critics that it is trained with; ``None`` where there are none.
+    """
+
+    targets: TargetCritics | None
 
 
 class SoftActorCriticLoss(LossContract):
@@ -284,7 +295,7 @@ class SoftActorCriticLoss(LossContract):
 
     def _critic_pass(
         self, tensordict: TensorDictBase
-    ) -> tuple[Transitions, PolicyDraw, PolicyDraw | None, CriticTerms]:
+    ) -> tuple[SACTransitions, PolicyDraw, PolicyDraw | None, CriticTerms]:
         """Read a batch, sample at its states and next states, and compute the critics' terms."""
         read = self._read(tensordict, with_targets=True)
         next_draw = self._next_draw(read)
@@ -294,7 +305,7 @@ class SoftActorCriticLoss(LossContract):
         tensordict.set(self.tensor_keys.priority, self._with_burn_in(critics.td_error))
         return read, draw, next_draw, critics
 
-    def _critic_terms(self, read: Transitions, draw: PolicyDraw, target: Tensor) -> CriticTerms:
+    def _critic_terms(self, read: SACTransitions, draw: PolicyDraw, target: Tensor) -> CriticTerms:
         q = draw.q
         if q is None:
             name = self._continuous.name  # type: ignore[union-attr]
@@ -306,7 +317,7 @@ class SoftActorCriticLoss(LossContract):
             error = torch.where(read.valid, error, torch.zeros_like(error))
         return CriticTerms(q, target, critic_loss(q, target, self.loss_function), error)
 
-    def _target(self, read: Transitions, next_draw: PolicyDraw | None) -> Tensor:
+    def _target(self, read: SACTransitions, next_draw: PolicyDraw | None) -> Tensor:
         """Targets ``[*, M]`` of the critics."""
         keys, batch, gamma, lmbda = self.tensor_keys, read.batch, self.gamma, self.lmbda
         reward = batch.get(("next", keys.reward))
@@ -324,7 +335,7 @@ class SoftActorCriticLoss(LossContract):
             )
 
     def _next_value(
-        self, read: Transitions, next_draw: PolicyDraw | None, reward_dim: int
+        self, read: SACTransitions, next_draw: PolicyDraw | None, reward_dim: int
     ) -> tuple[Tensor, Tensor]:
         """The soft value ``[*, M]`` of the next states, and the entropy bonus in it, ``[*, 1]``."""
         assert next_draw is not None
@@ -461,12 +472,12 @@ class SoftActorCriticLoss(LossContract):
             draws[continuous.name] = continuous.weighed(drawn, log_probs, self._parameter_mask)
         return PolicyDraw(draws, inputs, log_probs, q, value)
 
-    def _next_draw(self, read: Transitions) -> PolicyDraw | None:
+    def _next_draw(self, read: SACTransitions) -> PolicyDraw | None:
         """A sample at the next states, ``None`` if it is not needed."""
         with torch.set_grad_enabled(self.policy_loss_steps != "first" and torch.is_grad_enabled()):
             return self._draw(read.next_states)
 
-    def _read_and_draw(self, tensordict: TensorDictBase) -> tuple[Transitions, list[PolicyDraw]]:
+    def _read_and_draw(self, tensordict: TensorDictBase) -> tuple[SACTransitions, list[PolicyDraw]]:
         """A batch, and samples at the states of the actor and temperature losses."""
         read, steps = self._read(tensordict), self.policy_loss_steps
         following = [self._draw(read.next_states)] if steps != "first" else []
@@ -649,24 +660,25 @@ class SoftActorCriticLoss(LossContract):
 
     # ------------------------------------------------------------------ reading the batch
 
-    def _read(self, tensordict: TensorDictBase, *, with_targets: bool = False) -> Transitions:
+    def _read(self, tensordict: TensorDictBase, *, with_targets: bool = False) -> SACTransitions:
         self._check_network_keys()
         self._check_burn_in()
         sequential = "a network with a memory" if self.recurrent else None
-        read = self._transition_keys().read(
+        transitions = self._transition_keys().read(
             tensordict,
             self.in_keys,
             self._loss_mask_keys(),
             reward_weights=self.reward_weights,
             sequential="TD(lambda)" if self.lmbda else sequential,
         )
-        if with_targets and CRITICS in self.target_networks:
-            read = replace(read, targets=self.critics.draw_targets(self))
+        drawn = with_targets and CRITICS in self.target_networks
+        targets = self.critics.draw_targets(self) if drawn else None
+        read = SACTransitions(**vars(transitions), targets=targets)
         return self._remember(tensordict, read, with_targets) if self.recurrent else read
 
     def _remember(
-        self, tensordict: TensorDictBase, read: Transitions, with_targets: bool
-    ) -> Transitions:
+        self, tensordict: TensorDictBase, read: SACTransitions, with_targets: bool
+    ) -> SACTransitions:
         """The steps after the burn-in, with what the memories of all networks remember there."""
         rows = Rows.of(
             tensordict,

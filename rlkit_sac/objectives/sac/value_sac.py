@@ -27,9 +27,12 @@ from rlkit_sac.objectives.sac.diagnostics import statistic_keys, value_statistic
 from rlkit_sac.objectives.sac.draws import PolicyDraw
 from rlkit_sac.objectives.sac.factors import ContinuousFactor
 from rlkit_sac.objectives.sac.options import NUM_CRITICS, PolicyLossSteps, SACOptions
-from rlkit_sac.objectives.sac.soft_actor_critic import CriticTerms, SoftActorCriticLoss
+from rlkit_sac.objectives.sac.soft_actor_critic import (
+    CriticTerms,
+    SACTransitions,
+    SoftActorCriticLoss,
+)
 from rlkit_sac.objectives.sac.target_entropy import TargetEntropy
-from rlkit_sac.objectives.sac.transitions import Transitions
 
 
 class ValueSACLoss(SoftActorCriticLoss):
@@ -221,7 +224,7 @@ class ValueSACLoss(SoftActorCriticLoss):
         state_value = self._state_value(states, "value_network", value.shape[-1])
         return replace(draw, value=value, state_value=state_value)
 
-    def _next_draw(self, read: Transitions) -> PolicyDraw | None:
+    def _next_draw(self, read: SACTransitions) -> PolicyDraw | None:
         if self.policy_loss_steps != "first":
             return self._draw(read.next_states)
         if not (self.lmbda or self.entropy_centers):
@@ -244,7 +247,7 @@ class ValueSACLoss(SoftActorCriticLoss):
         return value.to(self.compute_dtype)
 
     def _next_value(
-        self, read: Transitions, next_draw: PolicyDraw | None, reward_dim: int
+        self, read: SACTransitions, next_draw: PolicyDraw | None, reward_dim: int
     ) -> tuple[Tensor, Tensor]:
         value = self._state_value(read.next_states, "target_value_network", reward_dim)
         if next_draw is None:

@@ -1,4 +1,4 @@
-"""The entries of a batch that the soft actor-critic losses read."""
+"""The entries of a batch that a loss reads."""
 
 from __future__ import annotations
 
@@ -13,20 +13,24 @@ from torch import Tensor
 from rlkit_sac.errors import BatchError
 from rlkit_sac.objectives.checks.batch import check_entries, check_flag, check_reward
 from rlkit_sac.objectives.checks.validity import fill_invalid, valid_steps
-from rlkit_sac.objectives.previous_step import is_previous_step_key, next_states
-from rlkit_sac.objectives.sac.critics import TargetCritics
-from rlkit_sac.objectives.steps import Steps
+from rlkit_sac.objectives.previous_step import is_previous_step_key, one_step_later
 
 
 @dataclass(frozen=True)
-class Transitions(Steps):
+class Transitions:
     """A batch ``[*]`` that has been checked.
 
     Attributes:
-        targets: the target critics that the batch is trained with; ``None`` where there are none.
+        batch: the entries that the losses read, with zeros in invalid steps.
+        states: the inputs of networks and priors at s.
+        next_states: the same at s'.
+        valid: bool ``[*]``; ``None`` if every step is valid.
     """
 
-    targets: TargetCritics | None = None
+    batch: TensorDictBase
+    states: TensorDictBase
+    next_states: TensorDictBase
+    valid: Tensor | None
 
 
 class TransitionKeys:
@@ -51,7 +55,7 @@ class TransitionKeys:
         tensor_keys: Any,
         actions: Mapping[NestedKey, str],
         networks: Iterable[NestedKey],
-        priors: Iterable[NestedKey],
+        priors: Iterable[NestedKey] = (),
         *,
         recurrent: bool,
     ) -> None:
@@ -76,7 +80,7 @@ class TransitionKeys:
         in_keys: Sequence[NestedKey],
         mask_keys: Iterable[NestedKey],
         *,
-        reward_weights: Tensor | None,
+        reward_weights: Tensor | None = None,
         sequential: str | None,
     ) -> Transitions:
         """Check a batch and select the entries that the loss reads.
@@ -102,8 +106,8 @@ class TransitionKeys:
         if sequential and tensordict.ndim == 1 and tensordict.get("index", None) is not None:
             raise BatchError(
                 f"{sequential} needs sequences [*, T], but the batch is a flat sample "
-                f"[{len(tensordict)}] from replay, whose transitions do not follow each other: "
-                "draw slices (slice_length) or reshape them to [B, T]"
+                f"[{len(tensordict)}] from replay, whose transitions need not follow each "
+                "other: draw slices or segments, and reshape those of TorchRL's samplers to [B, T]"
             )
         for key, role in self._ends().items():
             if role == "terminated" or (sequential and role == "done"):
@@ -112,7 +116,10 @@ class TransitionKeys:
         check_reward(reward, reward_weights, tensordict)
         valid = valid_steps(tensordict, mask_keys)
         batch = fill_invalid(tensordict.select(*required), valid)
-        following = next_states(batch, self.states, self.next_states, list(self._actions))
+        following = batch.get("next").select(*self.next_states)
+        for key in self.states:
+            if key not in self.next_states:
+                following.set(key, one_step_later(key, batch, list(self._actions)))
         return Transitions(batch, batch.select(*self.states), following, valid)
 
     def _ends(self) -> dict[NestedKey, str]:
