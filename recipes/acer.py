@@ -55,7 +55,6 @@ from rlkit_sac.modules import (
     categorical_actor_critic,
     gaussian_actor,
     gaussian_actor_critic,
-    policy_states,
     state_action_critic,
     state_critic,
 )
@@ -212,7 +211,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     # Replay of segments, and collection, both with the distribution that drew each action.
     random_policy = RandomBehavior(env.full_action_spec_unbatched["action"])
     policy = loss_module.policy()
-    states = list(policy_states(policy))
+    states = loss_module.state_keys
     stored = [*loss_module.in_keys, "is_init", *(states if config.replay.store_state else ())]
     frames_per_batch = config.collector.batch_frames(num_envs)
     replay = make_replay_buffer(

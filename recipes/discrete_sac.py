@@ -28,7 +28,7 @@ from rlkit_sac.config import (
 )
 from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
 from rlkit_sac.envs import discrete_action_count, observation_dim, reward_dim
-from rlkit_sac.modules import action_value_critic, categorical_actor, policy_states
+from rlkit_sac.modules import action_value_critic, categorical_actor
 from rlkit_sac.objectives import DiscreteSACLoss
 from rlkit_sac.runs import (
     RunConfig,
@@ -137,7 +137,7 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
     # Replay and collection.
     policy = loss_module.policy()
-    stored = [*loss_module.in_keys, *(policy_states(policy) if config.replay.store_state else ())]
+    stored = [*loss_module.in_keys, *(loss_module.state_keys if config.replay.store_state else ())]
     replay = make_replay_buffer(
         example_transition(env, stored, policy=policy),
         **config.replay.arguments(),

@@ -23,7 +23,7 @@ from rlkit_sac.config import EnvConfig, GaussianNetworkConfig, HybridLossConfig,
 from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
 from rlkit_sac.envs import hybrid_action_bounds, observation_dim, parameter_mask, reward_dim
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules import hybrid_critic, policy_states, tanh_gaussian_actor
+from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import HybridSACLoss
 from rlkit_sac.runs import (
     RunConfig,
@@ -138,7 +138,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
     # Replay and collection.
     policy = loss_module.policy()
-    stored = [*loss_module.in_keys, *(policy_states(policy) if config.replay.store_state else ())]
+    stored = [*loss_module.in_keys, *(loss_module.state_keys if config.replay.store_state else ())]
     replay = make_replay_buffer(
         example_transition(env, stored, policy=policy),
         **config.replay.arguments(),

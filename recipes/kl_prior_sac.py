@@ -24,7 +24,7 @@ from torchrl.objectives import SoftUpdate
 from rlkit_sac.config import Check, GaussianNetworkConfig, KLPriorLossConfig, PriorConfig
 from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
 from rlkit_sac.envs import continuous_action_bounds, observation_dim, reward_dim
-from rlkit_sac.modules import policy_states, state_action_critic, tanh_gaussian_actor
+from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
     RunConfig,
@@ -128,7 +128,7 @@ def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
     # Replay and collection.
     policy = loss_module.policy()
-    stored = [*loss_module.in_keys, *(policy_states(policy) if config.replay.store_state else ())]
+    stored = [*loss_module.in_keys, *(loss_module.state_keys if config.replay.store_state else ())]
     replay = make_replay_buffer(
         example_transition(env, stored, policy=policy),
         **config.replay.arguments(),

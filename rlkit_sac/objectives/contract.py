@@ -127,6 +127,16 @@ class LossContract(LossModule):
         if parts is not None:
             self.recurrent[name] = parts
 
+    def _head(self, name: str) -> Any:
+        """A network, or what comes after its memory."""
+        return self.recurrent[name].head if name in self.recurrent else attrgetter(name)(self)
+
+    def _head_inputs(self, name: str, states: TensorDictBase, entry: str = "") -> TensorDictBase:
+        """What :meth:`_head` reads at some states, of what a memory remembers ``entry``."""
+        if name not in self.recurrent:
+            return states
+        return self.recurrent[name].head_inputs(states, entry or name)
+
     @property
     def state_keys(self) -> list[NestedKey]:
         """The states of memories that the acting policy writes; replay may store them."""

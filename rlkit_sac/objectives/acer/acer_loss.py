@@ -412,7 +412,7 @@ class ACERLoss(SegmentLoss):
         check_action(action, live.loc, self.tensor_keys.action)
         behavior = self._behavior(segments, live.loc)
         critic, sampled = self._dueling, None
-        of_value, of_advantage = (self._inputs(name, states) for name in DUELING)
+        of_value, of_advantage = (self._head_inputs(name, states) for name in DUELING)
         value = full_precision(critic.state_value(of_value))
         q = value + critic.relative_advantage(of_advantage, action, policy)
         if behavior is not None and self.truncation_threshold is not None:
@@ -439,7 +439,7 @@ class ACERLoss(SegmentLoss):
             return (_log_probs(policy).exp() * self._action_values(states)).sum(-1)
         if not self._written_keys().isdisjoint(self._critic_state_keys()):
             _, states = self._run_actor(states)  # the critic reads what it writes
-        inputs = self._inputs(DUELING[0], states)
+        inputs = self._head_inputs(DUELING[0], states)
         return full_precision(self._dueling.state_value(inputs)).squeeze(-1)
 
     # ------------------------------------------------------------------ options

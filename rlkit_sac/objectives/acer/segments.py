@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from operator import attrgetter
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -148,19 +147,9 @@ class SegmentLoss(LossContract):
     ) -> tuple[Distribution, TensorDictBase]:
         """The policy at some states, and the states with all that the actor writes."""
         actor = self._head(ACTOR)
-        out = actor.get_dist_params(self._inputs(ACTOR, states, remembered))
+        out = actor.get_dist_params(self._head_inputs(ACTOR, states, remembered))
         policy = actor.build_dist_from_params(out)
         return policy, out if out is states else states.update(out)
-
-    def _head(self, name: str) -> Any:
-        """A network, or what comes after its memory."""
-        return self.recurrent[name].head if name in self.recurrent else attrgetter(name)(self)
-
-    def _inputs(self, name: str, states: TensorDictBase, remembered: str = "") -> TensorDictBase:
-        """What :meth:`_head` reads at some states."""
-        if name not in self.recurrent:
-            return states
-        return self.recurrent[name].head_inputs(states, remembered or name)
 
     @property
     def _dueling(self) -> StochasticDuelingNetwork:
@@ -186,7 +175,7 @@ class SegmentLoss(LossContract):
                 f"critic_network writes {critic.out_keys}, not {key!r}: name its output so, or "
                 "name the right one with set_keys(action_value=...)"
             )
-        return full_precision(critic(self._inputs(CRITIC, states)).get(key))
+        return full_precision(critic(self._head_inputs(CRITIC, states)).get(key))
 
     def policy(self, *, epsilon: float | None = None) -> BehaviorPolicy | EpsilonGreedy:
         """The acting policy, a module that shares this loss's live parameters.

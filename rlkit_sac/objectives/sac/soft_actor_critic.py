@@ -488,10 +488,8 @@ class SoftActorCriticLoss(LossContract):
         """The actor's distribution at some states."""
         actor, dtype = self.actor_network, self.compute_dtype
         assert actor is not None
-        states, head = self._normalized(states).copy(), actor
-        if "actor_network" in self.recurrent:
-            recurrent = self.recurrent["actor_network"]
-            states, head = recurrent.head_inputs(states, "actor_network"), recurrent.head
+        head = self._head("actor_network")
+        states = self._head_inputs("actor_network", self._normalized(states).copy())
         # TorchRL calls losses in the deterministic mode; a draw needs the random one.
         with (
             set_exploration_type(ExplorationType.RANDOM),

@@ -234,13 +234,10 @@ class ValueSACLoss(SoftActorCriticLoss):
 
     def _state_value(self, states: TensorDictBase, name: str, reward_dim: int) -> Tensor:
         """The output ``[*, M]`` of the value network or of its target."""
-        network, inputs = self.value_network, self._normalized(states).copy()
+        inputs = self._head_inputs("value_network", self._normalized(states).copy(), name)
         params = getattr(self, f"{name}_params")
-        if "value_network" in self.recurrent:
-            recurrent = self.recurrent["value_network"]
-            network, inputs = recurrent.head, recurrent.head_inputs(inputs, name)
         with params.to_module(self.value_network, preserve_module_state=False):
-            value = network(inputs).get(self.tensor_keys.value)
+            value = self._head("value_network")(inputs).get(self.tensor_keys.value)
         check_values(
             value.unsqueeze(0), (*states.batch_size, reward_dim), reward_dim, "value_network"
         )
