@@ -20,6 +20,7 @@ from rlkit_sac.modules.ensemble import evaluate_perceptrons, perceptron_layers
 from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.objectives.checks.batch import check_action, check_index, check_values
 from rlkit_sac.objectives.memory import RecurrentNetwork
+from rlkit_sac.objectives.transitions import Transitions
 
 CRITICS, TARGET_CRITICS = "qvalue_network", "target_qvalue_network"
 
@@ -61,6 +62,17 @@ class TargetCritics(NamedTuple):
 
     params: TensorDictBase
     members: Tensor | None
+
+
+@dataclass(frozen=True)
+class SACTransitions(Transitions):
+    """A batch ``[*]`` that has been checked.
+
+    Attributes:
+        targets: the target critics that it is trained with; ``None`` where there are none.
+    """
+
+    targets: TargetCritics | None
 
 
 @dataclass(frozen=True)

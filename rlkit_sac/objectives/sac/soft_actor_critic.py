@@ -45,7 +45,7 @@ from rlkit_sac.objectives.checks.specs import hybrid_leaf
 from rlkit_sac.objectives.checks.validity import cut_steps
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.memory import Pass, Rows
-from rlkit_sac.objectives.sac.critics import CRITICS, Critics, TargetCritics
+from rlkit_sac.objectives.sac.critics import CRITICS, Critics, SACTransitions
 from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
 from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
 from rlkit_sac.objectives.sac.ensemble import critic_list, register_critics
@@ -59,7 +59,7 @@ from rlkit_sac.objectives.sac.factors import (
 )
 from rlkit_sac.objectives.sac.options import SACOptions
 from rlkit_sac.objectives.sac.priors import Priors
-from rlkit_sac.objectives.transitions import TransitionKeys, Transitions
+from rlkit_sac.objectives.transitions import TransitionKeys
 
 #: Lambda of the returns, by the value estimators of TorchRL that name them.
 _LAMBDAS = {ValueEstimators.TD0: 0.0, ValueEstimators.TD1: 1.0, ValueEstimators.TDLambda: 0.95}
@@ -79,17 +79,6 @@ class CriticTerms(NamedTuple):
     target: Tensor
     losses: Tensor
     td_error: Tensor
-
-
-@dataclass(frozen=True)
-class SACTransitions(Transitions):
-    """A batch ``[*]`` that has been checked.
-
-    Attributes:
-        targets: the target critics that it is trained with; ``None`` where there are none.
-    """
-
-    targets: TargetCritics | None
 
 
 class SoftActorCriticLoss(LossContract):

@@ -22,16 +22,12 @@ from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.checks.batch import check_values
 from rlkit_sac.objectives.checks.networks import check_member
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
-from rlkit_sac.objectives.sac.critics import Critics
+from rlkit_sac.objectives.sac.critics import Critics, SACTransitions
 from rlkit_sac.objectives.sac.diagnostics import statistic_keys, value_statistics
 from rlkit_sac.objectives.sac.draws import PolicyDraw
 from rlkit_sac.objectives.sac.factors import ContinuousFactor
 from rlkit_sac.objectives.sac.options import NUM_CRITICS, PolicyLossSteps, SACOptions
-from rlkit_sac.objectives.sac.soft_actor_critic import (
-    CriticTerms,
-    SACTransitions,
-    SoftActorCriticLoss,
-)
+from rlkit_sac.objectives.sac.soft_actor_critic import CriticTerms, SoftActorCriticLoss
 from rlkit_sac.objectives.sac.target_entropy import TargetEntropy
 
 
