@@ -158,9 +158,8 @@ class StorageConfig:
 
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments of ``make_replay_buffer``."""
-        arguments = asdict(self)
-        del arguments["burn_in"], arguments["store_state"]
-        return arguments
+        of_losses = ("burn_in", "store_state")
+        return {name: value for name, value in asdict(self).items() if name not in of_losses}
 
     def memory_errors(self, length: int, *, memory: str) -> list[tuple[str, str]]:
         """List the conditions between fields and a memory that do not hold.

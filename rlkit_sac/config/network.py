@@ -35,9 +35,7 @@ class LayersConfig:
 
     def layer_arguments(self) -> dict[str, Any]:
         """All but the memory, as keyword arguments of a network."""
-        arguments = asdict(self)
-        del arguments["memory"], arguments["memory_size"], arguments["memory_layers"]
-        return arguments
+        return {name: value for name, value in asdict(self).items() if "memory" not in name}
 
 
 @dataclass

@@ -252,11 +252,11 @@ class NormalizedPolicy(TensorDictModuleBase):
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write what the policy writes into ``tensordict`` and return it."""
-        states = self.normalizer.normalized(tensordict.select(*self.in_keys, strict=False))
-        return tensordict.update(self.policy(states).select(*self.out_keys))
+        return tensordict.update(self.policy(self._states(tensordict)).select(*self.out_keys))
 
     def get_dist(self, tensordict: TensorDictBase) -> Distribution:
         """The distribution of a policy that is a TorchRL actor."""
-        return self.policy.get_dist(
-            self.normalizer.normalized(tensordict.select(*self.in_keys, strict=False))
-        )
+        return self.policy.get_dist(self._states(tensordict))
+
+    def _states(self, tensordict: TensorDictBase) -> TensorDictBase:
+        return self.normalizer.normalized(tensordict.select(*self.in_keys, strict=False))

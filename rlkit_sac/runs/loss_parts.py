@@ -225,17 +225,15 @@ def memory_options(config: LayersConfig, env: EnvBase) -> MemoryOptions | None:
     """
     if config.memory == "none":
         return None
-    sizes = {"action_dim": 0, "num_actions": 0}
-    for spec in env.full_action_spec_unbatched.values(True, True):
-        discrete = isinstance(spec, Categorical)
-        name = "num_actions" if discrete else "action_dim"
-        sizes[name] = spec.space.n if discrete else spec.shape[-1]
+    specs = list(env.full_action_spec_unbatched.values(True, True))
+    counts = [spec.space.n for spec in specs if isinstance(spec, Categorical)]
+    lengths = [spec.shape[-1] for spec in specs if not isinstance(spec, Categorical)]
     return {
         "kind": config.memory,
         "size": config.memory_size,
         "layers": config.memory_layers,
-        "action_dim": sizes["action_dim"],
-        "num_actions": sizes["num_actions"],
+        "action_dim": sum(lengths),
+        "num_actions": sum(counts),
     }
 
 

@@ -84,11 +84,9 @@ class ActingLoop:
         layout = partial(_layout, batch_dims=env.batch_dims)
         others = {key: layout(blank.get(key)) for key in beside}
         others |= {key: layout(value) for key, value in written.items()}
+        before = {key: blank.get(key) for key in carried} | states
         self.frame = Frame(
-            {
-                **{key: layout(blank.get(key)) for key in carried},
-                **{key: layout(value) for key, value in states.items()},
-            },
+            {key: layout(value) for key, value in before.items()},
             {**others, ("collector", "traj_ids"): ((), np.int64)},
             len(self),
             batch_size=env.batch_size,

@@ -302,11 +302,8 @@ def _with_states(env: EnvBase, policy: TensorDictModuleBase) -> EnvBase:
     if not missing:
         return env
     written = written_entries(policy, env.fake_tensordict())
-    states = {key: written[next_key(key)] for key in missing}
-    specs = {
-        key: Unbounded(value.shape[env.batch_dims :], device=value.device, dtype=value.dtype)
-        for key, value in states.items()
-    }
+    states = {key: written[next_key(key)][(0,) * env.batch_dims] for key in missing}
+    specs = {key: Unbounded(one.shape, one.device, one.dtype) for key, one in states.items()}
     return env.append_transform(TensorDictPrimer(specs, expand_specs=True))
 
 
