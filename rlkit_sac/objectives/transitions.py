@@ -6,14 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tensordict import NestedKey, TensorDictBase
+import torch
+from tensordict import NestedKey, TensorDict, TensorDictBase
 from tensordict.utils import unravel_key
 from torch import Tensor
 
 from rlkit_sac.errors import BatchError
 from rlkit_sac.objectives.checks.batch import check_entries, check_flag, check_reward
 from rlkit_sac.objectives.checks.validity import fill_invalid, valid_steps
-from rlkit_sac.objectives.previous_step import is_previous_step_key, one_step_later
+
+#: At the next state they tell of the step of the batch.
+PREVIOUS_ACTION, IS_INIT = "prev_action", "is_init"
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,8 @@ class TransitionKeys:
     Attributes:
         states: entries that are read at a state.
         next_states: those that are read under ``next``. Entries that describe the previous step
-            are computed from the transition itself, see
-            :func:`~rlkit_sac.objectives.previous_step.one_step_later`, for priors and memories.
+            are computed from the transition itself for priors and memories, see
+            :func:`one_step_later`.
     """
 
     def __init__(
@@ -60,13 +63,11 @@ class TransitionKeys:
         recurrent: bool,
     ) -> None:
         self._actions, self._tensor_keys = actions, tensor_keys
-        of_networks = [key for key in unraveled(*networks) if key not in actions]
-        of_priors = [key for key in unraveled(*priors) if key not in actions]
-        self.states = unraveled(*of_networks, *of_priors)
+        of_networks = unraveled(*networks)
+        self.states = [key for key in unraveled(*of_networks, *priors) if key not in actions]
+        stored = [] if recurrent else of_networks
         self.next_states = [
-            key
-            for key in self.states
-            if (key in of_networks and not recurrent) or not is_previous_step_key(key)
+            key for key in self.states if key in stored or not is_previous_step_key(key)
         ]
 
     def in_keys(self) -> list[NestedKey]:
@@ -134,3 +135,41 @@ def unraveled(*keys: NestedKey) -> list[NestedKey]:
     ['observation', ('next', 'reward')]
     """
     return list(dict.fromkeys(map(unravel_key, keys)))
+
+
+def is_previous_step_key(key: NestedKey) -> bool:
+    """Whether an entry of a state describes the previous step.
+
+    >>> is_previous_step_key(("prev_action", "discrete")), is_previous_step_key("observation")
+    (True, False)
+    """
+    return (key if isinstance(key, str) else key[0]) in (PREVIOUS_ACTION, IS_INIT)
+
+
+def one_step_later(
+    key: NestedKey, batch: TensorDictBase, action_keys: Sequence[NestedKey]
+) -> Tensor | TensorDictBase:
+    """The value at the next state of an entry that describes the previous step.
+
+    Args:
+        key: ``is_init``, false there; ``prev_action``, the action of the batch; or
+            ``("prev_action", part)``, that part of it.
+        batch: of transitions.
+        action_keys: of the parts of its action.
+
+    Raises:
+        BatchError: for a part that the action does not have.
+    """
+    if key == IS_INIT:
+        return torch.zeros_like(batch.get(key))
+    if not isinstance(key, tuple) and len(action_keys) == 1:
+        return batch.get(action_keys[0])
+    parts = {unravel_key(each)[-1]: batch.get(each) for each in action_keys}
+    if not isinstance(key, tuple):
+        return TensorDict(parts, batch_size=batch.batch_size)
+    if key[-1] not in parts:
+        raise BatchError(
+            f"a prior or memory reads {key!r}, but the parts of the action are {', '.join(parts)}: "
+            "call them alike"
+        )
+    return parts[key[-1]]
