@@ -20,7 +20,8 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.objectives.checks.options import check_choice, check_number
 from rlkit_sac.objectives.checks.validity import valid_steps
-from rlkit_sac.objectives.memory import RecurrentNetwork
+from rlkit_sac.objectives.memory import RecurrentNetwork, Rows
+from rlkit_sac.objectives.transitions import Transitions
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -126,6 +127,21 @@ class LossContract(LossModule):
         parts = None if network is None else RecurrentNetwork.of(network, name)
         if parts is not None:
             self.recurrent[name] = parts
+
+    def _normalized(self, states: TensorDictBase) -> TensorDictBase:
+        """States with normalized observations."""
+        return states
+
+    def _rows(self, tensordict: TensorDictBase, read: Transitions, done: Tensor) -> Rows:
+        """A batch as memories read it; ``done`` is ``[*, T, 1]``."""
+        return Rows.of(
+            tensordict,
+            read,
+            normalized=self._normalized,
+            done=done,
+            networks=self.recurrent.values(),
+            burn_in=self.burn_in,
+        )
 
     def _head(self, name: str) -> Any:
         """A network, or what comes after its memory."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -53,11 +53,10 @@ class Rows:
     def of(
         cls,
         tensordict: TensorDictBase,
-        states: TensorDictBase,
-        next_states: TensorDictBase,
+        read: Transitions,
         *,
+        normalized: Callable[[TensorDictBase], TensorDictBase],
         done: Tensor,
-        valid: Tensor | None,
         networks: Iterable[RecurrentNetwork],
         burn_in: int,
     ) -> Rows:
@@ -69,10 +68,9 @@ class Rows:
 
         Args:
             tensordict: the batch ``[*, T]``, which may hold states of memories.
-            states: inputs at s.
-            next_states: inputs at s'.
+            read: what the loss reads of it.
+            normalized: normalizes observations.
             done: of the batch, ``[*, T, 1]``.
-            valid: bool ``[*, T]``; ``None`` if every step is valid.
             networks: with the memories.
             burn_in: number of first steps that are only remembered.
 
@@ -80,7 +78,8 @@ class Rows:
             BatchError: for a burn-in as long as the rows, ``is_init`` of another shape, or a state
                 that several networks read.
         """
-        length = tensordict.batch_size[-1]
+        length, valid = tensordict.batch_size[-1], read.valid
+        states, next_states = normalized(read.states), normalized(read.next_states)
         if burn_in >= length:
             raise BatchError(
                 f"burn_in is {burn_in}, but the rows of the batch have {length} steps: wanted rows "
@@ -339,9 +338,7 @@ class RecurrentNetwork:
     ) -> tuple[Tensor, TensorDictBase]:
         """Inputs of the memory, ``[R?, N, T, I]``, and all that the embedding writes."""
         key, each = self.memory.in_keys[0], (*params.batch_size, *states.batch_size)
-        if not len(self.embedding.module):
-            written = states
-        elif params.batch_size and next(iter(self.embedding.parameters()), None) is not None:
+        if params.batch_size and next(iter(self.embedding.parameters()), None) is not None:
             written = self.run_of_each(self.embedding, states.expand(*each), params, **vmap)
         else:
             with params.to_module(self.network, preserve_module_state=False):

@@ -30,7 +30,7 @@ from rlkit_sac.objectives.checks.networks import check_member
 from rlkit_sac.objectives.checks.specs import discrete_leaf
 from rlkit_sac.objectives.checks.validity import cut_steps, fill_invalid
 from rlkit_sac.objectives.contract import LossContract, Reduction, ScalarOutputMode
-from rlkit_sac.objectives.memory import Pass, Rows
+from rlkit_sac.objectives.memory import Pass
 from rlkit_sac.objectives.transitions import TransitionKeys, Transitions, unraveled
 
 ACTOR, AVERAGE, CRITIC = "actor_network", "target_actor_network", "critic_network"
@@ -229,15 +229,6 @@ class SegmentLoss(LossContract):
 
     def _remember(self, tensordict: TensorDictBase, read: Segments) -> Segments:
         """The steps after the burn-in, with what the memories of all networks remember there."""
-        rows = Rows.of(
-            tensordict,
-            read.states,
-            read.next_states,
-            done=read.cut.unsqueeze(-1),
-            valid=read.valid,
-            networks=self.recurrent.values(),
-            burn_in=self.burn_in,
-        )
         passes = []
         for name, network in self.recurrent.items():
             outer, *inner = name.split(".")
@@ -246,7 +237,8 @@ class SegmentLoss(LossContract):
             if name == ACTOR:
                 average = self.target_actor_network_params
                 passes.append(Pass(network, AVERAGE, average, at_next_states=False, grad=False))
-        return replace(rows.encode(read, passes), cut=read.cut[..., self.burn_in :])
+        encoded = self._rows(tensordict, read, read.cut.unsqueeze(-1)).encode(read, passes)
+        return replace(encoded, cut=read.cut[..., self.burn_in :])
 
     def _behavior(self, segments: Segments, like: Tensor) -> list[Tensor] | None:
         """The parameters of the behavior policy, which have no gradient; ``None`` on-policy.

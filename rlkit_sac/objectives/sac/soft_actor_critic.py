@@ -44,7 +44,7 @@ from rlkit_sac.objectives.checks.networks import actor_keys, refuse_batch_norm
 from rlkit_sac.objectives.checks.specs import hybrid_leaf
 from rlkit_sac.objectives.checks.validity import cut_steps
 from rlkit_sac.objectives.contract import LossContract
-from rlkit_sac.objectives.memory import Pass, Rows
+from rlkit_sac.objectives.memory import Pass
 from rlkit_sac.objectives.sac.critics import CRITICS, Critics, SACTransitions
 from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
 from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
@@ -667,15 +667,6 @@ class SoftActorCriticLoss(LossContract):
         self, tensordict: TensorDictBase, read: SACTransitions, with_targets: bool
     ) -> SACTransitions:
         """The steps after the burn-in, with what the memories of all networks remember there."""
-        rows = Rows.of(
-            tensordict,
-            self._normalized(read.states),
-            self._normalized(read.next_states),
-            done=read.batch.get(("next", self.tensor_keys.done)).bool(),
-            valid=read.valid,
-            networks=self.recurrent.values(),
-            burn_in=self.burn_in,
-        )
         later, passes = self.policy_loss_steps != "first", []
         for name, network in self.recurrent.items():
             live = getattr(self, f"{name}_params")
@@ -688,9 +679,9 @@ class SoftActorCriticLoss(LossContract):
                     assert read.targets is not None
                     params, members = read.targets
                 passes.append(Pass(network, target, params, members, at_states=False, grad=False))
-        return rows.encode(
-            read, passes, randomness=self.vmap_randomness, pseudo_vmap=self.deactivate_vmap
-        )
+        done = read.batch.get(("next", self.tensor_keys.done)).bool()
+        vmap = {"randomness": self.vmap_randomness, "pseudo_vmap": self.deactivate_vmap}
+        return self._rows(tensordict, read, done).encode(read, passes, **vmap)
 
     def _transition_keys(self) -> TransitionKeys:
         factors = [each for each in (self._continuous, self._discrete) if each is not None]
