@@ -146,10 +146,8 @@ class Act:
     def _of_task(self, written: Mapping[NestedKey, Any]) -> Any:
         assert self._converted is not None
         to_task = self._converted[1]
-        parts = {key: value.cpu().numpy() for key, value in written.items() if _is_action(key)}
-        if "action" in parts:
-            return to_task(parts["action"])
-        return to_task({"action": {key[-1]: value for key, value in parts.items()}})
+        parts = {name: value.cpu().numpy() for name, value in _action_parts(written).items()}
+        return to_task(parts.get("action", {"action": parts}))
 
     def check(self) -> None:
         """Refuse observations or actions of the task of other sizes or kinds than the policy's.
@@ -171,14 +169,11 @@ class Act:
         space = self._converted[1].agent_space()
         parts: Any = space["action"] if isinstance(space, Dict) else {"action": space}
         wanted = {name: isinstance(part, Box) for name, part in parts.items()}
-        found = {
-            key if isinstance(key, str) else key[-1]: value.is_floating_point()
-            for key, value in written.items()
-            if _is_action(key)
-        }
+        acted = _action_parts(written)
+        found = {name: value.is_floating_point() for name, value in acted.items()}
         if found != wanted:
             raise ValueError(f"continuous are its actions {wanted}, those of the policy {found}")
-        if any(value.isnan().any() for key, value in written.items() if _is_action(key)):
+        if any(value.isnan().any() for value in acted.values()):
             raise ValueError("the policy acts with NaN")
         self._of_task(written)
 
@@ -207,5 +202,7 @@ def device_of(module: nn.Module) -> torch.device:
     return next((tensor.device for tensor in tensors), torch.device("cpu"))
 
 
-def _is_action(key: NestedKey) -> bool:
-    return (key if isinstance(key, str) else key[0]) == "action"
+def _action_parts(written: Mapping[NestedKey, Any]) -> dict[str, Any]:
+    """The parts of a hybrid action by name, another action by itself."""
+    paths = {(key,) if isinstance(key, str) else key: value for key, value in written.items()}
+    return {path[-1]: value for path, value in paths.items() if path[0] == "action"}
