@@ -12,7 +12,7 @@ from torch import nn
 from torchrl.modules import ProbabilisticActor
 
 from rlkit_sac.data import LightCollector, make_collector
-from rlkit_sac.data.collect.collector import CollectorKind
+from rlkit_sac.data.collect.collector import AnyCollector, CollectorKind
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
@@ -78,6 +78,11 @@ def collect(
         init_random_frames=random * num_envs,
         kind=kind,
     )
+    return batches_of(collector, policy)
+
+
+def batches_of(collector: AnyCollector, policy: nn.Module) -> tuple[list[TensorDict], torch.Tensor]:
+    """The batches of a policy whose parameters move after each, and the generator after it."""
     torch.manual_seed(1)
     batches = []
     for batch in collector:

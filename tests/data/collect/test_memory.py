@@ -23,7 +23,7 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.modules.memory import state_primer
-from tests.data.collect.test_light_collector import assert_same
+from tests.data.collect.test_light_collector import assert_same, batches_of
 from tests.recurrent_policies import STATES, Cells, recurrent_categorical, recurrent_gaussian
 
 BOTH = pytest.mark.parametrize("kind", ["light", "torchrl"])
@@ -62,15 +62,7 @@ def collect(
     torch.manual_seed(0)
     policy = make_policy()
     collector = collector_of(policy, kind, **options)
-    torch.manual_seed(1)
-    batches = []
-    for batch in collector:
-        batches.append(batch.clone())
-        with torch.no_grad():
-            for parameter in policy.parameters():
-                parameter.add_(0.1 * torch.randn_like(parameter))
-    collector.shutdown()
-    return batches, torch.get_rng_state()
+    return batches_of(collector, policy)
 
 
 def behavior_policy(cells: Cells) -> BehaviorPolicy:
