@@ -20,6 +20,7 @@ from rlkit_sac.modules import (
     action_value_critic,
     hybrid_critic,
     state_action_critic,
+    tanh_gaussian_actor,
 )
 from rlkit_sac.modules.ensemble import perceptron_layers
 from rlkit_sac.modules.policies import boltzmann_policy
@@ -205,6 +206,23 @@ def test_every_subset_of_the_targets_is_as_likely(size: int) -> None:
     levels = sorted(wanted)
     counts, shares = [least[each] for each in levels], [wanted[each] for each in levels]
     assert chisquare(counts, [600 * share / len(subsets) for share in shares]).pvalue > 1e-3
+
+
+def test_a_subset_changes_nothing_but_the_targets() -> None:
+    """It is drawn after the actions, as in version 0.1, so that seeds give the same runs."""
+    torch.manual_seed(0)
+    box = [-1.0] * ACTION_DIM, [1.0] * ACTION_DIM
+    actor = tanh_gaussian_actor(OBSERVATION_DIM, *box, num_cells=[6]).double()
+    critics = [state_action_critic(OBSERVATION_DIM, ACTION_DIM).double() for _ in range(5)]
+    data = make_data(9)
+    found = []
+    for size in (None, 2):
+        loss = ContinuousSACLoss(actor, critics, target_subset=size, alpha_init=0.3)
+        torch.manual_seed(1)
+        found.append(loss(data.clone()))
+    assert found[0]["loss_actor"] == found[1]["loss_actor"]
+    assert found[0]["entropy"] == found[1]["entropy"]
+    assert found[0]["loss_qvalue"] != found[1]["loss_qvalue"]
 
 
 @pytest.mark.parametrize("wrong", [0, 3])

@@ -69,7 +69,7 @@ class SACTransitions(Transitions):
     """A batch ``[*]`` that has been checked.
 
     Attributes:
-        targets: the target critics that it is trained with; ``None`` where there are none.
+        targets: the target critics whose memories read it; ``None`` without memories.
     """
 
     targets: TargetCritics | None

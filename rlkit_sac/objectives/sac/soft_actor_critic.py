@@ -328,9 +328,9 @@ class SoftActorCriticLoss(LossContract):
     ) -> tuple[Tensor, Tensor]:
         """The soft value ``[*, M]`` of the next states, and the entropy bonus in it, ``[*, 1]``."""
         assert next_draw is not None
-        assert read.targets is not None
+        targets = self.critics.draw_targets(self) if read.targets is None else read.targets
         value = self.critics.target(
-            self, read.targets, next_draw.inputs, next_draw.log_probs, reward_dim
+            self, targets, next_draw.inputs, next_draw.log_probs, reward_dim
         )
         bonus = self._entropy_bonus(next_draw).unsqueeze(-1)
         return soft_value(value, bonus), bonus
@@ -658,8 +658,8 @@ class SoftActorCriticLoss(LossContract):
             reward_weights=self.reward_weights,
             sequential="TD(lambda)" if self.lmbda else sequential,
         )
-        drawn = with_targets and CRITICS in self.target_networks
-        targets = self.critics.draw_targets(self) if drawn else None
+        remembering = with_targets and self.recurrent and CRITICS in self.target_networks
+        targets = self.critics.draw_targets(self) if remembering else None
         read = SACTransitions(**vars(transitions), targets=targets)
         return self._remember(tensordict, read, with_targets) if self.recurrent else read
 
