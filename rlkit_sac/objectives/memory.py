@@ -231,7 +231,7 @@ class RecurrentNetwork:
         params, cells, burn_in = of.params, cells_of(self.memory), rows.burn_in
         weights = self.params_of(cells, params)
         layers = layer_weights(lambda name: weights.get(name, None), cells.num_layers)
-        state = self._start(rows, params, of.members)
+        state = self._start(rows, layers[0].weight_hh, of.members)
         grad = of.grad and torch.is_grad_enabled()
         if burn_in:
             with torch.no_grad():
@@ -309,16 +309,15 @@ class RecurrentNetwork:
         out: TensorDictBase = together(run, (0, 0), randomness=randomness)(inputs.copy(), params)
         return out
 
-    def _start(self, rows: Rows, params: TensorDictBase, members: Tensor | None) -> State:
+    def _start(self, rows: Rows, weight: Tensor, members: Tensor | None) -> State:
         """The states that rows begin with, ``[N, L, H]``, ``[R, N, L, H]`` for an ensemble."""
-        cells, count, ensemble = cells_of(self.memory), len(rows.reset), params.batch_size
+        cells, count, ensemble = cells_of(self.memory), len(rows.reset), weight.shape[:-2]
         shape, lead = (cells.num_layers, cells.hidden_size), rows.states.batch_size[:-1]
-        like = next(iter(params.values(True, True)))
         start = []
         for key in self.state_keys:
             found = rows.stored.get(key, None)
             if found is None:
-                start.append(like.new_zeros(*ensemble, count, *shape))
+                start.append(weight.new_zeros(*ensemble, count, *shape))
                 continue
             of_each = found.ndim == len(lead) + 3
             if of_each and members is not None:
@@ -338,7 +337,7 @@ class RecurrentNetwork:
     ) -> tuple[Tensor, TensorDictBase]:
         """Inputs of the memory, ``[R?, N, T, I]``, and all that the embedding writes."""
         key, each = self.memory.in_keys[0], (*params.batch_size, *states.batch_size)
-        if params.batch_size and next(iter(self.embedding.parameters()), None) is not None:
+        if params.batch_size and self.embedding.state_dict():
             written = self.run_of_each(self.embedding, states.expand(*each), params, **vmap)
         else:
             with params.to_module(self.network, preserve_module_state=False):

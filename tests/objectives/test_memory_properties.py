@@ -300,6 +300,47 @@ def test_torchrls_memories_give_the_same_losses(kind: str, cells: str) -> None:
         torch.testing.assert_close(acted[1]["next", key], acted[0]["next", key])
 
 
+class Shift(nn.Module):
+    """Adds a vector, a parameter or not, beside a counter of integers."""
+
+    def __init__(self, shift: Tensor, trained: bool) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.tensor(3))
+        if trained:
+            self.shift = nn.Parameter(shift)
+        else:
+            self.register_buffer("shift", shift)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.shift
+
+
+@pytest.mark.parametrize("trained", [False, True])
+@pytest.mark.parametrize("stored", [(), EVERY])
+@pytest.mark.parametrize("kind", ["continuous", "boltzmann"])
+def test_what_comes_before_a_memory_has_tensors_of_its_own(kind, stored, trained) -> None:
+    """A shift of the inputs is one of the biases, in the memory and in the head."""
+    losses = []
+    for shifted in (True, False):
+        torch.manual_seed(0)
+        networks = make_networks(kind, memory_of(kind, "gru", 1))
+        for critic in networks["qvalue_network"]:
+            embedding, memory, head = critic.module
+            shift = torch.randn(memory.gru.input_size).double()
+            if shifted:
+                before = TensorDictModule(Shift(shift, trained), ["memory_input"], ["memory_input"])
+                critic.module[0] = TensorDictSequential(embedding, before)
+                continue
+            first = next(each for each in head.modules() if isinstance(each, nn.Linear))
+            read = first.weight[:, UNITS : UNITS + len(shift)]
+            memory.gru.bias_ih_l0.data += memory.gru.weight_ih_l0 @ shift
+            first.bias.data += read @ shift
+        losses.append(loss_class(kind)(**networks, action_spec=SPECS[kind], alpha_init=0.3))
+    data = rows_of(kind, stored=stored).exclude("begins")
+    found, wanted = (call(loss, data) for loss in losses)
+    assert_same(losses_of(found), losses_of(wanted), rtol=1e-10, atol=0)
+
+
 def forget(linear: nn.Linear, others: int) -> nn.Linear:
     """Make the first layer of a head read the observation and the last inputs alone.
 
