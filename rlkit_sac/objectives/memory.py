@@ -95,7 +95,7 @@ class Rows:
                 )
         stored = fill_invalid(held[..., 0].detach(), None if valid is None else valid[..., 0])
         check_flag(tensordict, "is_init", "flag")
-        is_init = states.get("is_init")
+        is_init = states.get("is_init").bool()
         cut = done if valid is None else done | ~valid.unsqueeze(-1)
         begins, believed = is_init.clone(), is_init.clone()
         begins[..., 0, :] = False

@@ -161,7 +161,7 @@ def one_step_later(
         BatchError: for a part that the action does not have.
     """
     if key == IS_INIT:
-        return torch.zeros_like(batch.get(key))
+        return torch.zeros_like(batch.get(key), dtype=torch.bool)
     if not isinstance(key, tuple) and len(action_keys) == 1:
         return batch.get(action_keys[0])
     parts = {unravel_key(each)[-1]: batch.get(each) for each in action_keys}

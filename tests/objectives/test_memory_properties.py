@@ -221,6 +221,14 @@ def test_a_sampler_that_sets_is_init_at_the_first_steps_changes_nothing(kind: st
     assert_same(call(loss, data), wanted, rtol=0, atol=0)
 
 
+def test_flags_may_be_numbers() -> None:
+    loss, data = make_loss("boltzmann", burn_in=1), rows_of("boltzmann").exclude("begins")
+    wanted = call(loss, data)
+    for key in ("is_init", ("next", "done"), ("next", "terminated")):
+        data[key] = data[key].to(torch.uint8)
+    assert_same(call(loss, data), wanted, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("kind", ["continuous", "boltzmann", "hybrid"])
 def test_a_previous_index_of_zero_is_told_from_the_beginning_of_an_episode(kind: str) -> None:
     """By the stored state, which is zero at the beginning of an episode only."""
