@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, TypeVar
 
 import torch
@@ -337,7 +338,8 @@ class RecurrentNetwork:
     ) -> tuple[Tensor, TensorDictBase]:
         """Inputs of the memory, ``[R?, N, T, I]``, and all that the embedding writes."""
         key, each = self.memory.in_keys[0], (*params.batch_size, *states.batch_size)
-        if params.batch_size and self.embedding.state_dict():
+        own = chain(self.embedding.parameters(), self.embedding.buffers())
+        if params.batch_size and next(own, None) is not None:
             written = self.run_of_each(self.embedding, states.expand(*each), params, **vmap)
         else:
             with params.to_module(self.network, preserve_module_state=False):
