@@ -18,6 +18,7 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional.memory import LayerWeights, State, recurrent_rows, recurrent_step
 
 Memory: TypeAlias = GRUModule | LSTMModule
+_REFUSED = ("bidirectional", "dropout", "proj_size")  # options of cells
 
 
 class _OrthogonalCells(nn.RNNBase):
@@ -71,6 +72,7 @@ class _Memory(TensorDictModuleBase):
                 bias=bias,
                 batch_first=True,
                 device=device,
+                **{option: options.pop(option) for option in _REFUSED if option in options},
             )
         super().__init__(**options)
         check_memory(cast(Memory, self), type(self).__name__)
@@ -247,7 +249,7 @@ def check_memory(memory: Memory, name: str) -> None:
         ConfigError: naming the option.
     """
     cells = cells_of(memory)
-    for option in ("bidirectional", "dropout", "proj_size"):
+    for option in _REFUSED:
         if value := getattr(cells, option):
             raise ConfigError(
                 f"{name} has {option}={value}: a memory here runs forward in time, without dropout "

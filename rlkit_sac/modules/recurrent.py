@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypedDict
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import torch
 from tensordict import NestedKey
@@ -110,21 +111,20 @@ def state_inputs(observation_dim: int, memory: MemoryOptions | None, owner: str)
             ``actor_state_h`` and ``actor_state_c``.
 
     Raises:
-        ConfigError: for unknown options, or sizes below 1.
+        ConfigError: for unknown options, or sizes that are no integers in their range.
 
     >>> state_inputs(3, {"kind": "gru", "size": 8, "action_dim": 1}, "actor")[:2]
     (12, ['memory', 'memory_input'])
     """
     if memory is None:
         return StateInputs(observation_dim, ["observation"], [])
-    kind, unknown = memory.get("kind"), memory.keys() - MemoryOptions.__annotations__.keys()
-    size, layers = memory.get("size", 64), memory.get("layers", 1)
-    action_dim, num_actions = memory.get("action_dim", 0), memory.get("num_actions", 0)
-    if kind not in ("gru", "lstm") or unknown or min(size, layers) < 1:
+    if not _is_valid(memory):
         raise ConfigError(
-            f"memory is {memory}: wanted 'kind', one of 'gru' and 'lstm', and any of the numbers "
-            "size (at least 1), layers (at least 1), action_dim and num_actions"
+            f"memory is {memory!r}: wanted a dictionary of 'kind', 'gru' or 'lstm', and any of the "
+            "integers size (at least 1), layers (at least 1), action_dim and num_actions"
         )
+    kind, size, layers = memory["kind"], memory.get("size", 64), memory.get("layers", 1)
+    action_dim, num_actions = memory.get("action_dim", 0), memory.get("num_actions", 0)
     make: type[GRUMemory | LSTMMemory] = GRUMemory if kind == "gru" else LSTMMemory
     states = [f"{owner}_state{suffix}" for suffix in ([""] if kind == "gru" else ["_h", "_c"])]
     parts = [
@@ -132,15 +132,26 @@ def state_inputs(observation_dim: int, memory: MemoryOptions | None, owner: str)
         for name, length in (("continuous", action_dim), ("discrete", num_actions))
         if length
     ]
-    width = observation_dim + action_dim + num_actions
+    width = int(observation_dim + action_dim + num_actions)  # NumPy's integers are none of GRU's
     embedding = TensorDictModule(
         PreviousStep(num_actions), ["observation", "is_init", *parts], ["memory_input"]
     )
     remember = make(
         width,
-        size,
-        layers,
+        int(size),
+        int(layers),
         in_keys=["memory_input", *states],
         out_keys=["memory", *map(next_key, states)],
     )
     return StateInputs(size + width, ["memory", "memory_input"], [embedding, remember])
+
+
+def _is_valid(memory: Any) -> bool:
+    if not isinstance(memory, Mapping) or memory.get("kind") not in ("gru", "lstm"):
+        return False
+    smallest = {"size": 1, "layers": 1, "action_dim": 0, "num_actions": 0}
+    return all(
+        hasattr(value, "__index__") and value is not True and value >= smallest.get(name, value + 1)
+        for name, value in memory.items()
+        if name != "kind"
+    )

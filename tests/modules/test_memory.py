@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
+import numpy as np
 import pytest
 import torch
 from tensordict import TensorDict
@@ -15,7 +16,7 @@ from torchrl.modules import GRUModule, LSTMModule, set_recurrent_mode
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.graph import record
-from rlkit_sac.modules import GRUMemory, LSTMMemory
+from rlkit_sac.modules import GRUMemory, LSTMMemory, action_value_critic
 from rlkit_sac.modules.memory import policy_states, state_keys, state_primer
 
 INPUTS, UNITS = 3, 5
@@ -230,5 +231,34 @@ def test_cells_that_rows_cannot_run_are_refused(option: str) -> None:
     cells = nn.LSTM(INPUTS, UNITS, 2, batch_first=True, **{option: value})
     with pytest.raises(ConfigError, match=f"LSTMMemory has {option}={value}"):
         LSTMMemory(lstm=cells, **keys_of("lstm"))
+    with pytest.raises(ConfigError, match=f"LSTMMemory has {option}={value}"):
+        LSTMMemory(INPUTS, UNITS, 2, **{option: value}, **keys_of("lstm"))
     with pytest.raises(ConfigError, match="needs input_size and hidden_size"):
         GRUMemory(INPUTS, **keys_of("gru"))
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        "gru",
+        {},
+        {"kind": "rnn"},
+        {"kind": "gru", "units": 8},
+        *({"kind": "gru", "size": size} for size in (0, 8.0, "8", True)),
+        {"kind": "gru", "layers": 0},
+        {"kind": "gru", "action_dim": -1},
+    ],
+)
+def test_options_of_a_memory_that_mean_none_are_named(memory) -> None:
+    with pytest.raises(ConfigError, match="wanted a dictionary of 'kind'"):
+        action_value_critic(3, 2, memory=memory)
+
+
+def test_sizes_may_be_numpys() -> None:
+    """Such as ``action_space.n`` of a Gymnasium task."""
+    sizes = {"size": 8, "layers": 2, "num_actions": 2}
+    critic, other = (
+        action_value_critic(3, 2, memory={"kind": "gru", **{k: of(v) for k, v in sizes.items()}})
+        for of in (np.int64, int)
+    )
+    critic.load_state_dict(other.state_dict())
