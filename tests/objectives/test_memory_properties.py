@@ -524,6 +524,17 @@ def test_a_critic_without_a_head_is_refused() -> None:
         loss_class("boltzmann")(critic)
 
 
+@pytest.mark.parametrize("kind", ["continuous", "hybrid"])
+def test_a_memory_of_the_evaluated_action_is_refused(kind: str) -> None:
+    loss, data = make_loss(kind), rows_of(kind).exclude("begins")
+    key = "action" if kind == "continuous" else ("action", "continuous")
+    embedding = loss.recurrent["qvalue_network"].embedding.module[0]
+    embedding.in_keys = [*embedding.in_keys[:2], key]
+    critic = TensorDictSequential(*loss.qvalue_network.module)
+    with pytest.raises(ConfigError, match="the memory of qvalue_network reads the action"):
+        loss_class(kind)(loss.actor_network, critic)(data)
+
+
 @pytest.mark.parametrize(("option", "value"), [("bidirectional", True), ("dropout", 0.1)])
 def test_cells_that_losses_cannot_run_are_refused(option: str, value) -> None:
     networks = make_networks("boltzmann", memory_of("boltzmann", "gru", 2))
@@ -571,6 +582,13 @@ def test_entries_of_other_shapes_are_named() -> None:
     for key in ("is_init", ("next", "done")):
         with pytest.raises(BatchError, match=r"has the shape \[6, 7\], wanted \[6, 7, 1\]"):
             loss(data.clone().set(key, data[key].squeeze(-1)))
+
+
+def test_flags_may_be_numbers() -> None:
+    loss, data = make_loss("boltzmann"), rows_of("boltzmann").exclude("begins")
+    wanted = loss(data)["loss_qvalue"]
+    for key in ("is_init", ("next", "done")):
+        assert torch.equal(loss(data.clone().set(key, data[key].double()))["loss_qvalue"], wanted)
 
 
 def test_networks_whose_states_have_one_name_are_refused_where_rows_hold_it() -> None:

@@ -59,7 +59,7 @@ from rlkit_sac.objectives.sac.factors import (
 )
 from rlkit_sac.objectives.sac.options import SACOptions
 from rlkit_sac.objectives.sac.priors import Priors
-from rlkit_sac.objectives.transitions import TransitionKeys
+from rlkit_sac.objectives.transitions import TransitionKeys, unraveled
 
 #: Lambda of the returns, by the value estimators of TorchRL that name them.
 _LAMBDAS = {ValueEstimators.TD0: 0.0, ValueEstimators.TD1: 1.0, ValueEstimators.TDLambda: 0.95}
@@ -701,6 +701,14 @@ class SoftActorCriticLoss(LossContract):
     def _check_network_keys(self) -> None:
         """Refuse networks that read or write unexpected entries."""
         self.critics.check_keys(self)
+        actions = {self._action_key(each) for each in self.factors.values()}
+        for name, network in self.recurrent.items():
+            for key in unraveled(*network.embedding.in_keys, network.memory.in_keys[0]):
+                if key in actions:
+                    raise ConfigError(
+                        f"the memory of {name} reads the action {key!r}, which enters after it: "
+                        "let the head read it, and the embedding the action before, 'prev_action'"
+                    )
 
     def _network_keys(self) -> list[NestedKey]:
         """Entries the networks read."""
