@@ -57,7 +57,7 @@ def check_slices(
     *,
     lmbda: float,
     num_envs: int,
-    memory: bool = False,
+    memory: bool | None = False,
 ) -> None:
     """Refuse slices that replay cannot hold, that come too late, or that targets lack.
 
@@ -66,7 +66,7 @@ def check_slices(
         collector: how frames are gathered.
         lmbda: of the targets.
         num_envs: environments that step together.
-        memory: whether the networks have one.
+        memory: whether the networks have one, ``None`` if that is not known.
 
     Raises:
         ConfigError: naming the option and what it has to be.
@@ -89,7 +89,7 @@ def check_slices(
                 "example to 8"
             )
         return
-    if not lmbda and not memory:
+    if not lmbda and memory is False:
         raise ConfigError(
             f"replay.slice_length is {length}, but loss.lmbda is 0, with which targets look one "
             "step ahead, and there is no network.memory: set one of them; loss.lmbda 1 is for as "

@@ -105,9 +105,10 @@ class BaseRunConfig:
         return stored_transition(env)
 
     @property
-    def _memory(self) -> str:
-        """The kind of memory; a user's own networks have none that is known."""
-        return getattr(self.network, "memory", "none")
+    def _has_memory(self) -> bool | None:
+        """Whether networks have a memory; ``None`` of a user's own section that does not say."""
+        memory = getattr(self.network, "memory", None)
+        return None if memory is None else memory != "none"
 
     @property
     def _row_length(self) -> int:
@@ -117,9 +118,9 @@ class BaseRunConfig:
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
         length = self._row_length
-        found = self.replay.memory_errors(length, memory=self._memory)
+        found = self.replay.memory_errors(length, memory=self._has_memory)
         found = [(f"replay.{name}", text) for name, text in found]
-        if self._memory != "none" and self.compile is True and length > LONGEST_COMPILED_ROW:
+        if self._has_memory and self.compile is True and length > LONGEST_COMPILED_ROW:
             text = (
                 f"must be auto or false where network.memory reads rows of {length} frames: every "
                 f"step becomes a part of the graph, and above {LONGEST_COMPILED_ROW} compiling "
@@ -130,8 +131,8 @@ class BaseRunConfig:
 
     def compile_choice(self) -> Literal["auto"] | bool:
         """``compile``, or false where ``auto`` meets a memory over rows too long to compile."""
-        too_long = self._memory != "none" and self._row_length > LONGEST_COMPILED_ROW
-        return False if too_long else self.compile
+        long = self._row_length > LONGEST_COMPILED_ROW
+        return False if self._has_memory and long else self.compile
 
     def checks(self, open_env: Callable[[], EnvBase] | None = None) -> list[Check]:
         """What the machine, the task and the run to resume must fulfill.
@@ -200,7 +201,7 @@ class BaseRunConfig:
             row, sizes = row_bytes(transition), [transition["observation"].numel(), *widths, 1]
             critics = getattr(self.loss, "num_qvalue_nets", 1)
             sampled = self.replay.batch_size * self._row_length
-            units = 0 if self._memory == "none" else self.network.memory_size
+            units = self.network.memory_size if self._has_memory else 0
             needed = {
                 # A parameter has a gradient and two moments, of four bytes each.
                 "network.num_cells": 16 * critics * sum((a + 1) * b for a, b in pairwise(sizes)),
@@ -269,7 +270,7 @@ class RunConfig(BaseRunConfig):
                     self.collector,
                     lmbda=loss.lmbda,
                     num_envs=self.env.num_envs,
-                    memory=self._memory != "none",
+                    memory=self._has_memory,
                 ),
             ),
         ]

@@ -93,6 +93,23 @@ def test_a_task_whose_observations_are_pictures_is_refused() -> None:
 
 
 @dataclass
+class Layers:
+    """Options of a user's own networks, which may have a memory."""
+
+    width: int = 8
+
+
+def test_networks_that_may_have_a_memory_take_rows_and_a_burn_in() -> None:
+    own = config()
+    own.network = Layers()
+    own.replay.slice_length, own.replay.burn_in, own.replay.store_state = 8, 2, True
+    assert config_errors(own) == []
+    assert own.compile_choice() == "auto"
+    own.replay.burn_in = 8
+    assert [key for key, _ in config_errors(own)] == ["replay.burn_in"]
+
+
+@dataclass
 class Picky(RunConfig):
     """A recipe with demands of its own."""
 
