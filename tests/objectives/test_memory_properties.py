@@ -574,6 +574,14 @@ def test_missing_entries_are_named(key) -> None:
         loss(data)
 
 
+@pytest.mark.parametrize("key", ["action", "prev_action"])
+def test_parts_of_an_action_that_has_none_are_named(key: str) -> None:
+    loss, data = make_loss("hybrid"), rows_of("hybrid").exclude("begins")
+    data = data.exclude(key).set(key, torch.zeros(6, 7, 1).double())
+    with pytest.raises(BatchError, match=rf"the batch has no entry \('{key}', 'continuous'\)"):
+        loss(data)
+
+
 def test_entries_of_other_shapes_are_named() -> None:
     loss, data = make_loss("boltzmann"), rows_of("boltzmann").exclude("begins")
     for shape in ((6, 7, 1, UNITS + 1), (6, 7, 3, 1, UNITS), (6, 7, UNITS)):

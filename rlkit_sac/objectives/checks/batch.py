@@ -39,7 +39,7 @@ def check_entries(
     rlkit_sac.errors.BatchError: the batch has no entry 'observation'; it holds 'obs'. \
 Add it, or let the networks read what is there
     """
-    missing = [key for key in keys if batch.get(key, None) is None]
+    missing = [key for key in keys if not _holds(batch, key)]
     if not missing:
         return
     held = ", ".join(sorted(repr(key) for key in batch.keys(True, True))) or "nothing"
@@ -50,6 +50,13 @@ Add it, or let the networks read what is there
     if root in _WRITERS:
         mend = f"let the environment write it: {_WRITERS[root]}"
     raise BatchError(f"the batch has no entry {names}; it holds {held}. Add it, or {mend}")
+
+
+def _holds(batch: TensorDictBase, key: NestedKey) -> bool:
+    try:
+        return batch.get(key, None) is not None
+    except ValueError:  # a part of an entry that has none
+        return False
 
 
 def check_flag(batch: TensorDictBase, key: NestedKey, role: str) -> None:
