@@ -592,13 +592,6 @@ def test_entries_of_other_shapes_are_named() -> None:
             loss(data.clone().set(key, data[key].squeeze(-1)))
 
 
-def test_flags_may_be_numbers() -> None:
-    loss, data = make_loss("boltzmann"), rows_of("boltzmann").exclude("begins")
-    wanted = loss(data)["loss_qvalue"]
-    for key in ("is_init", ("next", "done")):
-        assert torch.equal(loss(data.clone().set(key, data[key].double()))["loss_qvalue"], wanted)
-
-
 def test_networks_whose_states_have_one_name_are_refused_where_rows_hold_it() -> None:
     networks = make_networks("categorical", memory_of("categorical", "gru", 1))
     for critic in networks["qvalue_network"]:
