@@ -229,9 +229,9 @@ def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
         (
             ["--replay", "x"],
             "--replay is a section; set one of its options: --replay.capacity, "
-            "--replay.batch_size, --replay.storage, --replay.slice_length, --replay.prioritized, "
-            "--replay.priority_alpha, --replay.priority_beta, --replay.priority_beta_frames, "
-            "--replay.priority_eps",
+            "--replay.batch_size, --replay.storage, --replay.burn_in, --replay.store_state, "
+            "--replay.slice_length, --replay.prioritized, --replay.priority_alpha, "
+            "--replay.priority_beta, --replay.priority_beta_frames, --replay.priority_eps",
         ),
         (["--config", "no/such.yaml"], "no/such.yaml: cannot be read: No such file or directory"),
     ],

@@ -29,22 +29,57 @@ ROWS = "--replay.slice_length 6 --replay.burn_in 2 --replay.store_state true --r
 GRU, LSTM = f"--network.memory gru {ROWS}", f"--network.memory lstm {ROWS}"
 
 
+slow = pytest.mark.slow
+
+
 @pytest.mark.parametrize(
     ("recipe", "half", "options"),
     [
-        (SAC, 93, f"{GRU} --env.observation_indices [0,1]"),
-        (SAC, 96, f"{LSTM} --env.num_envs 2 --collector.kind torchrl --network.memory_layers 2"),
-        (DISCRETE, 94, f"{LSTM} --env.num_envs 2 --normalization.observations true"),
-        (DISCRETE, 93, f"{GRU} --actor true --update.order [actor,qvalue,alpha,target]"),
-        (HYBRID, 93, f"{GRU} --loss.parameter_mask true --env.id Platform-v0"),
-        (VALUE, 93, f"{GRU} --replay.store_state false --loss.lmbda 0.7"),
-        (PRIOR, 93, f"{GRU} --prior.kind same_action"),
-        (ACER, 108, "--network.memory lstm --replay.store_state true --replay.burn_in 1"),
-        (ACER, 96, "--network.memory gru --env.id Pendulum-v1 --network.shared_trunk false"),
-    ],
-    ids=[
-        *("sac", "sac, torchrl", "discrete", "actor", "hybrid", "value", "prior"),
-        *("acer", "acer, continuous"),
+        pytest.param(SAC, 93, f"{GRU} --env.observation_indices [0,1]", id="sac"),
+        pytest.param(
+            SAC,
+            96,
+            f"{LSTM} --env.num_envs 2 --collector.kind torchrl --network.memory_layers 2",
+            id="sac, torchrl",
+            marks=slow,
+        ),
+        pytest.param(
+            DISCRETE,
+            94,
+            f"{LSTM} --env.num_envs 2 --normalization.observations true",
+            id="discrete",
+        ),
+        pytest.param(
+            DISCRETE,
+            93,
+            f"{GRU} --actor true --update.order [actor,qvalue,alpha,target]",
+            id="actor",
+            marks=slow,
+        ),
+        pytest.param(
+            HYBRID, 73, f"{GRU} --loss.parameter_mask true --env.id Platform-v0", id="hybrid"
+        ),
+        pytest.param(
+            VALUE,
+            93,
+            f"{GRU} --replay.store_state false --loss.lmbda 0.7",
+            id="value",
+            marks=slow,
+        ),
+        pytest.param(PRIOR, 93, f"{GRU} --prior.kind same_action", id="prior", marks=slow),
+        pytest.param(
+            ACER,
+            108,
+            "--network.memory lstm --replay.store_state true --replay.burn_in 1",
+            id="acer",
+        ),
+        pytest.param(
+            ACER,
+            96,
+            "--network.memory gru --env.id Pendulum-v1 --network.shared_trunk false",
+            id="acer, continuous",
+            marks=slow,
+        ),
     ],
 )
 def test_half_the_frames_and_then_the_rest_equal_all_at_once(
