@@ -21,7 +21,7 @@ from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.objectives.checks.options import check_choice, check_number
 from rlkit_sac.objectives.checks.validity import valid_steps
 from rlkit_sac.objectives.memory import RecurrentNetwork, Rows
-from rlkit_sac.objectives.transitions import Transitions
+from rlkit_sac.objectives.transitions import TransitionKeys, Transitions
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -52,6 +52,7 @@ class LossContract(LossModule):
     burn_in: int = 0
 
     _in_keys: list[NestedKey] | None
+    _read_keys: TransitionKeys | None
     _out_keys: list[str] | None
 
     def __init__(
@@ -60,7 +61,7 @@ class LossContract(LossModule):
         scalar_output_mode: ScalarOutputMode | None,
         use_prioritized_weights: bool | Literal["auto"],
     ) -> None:
-        self._in_keys = None
+        self._in_keys = self._read_keys = None
         self._out_keys = None
         super().__init__()
         check_choice("reduction", reduction, ("mean", "sum", "none"))
@@ -80,6 +81,17 @@ class LossContract(LossModule):
         self.recurrent: dict[str, RecurrentNetwork] = {}
 
     # ------------------------------------------------------------------ keys
+
+    @abstractmethod
+    def _transition_keys(self) -> TransitionKeys:
+        """Find the entries of a batch that are read."""
+
+    @property
+    def _transitions(self) -> TransitionKeys:
+        """These entries, found once, and again after ``set_keys``."""
+        if self._read_keys is None:
+            self._read_keys = self._transition_keys()
+        return self._read_keys
 
     @abstractmethod
     def _set_in_keys(self) -> list[NestedKey]:
@@ -113,7 +125,8 @@ class LossContract(LossModule):
         """Every entry the loss writes into its output."""
 
     def _forward_value_estimator_keys(self, **kwargs: Any) -> None:
-        self._in_keys = None  # computed again when read; the targets have no keys of their own
+        # Computed again when read; the targets have no keys of their own.
+        self._in_keys = self._read_keys = None
 
     # ------------------------------------------------------------------ networks and numbers
 

@@ -204,7 +204,7 @@ class SegmentLoss(LossContract):
     def _read(self, tensordict: TensorDictBase, on_policy: bool) -> Segments:
         """Check a batch and select what the losses need."""
         keys, behavior = self.tensor_keys, self._behavior_keys()
-        transitions = self._transition_keys()
+        transitions = self._transitions
         required = [key for key in self.in_keys if key not in behavior]
         read = transitions.read(tensordict, required, self._loss_mask_keys(), sequential="ACER")
         if on_policy:
@@ -294,7 +294,7 @@ class SegmentLoss(LossContract):
         return TransitionKeys(self.tensor_keys, action, self._state_keys(), recurrent=recurrent)
 
     def _set_in_keys(self) -> list[NestedKey]:
-        keys, read = self.tensor_keys, self._transition_keys()
+        keys, read = self.tensor_keys, self._transitions
         following = [keys.reward, keys.done, keys.terminated, *read.next_states]
         next_keys = (("next", key) for key in following)
         self._in_keys = unraveled(keys.action, *read.states, *next_keys, *self._behavior_keys())

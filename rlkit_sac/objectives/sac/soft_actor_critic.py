@@ -651,7 +651,7 @@ class SoftActorCriticLoss(LossContract):
         self._check_network_keys()
         self._check_burn_in()
         sequential = "a network with a memory" if self.recurrent else None
-        transitions = self._transition_keys().read(
+        transitions = self._transitions.read(
             tensordict,
             self.in_keys,
             self._loss_mask_keys(),
@@ -695,7 +695,7 @@ class SoftActorCriticLoss(LossContract):
         )
 
     def _set_in_keys(self) -> list[NestedKey]:
-        self._in_keys = self._transition_keys().in_keys()
+        self._in_keys = self._transitions.in_keys()
         return self._in_keys
 
     def _check_network_keys(self) -> None:
