@@ -50,6 +50,17 @@ def table(printed: str, header: str) -> list[list[str]]:
 
 
 @pytest.mark.slow
+def test_memory_writes_each_round_and_prints_ratios(tmp_path: Path) -> None:
+    small = "--rows 2 --steps 3 --size 8 --rounds 3 --calls 1"
+    done = run("memory", *small.split(), "--output", "times.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rounds = pd.read_csv(tmp_path / "times.csv")
+    assert list(rounds["case"]) == ["rows"] * 3 + ["acting"] * 3 + ["update"] * 3
+    assert (rounds[["ours_ms", "other_ms"]] > 0).all(axis=None)
+    assert [row[0] for row in table(done.stdout, "case")] == ["rows", "acting", "update"]
+
+
+@pytest.mark.slow
 def test_hybrid_update_writes_each_round_and_prints_the_medians(tmp_path: Path) -> None:
     done = run("hybrid_update", *SMALL.split(), "--output", "times.csv", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
