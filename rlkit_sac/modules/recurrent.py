@@ -151,7 +151,10 @@ def _is_valid(memory: Any) -> bool:
         return False
     smallest = {"size": 1, "layers": 1, "action_dim": 0, "num_actions": 0}
     return all(
-        hasattr(value, "__index__") and value is not True and value >= smallest.get(name, value + 1)
+        name in smallest
+        and hasattr(value, "__index__")
+        and not isinstance(value, bool)
+        and value >= smallest[name]
         for name, value in memory.items()
         if name != "kind"
     )

@@ -233,7 +233,9 @@ class SegmentLoss(LossContract):
         for name, network in self.recurrent.items():
             outer, *inner = name.split(".")
             params = getattr(self, f"{outer}_params")
-            passes.append(Pass(network, name, params.get(tuple(inner)) if inner else params))
+            live = params.get(tuple(inner)) if inner else params
+            needed = name != DUELING[1]  # the value of a next state is that of V alone
+            passes.append(Pass(network, name, live, at_next_states=needed))
             if name == ACTOR:
                 average = self.target_actor_network_params
                 passes.append(Pass(network, AVERAGE, average, at_next_states=False, grad=False))
