@@ -36,7 +36,6 @@ from rlkit_sac.config import (
 from rlkit_sac.data import (
     TrajectorySampler,
     example_transition,
-    make_collector,
     make_replay_buffer,
 )
 from rlkit_sac.envs import (
@@ -65,6 +64,7 @@ from rlkit_sac.runs import (
     first_compiled_update,
     make_envs,
     memory_options,
+    run_collector,
     run_recipe,
     training_run,
     warm_start,
@@ -117,7 +117,7 @@ class ACERConfig(BaseRunConfig):
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
         found, start = super().errors(), self.update.replay_start_size
-        batches = 2 * self.collector.batch_frames(self.env.num_envs)
+        batches = 2 * self.collector.batch_frames(self.batch_envs)
         if self.replay.capacity < max(batches, start):
             text = (
                 f"must hold two batches of env.num_envs x collector.t_max frames ({batches}) and "
@@ -168,7 +168,7 @@ def make_networks(
 
 def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     """Train in some environments, evaluate in another; returns the run directory."""
-    device, num_envs, t_max = env.device, config.env.num_envs, config.collector.t_max
+    device = env.device
 
     # Networks and loss.
     kind = kind_of_actions(env)
@@ -213,27 +213,15 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     policy = loss_module.policy()
     states = loss_module.state_keys
     stored = [*loss_module.in_keys, "is_init", *(states if config.replay.store_state else ())]
-    frames_per_batch = config.collector.batch_frames(num_envs)
+    options = config.replay_arguments()
+    layout = {name: options[name] for name in ("capacity", "num_envs", "frames_per_batch")}
     replay = make_replay_buffer(
         example_transition(env, stored, policy=policy, random_policy=random_policy),
-        **config.replay.arguments(),
-        sampler=TrajectorySampler(
-            t_max,
-            capacity=config.replay.capacity,
-            num_envs=num_envs,
-            frames_per_batch=frames_per_batch,
-        ),
+        **options,
+        sampler=TrajectorySampler(config.collector.t_max, **layout),
         device=device,
     )
-    collector = make_collector(
-        env,
-        policy,
-        total_frames=config.collector.total_frames,
-        frames_per_batch=frames_per_batch,
-        init_random_frames=config.collector.init_random_frames,
-        random_policy=random_policy,
-        kind=config.collector.kind,
-    )
+    collector = run_collector(config, env, policy, update, random_policy=random_policy)
     replays = ReplaySchedule(
         n_times_replay=config.update.n_times_replay,
         poisson=config.update.poisson,

@@ -20,7 +20,7 @@ from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.config import EnvConfig, GaussianNetworkConfig, HybridLossConfig, ReplayConfig
-from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
+from rlkit_sac.data import example_transition, make_replay_buffer
 from rlkit_sac.envs import hybrid_action_bounds, observation_dim, parameter_mask, reward_dim
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
@@ -32,6 +32,7 @@ from rlkit_sac.runs import (
     make_normalizers,
     memory_options,
     parameter_groups,
+    run_collector,
     run_recipe,
     training_run,
     update_steps,
@@ -141,18 +142,10 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     stored = [*loss_module.in_keys, *(loss_module.state_keys if config.replay.store_state else ())]
     replay = make_replay_buffer(
         example_transition(env, stored, policy=policy),
-        **config.replay.arguments(),
-        **config.collector.replay_layout(config.env.num_envs),
+        **config.replay_arguments(),
         device=device,
     )
-    collector = make_collector(
-        env,
-        policy,
-        total_frames=config.collector.total_frames,
-        frames_per_batch=config.collector.batch_frames(config.env.num_envs),
-        init_random_frames=config.collector.init_random_frames,
-        kind=config.collector.kind,
-    )
+    collector = run_collector(config, env, policy, update)
     updates = UpdateSchedule(
         learning_starts=config.collector.learning_starts, utd_ratio=config.update.utd_ratio
     )

@@ -43,6 +43,7 @@ from rlkit_sac.config.update import (
     UpdateConfig,
     ValueUpdateConfig,
 )
+from rlkit_sac.config.workers import WorkersConfig
 
 __all__ = [
     "ACERCollectorConfig",
@@ -81,5 +82,6 @@ __all__ = [
     "ValueNetworkConfig",
     "ValueUpdateConfig",
     "WarmStartConfig",
+    "WorkersConfig",
     "parse_config",
 ]

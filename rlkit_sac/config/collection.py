@@ -98,6 +98,14 @@ class FramesConfig:
         """
         return num_envs
 
+    def replay_layout(self, num_envs: int) -> dict[str, int]:
+        """The batches that extend a replay buffer, as arguments of ``make_replay_buffer``.
+
+        Args:
+            num_envs: environments that step together.
+        """
+        return {"num_envs": num_envs, "frames_per_batch": self.batch_frames(num_envs)}
+
 
 @dataclass
 class CollectorConfig(FramesConfig):
@@ -122,14 +130,6 @@ class CollectorConfig(FramesConfig):
             num_envs: environments that step together.
         """
         return num_envs if self.frames_per_batch is None else self.frames_per_batch
-
-    def replay_layout(self, num_envs: int) -> dict[str, int]:
-        """The batches that extend a replay buffer, as arguments of ``make_replay_buffer``.
-
-        Args:
-            num_envs: environments that step together.
-        """
-        return {"num_envs": num_envs, "frames_per_batch": self.batch_frames(num_envs)}
 
 
 @dataclass

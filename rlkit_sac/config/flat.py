@@ -34,7 +34,7 @@ def sections_of(config: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
     >>> from rlkit_sac.runs import RunConfig
     >>> [prefix for prefix, _ in sections_of(RunConfig())]
-    ['env.', 'collector.', 'replay.', ..., '']
+    ['env.', 'collector.', 'workers.', ..., '']
     """
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)

@@ -2,6 +2,7 @@
 
 from rlkit_sac.runs.checkpoints import Checkpoints
 from rlkit_sac.runs.checkpoints.resume import warm_start
+from rlkit_sac.runs.collection import run_collector
 from rlkit_sac.runs.devices import first_compiled_update, resolve_device
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate
 from rlkit_sac.runs.launch import read_config, run_recipe
@@ -48,6 +49,7 @@ __all__ = [
     "record_video",
     "report",
     "resolve_device",
+    "run_collector",
     "run_recipe",
     "save_policy",
     "seed_everything",

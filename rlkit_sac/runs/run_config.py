@@ -32,6 +32,7 @@ from rlkit_sac.config import (
     StorageConfig,
     UpdateConfig,
     WarmStartConfig,
+    WorkersConfig,
 )
 from rlkit_sac.config.bounds import PositiveFloat, Seed
 from rlkit_sac.config.conditions import Check, check_config
@@ -75,6 +76,7 @@ class BaseRunConfig:
 
     env: EnvConfig = field(default_factory=EnvConfig)
     collector: FramesConfig = field(default_factory=FramesConfig)
+    workers: WorkersConfig = field(default_factory=WorkersConfig)
     replay: StorageConfig = field(default_factory=StorageConfig)
     network: LayersConfig = field(default_factory=LayersConfig)
     loss: ReturnConfig = field(default_factory=ReturnConfig)
@@ -115,6 +117,15 @@ class BaseRunConfig:
         """Frames of a row of a sample."""
         return getattr(self.replay, "slice_length", getattr(self.collector, "t_max", 1))
 
+    @property
+    def batch_envs(self) -> int:
+        """Environments whose frames make up a batch of the collector."""
+        return self.workers.batch_envs(self.env.num_envs)
+
+    def replay_arguments(self) -> dict[str, Any]:
+        """The keyword arguments of ``make_replay_buffer``."""
+        return self.replay.arguments() | self.collector.replay_layout(self.batch_envs)
+
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
         length = self._row_length
@@ -152,7 +163,7 @@ class BaseRunConfig:
                 return check_task(env, self.task_checks(), transition=self.transition)
 
         video = self.evaluation.video
-        frames_per_batch = self.collector.batch_frames(self.env.num_envs)
+        frames_per_batch = self.collector.batch_frames(self.batch_envs)
         if self.resume is None:
             folder = [Check(("logging.dir",), lambda: check_writable(Path(self.logging.dir)))]
             start = Check(("warm_start.run",), lambda: check_warm_start(self.warm_start))
@@ -161,8 +172,8 @@ class BaseRunConfig:
         return [
             Check(("device",), lambda: resolve_device(self.device)),
             Check(
-                ("collector.frames_per_batch", "env.num_envs"),
-                lambda: steps_per_batch(frames_per_batch, self.env.num_envs),
+                ("collector.frames_per_batch", "env.num_envs", "workers"),
+                lambda: steps_per_batch(frames_per_batch, self.batch_envs),
             ),
             Check(
                 ("collector.kind", "env.parallel", "env.num_envs"),
@@ -206,7 +217,7 @@ class BaseRunConfig:
                 # A parameter has a gradient and two moments, of four bytes each.
                 "network.num_cells": 16 * critics * sum((a + 1) * b for a, b in pairwise(sizes)),
                 "network.memory_size": 48 * critics * units * (units + sizes[0]),
-                "collector.frames_per_batch": row * self.collector.batch_frames(self.env.num_envs),
+                "collector.frames_per_batch": row * self.collector.batch_frames(self.batch_envs),
                 "replay.batch_size": sampled * (row + 4 * critics * (sum(widths) + 3 * units)),
             }
             check_memory(needed[key], resolve_device(self.device))
@@ -269,7 +280,7 @@ class RunConfig(BaseRunConfig):
                     self.replay,
                     self.collector,
                     lmbda=loss.lmbda,
-                    num_envs=self.env.num_envs,
+                    num_envs=self.batch_envs,
                     memory=self._has_memory,
                 ),
             ),
@@ -306,7 +317,7 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
             seed_everything(config.seed)
             limit_episodes(config.env, config.resume)
             return open_env(
-                num_envs=config.env.num_envs,
+                num_envs=config.batch_envs,
                 parallel=config.env.parallel,
                 timeout=config.env.timeout,
                 seed=config.seed,
@@ -315,7 +326,7 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
         check_config(config, checks=config.checks(training_env))
         torch.set_num_threads(config.num_threads)
         seed_everything(config.seed)  # again, since checks may draw random numbers
-        warn_without_updates(config.collector, config.env.num_envs)
+        warn_without_updates(config.collector, config.batch_envs)
         if config.env.parallel:
             number = config.env.num_envs
             print(f"starting {number} environments, each in its own process", flush=True)

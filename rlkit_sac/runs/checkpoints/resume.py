@@ -68,6 +68,10 @@ class ResumableConfig(Protocol):
     seed: int
     resume: str | None
 
+    @property
+    def batch_envs(self) -> int:
+        """Environments whose frames make up a batch."""
+
 
 def find_checkpoint(path: Path | str) -> tuple[Path, Path]:
     """The run directory and the checkpoint that a path means.
@@ -180,7 +184,7 @@ def check_resume(config: ResumableConfig) -> None:
             f"{first_weights} no longer counts: {first_weights}_at has other weights from frame "
             f"{max(replaced_at):,} on; change those"
         )
-    frames, batch = manifest.frames, config.collector.batch_frames(config.env.num_envs)
+    frames, batch = manifest.frames, config.collector.batch_frames(config.batch_envs)
     total = -(-config.collector.total_frames // batch) * batch  # the last batch is whole
     if frames > total or (frames == total and info["status"] == "finished"):
         problems.append(
