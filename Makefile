@@ -55,7 +55,7 @@ docs: $(VENV)/.installed-docs ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
 $(VENV)/.installed-train: EXTRAS := plots
-$(VENV)/.installed-dev: EXTRAS := dev,plots,onnx,video,mujoco,box2d,mo,tensorboard
+$(VENV)/.installed-dev: EXTRAS := dev,plots,onnx,video,mujoco,box2d,mo,tensorboard,sweep,ray
 $(VENV)/.installed-audit: EXTRAS := audit
 $(VENV)/.installed-benchmarks: EXTRAS := benchmarks,mujoco,plots
 $(VENV)/.installed-docs: EXTRAS := docs,plots

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from rlkit_sac import __version__
-from rlkit_sac.cli import check_env, evaluate, export, recipes, resume, train, video
+from rlkit_sac.cli import check_env, evaluate, export, recipes, resume, sweep, train, video
 from rlkit_sac.errors import ConfigError, RlkitSacError
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.signals import ended_by_interrupts
@@ -44,6 +44,7 @@ COMMANDS: Mapping[str, Command] = {
     "train": train,
     "recipes": recipes,
     "resume": resume,
+    "sweep": sweep,
     "evaluate": evaluate,
     "video": video,
     "export": export,

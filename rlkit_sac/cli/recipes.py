@@ -88,6 +88,9 @@ def _copy(recipe: Path, target: Path) -> None:
 def _files(recipe: Path, script: Path) -> Iterator[tuple[Path, Path]]:
     """What belongs to a recipe, and where it goes."""
     yield recipe, script
+    space = recipe.parent / "spaces" / f"{recipe.stem}.yaml"
+    if space.is_file():
+        yield space, script.parent / "spaces" / f"{script.stem}.yaml"
     folder = recipe.parent / "configs" / recipe.stem
     for config in sorted(folder.glob("*.yaml")):
         yield config, script.parent / "configs" / script.stem / config.name

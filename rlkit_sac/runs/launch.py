@@ -14,6 +14,7 @@ from rlkit_sac.config.parse import parse_config, set_options
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.runs.checkpoints.resume import stored_options
+from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.failures import (
     describe_failure,
     exit_code,
@@ -23,7 +24,7 @@ from rlkit_sac.runs.failures import (
 from rlkit_sac.runs.files import start_folder
 from rlkit_sac.runs.interrupts import interrupt_behind, raised_signals
 from rlkit_sac.runs.seeds.joint import run_seeds
-from rlkit_sac.runs.seeds.options import SeedOptions
+from rlkit_sac.runs.sweeps.options import SweepOptions
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 from rlkit_sac.signals import start_resource_tracker
 
@@ -38,7 +39,8 @@ def run_recipe(
     """Parse the command line and call ``main(config)``, reporting known errors in one line each.
 
     A recipe whose configuration has a ``seed`` also takes ``--seeds 0,1,2`` and ``--jobs N``,
-    which call ``main`` once for each seed; see `run_seeds`. The options are checked as a whole
+    which call ``main`` once for each seed, see `run_seeds`, and ``--trials N``, see
+    :func:`~rlkit_sac.runs.sweeps.sweep.run_sweep`. The options are checked as a whole
     before anything runs, machine and task by :func:`~rlkit_sac.runs.make_envs`, or before the first
     of several seeds.
 
@@ -71,11 +73,17 @@ def run_recipe(
     with start_folder(), raised_signals():
         try:
             config, several, where = _parse(config_class, sys.argv[1:] if argv is None else argv)
-            if several.seeds is None:
+            if several.trials is not None:
+                check_installed("optuna", extra="sweep")
+                from rlkit_sac.runs.sweeps.sweep import run_sweep
+
+                code = run_sweep(main, config, several)
+            elif several.seeds is not None:
+                code = run_seeds(main, config, several)
+            else:
                 with _naming_options(where):
                     main(config)
                 return
-            code = run_seeds(main, config, several)
         except BaseException as error:
             if isinstance(error, SystemExit) and interrupt_behind(error) is None:
                 raise
@@ -113,19 +121,22 @@ def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -
 
 def _parse(
     config_class: type[Config], argv: Sequence[str]
-) -> tuple[Config, SeedOptions, dict[str, str]]:
-    """The configuration, the seeds to run it with, and where each option was set."""
-    config, several = config_class(), SeedOptions()
+) -> tuple[Config, SweepOptions, dict[str, str]]:
+    """The configuration, the seeds or trials to run, and where each option was set."""
+    config, several = config_class(), SweepOptions()
     configs = [several, config] if hasattr(config, "seed") else [config]
     where, problems = set_options(configs, argv, stored_options=stored_options)
-    if several.seeds is not None:
-        if not problems:  # once, and not in the process of each seed
+    if several.seeds is not None or several.trials is not None:
+        if not problems:  # once, and not in the process of each run
             problems = [f"{where.get(key, key)}: {text}" for key, text in config_errors(config)]
-        if where.get("seed") == "--seed":
+        if several.seeds is not None and where.get("seed") == "--seed":
             problems.append(f"{where['seeds']}: give either --seed or --seeds")
+        of_several = where.get("trials") or where["seeds"]
         if getattr(config, "resume", None) is not None:
             advice = "cannot go with --resume; continue each run by itself"
-            problems.append(f"{where['seeds']}: {advice}")
+            problems.append(f"{of_several}: {advice}")
+        if several.trials is not None and getattr(config, "time_limit", None) is not None:
+            problems.append(f"{of_several}: cannot go with --time_limit; end the sweep by a signal")
     if problems:
         raise ConfigError("\n".join(problems))
     return config, several, where

@@ -117,6 +117,7 @@ def test_a_copy_has_its_configurations_and_overwrites_nothing(
     assert copied == {
         "mine/smooth.py",
         "mine/priors/pendulum_controller.py",
+        "mine/spaces/smooth.yaml",
         *(f"mine/configs/smooth/{name}" for name in names),
     }
     (folder / "mine" / "smooth.py").write_text("changed")

@@ -31,7 +31,7 @@ def test_it_holds_each_recipe_with_its_files(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     files = {
         f"rlkit_sac/recipes/{file.relative_to(RECIPES).as_posix()}"
-        for pattern in ("*.py", "configs/*/*.yaml", "priors/*.py")
+        for pattern in ("*.py", "configs/*/*.yaml", "priors/*.py", "spaces/*.yaml")
         for file in RECIPES.glob(pattern)
     }
     assert files == {name for name in names if name.startswith("rlkit_sac/recipes/")}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rlkit_sac.config import parse_config
-from rlkit_sac.runs.seeds.options import SeedOptions
+from rlkit_sac.runs.sweeps.options import SweepOptions
 from tests.docs.pages import PAGES, ROOT, Block, blocks
 from tests.recipes.loading import RECIPES, load_recipe
 
@@ -61,8 +61,8 @@ def check_options(script: Path, words: list[str]) -> None:
         return
     options = []
     for name, value in zip(words[::2], words[1::2], strict=True):
-        if name in ("--seeds", "--jobs"):
-            assert hasattr(SeedOptions(), name[2:])
+        if hasattr(SweepOptions(), name[2:]):
+            continue
         elif name == "--config" and value.startswith("recipes/"):
             options += [name, str(ROOT / value)]
         elif name not in ("--config", "--resume"):

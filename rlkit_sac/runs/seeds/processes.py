@@ -108,7 +108,7 @@ def run_in_processes(
         them, else 0.
     """
     waiting = list(configs)
-    running: list[_SeedProcess] = []
+    running: list[SeedProcess] = []
     runs: list[SeedRun] = []
     received: list[int] = []
 
@@ -123,7 +123,7 @@ def run_in_processes(
         try:
             while running or (waiting and not received):
                 while waiting and len(running) < jobs and not received:
-                    process = _SeedProcess(main, waiting.pop(0), Path(folder))
+                    process = SeedProcess(main, waiting.pop(0), Path(folder))
                     with held_signals():  # so that pass_on cannot miss the new process
                         process.start()
                         running.append(process)
@@ -146,8 +146,14 @@ def run_in_processes(
     return runs, 128 + received[0] if received else 0
 
 
-class _SeedProcess(SpawnProcess):
-    """Runs one seed; it leaves its output in one file, and how it ended in another."""
+class SeedProcess(SpawnProcess):
+    """Runs one seed; it leaves its output in one file, and how it ended in another.
+
+    Args:
+        main: the recipe, a function that other processes can import.
+        config: its configuration, with a field ``seed``.
+        folder: of the two files, ``seed<number>.log`` and ``.json``.
+    """
 
     # Not a daemon: those may not have processes of their own, which parallel environments are.
 
@@ -157,8 +163,10 @@ class _SeedProcess(SpawnProcess):
         self._recipe, self._run_config = main, config
         self._log = folder / f"seed{config.seed}.log"
         self._result = folder / f"seed{config.seed}.json"
+        self._result.unlink(missing_ok=True)  # of an earlier attempt
 
     def run(self) -> None:
+        """Run it, in the process."""
         descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         for number in (1, 2):
             os.dup2(descriptor, number)

@@ -1,0 +1,32 @@
+"""``rlkit-sac sweep``: search for better options of a recipe.
+
+Examples:
+    rlkit-sac sweep sac --trials 40 --jobs 2
+    rlkit-sac sweep sac --env.id Hopper-v5 --space my_space.yaml
+    rlkit-sac sweep sac --storage postgresql://user@host/sweeps
+    rlkit-sac train sac --config runs/sweeps/sac-Pendulum-v1/best.yaml
+
+The same command goes on with a sweep that was interrupted, and joins one that
+runs elsewhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from rlkit_sac.cli.recipe_files import find_recipe, run_script
+
+SUMMARY = "search for better options of a recipe with Optuna"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The recipe; what comes after it is for the recipe, in every trial."""
+    parser.usage = "rlkit-sac sweep RECIPE [--trials N] [options of the recipe]"
+    parser.add_argument("recipe", metavar="RECIPE", help="name of a recipe, or path of a script")
+    parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the recipe with ``--trials``, 40 if none are given."""
+    run_script(find_recipe(arguments.recipe), ["--trials", "40", *arguments.options])
+    return 0

@@ -1,0 +1,1 @@
+"""A search for the options of a recipe: many runs of different settings, judged by Optuna."""
