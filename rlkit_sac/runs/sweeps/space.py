@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from optuna.distributions import (
     BaseDistribution,
@@ -150,7 +150,7 @@ def _read_dimension(
         wanted = "{low: ..., high: ...}, with log: true or step: ..., or {choices: [...]}"
         raise ValueError(f"expected {wanted}, got {shown(setting.value)}")
     hint = without_limits(option.hint)
-    types = {hint, *get_args(hint)}
+    types = {hint} if get_origin(hint) is list else {hint, *get_args(hint)}
     if not types & {int, float}:
         raise ValueError("is not a number: give {choices: [...]}")
     number: Any = float if float in types else int

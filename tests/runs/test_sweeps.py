@@ -1,0 +1,426 @@
+"""Sweeps: search spaces, the study they share, and trials as real processes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+optuna = pytest.importorskip("optuna")
+
+from optuna.trial import TrialState, create_trial  # noqa: E402
+
+from rlkit_sac.analysis import load_runs  # noqa: E402
+from rlkit_sac.config.conditions import config_errors  # noqa: E402
+from rlkit_sac.errors import ConfigError  # noqa: E402
+from rlkit_sac.runs import RunConfig  # noqa: E402
+from rlkit_sac.runs.sweeps.options import SweepOptions  # noqa: E402
+from rlkit_sac.runs.sweeps.space import read_space  # noqa: E402
+from rlkit_sac.runs.sweeps.study import Sweep, number_of  # noqa: E402
+from tests.processes import Process  # noqa: E402
+from tests.recipes.loading import RECIPES, load_recipe  # noqa: E402
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning"),
+    pytest.mark.filterwarnings("ignore:Heartbeat of storage is supposed to be used"),
+]
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+TIMEOUT = 300
+CONFIGS = {
+    "acer": "ACERConfig",
+    "discrete_sac": "DiscreteSACConfig",
+    "hybrid_sac": "HybridSACConfig",
+    "kl_prior_sac": "KLPriorSACConfig",
+    "sac": "SACConfig",
+    "value_sac": "ValueSACConfig",
+}
+SPACE = """
+update.lr_actor: {low: 1e-4, high: 1e-2, log: true}
+replay.batch_size: {low: 16, high: 64, step: 16}
+network.num_cells: {choices: [[8], [16]]}
+"""
+SAC = [
+    *("--collector.init_random_frames", "100", "--collector.learning_starts", "100"),
+    *("--replay.batch_size", "16", "--network.num_cells", "[8]", "--compile", "false"),
+    *("--env.max_episode_steps", "50", "--evaluation.episodes", "1", "--device", "cpu"),
+    *("--evaluation.interval", "100", "--space", "space.yaml"),
+]
+RECIPE = '''
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rlkit_sac.config import EnvConfig, EvaluationConfig, FramesConfig, LoggingConfig, Seed
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.runs import RunDirectory, run_recipe
+from rlkit_sac.runs.interrupts import deferred_signals
+
+
+@dataclass
+class Config:
+    """Write evaluations of a given value, or fail."""
+
+    env: EnvConfig = field(default_factory=EnvConfig)
+    collector: FramesConfig = field(default_factory=lambda: FramesConfig(total_frames=100))
+    evaluation: EvaluationConfig = field(default_factory=lambda: EvaluationConfig(interval=10))
+    logging: LoggingConfig = field(default_factory=LoggingConfig)
+    seed: Seed = 0
+    """Seed."""
+    resume: str | None = None
+    """Run to resume."""
+    value: float = 1.0
+    """Mean return of all evaluations."""
+    fault: str = "none"
+    """What goes wrong."""
+    pause: float = 0.0
+    """Seconds between two evaluations."""
+
+
+def main(config: Config) -> Path:
+    if config.fault == "config":
+        raise ConfigError("the replay buffer does not fit")
+    with RunDirectory.create(
+        config, recipe="test", task="Task", seed=config.seed, root=config.logging.dir
+    ) as run:
+        run.begin()
+        with deferred_signals() as stop:
+            for frames in range(10, 101, 10):
+                run.evaluations.write({"frames": frames, "return_mean": config.value})
+                if config.fault == "run":
+                    raise RunError(f"reward is NaN at frame {frames}")
+                time.sleep(config.pause)
+                stop.obey()
+    return run.path
+
+
+if __name__ == "__main__":
+    run_recipe(main, Config)
+'''
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Path:
+    file = tmp_path / "space.yaml"
+    file.write_text(SPACE)
+    return file
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    (tmp_path / "spaces").mkdir()
+    (tmp_path / "spaces" / "recipe.yaml").write_text("value: {low: 0, high: 2}")
+    file = tmp_path / "recipe.py"
+    file.write_text(RECIPE)
+    return file
+
+
+def make_sweep(folder: Path, space: Path, *, pruner: str = "median", **options: Any) -> Sweep:
+    config = RunConfig(**options)
+    config.replay.batch_size, config.network.num_cells = 16, [8]
+    return Sweep(folder / "sweep", "sweep", None, read_space(space, config), config, pruner)
+
+
+def start(script: Path, folder: Path, *argv: str) -> Process:
+    return Process(script, *argv, cwd=folder, env=ENVIRONMENT | {"TMPDIR": str(folder)})
+
+
+def trials(folder: Path) -> dict[int, dict[str, str]]:
+    (file,) = folder.glob("runs/sweeps/*/trials.csv")
+    with file.open(newline="") as opened:
+        return {int(row["trial"]): row for row in csv.DictReader(opened)}
+
+
+def run_json(folder: Path, trial: int) -> dict[str, Any]:
+    (file,) = folder.glob(f"runs/sweeps/*/trial_{trial:04d}/*/*/*/run.json")
+    return json.loads(file.read_text())
+
+
+def wait_for(condition: Any, process: Process) -> None:
+    until = time.monotonic() + TIMEOUT
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def running_trials(folder: Path, least: int = 2) -> list[int]:
+    """The processes of trials that have evaluated at least so often."""
+    found = []
+    for file in folder.glob("runs/sweeps/*/trial_*/*/*/*/evaluations.csv"):
+        info = json.loads((file.parent / "run.json").read_text())
+        if info["status"] == "running" and len(file.read_text().splitlines()) > least:
+            found.append(info["pid"])
+    return found
+
+
+def forget_heartbeats(folder: Path) -> None:
+    """As if the trials of a killed process had shown no life for long."""
+    (file,) = folder.rglob("study.db")
+    with sqlite3.connect(file, timeout=60) as database:
+        database.execute("UPDATE trial_heartbeats SET heartbeat = '2020-01-01 00:00:00'")
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_each_recipe_comes_with_a_space_of_its_options(name: str) -> None:
+    config = getattr(load_recipe(name), CONFIGS[name])()
+    space = read_space(RECIPES / "spaces" / f"{name}.yaml", config)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for _ in range(20):
+        trial = study.ask(dict(space.distributions))
+        assert config_errors(space.configure(config, trial.params), checks=[]) == []
+    text = (RECIPES / "spaces" / f"{name}.yaml").read_text()
+    assert text.startswith(f"# rlkit-sac sweep {name} ")
+    if name == "hybrid_sac":  # its first line has a configuration
+        values = yaml.safe_load((RECIPES / "configs" / name / "platform.yaml").read_text())
+        assert values["replay"]["batch_size"] == config.replay.batch_size
+        assert values["network"]["num_cells"] == config.network.num_cells
+
+
+def test_all_that_is_wrong_with_a_space_is_said_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "space.yaml"
+    file.write_text(
+        "update.lr_actr: {low: 1e-4, high: 1e-2}\n"
+        "update:\n"
+        "  lr_qvalue: {low: 0, high: 1e-2}\n"
+        "  lr_alpha: {low: 1e-2, high: 1e-4}\n"
+        "loss.gamma: {low: 0.5, high: 0.9}\n"
+        "replay.batch_size: {choices: [256, many]}\n"
+        "network.num_cells: {low: 8, high: 16}\n"
+        "network.activation: relu\n"
+        "replay.capacity: {choices: [100, 1000000]}\n"
+        "seed: {low: 0, high: 9}\n"
+    )
+    with pytest.raises(ConfigError) as error:
+        read_space(file, RunConfig())
+    lines = [line.removeprefix(f"{file}:") for line in str(error.value).splitlines()]
+    assert lines == [
+        "1: update.lr_actr: unknown key; did you mean update.lr_actor?",
+        "3: update.lr_qvalue: must be > 0, got 0.0",
+        "4: update.lr_alpha: `low <= high` must hold, but got (low=0.01, high=0.0001).",
+        "5: loss.gamma: must hold the value of the configuration itself, 0.99, which the first "
+        "trial runs",
+        "6: replay.batch_size: expected an integer, got 'many'",
+        "7: network.num_cells: is not a number: give {choices: [...]}",
+        "8: network.activation: expected {low: ..., high: ...}, with log: true or step: ..., or "
+        "{choices: [...]}, got 'relu'",
+        "9: replay.capacity: must be at least batch_size (256), got 100",
+        "10: seed: is the same in all trials: take it out",
+    ]
+
+
+def test_options_of_a_sweep_go_together() -> None:
+    assert SweepOptions(trials=3, seeds="0,1").errors()[0][0] == "seeds"
+    assert [key for key, _ in SweepOptions(space="a.yaml", pruner="none").errors()] == [
+        "space",
+        "pruner",
+    ]
+    assert SweepOptions(jobs=2).errors()[0][0] == "jobs"
+
+
+def test_the_first_trial_is_the_configuration_itself(tmp_path: Path, space: Path) -> None:
+    sweep = make_sweep(tmp_path, space)
+    first, second = sweep.ask(2), sweep.ask(2)
+    assert first is not None
+    assert second is not None
+    assert sweep.space.configure(sweep.config, first.params) == sweep.config
+    other = sweep.space.configure(sweep.config, second.params)
+    assert other.update.lr_actor != sweep.config.update.lr_actor
+    assert other.network.num_cells in ([8], [16])
+    assert sweep.ask(2) is None
+
+
+def test_an_interrupted_trial_is_run_again_under_its_number(tmp_path: Path, space: Path) -> None:
+    sweep = make_sweep(tmp_path, space)
+    sweep.ask(2)
+    second = sweep.ask(2)
+    assert second is not None
+    sweep.again(second)
+    again = make_sweep(tmp_path, space).ask(2)
+    assert again is not None
+    assert (number_of(again), again.number, again.params) == (1, 2, second.params)
+    assert [number_of(trial) for trial in sweep.trials()] == [0, 1]
+    # One that shows no life is taken over, and all others wait for their end.
+    forget_heartbeats(tmp_path)
+    sweep.beat(again)
+    assert sweep.open_trials() == (2, 2)
+    taken = sweep.ask(2)
+    assert taken is not None
+    assert (number_of(taken), sweep.ask(2)) == (0, None)
+
+
+def test_a_study_belongs_to_one_space_and_one_configuration(tmp_path: Path, space: Path) -> None:
+    make_sweep(tmp_path, space)
+    make_sweep(tmp_path, space, device="cpu")
+    with pytest.raises(ConfigError, match=r"study sweep has another value of seed: .* --study"):
+        make_sweep(tmp_path, space, seed=1)
+    space.write_text(SPACE.replace("64", "128"))
+    with pytest.raises(ConfigError, match=r"has another space of replay.batch_size"):
+        make_sweep(tmp_path, space)
+
+
+@pytest.mark.parametrize("url", ["nonsense", "sqlite:////dev/null/study.db"])
+def test_a_storage_that_cannot_be_opened(tmp_path: Path, space: Path, url: str) -> None:
+    with pytest.raises(ConfigError, match="cannot open --storage"):
+        Sweep(tmp_path, "a", url, read_space(space, _tiny()), _tiny(), "none")
+
+
+def _tiny() -> RunConfig:
+    config = RunConfig()
+    config.replay.batch_size, config.network.num_cells = 16, [8]
+    return config
+
+
+def test_a_sweep_of_sac(tmp_path: Path, space: Path) -> None:
+    options = [*SAC, "--collector.total_frames", "200", "--trials", "2", "--jobs", "2"]
+    done = start(RECIPES / "sac.py", tmp_path, *options).finish()
+    assert done.returncode == 0, done.stderr
+    rows = trials(tmp_path)
+    assert [rows[0]["state"], rows[1]["state"]] == ["complete", "complete"]
+    folder = tmp_path / "runs" / "sweeps" / "sac-Pendulum-v1"
+    data = load_runs(folder, config=True)
+    last = data[data["frames"] == 200].set_index("run")["return_mean"]
+    for row in rows.values():
+        assert float(row["value"]) == last[str(tmp_path / row["run"])]
+    assert set(data["update.lr_actor"]) == {float(row["update.lr_actor"]) for row in rows.values()}
+    best = max(rows.values(), key=lambda row: float(row["value"]))
+    config = load_recipe("sac").SACConfig
+    from rlkit_sac.config import parse_config
+
+    found = parse_config(config, ["--config", str(folder / "best.yaml")])
+    assert found.update.lr_actor == float(best["update.lr_actor"])
+    assert found.network.num_cells == json.loads(best["network.num_cells"])
+    assert found.collector.total_frames == 200
+    assert found.logging.dir == "runs"
+    assert (folder / "history.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_a_bad_trial_is_pruned(tmp_path: Path, recipe: Path) -> None:
+    recipe.parent.joinpath("spaces", "recipe.yaml").write_text("value: {low: 0, high: 20}")
+    options = ["--pause", "1", "--trials", "6"]
+    with start(recipe, tmp_path, *options) as process:
+        wait_for(lambda: list(tmp_path.rglob("trial_0000")), process)
+        study = optuna.load_study(
+            study_name="recipe-Pendulum-v1",
+            storage=f"sqlite:///{next(tmp_path.rglob('study.db'))}",
+        )
+        for _ in range(5):
+            values = dict.fromkeys(range(10, 101, 10), 10.0)
+            distributions = {"value": optuna.distributions.FloatDistribution(0, 20)}
+            study.add_trial(
+                create_trial(
+                    value=10.0,
+                    params={"value": 10.0},
+                    distributions=distributions,
+                    intermediate_values=values,
+                )
+            )
+        _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    row = trials(tmp_path)[0]
+    assert (row["state"], row["value"]) == ("pruned", "1.0")
+    assert 20 <= float(row["frames"]) < 100
+    assert run_json(tmp_path, 0)["status"] == "interrupted"
+    assert study.trials[0].state == TrialState.PRUNED
+
+
+@pytest.mark.slow
+def test_a_failed_trial_does_not_end_the_sweep(tmp_path: Path, recipe: Path) -> None:
+    (tmp_path / "spaces" / "recipe.yaml").write_text("fault: {choices: [none, run]}")
+    done = start(recipe, tmp_path, "--fault", "run", "--trials", "6", "--jobs", "2").finish()
+    assert done.returncode == 0, done.stderr
+    rows = trials(tmp_path)
+    assert (rows[0]["state"], rows[0]["error"]) == ("fail", "reward is NaN at frame 10")
+    states = {row["fault"]: row["state"] for row in rows.values()}
+    assert states == {"run": "fail", "none": "complete"}
+    assert len(rows) == 6
+
+
+@pytest.mark.slow
+def test_a_configuration_that_is_refused_ends_the_sweep(tmp_path: Path, recipe: Path) -> None:
+    done = start(recipe, tmp_path, "--fault", "config", "--trials", "6", "--jobs", "2").finish()
+    assert (done.returncode, done.stderr) == (2, "error: the replay buffer does not fit\n")
+
+
+@pytest.mark.slow
+def test_two_processes_share_one_study(tmp_path: Path, recipe: Path) -> None:
+    options = ["--pause", "0.05", "--trials", "6"]
+    with start(recipe, tmp_path, *options) as one, start(recipe, tmp_path, *options) as two:
+        assert (one.wait(TIMEOUT), two.wait(TIMEOUT)) == (0, 0), one.communicate()
+        shares = [process.communicate()[0].count(": complete") for process in (one, two)]
+    assert sum(shares) == 6
+    assert min(shares) > 0
+    rows = trials(tmp_path)
+    assert [row["state"] for row in rows.values()] == ["complete"] * 6
+    assert len({row["value"] for row in rows.values()}) == 6
+    # The same command has nothing left to do; a larger number goes on.
+    assert start(recipe, tmp_path, *options).finish().returncode == 0
+    assert trials(tmp_path) == rows
+    assert start(recipe, tmp_path, "--pause", "0.05", "--trials", "7").finish().returncode == 0
+    assert len(trials(tmp_path)) == 7
+
+
+@pytest.fixture
+def long_sweep(tmp_path: Path, space: Path) -> Iterator[list[str]]:
+    """The options of one trial that takes some seconds, in a folder where it may begin."""
+    frames = ["--collector.total_frames", "1500", "--checkpoint.interval", "100"]
+    yield [*SAC, *frames, "--trials", "1", "--pruner", "none"]
+    for pid in running_trials(tmp_path, 0):
+        os.kill(pid, signal.SIGKILL)
+
+
+def ends_alone(pid: int) -> bool:
+    return subprocess.run(["ps", "-p", str(pid)], capture_output=True).returncode != 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_sweep_that_ends_early_goes_on(
+    tmp_path: Path, long_sweep: list[str], number: signal.Signals
+) -> None:
+    with start(RECIPES / "sac.py", tmp_path, *long_sweep) as process:
+        wait_for(lambda: running_trials(tmp_path), process)
+        (pid,) = running_trials(tmp_path)
+        os.kill(process.pid, number)
+        process.wait()
+        if number == signal.SIGKILL:
+            until = time.monotonic() + TIMEOUT
+            while not ends_alone(pid):
+                assert time.monotonic() < until
+                time.sleep(0.1)
+            forget_heartbeats(tmp_path)
+        else:
+            assert process.returncode == 143
+            assert trials(tmp_path)[0]["state"] == "unfinished"
+    before = run_json(tmp_path, 0)
+    assert before["status"] == "interrupted"
+    done = start(RECIPES / "sac.py", tmp_path, *long_sweep).finish()
+    assert done.returncode == 0, done.stderr
+    after = run_json(tmp_path, 0)
+    assert (after["status"], after["frames"]) == ("finished", 1500)
+    assert after["resumed_at"] == before["frames"]
+    assert trials(tmp_path)[0]["state"] == "complete"
+
+
+@pytest.mark.slow
+def test_a_trial_that_is_killed_is_run_again(tmp_path: Path, long_sweep: list[str]) -> None:
+    with start(RECIPES / "sac.py", tmp_path, *long_sweep) as process:
+        wait_for(lambda: running_trials(tmp_path, 5), process)
+        os.kill(running_trials(tmp_path)[0], signal.SIGKILL)
+        output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert "trial 0: to be run again, killed by SIGKILL" in output
+    after = run_json(tmp_path, 0)
+    assert (after["status"], after["frames"]) == ("finished", 1500)
+    assert after["resumed_at"] >= 100
