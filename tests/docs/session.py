@@ -25,6 +25,7 @@ REPLACED = {
     "<run>": "*-seed0",
     # An aside, whose run is not to be in the tables that the page shows.
     "# not run\npython recipes/sac.py": "python recipes/sac.py --logging.dir aside",
+    "--trials 40": "--trials 2",
     "PYTHONPATH=. ": "",  # the folder is on the path, and so is this package
     # Ten seconds suffice on an idle machine, but not on a busy one.
     "timeout --preserve-status --signal TERM 10": """bash -c '"$@" & until [ -e \
@@ -33,7 +34,7 @@ stopped/sac/*/*/metrics.csv ]; do sleep 0.1; done; kill -TERM $!; wait $!' -""",
 _LONG = 5_000  # frames; longer training is shortened
 _FRAMES = re.compile(r"--collector\.total_frames (\d+)")
 _TRAINING = re.compile(
-    r"(python recipes/\w+\.py|rlkit-sac train [\w-]+(?![\w-])|rlkit-sac resume)"
+    r"(python recipes/\w+\.py|rlkit-sac (?:train|sweep) [\w-]+(?![\w-])|rlkit-sac resume)"
     r"(?! --help)((?:\\\n|[^\n#&;])*)"
 )
 _OWN_CONFIG = re.compile(r"--config (?!recipes/)\S+\.yaml")  # of the page, and short
