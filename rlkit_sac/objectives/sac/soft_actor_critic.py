@@ -22,21 +22,8 @@ from torchrl.data import TensorSpec
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 from torchrl.objectives import ValueEstimators
 
+from rlkit_sac import functional as F
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.functional import (
-    actor_loss,
-    boltzmann_log_prob,
-    categorical_actor_loss,
-    clip_action_gradient,
-    critic_loss,
-    entropy_bonus,
-    masked_mean,
-    soft_lambda_return,
-    soft_td_target,
-    soft_value,
-    td_error,
-    weigh_rewards,
-)
 from rlkit_sac.modules import BoltzmannPolicy, EpsilonGreedy
 from rlkit_sac.modules.normalization import NormalizedPolicy
 from rlkit_sac.modules.reward_weights import RewardWeights
@@ -301,10 +288,10 @@ class SoftActorCriticLoss(LossContract):
             like = draw.factors[name].action
             q = self.critics.values_of_taken(self, read.states, read.batch, like)
         q = self.critics.of_taken_index(self, q, read.batch)
-        error = td_error(q, target)
+        error = F.td_error(q, target)
         if read.valid is not None:
             error = torch.where(read.valid, error, torch.zeros_like(error))
-        return CriticTerms(q, target, critic_loss(q, target, self.loss_function), error)
+        return CriticTerms(q, target, F.critic_loss(q, target, self.loss_function), error)
 
     def _target(self, read: SACTransitions, next_draw: PolicyDraw | None) -> Tensor:
         """Targets ``[*, M]`` of the critics."""
@@ -317,9 +304,9 @@ class SoftActorCriticLoss(LossContract):
         with torch.no_grad():
             value, bonus = self._next_value(read, next_draw, reward.shape[-1])
             if not lmbda:
-                return soft_td_target(reward, terminated, value, gamma=gamma)
+                return F.soft_td_target(reward, terminated, value, gamma=gamma)
             cut = cut_steps(batch.get(("next", keys.done)).bool(), read.valid)
-            return soft_lambda_return(
+            return F.soft_lambda_return(
                 reward, terminated, cut, value, bonus, gamma=gamma, lmbda=lmbda
             )
 
@@ -333,7 +320,7 @@ class SoftActorCriticLoss(LossContract):
             self, targets, next_draw.inputs, next_draw.log_probs, reward_dim
         )
         bonus = self._entropy_bonus(next_draw).unsqueeze(-1)
-        return soft_value(value, bonus), bonus
+        return F.soft_value(value, bonus), bonus
 
     def _entropy_bonus(self, draw: PolicyDraw) -> Tensor:
         """The entropy bonus of a state, ``[*]``; 0 without ``use_entropy_reward``."""
@@ -344,7 +331,7 @@ class SoftActorCriticLoss(LossContract):
             center = factor_key("log_prob", name)
             if center in self.entropy_centers:
                 log_ratios[place] = self.entropy_centers[center](log_ratios[place])
-        return entropy_bonus(log_ratios, map(self.alpha, draw.factors))
+        return F.entropy_bonus(log_ratios, map(self.alpha, draw.factors))
 
     def _actor_loss(self, drawn: Sequence[PolicyDraw]) -> Tensor:
         """Loss ``[*]`` of the actor, summed over the samples, without gradients for the critics."""
@@ -358,13 +345,13 @@ class SoftActorCriticLoss(LossContract):
             assert discrete is not None
             drawn = draw.factors[discrete.name]
             assert drawn.log_probs is not None
-            q, alpha = weigh_rewards(value, weights), self.alpha(discrete.name)
-            return categorical_actor_loss(q, drawn.log_probs, alpha, drawn.log_prior_of_each)
+            q, alpha = F.weigh_rewards(value, weights), self.alpha(discrete.name)
+            return F.categorical_actor_loss(q, drawn.log_probs, alpha, drawn.log_prior_of_each)
         drawn = draw.factors[continuous.name]
         assert drawn.action is not None
-        value = weigh_rewards(self.critics.expected(value, draw.log_probs), weights)
-        value = clip_action_gradient(value, drawn.action, self.dqda_clipping)
-        loss = actor_loss(value, drawn.log_ratio, self.alpha(continuous.name))
+        value = F.weigh_rewards(self.critics.expected(value, draw.log_probs), weights)
+        value = F.clip_action_gradient(value, drawn.action, self.dqda_clipping)
+        loss = F.actor_loss(value, drawn.log_ratio, self.alpha(continuous.name))
         if discrete is None:
             return loss
         log_prior = draw.factors[discrete.name].log_prior_of_each
@@ -409,9 +396,9 @@ class SoftActorCriticLoss(LossContract):
         for name, factor in self.factors.items():
             drawn = draw.factors[name]
             found[factor.key("alpha")] = self.alpha(name)
-            found[factor.key("entropy")] = masked_mean(-drawn.neg_entropy.detach(), valid)
+            found[factor.key("entropy")] = F.masked_mean(-drawn.neg_entropy.detach(), valid)
             if drawn.log_prior is not None:
-                found[factor.key("kl")] = masked_mean(drawn.log_ratio.detach(), valid)
+                found[factor.key("kl")] = F.masked_mean(drawn.log_ratio.detach(), valid)
         return found
 
     def _statistics(
@@ -452,9 +439,9 @@ class SoftActorCriticLoss(LossContract):
         if continuous is None and self.actor_network is not None:
             log_probs = discrete.actor_log_probs(self._distribution(states), value.shape[-2])
         else:
-            weighed = weigh_rewards(value.detach(), self.reward_weights)
+            weighed = F.weigh_rewards(value.detach(), self.reward_weights)
             prior_of_each = None if log_prior is None else log_prior.detach()
-            log_probs = boltzmann_log_prob(weighed, self.alpha(discrete.name), prior_of_each)
+            log_probs = F.boltzmann_log_prob(weighed, self.alpha(discrete.name), prior_of_each)
         draws = {discrete.name: discrete.draw(log_probs, log_prior)} | draws
         if continuous is not None and self._parameter_mask is not None:
             drawn = draws[continuous.name]

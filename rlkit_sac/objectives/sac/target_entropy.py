@@ -8,13 +8,8 @@ from numbers import Real
 from torch import Tensor, nn
 from torchrl.data import Bounded, TensorSpec
 
+from rlkit_sac import functional as F
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.functional import (
-    continuous_target_entropy,
-    discrete_target_entropy,
-    negative_dimension_target_entropy,
-    scaled_log_target_entropy,
-)
 
 TargetEntropy = str | float | Tensor | Callable[[TensorSpec], float]
 
@@ -56,7 +51,7 @@ def resolve_continuous_target_entropy(
     if callable(option):
         return float(option(spec))
     if option == "neg_dim":
-        return negative_dimension_target_entropy(spec.shape.numel())
+        return F.negative_dimension_target_entropy(spec.shape.numel())
     if not 0 < min_prob <= 1:
         raise ConfigError(f"min_prob must be in (0, 1], not {min_prob}")
     if not isinstance(spec, Bounded):
@@ -66,7 +61,7 @@ def resolve_continuous_target_entropy(
         )
     bounds = (spec.space.low, spec.space.high)
     low, high = (bound.cpu().double().flatten().tolist() for bound in bounds)
-    return continuous_target_entropy(low, high, min_prob)
+    return F.continuous_target_entropy(low, high, min_prob)
 
 
 def resolve_discrete_target_entropy(
@@ -128,8 +123,8 @@ def resolve_discrete_target_entropy(
 def named_discrete_target_entropy(option: str, num_actions: int, min_prob: float) -> float:
     """``"auto"`` or ``"scaled_log_k"`` in nats, for a known number of actions."""
     if option == "auto":
-        return discrete_target_entropy(num_actions, min_prob)
-    return scaled_log_target_entropy(num_actions)
+        return F.discrete_target_entropy(num_actions, min_prob)
+    return F.scaled_log_target_entropy(num_actions)
 
 
 def continuous_target_kld(per_dim: float, spec: TensorSpec | None) -> float:
