@@ -3,53 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from tensordict import NestedKey, TensorDictBase
-from tensordict.nn import TensorDictModule, TensorDictParams
 from tensordict.utils import unravel_key
 from torch import Tensor
-from torchrl.data import TensorSpec
 from torchrl.objectives.utils import _vmap_func
 
 from rlkit_sac.errors import BatchError
 from rlkit_sac.functional import expected_value, taken_value
 from rlkit_sac.functional.sac import CriticReduction, reduce_critics
 from rlkit_sac.modules.ensemble import evaluate_perceptrons, perceptron_layers
-from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.objectives.checks.batch import check_action, check_index, check_values
-from rlkit_sac.objectives.memory import RecurrentNetwork
 from rlkit_sac.objectives.transitions import Transitions
 
+if TYPE_CHECKING:
+    from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
+
 CRITICS, TARGET_CRITICS = "qvalue_network", "target_qvalue_network"
-
-
-class CriticOwner(Protocol):
-    """The parts of a loss that its critics use."""
-
-    qvalue_network: TensorDictModule
-    qvalue_network_params: TensorDictParams
-    target_qvalue_network_params: TensorDictParams
-    num_qvalue_nets: int
-    target_subset: int | None
-    deactivate_vmap: bool
-    observation_normalizer: ObservationNormalizer | None
-    recurrent: dict[str, RecurrentNetwork]
-    tensor_keys: Any
-    specs: dict[str, TensorSpec | None]
-
-    @property
-    def compute_dtype(self) -> torch.dtype:
-        """The dtype that losses are computed in."""
-
-    @property
-    def vmap_randomness(self) -> str:
-        """The ``randomness`` argument of vmap."""
-
-    @property
-    def reward_weights(self) -> Tensor | None:
-        """Weights ``[M]`` of a vector reward, ``None`` for ones."""
 
 
 class TargetCritics(NamedTuple):
@@ -87,7 +59,7 @@ class Critics:
     role: str = "state_action_value"
     action_roles: tuple[str, ...] = ("action",)
 
-    def check_keys(self, owner: CriticOwner) -> None:
+    def check_keys(self, owner: SoftActorCriticLoss) -> None:
         """Refuse critics that do not read the action that the actor writes.
 
         Raises:
@@ -106,7 +78,7 @@ class Critics:
 
     def values(
         self,
-        owner: CriticOwner,
+        owner: SoftActorCriticLoss,
         inputs: TensorDictBase,
         params: TensorDictBase,
         remembered: str = CRITICS,
@@ -153,7 +125,11 @@ class Critics:
         return q.to(owner.compute_dtype)  # which autocast may have lowered
 
     def values_of_taken(
-        self, owner: CriticOwner, states: TensorDictBase, batch: TensorDictBase, like: Tensor | None
+        self,
+        owner: SoftActorCriticLoss,
+        states: TensorDictBase,
+        batch: TensorDictBase,
+        like: Tensor | None,
     ) -> Tensor:
         """Values ``[R, *, (K,) M]`` of the live critics for the continuous action of the batch.
 
@@ -170,7 +146,9 @@ class Critics:
             states = states.copy().set(key, action)
         return self.values(owner, states, owner.qvalue_network_params)
 
-    def of_taken_index(self, owner: CriticOwner, q: Tensor, batch: TensorDictBase) -> Tensor:
+    def of_taken_index(
+        self, owner: SoftActorCriticLoss, q: Tensor, batch: TensorDictBase
+    ) -> Tensor:
         """Values ``[R, *, M]`` for the discrete action of the batch."""
         return q
 
@@ -183,7 +161,7 @@ class Critics:
         """
         return value
 
-    def reduced(self, owner: CriticOwner, q: Tensor, reduction: CriticReduction) -> Tensor:
+    def reduced(self, owner: SoftActorCriticLoss, q: Tensor, reduction: CriticReduction) -> Tensor:
         """The minimum or mean ``[*, (K,) M]`` over the critics, in each reward dimension.
 
         Raises:
@@ -199,7 +177,7 @@ class Critics:
 
     def target(
         self,
-        owner: CriticOwner,
+        owner: SoftActorCriticLoss,
         targets: TargetCritics,
         inputs: TensorDictBase,
         log_probs: Tensor | None,
@@ -219,7 +197,7 @@ class Critics:
         check_values(q, (*inputs.batch_size, *choices, reward_dim), reward_dim)
         return self.expected(self.reduced(owner, q, "min"), log_probs)
 
-    def draw_targets(self, owner: CriticOwner) -> TargetCritics:
+    def draw_targets(self, owner: SoftActorCriticLoss) -> TargetCritics:
         """All target critics, or a random subset, without replacement."""
         params = owner.target_qvalue_network_params
         if owner.target_subset in (None, owner.num_qvalue_nets):
@@ -244,7 +222,7 @@ class ActionValueCritics(Critics):
     action_roles: tuple[str, ...] = ()
     index_role: str = "action"
 
-    def check_keys(self, owner: CriticOwner) -> None:
+    def check_keys(self, owner: SoftActorCriticLoss) -> None:
         """Refuse critics that read the discrete action, or another continuous one."""
         super().check_keys(owner)
         key = getattr(owner.tensor_keys, self.index_role)
@@ -257,7 +235,7 @@ class ActionValueCritics(Critics):
 
     def values(
         self,
-        owner: CriticOwner,
+        owner: SoftActorCriticLoss,
         inputs: TensorDictBase,
         params: TensorDictBase,
         remembered: str = CRITICS,
@@ -280,7 +258,9 @@ class ActionValueCritics(Critics):
             )
         return q
 
-    def of_taken_index(self, owner: CriticOwner, q: Tensor, batch: TensorDictBase) -> Tensor:
+    def of_taken_index(
+        self, owner: SoftActorCriticLoss, q: Tensor, batch: TensorDictBase
+    ) -> Tensor:
         """Values ``[R, *, M]`` for the discrete action of the batch."""
         key: NestedKey = getattr(owner.tensor_keys, self.index_role)
         action = batch.get(key)
