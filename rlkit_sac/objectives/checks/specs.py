@@ -7,40 +7,6 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.distributions import check_box
 
 
-def continuous_spec(
-    given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
-) -> TensorSpec | None:
-    """The spec of a continuous action: the given one, or else the actor's.
-
-    Raises:
-        ConfigError: if the two have different shapes, or for invalid bounds.
-    """
-    passed, own = action_leaf(given, key), action_leaf(of_actor, key)
-    if passed is not None and own is not None and passed.shape != own.shape:
-        raise ConfigError(
-            f"action_spec has the shape {list(passed.shape)}, but the actor's actions have "
-            f"{list(own.shape)}: pass the spec of one action (for a batched environment "
-            "env.action_spec_unbatched)"
-        )
-    return own if passed is None else passed
-
-
-def discrete_spec(
-    given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
-) -> TensorSpec | None:
-    """The spec of a discrete action: the given one, or else the actor's.
-
-    Raises:
-        ConfigError: if the two have different numbers of actions.
-    """
-    passed, own = discrete_leaf(given, key), discrete_leaf(of_actor, key)
-    if passed is not None and own is not None and passed.space.n != own.space.n:
-        raise ConfigError(
-            f"action_spec has {passed.space.n} actions, but the actor's spec {own.space.n}"
-        )
-    return own if passed is None else passed
-
-
 def action_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
     """The spec of one action, which may be an entry of a composite spec.
 

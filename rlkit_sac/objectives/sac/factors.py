@@ -15,14 +15,14 @@ from torch.distributions import Categorical, Distribution
 from torchrl.data import TensorSpec
 from torchrl.modules.distributions.utils import rsample_and_log_prob
 
-from rlkit_sac.errors import BatchError
+from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import normalized_log_prob, sample_categorical
 from rlkit_sac.modules import TanhGaussian
 from rlkit_sac.modules.behavior import ONE_HOT
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.modules.priors.parts import PartwisePrior
 from rlkit_sac.modules.temperature import Temperature
-from rlkit_sac.objectives.checks.specs import continuous_spec, discrete_spec
+from rlkit_sac.objectives.checks.specs import action_leaf, discrete_leaf
 from rlkit_sac.objectives.sac.draws import Draw
 from rlkit_sac.objectives.sac.options import DiscreteEntropy, SACOptions
 from rlkit_sac.objectives.sac.target_entropy import (
@@ -108,8 +108,19 @@ class ContinuousFactor(Factor):
     def spec(
         self, given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
     ) -> TensorSpec | None:
-        """The spec of the continuous action."""
-        return continuous_spec(given, of_actor, key)
+        """The spec of the continuous action.
+
+        Raises:
+            ConfigError: if the two have different shapes, or for invalid bounds.
+        """
+        passed, own = action_leaf(given, key), action_leaf(of_actor, key)
+        if passed is not None and own is not None and passed.shape != own.shape:
+            raise ConfigError(
+                f"action_spec has the shape {list(passed.shape)}, but the actor's actions have "
+                f"{list(own.shape)}: pass the spec of one action (for a batched environment "
+                "env.action_spec_unbatched)"
+            )
+        return own if passed is None else passed
 
     def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
         """The target entropy; it needs the spec unless it is given as a number."""
@@ -206,8 +217,17 @@ class DiscreteFactor(Factor):
     def spec(
         self, given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
     ) -> TensorSpec | None:
-        """The spec of the discrete action."""
-        return discrete_spec(given, of_actor, key)
+        """The spec of the discrete action.
+
+        Raises:
+            ConfigError: if the two have different numbers of actions.
+        """
+        passed, own = discrete_leaf(given, key), discrete_leaf(of_actor, key)
+        if passed is not None and own is not None and passed.space.n != own.space.n:
+            raise ConfigError(
+                f"action_spec has {passed.space.n} actions, but the actor's spec {own.space.n}"
+            )
+        return own if passed is None else passed
 
     def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
         """The target entropy, or ``None`` if only the critics know the number of actions."""
