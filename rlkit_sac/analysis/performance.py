@@ -8,12 +8,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from rlkit_sac.analysis.estimates import Estimator, Statistic
-from rlkit_sac.analysis.groups import (
-    describe,
-    select_runs,
-    split,
-    warn_of_early_ends,
-)
+from rlkit_sac.analysis.groups import describe, select_runs, split, warn_of_early_ends
 from rlkit_sac.errors import ConfigError
 
 

@@ -4,11 +4,7 @@ from collections.abc import Sequence
 
 import torch
 from tensordict import NestedKey, unravel_key
-from tensordict.nn import (
-    ProbabilisticTensorDictSequential,
-    TensorDictModule,
-    TensorDictSequential,
-)
+from tensordict.nn import ProbabilisticTensorDictSequential, TensorDictModule, TensorDictSequential
 from torch import nn
 from torch.distributions import Categorical
 from torchrl.data import Bounded, UnboundedContinuous

@@ -6,11 +6,7 @@ from typing import Any
 
 import torch
 from tensordict import TensorDict
-from tensordict.nn import (
-    TensorDictModule,
-    TensorDictParams,
-    TensorDictSequential,
-)
+from tensordict.nn import TensorDictModule, TensorDictParams, TensorDictSequential
 
 from rlkit_sac.functional.sac import CriticReduction
 from rlkit_sac.modules.actors import (
