@@ -98,10 +98,8 @@ class ActionConversion:
         boxes, self._num_choices = _boxes_and_choices(space)
         self.space, self.rescale = space, rescale
         self._ends = tuple(accumulate((box.low.size for box in boxes), initial=0))
-        self._low, self._high = (
-            _joined([box.low for box in boxes]),
-            _joined([box.high for box in boxes]),
-        )
+        self._low = _joined([box.low for box in boxes])
+        self._high = _joined([box.high for box in boxes])
         self._half_low, self._half_high = 0.5 * self._low, 0.5 * self._high
 
     def __call__(self, action: Any) -> Any:

@@ -106,7 +106,10 @@ def make_gym_env(
 def _import(module: str, env_id: str) -> None:
     try:
         if module == _MULTI_OBJECTIVE:
-            _import_multi_objective()
+            # It imports pygame, which greets and raises deprecations of its own.
+            with warnings.catch_warnings(), redirect_stdout(None):
+                warnings.simplefilter("ignore")
+                importlib.import_module(module)
         importlib.import_module(module)
     except (Exception, SystemExit) as error:
         if module == _MULTI_OBJECTIVE and isinstance(error, ImportError):
@@ -118,13 +121,6 @@ def _import(module: str, env_id: str) -> None:
             f"{summary(error)}; the module that registers the environment must "
             "be installed or on the Python path"
         ) from error
-
-
-def _import_multi_objective() -> None:
-    """Keeps pygame, which MO-Gymnasium imports, from greeting and from deprecations of its own."""
-    with warnings.catch_warnings(), redirect_stdout(None):
-        warnings.simplefilter("ignore")
-        importlib.import_module(_MULTI_OBJECTIVE)
 
 
 def _create(

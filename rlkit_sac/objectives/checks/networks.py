@@ -21,17 +21,6 @@ def actor_keys(actor: TensorDictModuleBase) -> tuple[NestedKey, NestedKey]:
             f"actor_network is a {type(actor).__name__} without get_dist(): pass a TorchRL "
             "ProbabilisticActor"
         )
-    refuse_composite(actor)
-    (action,) = actor.dist_sample_keys
-    return action, actor.log_prob_keys[0]
-
-
-def refuse_composite(actor: nn.Module) -> None:
-    """Refuse an actor with a ``CompositeDistribution``.
-
-    Raises:
-        ConfigError: naming the loss for such actions.
-    """
     for module in actor.modules():
         if getattr(module, "distribution_class", None) is CompositeDistribution:
             raise ConfigError(
@@ -40,6 +29,8 @@ def refuse_composite(actor: nn.Module) -> None:
                 "HybridSACLoss an actor of the continuous one, for several continuous ones "
                 "concatenate them"
             )
+    (action,) = actor.dist_sample_keys
+    return action, actor.log_prob_keys[0]
 
 
 def refuse_batch_norm(network: nn.Module, name: str) -> None:
