@@ -115,14 +115,13 @@ class LossGradients:
         for name, own in parameters.items():
             values = flat[start : start + len(own)]
             start += len(own)
-            present = [gradient for gradient in values if gradient is not None]
-            if not present:
+            if all(gradient is None for gradient in values):
                 raise ConfigError(
                     f"no gradient of {', '.join(step.losses)} reaches the parameters of the "
                     f"optimizer {name!r}: pass it the loss module's parameters, not those of the "
                     "networks it was made from"
                 )
-            found[name] = Gradients(values, _norm(present))
+            found[name] = with_norm(values)
         return found
 
 
@@ -164,5 +163,11 @@ def match_strides(gradient: Tensor, parameter: Tensor) -> Tensor:
     return torch.empty_like(parameter).copy_(gradient)
 
 
-def _norm(gradients: Sequence[Tensor]) -> Tensor:
-    return torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g) for g in gradients]))
+def with_norm(values: Sequence[Tensor | None]) -> Gradients:
+    """Return gradients, one at least of which is not ``None``, with their norm.
+
+    >>> with_norm([torch.tensor([3.0, 4.0]), None]).norm
+    tensor(5.)
+    """
+    norms = [torch.linalg.vector_norm(value) for value in values if value is not None]
+    return Gradients(tuple(values), torch.linalg.vector_norm(torch.stack(norms)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from tensordict import TensorDictBase
@@ -25,6 +25,7 @@ from rlkit_sac.updates.gradients import (
     match_strides,
     names_of_watched,
 )
+from rlkit_sac.updates.ranks import averaged, broadcast
 from rlkit_sac.updates.steps import (
     Due,
     LossStep,
@@ -34,6 +35,9 @@ from rlkit_sac.updates.steps import (
     split_at_forward_passes,
 )
 from rlkit_sac.updates.whole_update import Outcome, WholeUpdate
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
 
 #: Compiled updates on a GPU before the next look at whether their losses were finite.
 MOST_UNCHECKED = 100
@@ -63,12 +67,18 @@ class Update:
             with the gradients.
         matmul_precision: kernels of float32 matrix products on a CPU, as
             :func:`~rlkit_sac.graph.set_matmul_precision` takes them.
+        group: processes that make the same updates, each with its share of a batch, such as
+            ``torch.distributed.group.WORLD``. All parameters and buffers of the loss module begin
+            as those of rank 0. Gradients, losses and other scalars are averaged over the ranks
+            before clipping, so that updates with equal shares are those of the joint batch for
+            losses that are means. Compiled graphs end with the gradients. Default: no others.
 
     Raises:
         ConfigError: for a step that names an unknown optimizer or loss, or a missing updater; in
             the call, for a loss module that returns something else than scalar losses, and for an
             optimizer whose parameters the losses do not depend on.
-        RunError: in the call, for a loss or gradient that is not finite, before any parameter
+        RunError: in the call, if a rank of ``group`` is lost, and on every rank for a loss or
+            gradient that is not finite, before any parameter
             changes (with ``recompute``: before those of that step do); for compiled updates on a
             GPU up to :data:`MOST_UNCHECKED` updates later.
 
@@ -111,6 +121,7 @@ class Update:
         recompute: bool = False,
         compile_from: int | None = None,
         matmul_precision: MatmulPrecision = "auto",
+        group: ProcessGroup | None = None,
     ) -> None:
         self.loss_module = loss_module
         self.optimizers = dict(optimizers)
@@ -120,10 +131,13 @@ class Update:
         self.recompute = recompute
         self.compile_from = compile_from
         self.matmul_precision = matmul_precision
+        self.group = group
         self.count = 0
         self._unchecked: list[tuple[int, Due, Outcome]] = []
         self._blocks = split_at_forward_passes(self.steps, recompute=recompute)
         self._check()
+        if group is not None:
+            broadcast([*loss_module.parameters(), *loss_module.buffers()], group)
         parameters = {name: self._parameters(name) for name in self.optimizers}
         bfloat16 = matmul_precision == "bfloat16"
         self._gradients = LossGradients(loss_module, parameters)
@@ -159,7 +173,7 @@ class Update:
         with set_matmul_precision(self.matmul_precision):
             if not compiled or self._is_first(due):
                 return self._step_by_step(batch, due, self._gradients)
-            if not self._whole.is_supported():
+            if self.group is not None or not self._whole.is_supported():
                 return self._step_by_step(batch, due, self._gradients_of_graph)
             self._whole.read_numbers(self.max_grad_norm)
             outcome = self._compiled_whole(batch, due)
@@ -202,7 +216,8 @@ class Update:
         norms: dict[str, Tensor] = {}
 
         def differentiate(steps: list[LossStep]) -> None:
-            passes.append(gradients(batch, steps))
+            found = gradients(batch, steps)
+            passes.append(found if self.group is None else averaged(found, self.group))
             if not passes[-1].watched.isfinite().all():
                 self._refuse(due, [each.watched for each in passes], self.count)
 

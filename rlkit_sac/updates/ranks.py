@@ -1,0 +1,99 @@
+"""What the processes of a data-parallel learner, its ranks, send each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from rlkit_sac.errors import RunError
+from rlkit_sac.updates.gradients import Gradients, Losses, with_norm
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
+
+
+@contextmanager
+def lost_ranks_named() -> Iterator[None]:
+    """Turn the error of a collective operation in the block into a `RunError`.
+
+    >>> with lost_ranks_named():
+    ...     raise RuntimeError("Connection closed by peer")
+    Traceback (most recent call last):
+        ...
+    rlkit_sac.errors.RunError: another rank has ended or cannot be reached (Connection closed ...
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        (reason, *_) = str(error).splitlines() or [type(error).__name__]
+        text = f"another rank has ended or cannot be reached ({reason}); its own output says why"
+        raise RunError(text) from error
+
+
+@torch.no_grad()
+def broadcast(tensors: Iterable[Tensor], group: ProcessGroup) -> None:
+    """Give tensors the values that they have on rank 0.
+
+    Args:
+        tensors: of the same shapes, in the same order, on every rank.
+        group: the ranks.
+
+    Raises:
+        RunError: if a rank is lost.
+    """
+    from torch.distributed import broadcast as send
+
+    for tensor in tensors:
+        values = tensor.contiguous()
+        with lost_ranks_named():
+            send(values, group=group, group_src=0)
+        if not values.equal(tensor):
+            tensor.copy_(values)
+
+
+def averaged(losses: Losses, group: ProcessGroup) -> Losses:
+    """Return the means over ranks of all scalars, losses and gradients, and the norms of these.
+
+    They are sent as one vector. A number that is not finite on one rank is not on any.
+
+    Args:
+        losses: of this rank's share of a batch.
+        group: the ranks, whose shares have the same size.
+
+    Raises:
+        RunError: if a rank is lost.
+    """
+    of_steps = [each for found in losses.gradients.values() for each in found.values()]
+    present = [value for each in of_steps for value in each.values if value is not None]
+    means = iter(_average([*losses.scalars.values(), *losses.watched, *present], group))
+    scalars = {name: next(means) for name in losses.scalars}
+    watched = [next(means) for _ in losses.watched]
+
+    def mean(gradients: Gradients) -> Gradients:
+        return with_norm([None if each is None else next(means) for each in gradients.values])
+
+    gradients = {
+        step: {name: mean(each) for name, each in found.items()}
+        for step, found in losses.gradients.items()
+    }
+    if not watched:
+        return Losses(scalars, gradients, losses.watched)
+    norms = [each.norm for found in gradients.values() for each in found.values()]
+    return Losses(scalars, gradients, torch.stack([*watched[: -len(norms)], *norms]))
+
+
+def _average(tensors: Sequence[Tensor], group: ProcessGroup) -> list[Tensor]:
+    from torch.distributed import all_reduce
+
+    flat = torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+    with lost_ranks_named():
+        all_reduce(flat, group=group)
+    parts = (flat / group.size()).split([tensor.numel() for tensor in tensors])
+    return [
+        part.view(tensor.shape).to(tensor.dtype if tensor.is_floating_point() else part.dtype)
+        for part, tensor in zip(parts, tensors, strict=True)
+    ]
