@@ -62,6 +62,7 @@ from rlkit_sac.runs import (
     BaseRunConfig,
     TaskFacts,
     first_compiled_update,
+    learner_group,
     make_envs,
     memory_options,
     run_collector,
@@ -204,6 +205,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
             config.compile_choice(), device, uncompiled=UNCOMPILED_UPDATES
         ),
         matmul_precision=config.update.matmul_precision,
+        group=learner_group(),
     )
     if config.resume is None:
         warm_start(loss_module, config.warm_start)
@@ -226,6 +228,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         n_times_replay=config.update.n_times_replay,
         poisson=config.update.poisson,
         replay_start_size=config.update.replay_start_size,
+        group=update.group,
     )
 
     with training_run(

@@ -27,6 +27,7 @@ from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
     RunConfig,
     first_compiled_update,
+    learner_group,
     make_envs,
     make_normalizers,
     memory_options,
@@ -111,6 +112,7 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         recompute=config.update.recompute is True,
         compile_from=first_compiled_update(config.compile_choice(), device),
         matmul_precision=config.update.matmul_precision,
+        group=learner_group(),
     )
     if config.resume is None:
         warm_start(loss_module, config.warm_start)

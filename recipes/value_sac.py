@@ -26,6 +26,7 @@ from rlkit_sac.objectives import ValueSACLoss
 from rlkit_sac.runs import (
     RunConfig,
     first_compiled_update,
+    learner_group,
     make_envs,
     make_normalizers,
     memory_options,
@@ -123,6 +124,7 @@ def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         recompute=config.update.recompute is True,
         compile_from=first_compiled_update(config.compile_choice(), device),
         matmul_precision=config.update.matmul_precision,
+        group=learner_group(),
     )
     if config.resume is None:
         warm_start(loss_module, config.warm_start)

@@ -34,6 +34,7 @@ def make_env(
     env_id: str,
     *,
     num_envs: int = 1,
+    first_index: int = 0,
     parallel: bool = False,
     timeout: Literal["auto"] | float | None = "auto",
     seed: int = 0,
@@ -68,6 +69,8 @@ def make_env(
             ``Platform-v0``, ``Moving-v0``, ``Sliding-v0``, ``HardMove-v0``. MO-Gymnasium's ids that
             begin with ``mo-`` need no module.
         num_envs: environments that run side by side. Default: 1.
+        first_index: index of the first environment, where others of the run are made elsewhere.
+            Default: 0.
         parallel: whether several environments run in processes of their own. Default: False.
         timeout: seconds that a step or reset of environments in processes may take; ``auto`` is 60,
             None TorchRL's own limit, 10,000. Default: ``auto``.
@@ -110,12 +113,12 @@ def make_env(
         render_mode=render_mode,
     )
     if num_envs == 1:
-        base = create(env_index=0, device=device)
+        base = create(env_index=first_index, device=device)
     elif parallel:
         seconds = 60.0 if timeout == "auto" else timeout
         base = WatchedParallelEnv(num_envs, create, timeout=seconds, device=device)
     else:
-        arguments = [{"env_index": index} for index in range(num_envs)]
+        arguments = [{"env_index": first_index + index} for index in range(num_envs)]
         base = SerialEnv(num_envs, create, create_env_kwargs=arguments, device=device)
     return TransformedEnv(
         base, Compose(InitTracker(), StepCounter(), RewardSum(), PreviousAction())

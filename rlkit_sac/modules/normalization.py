@@ -9,7 +9,7 @@ import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from tensordict.utils import unravel_key
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from torch.distributions import Distribution
 
 from rlkit_sac.errors import BatchError
@@ -33,6 +33,10 @@ class RunningStatistics(nn.Module):
         shape: of one value.
         dtype: of the statistics. Default float64.
 
+    Attributes:
+        across_ranks: whether values are those of all processes of PyTorch's default group, which
+            update as many at the same time. Default: False.
+
     >>> statistics = RunningStatistics([1])
     >>> statistics.update(torch.tensor([[1.0], [2.0]]))
     >>> statistics.update(torch.tensor([[6.0]]))
@@ -43,6 +47,7 @@ class RunningStatistics(nn.Module):
     count: Tensor
     mean: Tensor
     deviations: Tensor
+    across_ranks = False
 
     def __init__(self, shape: Sequence[int], *, dtype: torch.dtype = torch.float64) -> None:
         super().__init__()
@@ -68,6 +73,11 @@ class RunningStatistics(nn.Module):
         if not number:
             return
         values = values.to(self.mean)
+        if self.across_ranks:
+            parts = [torch.empty_like(values) for _ in range(distributed.get_world_size())]
+            distributed.all_gather(parts, values.contiguous())
+            values = torch.cat(parts)
+            number = len(values)
         mean = values.mean(0)
         share = number / (self.count + number).to(self.mean)
         delta = mean - self.mean

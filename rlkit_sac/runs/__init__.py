@@ -17,6 +17,7 @@ from rlkit_sac.runs.policies.export import export_policy
 from rlkit_sac.runs.policies.files import load_policy, save_policy
 from rlkit_sac.runs.preflight import TaskFacts
 from rlkit_sac.runs.random_streams import evaluation_seed, seed_everything
+from rlkit_sac.runs.ranks import learner_group
 from rlkit_sac.runs.run_config import BaseRunConfig, RunConfig, make_envs
 from rlkit_sac.runs.tables.report import report
 from rlkit_sac.runs.tables.run_directory import RunDirectory
@@ -38,6 +39,7 @@ __all__ = [
     "evaluation_seed",
     "export_policy",
     "first_compiled_update",
+    "learner_group",
     "load_policy",
     "make_envs",
     "make_normalizers",

@@ -6,6 +6,7 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 
 from rlkit_sac.data import AnyCollector, make_collector
+from rlkit_sac.runs.ranks import of_this_rank
 from rlkit_sac.runs.run_config import BaseRunConfig
 from rlkit_sac.updates.update import Update
 
@@ -30,9 +31,9 @@ def run_collector(
     return make_collector(
         env,
         policy,
-        total_frames=config.collector.total_frames,
+        total_frames=of_this_rank(config.collector.total_frames),
         frames_per_batch=config.collector.batch_frames(config.batch_envs),
-        init_random_frames=config.collector.init_random_frames,
+        init_random_frames=of_this_rank(config.collector.init_random_frames),
         random_policy=random_policy,
         kind=config.collector.kind,
     )

@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.runs.ranks import num_ranks
 
 #: Updates that a run makes uncompiled, so that short runs are spared the time of compiling.
 UNCOMPILED_UPDATES = 1_000
@@ -20,7 +21,8 @@ def resolve_device(name: str) -> torch.device:
 
     Args:
         name: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``, or ``"auto"``: CUDA where there is
-            a GPU, else the CPU (small networks run slower on MPS than on the CPU).
+            a GPU, else the CPU (small networks run slower on MPS than on the CPU). Under
+            ``torchrun`` ``"cuda"`` is the GPU of this process.
 
     Raises:
         ConfigError: if the machine lacks it, naming those it has.
@@ -34,7 +36,12 @@ def resolve_device(name: str) -> torch.device:
     if torch.backends.mps.is_available():
         available.append("mps")
     if name == "auto":
-        return torch.device("cuda" if "cuda" in available else "cpu")
+        name = "cuda" if "cuda" in available else "cpu"
+    if num_ranks() > 1 and name.startswith(("cuda", "mps")):
+        if name != "cuda":
+            text = f"device '{name}' is one for all processes: choose auto, cuda or cpu"
+            raise ConfigError(text)
+        name = f"cuda:{os.environ['LOCAL_RANK']}"
     if name not in available:
         choices = ", ".join(["auto", *available])
         raise ConfigError(f"device '{name}' is not available here; choose one of {choices}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError
 from rlkit_sac.runs.files import from_start
 from rlkit_sac.runs.interrupts import interrupt_behind
+from rlkit_sac.runs.ranks import num_ranks
 
 
 def exit_code(error: BaseException) -> int:
@@ -105,9 +107,13 @@ def resume_command(run_path: Path, script: Path | None = None) -> str:
     """
     script, run = Path(sys.argv[0]) if script is None else script, run_path.as_posix()
     package = Path(__file__).resolve().parents[1]
+    python = [sys.executable]
+    if num_ranks() > 1:
+        python = ["torchrun", "--nproc-per-node", os.environ["LOCAL_WORLD_SIZE"]]
     if script.resolve().parent not in (package / "recipes", package.parent / "recipes"):
-        return shlex.join([sys.executable, script.as_posix(), "--resume", run])
-    program = ["rlkit-sac"] if shutil.which("rlkit-sac") else [sys.executable, "-m", "rlkit_sac"]
+        return shlex.join([*python, script.as_posix(), "--resume", run])
+    is_installed = num_ranks() == 1 and shutil.which("rlkit-sac")
+    program = ["rlkit-sac"] if is_installed else [*python, "-m", "rlkit_sac"]
     return shlex.join([*program, "resume", run])
 
 

@@ -30,6 +30,7 @@ class Interrupted(KeyboardInterrupt):
 
 #: Exit code after ``time_limit``; EX_TEMPFAIL of sysexits.h: to be tried again.
 TIME_LIMIT_CODE = 75
+_TIME_OVER = 1_000
 
 
 class TimeLimitReached(KeyboardInterrupt):
@@ -66,6 +67,18 @@ class StopRequest:
             self._end_compiling()
         if multiprocessing.parent_process() is None:  # one of several seeds leaves it to the first
             acknowledge("after this step")
+
+    @property
+    def reason(self) -> int:
+        """0 to go on, the number of a signal, or above all of these if the time is over."""
+        return self._number or (_TIME_OVER if self else 0)
+
+    def follow(self, reason: int) -> None:
+        """Take over the reason of another process."""
+        if reason == _TIME_OVER:
+            self._limit = 0.0
+        elif reason:
+            self._number = reason
 
     def obey(self) -> None:
         """Raise `Interrupted` if a signal has come, `TimeLimitReached` if the time is over."""

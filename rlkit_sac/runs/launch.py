@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import indent
 from typing import TypeVar
 
 from rlkit_sac.config.conditions import config_errors
@@ -23,6 +24,7 @@ from rlkit_sac.runs.failures import (
 )
 from rlkit_sac.runs.files import start_folder
 from rlkit_sac.runs.interrupts import interrupt_behind, raised_signals
+from rlkit_sac.runs.ranks import num_ranks, rank
 from rlkit_sac.runs.seeds.joint import run_seeds
 from rlkit_sac.runs.sweeps.options import SweepOptions
 from rlkit_sac.runs.tables.run_directory import RunDirectory
@@ -94,7 +96,8 @@ def run_recipe(
                     else:
                         print(line, file=sys.stderr)
                 raise
-            print(describe_failure(error, RunDirectory.last_begun), file=sys.stderr)
+            text = describe_failure(error, RunDirectory.last_begun)
+            print(indent(text, f"[rank {rank()}] ") if rank() else text, file=sys.stderr)
             raise SystemExit(exit_code(error)) from None
     raise SystemExit(code)
 
@@ -135,6 +138,8 @@ def _parse(
         if getattr(config, "resume", None) is not None:
             advice = "cannot go with --resume; continue each run by itself"
             problems.append(f"{of_several}: {advice}")
+        if num_ranks() > 1:
+            problems.append(f"{of_several}: torchrun runs one seed at a time; give --seed")
         if several.trials is not None and getattr(config, "time_limit", None) is not None:
             problems.append(f"{of_several}: cannot go with --time_limit; end the sweep by a signal")
     if problems:

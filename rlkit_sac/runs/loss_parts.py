@@ -24,11 +24,16 @@ from rlkit_sac.modules import (
     SameActionPrior,
     UniformPrior,
 )
-from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
+from rlkit_sac.modules.normalization import (
+    ObservationNormalizer,
+    RewardNormalizer,
+    RunningStatistics,
+)
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.runs.checkpoints.retry import read_unpruned
 from rlkit_sac.runs.files import os_errors_named
 from rlkit_sac.runs.policies.files import find_checkpoint, load_policy
+from rlkit_sac.runs.ranks import num_ranks
 from rlkit_sac.untrusted import read_file
 
 
@@ -267,4 +272,7 @@ def make_normalizers(
             clip=config.clip,
             dtype=dtype,
         ).to(device)
+    for module in nn.ModuleDict(found).modules():
+        if isinstance(module, RunningStatistics):
+            module.across_ranks = num_ranks() > 1
     return found

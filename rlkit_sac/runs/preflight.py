@@ -24,6 +24,7 @@ from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import stored_options
 from rlkit_sac.runs.files import from_start
+from rlkit_sac.runs.ranks import num_ranks
 
 #: Time limit in frames of a task that declares none.
 TIME_LIMIT = 10_000
@@ -98,6 +99,7 @@ def check_slices(
     SliceSampler(length, capacity=replay.capacity, **layout)
     steps = steps_per_batch(**layout)
     needed = -(-length // steps) * steps * num_envs
+    needed *= num_ranks()
     if collector.learning_starts < needed:
         raise ConfigError(
             f"slices of {length} frames need collector.learning_starts of at least {needed}, got "

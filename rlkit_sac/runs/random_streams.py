@@ -12,7 +12,8 @@ import torch
 
 from rlkit_sac.envs.state.plain_data import check_position
 
-_EVALUATION = 1  # marks the sequence of evaluation seeds among those derived from a run's seed
+# They mark the sequences of seeds that are derived from a run's seed.
+_EVALUATION, _RANKS = 1, 2
 
 
 def seed_everything(seed: int) -> None:
@@ -38,6 +39,21 @@ def evaluation_seed(seed: int) -> int:
     (3964924996, 1189033389)
     """
     return int(np.random.SeedSequence([seed, _EVALUATION]).generate_state(1)[0])
+
+
+def rank_seed(seed: int, rank: int) -> int:
+    """The seed of the random streams of a rank; that of rank 0 is the run's own.
+
+    Args:
+        seed: of the run, from 0 to 2**32 - 1.
+        rank: from 0.
+
+    >>> rank_seed(5, 0), rank_seed(5, 1) == rank_seed(5, 2)
+    (5, False)
+    """
+    if rank == 0:
+        return seed
+    return int(np.random.SeedSequence([seed, _RANKS, rank]).generate_state(1)[0])
 
 
 def random_state() -> dict[str, Any]:

@@ -41,7 +41,7 @@ from rlkit_sac.data.replay.buffer import check_memory, check_replay_fits
 from rlkit_sac.data.replay.packed import row_bytes
 from rlkit_sac.envs import closing_env, make_env, observation_dim, reward_dim
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.runs.checkpoints.resume import check_resume, check_warm_start
+from rlkit_sac.runs.checkpoints.resume import check_resume, check_warm_start, resume_after_restart
 from rlkit_sac.runs.devices import resolve_device
 from rlkit_sac.runs.files import start_folder
 from rlkit_sac.runs.preflight import (
@@ -54,7 +54,8 @@ from rlkit_sac.runs.preflight import (
     stored_transition,
     warn_without_updates,
 )
-from rlkit_sac.runs.random_streams import seed_everything
+from rlkit_sac.runs.random_streams import rank_seed, seed_everything
+from rlkit_sac.runs.ranks import num_ranks, of_this_rank, process_group, rank
 from rlkit_sac.runs.schedules import check_reward_weights, check_reward_weights_at, check_schedules
 from rlkit_sac.runs.tables.loggers import check_logger
 from rlkit_sac.runs.video import check_video
@@ -124,7 +125,12 @@ class BaseRunConfig:
 
     def replay_arguments(self) -> dict[str, Any]:
         """The keyword arguments of ``make_replay_buffer``."""
-        return self.replay.arguments() | self.collector.replay_layout(self.batch_envs)
+        found = self.replay.arguments() | self.collector.replay_layout(self.batch_envs)
+        if num_ranks() > 1:
+            found["batch_size"] //= num_ranks()
+            if (beta_frames := found.get("priority_beta_frames")) is not None:
+                found["priority_beta_frames"] = of_this_rank(beta_frames)
+        return found
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
@@ -138,6 +144,12 @@ class BaseRunConfig:
                 "takes longer than it saves"
             )
             found.append(("compile", text))
+        if self.replay.batch_size % num_ranks():
+            text = (
+                f"must be a multiple of the {num_ranks()} processes of torchrun, which share it, "
+                f"got {self.replay.batch_size}"
+            )
+            found.append(("replay.batch_size", text))
         return found
 
     def compile_choice(self) -> Literal["auto"] | bool:
@@ -291,6 +303,9 @@ class RunConfig(BaseRunConfig):
 def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
     """Seed everything, and open the environments for training and for evaluation.
 
+    Under ``torchrun`` each of its processes gets other environments and random streams, and is
+    connected with the others for the block.
+
     Args:
         config: of the run; it is checked first, and nothing is opened if it has errors. A task
             without a time limit gets one, see :func:`~rlkit_sac.runs.preflight.limit_episodes`.
@@ -303,6 +318,8 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
     False
     """
     with start_folder(), ExitStack() as opened:
+        resume_after_restart(config)
+        seed = rank_seed(config.seed, rank())
 
         def open_env(**options: Any) -> EnvBase:
             try:
@@ -314,10 +331,11 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
 
         @cache
         def training_env() -> EnvBase:
-            seed_everything(config.seed)
+            seed_everything(seed)
             limit_episodes(config.env, config.resume)
             return open_env(
                 num_envs=config.batch_envs,
+                first_index=config.batch_envs * rank(),
                 parallel=config.env.parallel,
                 timeout=config.env.timeout,
                 seed=config.seed,
@@ -325,7 +343,8 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
 
         check_config(config, checks=config.checks(training_env))
         torch.set_num_threads(config.num_threads)
-        seed_everything(config.seed)  # again, since checks may draw random numbers
+        opened.enter_context(process_group(resolve_device(config.device)))
+        seed_everything(seed)  # again, since checks may draw random numbers
         warn_without_updates(config.collector, config.batch_envs)
         if config.env.parallel:
             number = config.env.num_envs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from torchrl.objectives import LossModule
 from rlkit_sac.config.flat import flat_config
 from rlkit_sac.data import AnyCollector
 from rlkit_sac.envs import SavedEpisodes, describe_task
-from rlkit_sac.errors import RunError
+from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.checkpoints import Checkpoints
 from rlkit_sac.runs.checkpoints.resume import begin_run, open_run
 from rlkit_sac.runs.evaluation import evaluate
@@ -25,6 +25,7 @@ from rlkit_sac.runs.interrupts import StopRequest, deferred_signals
 from rlkit_sac.runs.loss_parts import check_action_bounds
 from rlkit_sac.runs.policies.files import policy_files
 from rlkit_sac.runs.random_streams import evaluation_seed
+from rlkit_sac.runs.ranks import greatest, num_ranks, rank, rank_folder
 from rlkit_sac.runs.run_config import BaseRunConfig
 from rlkit_sac.runs.schedules import apply_schedules, reward_weights_due
 from rlkit_sac.runs.tables.evaluations import reached_return
@@ -129,7 +130,8 @@ class TrainingRun:
         Returns:
             Whether it was evaluated, and no earlier evaluation was better.
         """
-        return self._evaluations.due(self._before, self.frames) and self._evaluate()
+        due = self._evaluations.due(self._before, self.frames)
+        return due and rank() == 0 and self._evaluate()
 
     def save_if_due(self, *, best: bool) -> None:
         """Save the run at ``checkpoint.interval``, for a best policy, and before an early end.
@@ -144,7 +146,10 @@ class TrainingRun:
         """
         if not self.frames:
             self._check_calls()
-        due = partial(self._checkpoints.due, preferred=self._collector.between_episodes)
+        preferred = self._collector.between_episodes
+        if num_ranks() > 1:
+            best, preferred = self._agreed(best)
+        due = partial(self._checkpoints.due, preferred=preferred)
         stop = bool(self._stop)  # what comes after the save is obeyed after the next step
         if best or stop or due(self.frames):
             self._save()
@@ -192,9 +197,24 @@ class TrainingRun:
         self._end_if_solved()
         return is_best
 
+    def _agreed(self, best: bool) -> tuple[bool, Callable[[], bool]]:
+        """Stop, end and save on all ranks if one of them does; ``best`` and a good moment."""
+        ended = self._collector.frames >= self._collector.total_frames
+        apart = not self._collector.between_episodes()
+        reason, *flags = greatest(self._stop.reason, best, ended, apart)
+        best, ended, apart = map(bool, flags)
+        self._stop.follow(int(reason))
+        if ended:
+            self._collector.end()
+        return best, lambda: not apart
+
     def _save(self) -> None:
         with self._progress.phase("saving"):
+            if rank() == 0:
+                greatest(0)  # so that the others have whatever this rank has
             self._checkpoints.save(self.frames)
+            if rank() > 0:
+                greatest(0)
 
     def _end_if_solved(self) -> None:
         if reached_return(self._directory.path, self.frames, self._stop_at):
@@ -231,8 +251,10 @@ def training_run(
 
     Raises:
         ConfigError: if the policy has other action bounds than the task, the run directory cannot
-            be made, or the checkpoint does not fit.
+            be made, the checkpoint does not fit, or ``update`` has no group under ``torchrun``.
     """
+    if num_ranks() > 1 and update.group is None:
+        raise ConfigError("this recipe learns in one process: make Update(group=learner_group())")
     started = time.perf_counter()
     check_action_bounds(loss_module, eval_env)
     policy = partial(policy_files, loss_module.policy(), task=describe_task(eval_env))
@@ -241,12 +263,16 @@ def training_run(
     print(f"{recipe} on {config.env.id} ({eval_env.device}): {directory.given}", flush=True)
     with (
         directory,
-        ProgressBar(config.collector.total_frames, enabled=config.logging.progress) as progress,
+        ProgressBar(
+            config.collector.total_frames, enabled=config.logging.progress and rank() == 0
+        ) as progress,
     ):
-        log = TrainingLog(directory, progress, update.scalar_names, started=started)
+        log = TrainingLog(
+            directory, progress, update.scalar_names, started=started, ranks=num_ranks()
+        )
         sampler = replay.sampler
         checkpoints = Checkpoints(
-            directory.path,
+            rank_folder(directory.path),
             {
                 "loss": loss_module,
                 "update": update,
@@ -262,6 +288,7 @@ def training_run(
             config=flat_config(config),
             interval=config.checkpoint.interval,
             keep=config.checkpoint.keep,
+            leader=directory.path / "checkpoints" if rank() else None,
         )
         begin_run(
             directory,
@@ -271,6 +298,7 @@ def training_run(
             num_threads=config.num_threads,
             compile_from=update.compile_from,
             parameters=sum(p.numel() for p in loss_module.parameters()),
+            **({"ranks": num_ranks()} if num_ranks() > 1 else {}),
             **facts,
         )
         with deferred_signals(config.time_limit) as stop:
@@ -295,6 +323,8 @@ def training_run(
             )
             yield run
             run.save()
+        if rank() > 0:
+            return
         # After the checkpoint, since a longer run would not write these rows.
         run.complete()
     print(report(directory, log))

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
+
+from rlkit_sac.updates.ranks import broadcast
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
 
 
 class UpdateSchedule:
@@ -56,25 +63,37 @@ class ReplaySchedule:
     Args:
         n_times_replay: number of updates, or its mean.
         poisson: draw the number from a Poisson distribution, with torch's global generator.
-        replay_start_size: transitions in replay before the first update.
+        replay_start_size: transitions in replay before the first update, over all ranks.
+        group: ranks that have as many transitions each, and make the same number of updates.
 
     >>> schedule = ReplaySchedule(n_times_replay=4, poisson=False, replay_start_size=100)
     >>> schedule.due(99), schedule.due(100)
     (0, 4)
     """
 
-    def __init__(self, *, n_times_replay: float, poisson: bool, replay_start_size: int) -> None:
+    def __init__(
+        self,
+        *,
+        n_times_replay: float,
+        poisson: bool,
+        replay_start_size: int,
+        group: ProcessGroup | None = None,
+    ) -> None:
         self.n_times_replay, self.poisson = n_times_replay, poisson
-        self.replay_start_size = replay_start_size
+        self.replay_start_size, self.group = replay_start_size, group
 
     def due(self, stored: int) -> int:
         """Return the number of updates to make now.
 
         Args:
-            stored: transitions in replay.
+            stored: transitions in replay of this rank.
         """
-        if stored < self.replay_start_size:
+        ranks = 1 if self.group is None else self.group.size()
+        if stored * ranks < self.replay_start_size:
             return 0
         if not self.poisson:
             return int(self.n_times_replay)
-        return int(torch.poisson(torch.tensor(float(self.n_times_replay))))
+        number = torch.poisson(torch.tensor(float(self.n_times_replay)))
+        if self.group is not None:
+            broadcast([number], self.group)
+        return int(number)

@@ -70,6 +70,7 @@ class Checkpoints:
         config: the options of the run by dotted key, JSON values.
         interval: frames between two checkpoints.
         keep: newest checkpoints kept, besides that of the best evaluation.
+        leader: folder of checkpoints instead; those of the same frames are kept, and the newest.
 
     Attributes:
         folder: where the checkpoints are, ``step_<frames>`` each.
@@ -86,6 +87,7 @@ class Checkpoints:
         config: Mapping[str, Any],
         interval: int,
         keep: int,
+        leader: Path | None = None,
     ) -> None:
         self.folder = run_path / "checkpoints"
         self._run_path = run_path
@@ -95,7 +97,7 @@ class Checkpoints:
         self._policy = policy
         self._config = dict(config)
         self._every = EveryFrames(interval)
-        self._keep = keep
+        self._keep, self._leader = keep, leader
         self._segments: dict[str, FileRecord] = {}
         self.saved_at = 0
 
@@ -120,7 +122,7 @@ class Checkpoints:
         if frames in step_folders(self.folder):
             return
         with os_errors_named(f"cannot create {self._replay_folder}"):
-            self._replay_folder.mkdir(exist_ok=True)
+            self._replay_folder.mkdir(parents=True, exist_ok=True)
         oldest = self._replay.write_count - self._replay.storage.max_size
         saved = _stop_of(self._segments)
         segments = {name: record for name, record in self._segments.items() if _stop(name) > oldest}
@@ -205,7 +207,10 @@ class Checkpoints:
     def prune(self) -> None:
         """Delete checkpoints that are neither new nor best, and replay that no other one needs."""
         folders = step_folders(self.folder)
-        kept = {*list(folders)[-self._keep :], best_frames(self._run_path, among=folders)}
+        if self._leader is None:
+            kept = {*list(folders)[-self._keep :], best_frames(self._run_path, among=folders)}
+        else:
+            kept = {*list(folders)[-1:], *step_folders(self._leader)}
         for frames, folder in folders.items():
             if frames not in kept:
                 remove_folder(folder)

@@ -29,7 +29,16 @@ from rlkit_sac.runs.checkpoints import (
 )
 from rlkit_sac.runs.checkpoints.retry import read_unpruned
 from rlkit_sac.runs.files import from_start
+from rlkit_sac.runs.ranks import (
+    announce_run,
+    greatest,
+    interrupted_run,
+    num_ranks,
+    rank,
+    rank_folder,
+)
 from rlkit_sac.runs.tables.evaluations import reached_return
+from rlkit_sac.runs.tables.followed_run import FollowedRun
 from rlkit_sac.runs.tables.loggers import make_loggers
 from rlkit_sac.runs.tables.run_directory import RunDirectory, write_config
 from rlkit_sac.runs.update_steps import PARAMETER_PREFIXES
@@ -184,7 +193,8 @@ def check_resume(config: ResumableConfig) -> None:
             f"{first_weights} no longer counts: {first_weights}_at has other weights from frame "
             f"{max(replaced_at):,} on; change those"
         )
-    frames, batch = manifest.frames, config.collector.batch_frames(config.batch_envs)
+    frames = manifest.frames
+    batch = config.collector.batch_frames(config.batch_envs) * num_ranks()
     total = -(-config.collector.total_frames // batch) * batch  # the last batch is whole
     if frames > total or (frames == total and info["status"] == "finished"):
         problems.append(
@@ -195,8 +205,24 @@ def check_resume(config: ResumableConfig) -> None:
         problems.append(
             f"{folder} is at the return {stop_at} already: raise evaluation.stop_at to resume it"
         )
+    if (ranks := info.get("ranks", 1)) != num_ranks():
+        problems.append(
+            f"{run_path} is a run of {ranks} processes, not {num_ranks()}: resume it with "
+            f"torchrun and --nproc-per-node {ranks}"
+        )
     if problems:
         raise ConfigError("\n".join(problems))
+
+
+def resume_after_restart(config: ResumableConfig) -> None:
+    """Resume the run that ``torchrun`` has restarted, if it has a checkpoint.
+
+    Args:
+        config: whose ``resume`` is set.
+    """
+    run_path = interrupted_run()
+    if run_path is not None and step_folders(run_path / "checkpoints"):
+        config.resume = str(run_path)
 
 
 def open_run(config: ResumableConfig, *, recipe: str) -> RunDirectory:
@@ -209,6 +235,8 @@ def open_run(config: ResumableConfig, *, recipe: str) -> RunDirectory:
     Raises:
         ConfigError: if it cannot be made, or is of another recipe.
     """
+    if rank() > 0:
+        return FollowedRun()
     if config.resume is not None:
         run = RunDirectory(find_checkpoint(config.resume)[0])
         if run.info["recipe"] != recipe:
@@ -216,10 +244,12 @@ def open_run(config: ResumableConfig, *, recipe: str) -> RunDirectory:
                 f"{run.given} is a run of recipes/{run.info['recipe']}.py: resume it with that "
                 "recipe"
             )
-        return run
-    return RunDirectory.create(
-        config, recipe=recipe, task=config.env.id, seed=config.seed, root=config.logging.dir
-    )
+    else:
+        run = RunDirectory.create(
+            config, recipe=recipe, task=config.env.id, seed=config.seed, root=config.logging.dir
+        )
+    announce_run(run.path)
+    return run
 
 
 def begin_run(
@@ -236,6 +266,12 @@ def begin_run(
     Raises:
         ConfigError: for a checkpoint that is damaged or does not fit; nothing is changed then.
     """
+    if rank() > 0:
+        if config.resume is not None:
+            folder = find_checkpoint(config.resume)[1]
+            greatest(bool(checkpoints.restore(rank_folder(run.path) / "checkpoints" / folder.name)))
+            checkpoints.discard_later()
+        return
     frames = None
     if config.resume is None:
         run.begin(**facts)
@@ -243,6 +279,8 @@ def begin_run(
         check_resume(config)  # again: the run is locked only now
         folder = find_checkpoint(config.resume)[1]
         inexact_reasons = checkpoints.restore(folder)
+        if greatest(bool(inexact_reasons)) == [1] and not inexact_reasons:
+            inexact_reasons = ["another rank begins new episodes"]
         frames = checkpoints.saved_at
         write_config(run.path, dataclasses.replace(config, resume=None))  # type: ignore[type-var]
         # Later checkpoints know rows that `begin` removes: killed in between, they must be gone.

@@ -26,6 +26,7 @@ class TrainingLog:
         progress: the bar to move.
         scalar_names: of what :meth:`updated` receives, the columns of ``metrics.csv``.
         started: ``time.perf_counter()`` at the start of the run; ``seconds`` count from there.
+        ranks: processes that collect as many frames each, which all count.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class TrainingLog:
         scalar_names: Sequence[str],
         *,
         started: float,
+        ranks: int = 1,
     ) -> None:
         self.frames = 0
         self.updates = 0
@@ -42,7 +44,7 @@ class TrainingLog:
         self._progress = progress
         self._scalar_names = tuple(scalar_names)
         self._average = MetricsAverage()
-        self._started = started
+        self._started, self._ranks = started, ranks
         self._last_row = (0, self.seconds)
         self._shown: dict[str, float] = {}
 
@@ -77,10 +79,13 @@ class TrainingLog:
             batch: collected frames.
             reward_weights: weights of a vector reward; default ones.
         """
-        for row in finished_episodes(batch, frames=self.frames, reward_weights=reward_weights):
+        frames, ranks = self.frames, self._ranks
+        for row in finished_episodes(
+            batch, frames=frames, reward_weights=reward_weights, ranks=ranks
+        ):
             self._run.write("episodes", row | {"seconds": self.seconds})
             self._shown["return"] = row["return"]
-        self.frames += batch.numel()
+        self.frames += batch.numel() * self._ranks
         self._count()
 
     def _count(self) -> None:
@@ -124,7 +129,11 @@ class TrainingLog:
 
 
 def finished_episodes(
-    batch: TensorDictBase, *, frames: int, reward_weights: Tensor | None = None
+    batch: TensorDictBase,
+    *,
+    frames: int,
+    reward_weights: Tensor | None = None,
+    ranks: int = 1,
 ) -> list[dict[str, Any]]:
     """A row of ``episodes.csv`` for each episode that ends in a batch, in the order of their ends.
 
@@ -132,6 +141,7 @@ def finished_episodes(
         batch: collected frames ``[T]``, or ``[N, T]`` of N environments stepped together.
         frames: frames of the run before this batch.
         reward_weights: weights ``[M]`` of a vector reward; default ones.
+        ranks: processes that step as many environments at the same time.
 
     Returns:
         Rows with ``frames`` (of the run at the episode's end), ``env``, ``return`` (undiscounted),
@@ -160,7 +170,7 @@ def finished_episodes(
         end = after[t, env]
         rows.append(
             {
-                "frames": frames + (t + 1) * after.shape[1],
+                "frames": frames + (t + 1) * after.shape[1] * ranks,
                 "env": env,
                 "return": weigh_rewards(end["episode_reward"], reward_weights).item(),
                 **per_dimension("return", end["episode_reward"].tolist()),

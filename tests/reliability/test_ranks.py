@@ -1,0 +1,163 @@
+"""Runs of several ranks: what they share, what each has for itself, and what they survive."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.runs import read_config
+from rlkit_sac.runs.checkpoints import step_folders
+from rlkit_sac.runs.launch import run_recipe
+from tests.recipes.loading import load_recipe
+from tests.reliability.ranks import RANKS, finish, only_run, run_ranks, states, torchrun
+from tests.reliability.runs import RECIPES, SHORT, assert_equal, assert_same_run
+
+NORMALIZED = ("--normalization.observations", "true", "--normalization.rewards", "true")
+
+
+def assert_one_run(run: Path, frames: int) -> None:
+    """One run of two ranks, with one policy and two streams of experience."""
+    first, second = states(run)
+    own = "reward_normalizer.returns"  # of the environments of each rank
+    losses = [{k: v for k, v in each["loss"].items() if k != own} for each in (first, second)]
+    assert_equal(*losses, "loss")
+    assert_equal(first["update"], second["update"], "update")
+    assert first["update"]["count"] > 0
+    assert first["log"]["frames"] == second["log"]["frames"] == frames
+    assert first["collector"]["frames"] == second["collector"]["frames"] == frames / RANKS
+    assert not first["random"]["torch"].equal(second["random"]["torch"])
+    information = json.loads((run / "run.json").read_text())
+    assert (information["status"], information["frames"]) == ("finished", frames)
+    assert information["ranks"] == RANKS
+    assert pd.read_csv(run / "metrics.csv")["frames"].iloc[-1] == frames
+    assert not list(run.glob("ranks/**/*.csv"))
+    replays = [sorted((each / "replay").iterdir()) for each in (run, run / "ranks" / "1")]
+    names = [{file.name: file.read_bytes() for file in each} for each in replays]
+    shared = names[0].keys() & names[1].keys()
+    assert shared
+    assert all(names[0][name] != names[1][name] for name in shared)
+
+
+@pytest.fixture(scope="module")
+def sac_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sac")
+    return run_ranks(folder, "sac", *SHORT, *NORMALIZED, "--collector.total_frames", "160")
+
+
+def test_ranks_share_a_policy_and_have_streams_of_their_own(sac_run: Path) -> None:
+    assert_one_run(sac_run, 160)
+    statistics = states(sac_run)[1]["loss"]["observation_normalizer.statistics.count"]
+    assert int(statistics) == 160
+    assert pd.read_csv(sac_run / "metrics.csv")["updates"].iloc[-1] == 100
+
+
+def test_ranks_of_acer_make_the_same_number_of_updates_and_end_together(tmp_path: Path) -> None:
+    """The number is drawn at random; rank 0 alone knows that the task is solved."""
+    options = ("--update.poisson", "true", "--evaluation.stop_at", "1")
+    run = run_ranks(tmp_path, "acer", *RECIPES["acer"][1], *options)
+    assert_one_run(run, 120)  # the first multiple of 20 frames after evaluation.interval, 110
+
+
+def test_another_number_of_ranks_is_refused(sac_run: Path) -> None:
+    script = load_recipe("sac")
+    config = read_config(script.SACConfig, ["--resume", str(sac_run)])
+    config.collector.total_frames = 400
+    with pytest.raises(ConfigError, match="a run of 2 processes, not 1: resume it with torchrun"):
+        script.main(config)
+
+
+@pytest.fixture
+def as_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "RANK", "LOCAL_RANK"):
+        monkeypatch.setenv(name, "0")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+
+
+@pytest.mark.usefixtures("as_rank")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--replay.batch_size", "256"], "--replay.batch_size: must be a multiple of the 3"),
+        (["--seeds", "1,2", "--replay.batch_size", "3"], "--seeds: torchrun runs one seed"),
+    ],
+)
+def test_options_that_ranks_cannot_share_are_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = load_recipe("sac")
+    with pytest.raises(SystemExit) as stop:
+        run_recipe(script.main, script.SACConfig, arguments)
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def wait_for_checkpoint(run_folder: Path, frames: int) -> Path:
+    """The run directory, as soon as rank 0 has a checkpoint of this frame or a later one."""
+    while True:
+        for info in run_folder.glob("runs/*/*/*/run.json"):
+            if any(at >= frames for at in step_folders(info.parent / "checkpoints")):
+                return info.parent
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_recipe_runs_under_torchrun(recipe: str, tmp_path: Path) -> None:
+    options = [*RECIPES[recipe][1], "--collector.total_frames", "200"]
+    finish(torchrun(tmp_path, recipe, *options))
+    assert_one_run(only_run(tmp_path), 200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", ["sac", "acer"])
+def test_a_stopped_run_goes_on_exactly(recipe: str, tmp_path: Path) -> None:
+    options = [*RECIPES[recipe][1], "--collector.total_frames", "1600", "--compile", "false"]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    whole.mkdir()
+    parts.mkdir()
+    finish(torchrun(whole, recipe, *options))
+    process = torchrun(parts, recipe, *options)
+    run = wait_for_checkpoint(parts, 200)
+    process.send_signal(signal.SIGTERM)
+    finish(process, code=1)
+    information = json.loads((run / "run.json").read_text())
+    assert information["status"] == "interrupted"
+    first, second = states(run)
+    assert first["log"]["frames"] == second["log"]["frames"] == information["frames"] < 1600
+    finish(torchrun(parts, recipe, "--resume", str(run), "--collector.total_frames", "1600"))
+    assert_same_run(only_run(whole), run, capacity=250)
+    for one, other in zip(states(only_run(whole)), states(run), strict=True):
+        for part in ("loss", "update", "random", "replay"):
+            assert_equal(one[part], other[part], part)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiled", ["false", "true"])
+def test_a_killed_rank_is_restarted(compiled: str, tmp_path: Path) -> None:
+    options = [*SHORT, "--collector.total_frames", "2000", "--compile", compiled]
+    process = torchrun(tmp_path, "sac", *options, restarts=1)
+    run = wait_for_checkpoint(tmp_path, 300)
+    os.kill(pid_of_rank(process.pid, 1), signal.SIGKILL)
+    output = finish(process)
+    assert "resuming" in output
+    assert only_run(tmp_path) == run
+    information = json.loads((run / "run.json").read_text())
+    assert information["resumed_at"] >= 300
+    assert len(information["sessions"]) == 1
+    assert_one_run(run, 2000)
+
+
+def pid_of_rank(parent: int, rank: int) -> int:
+    """The process that ``torchrun`` started for a rank."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    for child in children:
+        if f"\0RANK={rank}\0" in Path(f"/proc/{child}/environ").read_text():
+            return int(child)
+    raise AssertionError(f"no process of rank {rank} among {children}")
