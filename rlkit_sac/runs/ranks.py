@@ -81,7 +81,10 @@ def process_group(device: torch.device) -> Iterator[None]:
         store = distributed.PrefixStore(  # type: ignore[attr-defined]
             f"round{_round()}", _store()
         )
-        backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+        backend = "gloo"
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
+            backend = "cpu:gloo,cuda:nccl"
         distributed.init_process_group(backend, store=store, rank=rank(), world_size=num_ranks())
     with contextlib.ExitStack() as opened:
         opened.callback(distributed.destroy_process_group)

@@ -80,10 +80,9 @@ def averaged(losses: Losses, group: ProcessGroup) -> Losses:
         step: {name: mean(each) for name, each in found.items()}
         for step, found in losses.gradients.items()
     }
-    if not watched:
-        return Losses(scalars, gradients, losses.watched)
     norms = [each.norm for found in gradients.values() for each in found.values()]
-    return Losses(scalars, gradients, torch.stack([*watched[: -len(norms)], *norms]))
+    watched[len(watched) - len(norms) :] = norms
+    return Losses(scalars, gradients, torch.stack(watched) if watched else losses.watched)
 
 
 def _average(tensors: Sequence[Tensor], group: ProcessGroup) -> list[Tensor]:

@@ -78,6 +78,9 @@ def check_command(program: str, *words: str) -> None:
         own = [word for word in words if word.startswith((".", "rlkit_sac"))]
         for extras in _EXTRAS.findall(" ".join(own)):
             assert set(extras.split(",")) <= known
+    elif program == "torchrun":
+        (place,) = [at for at, word in enumerate(words) if word.startswith("recipes/")]
+        check_options(ROOT / words[place], separated(words[place + 1 :]))
     elif program == "python" and words[0].startswith("recipes/"):
         check_options(ROOT / words[0], separated(words[1:]))
     elif program == "rlkit-sac" and words[0] == "train":

@@ -207,8 +207,8 @@ def check_resume(config: ResumableConfig) -> None:
         )
     if (ranks := info.get("ranks", 1)) != num_ranks():
         problems.append(
-            f"{run_path} is a run of {ranks} processes, not {num_ranks()}: resume it with "
-            f"torchrun and --nproc-per-node {ranks}"
+            f"the number of processes of torchrun was {ranks} in this run and cannot become "
+            f"{num_ranks()}"
         )
     if problems:
         raise ConfigError("\n".join(problems))
