@@ -51,5 +51,9 @@ class RunError(RlkitSacError, RuntimeError):
     """Something that failed while a run was under way. Recipes exit with code 1."""
 
 
+class WorkersLost(RunError):  # noqa: N818 (named as what happened)
+    """No worker process is left, or none has answered in time."""
+
+
 class EnvironmentFault(RunError):  # noqa: N818 (EnvironmentError is another name of OSError)
     """An exception raised inside an environment, with the environment, episode and seed."""

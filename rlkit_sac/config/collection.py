@@ -98,7 +98,7 @@ class FramesConfig:
         """
         return num_envs
 
-    def replay_layout(self, num_envs: int) -> dict[str, int]:
+    def replay_layout(self, num_envs: int) -> dict[str, Any]:
         """The batches that extend a replay buffer, as arguments of ``make_replay_buffer``.
 
         Args:

@@ -14,6 +14,8 @@ from rlkit_sac.data.replay.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.data.replay.trajectories import TrajectorySampler
 from rlkit_sac.data.replay.transition import example_transition
+from rlkit_sac.data.workers.cluster import ray_cluster
+from rlkit_sac.data.workers.collector import WorkerCollector, make_worker_collector
 
 __all__ = [
     "ActingLoop",
@@ -22,9 +24,12 @@ __all__ = [
     "PrioritizedSampler",
     "SliceSampler",
     "TrajectorySampler",
+    "WorkerCollector",
     "check_finite",
     "check_replay_fits",
     "example_transition",
     "make_collector",
     "make_replay_buffer",
+    "make_worker_collector",
+    "ray_cluster",
 ]

@@ -31,7 +31,7 @@ from rlkit_sac.errors import ConfigError
 
 
 def make_env(
-    env_id: str,
+    env_id: str | EnvSpec,
     *,
     num_envs: int = 1,
     first_index: int = 0,
@@ -67,7 +67,8 @@ def make_env(
     Args:
         env_id: Gymnasium id, ``Name-v0`` or ``module:Name-v0``, or a task of the package:
             ``Platform-v0``, ``Moving-v0``, ``Sliding-v0``, ``HardMove-v0``. MO-Gymnasium's ids that
-            begin with ``mo-`` need no module.
+            begin with ``mo-`` need no module. Or a task of Gymnasium's registry, for a process in
+            which it is not registered.
         num_envs: environments that run side by side. Default: 1.
         first_index: index of the first environment, where others of the run are made elsewhere.
             Default: 0.
@@ -104,7 +105,7 @@ def make_env(
         raise ConfigError(f"max_episode_steps is {max_episode_steps}; it must be at least 1")
     create = partial(
         _make_single,
-        find_env_spec(env_id),
+        env_id if isinstance(env_id, EnvSpec) else find_env_spec(env_id),
         seed=seed,
         rescale_actions=rescale_actions,
         observation_indices=observation_indices,
@@ -116,7 +117,9 @@ def make_env(
         base = create(env_index=first_index, device=device)
     elif parallel:
         seconds = 60.0 if timeout == "auto" else timeout
-        base = WatchedParallelEnv(num_envs, create, timeout=seconds, device=device)
+        base = WatchedParallelEnv(
+            num_envs, create, first_index=first_index, timeout=seconds, device=device
+        )
     else:
         arguments = [{"env_index": first_index + index} for index in range(num_envs)]
         base = SerialEnv(num_envs, create, create_env_kwargs=arguments, device=device)

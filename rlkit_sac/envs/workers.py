@@ -71,11 +71,7 @@ class Worker:
             error: what was raised.
             close: closes the environment; it has some seconds.
         """
-        fault = error
-        if not isinstance(error, RlkitSacError):
-            fault = EnvironmentFault(f"environment {self._index} raised {summary(error)}")
-        trace = "".join(traceback.format_exception(error))
-        report = [type(fault).__name__, str(fault)[:1000], trace[-_TRACE_LENGTH:]]
+        report = report_of(error, EnvironmentFault, f"environment {self._index}")
         self._report.value = json.dumps(report).encode()
         guard = threading.Timer(_SECONDS_TO_LEAVE, os._exit, [1])
         guard.daemon = True
@@ -92,10 +88,7 @@ class Worker:
         """Returns the error of :meth:`exit_with`, its traceback as its cause; None without one."""
         if not self._report.value:
             return None
-        kind, text, trace = json.loads(self._report.value)
-        fault: RlkitSacError = getattr(errors, kind, RunError)(text)
-        fault.__cause__ = WorkerTraceback(f"\n{trace}")
-        return fault
+        return reported_error(json.loads(self._report.value))
 
 
 @contextmanager
@@ -114,6 +107,30 @@ def reporting(worker: Worker | None, close: Callable[[], Any] = lambda: None) ->
         worker.exit_with(error, close)
 
 
+def report_of(error: BaseException, kind: type[RlkitSacError], who: str) -> list[str]:
+    """An error as texts that another process makes it from, by :func:`reported_error`.
+
+    Args:
+        error: what was raised.
+        kind: of error that stands for one that is not of this package.
+        who: raised it.
+
+    >>> report_of(ValueError("no"), RunError, "worker 0")[:2]
+    ['RunError', 'worker 0 raised ValueError: no']
+    """
+    fault = error if isinstance(error, RlkitSacError) else kind(f"{who} raised {summary(error)}")
+    trace = "".join(traceback.format_exception(error))
+    return [type(fault).__name__, str(fault)[:1000], trace[-_TRACE_LENGTH:]]
+
+
+def reported_error(report: Sequence[str]) -> RlkitSacError:
+    """The error of :func:`report_of`, its traceback as its cause."""
+    kind, text, trace = report
+    fault: RlkitSacError = getattr(errors, kind, RunError)(text)
+    fault.__cause__ = WorkerTraceback(f"\n{trace}")
+    return fault
+
+
 class WorkerTraceback(Exception):  # noqa: N818 (it is shown, never raised)
     """The traceback of an exception in another process."""
 
@@ -129,6 +146,7 @@ class WatchedParallelEnv(ParallelEnv):
     Args:
         num_envs: number of processes.
         create: makes an environment; called with ``env_index`` and ``worker``.
+        first_index: ``env_index`` of the first one.
         timeout: seconds a step or reset of all environments may take; None for TorchRL's own
             limit, 10,000.
         options: as for ``ParallelEnv``.
@@ -148,19 +166,22 @@ class WatchedParallelEnv(ParallelEnv):
         num_envs: int,
         create: Callable[..., EnvBase],
         *,
+        first_index: int = 0,
         timeout: float | None = None,
         **options: Any,
     ) -> None:
-        workers = [Worker(index) for index in range(num_envs)]
+        workers = [Worker(first_index + index) for index in range(num_envs)]
         super().__init__(
             num_envs,
             create,
             create_env_kwargs=[
-                {"env_index": index, "worker": worker} for index, worker in enumerate(workers)
+                {"env_index": first_index + index, "worker": worker}
+                for index, worker in enumerate(workers)
             ],
             **options,
         )
         self._reports = workers
+        self._first_index = first_index
         self._seconds = timeout
         self._awaited: Sequence[int] = ()
         self._fault: RlkitSacError | None = None
@@ -257,13 +278,14 @@ class WatchedParallelEnv(ParallelEnv):
         for index, process in enumerate(self._workers):
             if not process.is_alive():
                 how = _describe_exit(process.exitcode)
-                return EnvironmentFault(f"the process of environment {index} {how}")
+                return EnvironmentFault(
+                    f"the process of environment {self._first_index + index} {how}"
+                )
         for index in self._awaited:
             if not self._shm_done_flags[index]:
                 seconds = f"{self.BATCHED_PIPE_TIMEOUT:g} seconds"
-                return EnvironmentFault(
-                    f"environment {index} did not answer within {seconds} (env.timeout)"
-                )
+                which = f"environment {self._first_index + index}"
+                return EnvironmentFault(f"{which} did not answer within {seconds} (env.timeout)")
         return None
 
     def _raise_fault(self) -> None:

@@ -32,10 +32,14 @@ class _EpisodeState:
 
     Attributes:
         inexact_reasons: why the environments do not continue exactly from the loaded state, if so.
+        first_index: of the environments, for messages.
+        workers: that collect a batch together, each an equal part, for messages.
     """
 
     env: EnvBase
     inexact_reasons: Sequence[str] = ()
+    first_index = 0
+    workers = 1
     total_frames: int
     _frames: int
     _acting: object  # the policy
@@ -44,6 +48,10 @@ class _EpisodeState:
     def frames(self) -> int:
         """Frames collected so far."""
         return self._frames
+
+    @frames.setter
+    def frames(self, frames: int) -> None:
+        self._frames = frames
 
     def end(self) -> None:
         """Collect no further batch."""
@@ -62,7 +70,14 @@ class _EpisodeState:
         return kept
 
     def _check_finite(self, batch: TensorDictBase) -> None:
-        check_frames(batch, self.env, self._acting, frames=self._frames)
+        check_frames(
+            batch,
+            self.env,
+            self._acting,
+            frames=self._frames,
+            first_index=self.first_index,
+            workers=self.workers,
+        )
 
     def _at_frame(self, fault: EnvironmentFault, batch: int) -> EnvironmentFault:
         """The fault with the frames of the run in its message.
@@ -71,8 +86,8 @@ class _EpisodeState:
             fault: of an environment.
             batch: frames collected when it happened.
         """
-        first, last = self._frames + 1, self._frames + batch
-        when = f"frame {first}" if batch == 1 else f"the frames {first} to {last}"
+        first, last = self._frames + 1, self._frames + batch * self.workers
+        when = f"frame {first}" if first == last else f"the frames {first} to {last}"
         return EnvironmentFault(f"at {when} of the run: {fault}")
 
 
@@ -274,7 +289,7 @@ class ResumableCollector(_EpisodeState, Collector):
             batch = super().rollout()
         except EnvironmentFault as fault:
             acted = self._carrier.exclude("next").unsqueeze(-1)  # the numbers may be its cause
-            check_frames(acted, self.env, self._acting, frames=None)
+            check_frames(acted, self.env, self._acting, frames=None, first_index=self.first_index)
             raise self._at_frame(fault, self.requested_frames_per_batch) from fault.__cause__
         self._check_finite(batch)
         return batch

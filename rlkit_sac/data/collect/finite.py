@@ -16,7 +16,12 @@ _SOURCES = {"action": 1, "behavior": 1, "next": 2}
 
 
 def check_finite(
-    batch: TensorDictBase, *, frames: int | None, states: Sequence[NestedKey] = ()
+    batch: TensorDictBase,
+    *,
+    frames: int | None,
+    states: Sequence[NestedKey] = (),
+    first_index: int = 0,
+    workers: int = 1,
 ) -> None:
     """Refuse collected frames that hold NaN or infinity; one would make all parameters NaN.
 
@@ -25,6 +30,8 @@ def check_finite(
         frames: frames of the run before this batch; ``None`` where they are not those of a run, to
             name the frame of the episode, by ``step_count``.
         states: entries under ``"next"`` that the policy writes, not the environment.
+        first_index: of the environments.
+        workers: that step as many environments each at the same time.
 
     Raises:
         RunError: naming the entry, the environment and the frame.
@@ -58,12 +65,12 @@ def check_finite(
     # The cause comes first: what was observed, the action upon it, what the step returned.
     t, source, key, number, env = min(found, key=lambda each: each[:2])
     frames_of_all = batch.reshape(-1, batch.shape[-1])
-    step = frames_of_all[env, t]
+    step, name = frames_of_all[env, t], first_index + env
     if frames is None:
-        when = f"frame {int(step['step_count']) + 1} of its episode in environment {env}."
+        when = f"frame {int(step['step_count']) + 1} of its episode in environment {name}."
     else:
-        frame = frames + (t + 1) * len(frames_of_all)
-        when = f"frame {frame} in environment {env}. It was not stored."
+        frame = frames + (t + 1) * len(frames_of_all) * workers
+        when = f"frame {frame} in environment {name}. It was not stored."
     why = "The environment returned it: correct it there"
     if source == _SOURCES["action"]:
         why = (
@@ -76,7 +83,7 @@ def check_finite(
 
 
 def check_frames(
-    batch: TensorDictBase, env: EnvBase, policy: object, *, frames: int | None
+    batch: TensorDictBase, env: EnvBase, policy: object, *, frames: int | None, **place: int
 ) -> None:
     """As :func:`check_finite`, for what comes from an environment and its policy.
 
@@ -85,10 +92,11 @@ def check_frames(
         env: of the frames.
         policy: whose ``in_keys`` are checked, and the state of its memory after each step.
         frames: as for `check_finite`.
+        place: ``first_index`` and ``workers``, as for `check_finite`.
     """
     states = state_keys(policy)
     read = dict.fromkeys([*env.observation_keys, *getattr(policy, "in_keys", ())])
     after = [next_key(key) for key in (*env.reward_keys, *read)]
     kept = batch.select(*read, *env.action_keys, "behavior", *after, strict=False)
     # The state before a step is that after the last one, or zero.
-    check_finite(kept.exclude(*states), frames=frames, states=states)
+    check_finite(kept.exclude(*states), frames=frames, states=states, **place)

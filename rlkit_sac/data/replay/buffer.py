@@ -40,6 +40,7 @@ def make_replay_buffer(
     slice_length: int = 1,
     num_envs: int = 1,
     frames_per_batch: int | None = None,
+    within_batches: bool = False,
     sampler: Sampler | None = None,
 ) -> TensorDictReplayBuffer:
     """Makes a replay buffer that samples with replacement and overwrites the oldest transitions.
@@ -65,6 +66,7 @@ def make_replay_buffer(
             slice_length]``, drawn by a :class:`~rlkit_sac.data.SliceSampler`. Default: 1.
         num_envs: its ``num_envs``. Default: 1.
         frames_per_batch: its ``frames_per_batch``.
+        within_batches: its ``within_batches``. Default: False.
         sampler: what draws instead of all these, such as a
             :class:`~rlkit_sac.data.TrajectorySampler`.
 
@@ -103,7 +105,11 @@ def make_replay_buffer(
         )
     elif slice_length != 1:
         sampler = SliceSampler(
-            slice_length, capacity=capacity, num_envs=num_envs, frames_per_batch=frames_per_batch
+            slice_length,
+            capacity=capacity,
+            num_envs=num_envs,
+            frames_per_batch=frames_per_batch,
+            within_batches=within_batches,
         )
     elif sampler is None:
         sampler = RandomSampler()

@@ -30,20 +30,29 @@ class BlockSampler(Sampler):
         num_envs: environments N that fill it.
         frames_per_batch: frames N T of a block, as ``extend`` gets them; default one frame of each
             environment.
+        within_batches: whether a sample holds frames of one block only, because the next one does
+            not follow it: collected by several workers, each with N environments of its own.
 
     Attributes:
         frames: frames stored so far.
 
     Raises:
-        ConfigError: for a length below 1, a block that the environments cannot share, or a buffer
-            that cannot hold a sample besides the block being overwritten.
+        ConfigError: for a length below 1, or above the steps of a block where it must hold a
+            sample, a block that the environments cannot share, or a buffer that cannot hold a
+            sample besides the block being overwritten.
     """
 
     frames: int
     _refused: int | None
 
     def __init__(
-        self, length: int, *, capacity: int, num_envs: int, frames_per_batch: int | None = None
+        self,
+        length: int,
+        *,
+        capacity: int,
+        num_envs: int,
+        frames_per_batch: int | None = None,
+        within_batches: bool = False,
     ) -> None:
         super().__init__()
         block = num_envs if frames_per_batch is None else frames_per_batch
@@ -51,6 +60,13 @@ class BlockSampler(Sampler):
             raise ConfigError(f"samples are {length} frames long; they must have at least 1")
         self.length, self._capacity, self._num_envs = length, capacity, num_envs
         self._block, self._steps = block, steps_per_batch(block, num_envs)
+        self._within_batches = within_batches
+        if within_batches and length > self._steps:
+            raise ConfigError(
+                f"samples of {length} frames do not fit into batches of {self._steps} steps, which "
+                "come from different workers: set collector.frames_per_batch to "
+                f"{length * num_envs} or more"
+            )
         needed = self._blocks_needed() * block
         if capacity < needed:
             raise ConfigError(
@@ -136,13 +152,15 @@ class SliceSampler(BlockSampler):
         capacity: frames the buffer holds.
         num_envs: environments N that fill it.
         frames_per_batch: frames N T of a block, as ``extend`` gets them.
+        within_batches: whether no slice extends over the end of a block, see `BlockSampler`.
 
     Attributes:
         frames: frames stored so far.
 
     Raises:
-        ConfigError: for a length below 1, a block that the environments cannot share, or a buffer
-            that cannot hold a slice of each environment besides the block being overwritten.
+        ConfigError: for a length below 1, or above the steps of a block where it must hold a slice,
+            a block that the environments cannot share, or a buffer that cannot hold a slice of each
+            environment besides the block being overwritten.
 
     >>> from tensordict import TensorDict
     >>> from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
@@ -166,6 +184,9 @@ class SliceSampler(BlockSampler):
         """
         self._check_storage(storage)
         stretches = self._stretches()
+        per_block = self._steps - self.length + 1
+        if self._within_batches:
+            stretches = [(self._stored.start, len(self._stored) // self._steps * per_block)]
         starts = sum(count for _, count in stretches)
         if not starts:
             raise ConfigError(
@@ -182,6 +203,9 @@ class SliceSampler(BlockSampler):
         for start, count in stretches[1:]:
             first = torch.where(chosen < before, first, chosen - before + start)
             before += count
+        if self._within_batches:
+            block = chosen.div(per_block, rounding_mode="floor")
+            first = self._stored.start + block * self._steps + chosen % per_block
         step = first + torch.arange(self.length, device=device)
         return self._indices(drawn % self._num_envs, step), {}
 

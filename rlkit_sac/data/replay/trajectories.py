@@ -31,13 +31,17 @@ class TrajectorySampler(BlockSampler):
         num_envs: environments N that fill it.
         frames_per_batch: frames N T of a block, as ``extend`` gets them; default one frame of each
             environment.
+        within_batches: whether no segment extends over the end of a block
+            (:class:`~rlkit_sac.data.replay.slices.BlockSampler`). The frames of an episode in one
+            block then count as an episode.
 
     Attributes:
         frames: frames stored so far.
 
     Raises:
-        ConfigError: for a length below 1, a block that the environments cannot share, or a buffer
-            that cannot hold a block besides the one being overwritten.
+        ConfigError: for a length below 1, or above the steps of a block where it must hold a
+            segment, a block that the environments cannot share, or a buffer that cannot hold a
+            block besides the one being overwritten.
 
     >>> from tensordict import TensorDict
     >>> from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
@@ -125,6 +129,7 @@ class TrajectorySampler(BlockSampler):
         first = max(self._known // self._num_envs, oldest)
         stored = self._read_is_init(storage, range(first * self._num_envs, self.frames))
         begins = stored.reshape(-1, self._num_envs, self._steps).transpose(0, 1)
+        begins[..., 0] |= self._within_batches
         env, step = begins.reshape(self._num_envs, -1).nonzero().unbind(1)
         step = step + first
         # An episode ends where the next one of its environment begins.

@@ -1,0 +1,107 @@
+"""Starting Ray on this machine, or connecting to a cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rlkit_sac.errors import ConfigError, summary
+from rlkit_sac.signals import SIGNALS
+
+_SECONDS_TO_CONNECT = 5.0
+
+
+def import_ray() -> Any:
+    """The module ``ray``, which is imported only where it is used.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    try:
+        import ray
+        import ray.exceptions
+    except ImportError as error:
+        raise ConfigError("the package ray is missing: pip install 'rlkit_sac[ray]'") from error
+    return ray
+
+
+@contextmanager
+def ray_cluster(address: str | None = None, *, workers: int, cpus: float = 1.0) -> Iterator[None]:
+    """In the block Ray is there: with all CPUs of this machine, or as the cluster of an address.
+
+    Where Ray has been initialized before, it is used as it is, and left so.
+
+    Args:
+        address: ``host:port`` of the head node, ``auto`` for the cluster of which this machine is
+            a part; None to start one for the block.
+        workers: that will be asked for.
+        cpus: that the scheduler sets aside for each.
+
+    Raises:
+        ConfigError: Ray is not installed, there is no cluster at the address, or it has fewer CPUs
+            than the workers ask for.
+    """
+    ray = import_ray()
+    if ray.is_initialized():
+        check_capacity(workers, cpus)
+        yield
+        return
+    if address not in (None, "auto"):
+        _check_reachable(str(address))
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    options: dict[str, Any] = {} if address else {"include_dashboard": False}
+    try:
+        ray.init(address=address or "local", logging_level="ERROR", **options)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise ConfigError(
+            f"no Ray cluster at workers.address {address!r}: {summary(error)}"
+        ) from error
+    finally:
+        _restore(handlers)  # Ray handles SIGTERM by ending the process
+    try:
+        check_capacity(workers, cpus)
+        yield
+    finally:
+        ray.shutdown()
+
+
+def check_capacity(workers: int, cpus: float) -> None:
+    """Refuse workers that the cluster could never place, on which Ray would wait without end.
+
+    Args:
+        workers: their number.
+        cpus: of each.
+
+    Raises:
+        ConfigError: naming what is wanted and what there is.
+    """
+    total = import_ray().cluster_resources().get("CPU", 0.0)
+    if workers * cpus > total:
+        raise ConfigError(
+            f"{workers} workers of {cpus:g} CPUs each need {workers * cpus:g}, the Ray cluster has "
+            f"{total:g}: lower workers.number, or workers.cpus where environments wait more than "
+            "they compute"
+        )
+
+
+def _check_reachable(address: str) -> None:
+    """Ray itself tries for two minutes, and then ends the process."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=_SECONDS_TO_CONNECT).close()
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"no Ray cluster at workers.address {address!r}: {summary(error)}; give host:port of "
+            "its head node, or auto"
+        ) from error
+
+
+def _restore(handlers: dict[int, Any]) -> None:
+    for number, handler in handlers.items():
+        if handler is not None and signal.getsignal(number) is not handler:
+            signal.signal(number, handler)

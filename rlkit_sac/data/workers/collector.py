@@ -1,0 +1,459 @@
+"""The collector of a run whose frames come from workers on Ray."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tensordict import NestedKey, TensorDictBase
+from tensordict.nn import TensorDictModuleBase
+from torchrl.envs import EnvBase
+
+from rlkit_sac.data.batch_steps import steps_per_batch
+from rlkit_sac.data.collect.collector import CollectorKind
+from rlkit_sac.data.nested import NestedEntries
+from rlkit_sac.data.workers.cluster import check_capacity, import_ray
+from rlkit_sac.data.workers.worker import Worker, flat_parameters
+from rlkit_sac.envs.workers import reported_error
+from rlkit_sac.errors import ConfigError, RlkitSacError, RunError, WorkersLost, summary
+
+_SECONDS_TO_CLOSE = 5.0
+_SLICE = 1.0  # seconds between two moments at which signals are handled
+
+
+class WorkerCollector:
+    """Yields batches of frames that workers collected, see :func:`make_worker_collector`.
+
+    Attributes:
+        inexact_reasons: why the run does not continue exactly from the loaded state, if so.
+    """
+
+    def __init__(
+        self,
+        create_env: Callable[..., EnvBase],
+        policy: TensorDictModuleBase,
+        *,
+        workers: int,
+        num_envs: int,
+        total_frames: int,
+        frames_per_batch: int,
+        is_sync: bool,
+        updates: Callable[[], int],
+        publish_interval: int,
+        restarts: int,
+        patience: float,
+        cpus: float,
+        **options: Any,
+    ) -> None:
+        self._ray = import_ray()
+        self.total_frames, self.frames_per_batch = total_frames, frames_per_batch
+        self.inexact_reasons: Sequence[str] = ()
+        self._frames = 0
+        self._policy, self._is_sync = policy, is_sync
+        self._device = next((each.device for each in policy.parameters()), torch.device("cpu"))
+        self._updates, self._publish_interval = updates, publish_interval
+        self._restarts, self._patience = restarts, patience
+        self._num_envs = num_envs
+        # Of each environment: how many episodes have begun, and the number of its trajectory.
+        self._begun = np.zeros(workers * num_envs, np.int64)
+        self._trajectories = np.zeros(workers * num_envs, np.int64)
+        self._next_trajectory = 0
+        self._deaths = [0] * workers
+        self._published: Any = None
+        self._vectors: list[torch.Tensor] = []
+        self._publish_at = 0
+        self._known: dict[int, Any] = {}
+        self._requests: dict[int, tuple[int, NDArray[np.uint8]]] = {}
+        self._pending: dict[Any, int] = {}
+        self._ready: list[tuple[int, TensorDictBase]] = []
+        self._failure: RlkitSacError | None = None
+        actor = self._ray.remote(num_cpus=cpus, max_restarts=0)(Worker)
+        shared = self._ray.put(deepcopy(policy).to("cpu"))
+        joined = workers if is_sync else 1
+        self._make = lambda index: actor.remote(
+            create_env,
+            shared,
+            index=index,
+            num_envs=num_envs,
+            joined=joined,
+            frames_per_batch=frames_per_batch // joined,
+            episodes=self._begun[self._envs(index)].tolist(),
+            seed=torch.initial_seed() % 2**64,
+            **options,
+        )
+        self._actors = {index: self._make(index) for index in range(workers)}
+        try:
+            self._wait_for_start()
+        except BaseException:
+            self.shutdown()
+            raise
+
+    @property
+    def frames(self) -> int:
+        """Frames yielded so far."""
+        return self._frames
+
+    def end(self) -> None:
+        """Yield no further batch."""
+        self.total_frames = self._frames
+
+    def __iter__(self) -> Iterator[TensorDictBase]:
+        while self._frames < self.total_frames:
+            if self._failure is not None:
+                failure, self._failure = self._failure, None
+                raise failure
+            batch = self._joint_batch() if self._is_sync else self._first_batch()
+            self._frames += batch.numel()
+            self._ask_idle()
+            yield batch
+
+    def state_dict(self) -> dict[str, Any]:
+        """Frames so far, batches that are not yielded yet, and the states of the workers.
+
+        It waits for the batches that workers are collecting. The state of a worker that is lost is
+        None.
+        """
+        while self._pending:
+            try:
+                answer = self._receive()
+            except RlkitSacError as error:
+                self._failure = error  # raised instead of the next batch
+                continue
+            if not self._is_sync:  # where the batch lacks the part of a worker that failed
+                self._keep(answer)
+        return {
+            "frames": self._frames,
+            "workers": self._call_all("state_dict", self._patience),
+            "begun": self._begun.tolist(),
+            "trajectories": self._trajectories.tolist(),
+            "next_trajectory": self._next_trajectory,
+            "ready": [(worker, list(batch.items(True, True))) for worker, batch in self._ready],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state; a worker without one begins the next episodes.
+
+        Raises:
+            ConfigError: for other environments or another number of workers than the state has.
+            WorkersLost: a worker does not answer.
+        """
+        states = state["workers"]
+        if len(states) != len(self._deaths):
+            raise ConfigError(
+                f"the state is that of {len(states)} workers, there are {len(self._deaths)}: "
+                "workers.number must be that of the saved run"
+            )
+        self._frames, self._next_trajectory = state["frames"], state["next_trajectory"]
+        self._begun[:], self._trajectories[:] = state["begun"], state["trajectories"]
+        self._ready = []
+        for worker, items in state["ready"]:
+            keys, values = zip(*items, strict=True)
+            here = [value.to(self._device) for value in values]
+            self._ready.append((worker, self._as_batch(keys, here)))
+        self._published = None
+        saved = {index: (each,) for index, each in enumerate(states) if each is not None}
+        reasons = self._call_all("load_state_dict", self._patience, saved)
+        self.inexact_reasons = []
+        if not self._is_sync:
+            self.inexact_reasons = ["the batches of asynchronous workers come in another order"]
+        for index, reason in enumerate(reasons):
+            if index not in saved:
+                self._replace(index)
+                reason = ["it was lost; its environments begin their next episodes"]
+            elif reason is None:
+                raise WorkersLost(f"worker {index} does not answer")
+            self.inexact_reasons += [f"worker {index}: {each}" for each in reason]
+
+    def between_episodes(self) -> bool:
+        """Whether to prefer this moment for saving, see :class:`~rlkit_sac.data.LightCollector`.
+
+        Never if workers collect all the time.
+        """
+        return self._is_sync and all(self._call_all("between_episodes", self._patience))
+
+    def shutdown(self) -> None:
+        """Close the environments, and end the workers."""
+        if self._ray.is_initialized():
+            self._call_all("shutdown", _SECONDS_TO_CLOSE)
+            for actor in self._actors.values():
+                self._ray.kill(actor)
+        self._actors, self._pending = {}, {}
+
+    def _joint_batch(self) -> TensorDictBase:
+        """The next batch of all workers together."""
+        self._publish()
+        generator = torch.get_rng_state().numpy()
+        for worker in self._actors:
+            self._ask(worker, self._frames, generator)
+        answers: dict[int, Any] = {}
+        while len(answers) < len(self._deaths):
+            answers.update(self._receive())
+        parts = [answers[worker] for worker in range(len(answers))]
+        torch.set_rng_state(torch.tensor(parts[0][1]))
+        return self._batch([entries for entries, _ in parts], 0)
+
+    def _first_batch(self) -> TensorDictBase:
+        """The batch that came first."""
+        while not self._ready:
+            self._ask_idle()
+            self._keep(self._receive())
+        return self._ready.pop(0)[1]
+
+    def _keep(self, answer: Mapping[int, Any]) -> None:
+        for worker, (entries, _) in answer.items():
+            self._ready.append((worker, self._batch([entries], worker)))
+
+    def _ask_idle(self) -> None:
+        """Ask each asynchronous worker that has nothing to do for a batch, if one is wanted."""
+        if self._is_sync:
+            return
+        busy = {*self._pending.values(), *(worker for worker, _ in self._ready)}
+        for worker in self._actors.keys() - busy:
+            batches = len(self._pending) + len(self._ready)
+            frames = self._frames + batches * self.frames_per_batch
+            if frames < self.total_frames:
+                self._publish()
+                seed = int(torch.randint(2**63 - 1, ()))
+                generator = torch.Generator().manual_seed(seed).get_state()
+                self._ask(worker, frames, generator.numpy())
+
+    def _publish(self) -> None:
+        """Make new parameters available to the workers, if it is time."""
+        made = self._updates()
+        if made and self._published is not None and made < self._publish_at and not self._is_sync:
+            return
+        vectors = flat_parameters(self._policy)
+        if self._published is None or not all(map(torch.equal, vectors, self._vectors)):
+            self._published, self._vectors = self._ray.put(vectors), vectors
+            self._publish_at = made + self._publish_interval
+
+    def _ask(self, worker: int, frames: int, generator: NDArray[np.uint8]) -> None:
+        self._requests[worker] = frames, generator
+        new = None if self._known.get(worker) is self._published else self._published
+        self._known[worker] = self._published
+        actor = self._actors[worker]
+        self._pending[actor.answer.remote("collect", frames, generator, new)] = worker
+
+    def _receive(self) -> dict[int, Any]:
+        """The next answer to a request, by worker; none where it is dropped that was asked last.
+
+        Raises:
+            WorkersLost: no worker is left, or none has answered in time.
+        """
+        deadline = time.monotonic() + self._patience
+        while self._pending:
+            if time.monotonic() > deadline:
+                self._give_up()
+                seconds = f"{self._patience:g} s (workers.patience)"
+                raise WorkersLost(f"no worker has answered for {seconds}")
+            done, _ = self._ray.wait(list(self._pending), timeout=_SLICE)
+            if not done:
+                continue
+            worker = self._pending.pop(done[0])
+            try:
+                answer, report = self._ray.get(done[0])
+            except self._ray.exceptions.RayTaskError as error:  # not one that a worker reported
+                raise RunError(f"worker {worker} failed: {summary(error)}") from error
+            except self._ray.exceptions.RayError as error:
+                self._recover(worker, error)
+                continue
+            if report is not None:
+                raise reported_error(report)
+            return {worker: answer}
+        return {}
+
+    def _recover(self, worker: int, error: Exception) -> None:
+        """Make a worker that died anew and ask it again, or go on without it."""
+        self._deaths[worker] += 1
+        died = f"worker {worker} died ({summary(error)[:200]})"
+        if self._deaths[worker] <= self._restarts:
+            print(f"warning: {died}; it begins its next episodes", file=sys.stderr)
+            self._replace(worker)
+            self._ask(worker, *self._requests[worker])
+            return
+        died += f", {self._deaths[worker]} times so far (workers.restarts {self._restarts})"
+        self._ray.kill(self._actors.pop(worker))
+        if self._is_sync or not self._actors:
+            self._give_up()
+            raise WorkersLost(died)
+        print(f"warning: {died}; the others go on", file=sys.stderr)
+
+    def _replace(self, worker: int) -> None:
+        self._ray.kill(self._actors[worker])
+        self._actors[worker] = self._make(worker)
+        self._known.pop(worker, None)
+
+    def _give_up(self) -> None:
+        """End the workers: frames that the learner will not have must not be continued."""
+        for actor in self._actors.values():
+            self._ray.kill(actor)
+        self._actors, self._pending = {}, {}
+
+    def _call_all(
+        self, method: str, seconds: float, arguments: Mapping[int, tuple[Any, ...]] | None = None
+    ) -> list[Any]:
+        """What a method of each worker returns; None for one that is lost or does not answer.
+
+        Args:
+            method: its name.
+            seconds: to wait for.
+            arguments: of the workers that are called. Default: none, of all.
+        """
+        if arguments is None:
+            arguments = dict.fromkeys(self._actors, ())
+        calls = {
+            worker: self._actors[worker].answer.remote(method, *each)
+            for worker, each in arguments.items()
+        }
+        deadline = time.monotonic() + seconds
+        waiting = list(calls.values())
+        while waiting and time.monotonic() < deadline:
+            _, waiting = self._ray.wait(waiting, num_returns=len(waiting), timeout=_SLICE)
+        answers: list[Any] = [None] * len(self._deaths)
+        for worker, call in calls.items():
+            try:
+                answers[worker], report = self._ray.get(call, timeout=0)
+            except self._ray.exceptions.RayError:
+                continue
+            if report is not None:
+                raise reported_error(report)
+        return answers
+
+    def _wait_for_start(self) -> None:
+        calls = {actor.answer.remote("start"): each for each, actor in self._actors.items()}
+        deadline = time.monotonic() + self._patience
+        waiting = list(calls)
+        while waiting and time.monotonic() < deadline:
+            done, waiting = self._ray.wait(waiting, timeout=_SLICE)
+            for call in done:
+                try:
+                    _, report = self._ray.get(call)
+                except self._ray.exceptions.RayError as error:
+                    what = f"worker {calls[call]} died while it was made: {summary(error)}"
+                    raise ConfigError(what) from error
+                if report is not None:
+                    raise reported_error(report)
+        if waiting:
+            free = self._ray.available_resources().get("CPU", 0.0)
+            raise ConfigError(
+                f"{len(waiting)} of {len(calls)} workers could not be made within "
+                f"{self._patience:g} s (workers.patience); the Ray cluster has {free:g} CPUs free: "
+                "lower workers.number or workers.cpus, or wait until others end"
+            )
+
+    def _batch(
+        self, parts: Sequence[Mapping[NestedKey, NDArray[Any]]], worker: int
+    ) -> TensorDictBase:
+        """The batch of the entries of consecutive workers, from one on."""
+        arrays = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+        envs = slice(worker * self._num_envs, (worker + len(parts)) * self._num_envs)
+        arrays["collector", "traj_ids"] = self._number(arrays["is_init"][..., 0], envs)
+        values = [torch.from_numpy(array).to(self._device) for array in arrays.values()]
+        if len(values[0]) == 1:
+            values = [value.squeeze(0) for value in values]
+        return self._as_batch(list(arrays), values)
+
+    def _as_batch(
+        self, keys: Sequence[NestedKey], values: Sequence[torch.Tensor]
+    ) -> TensorDictBase:
+        shape = values[keys.index(("collector", "traj_ids"))].shape
+        return NestedEntries(keys)(values, shape, self._device)
+
+    def _number(self, begins: NDArray[np.bool_], envs: slice) -> NDArray[np.int64]:
+        """The trajectories of frames ``[n, T]``, numbered in the order in which they began."""
+        order = begins.T.cumsum().reshape(begins.T.shape).T
+        numbers = np.where(begins, self._next_trajectory + order - 1, -1)
+        numbers[:, 0] = np.where(begins[:, 0], numbers[:, 0], self._trajectories[envs])
+        numbers = np.maximum.accumulate(numbers, 1)
+        self._trajectories[envs] = numbers[:, -1]
+        self._begun[envs] += begins.sum(1)
+        self._next_trajectory += int(begins.sum())
+        return numbers
+
+    def _envs(self, worker: int) -> slice:
+        return slice(worker * self._num_envs, (worker + 1) * self._num_envs)
+
+
+def make_worker_collector(
+    create_env: Callable[..., EnvBase],
+    policy: TensorDictModuleBase,
+    *,
+    workers: int,
+    num_envs: int,
+    total_frames: int,
+    frames_per_batch: int,
+    init_random_frames: int = 0,
+    random_policy: TensorDictModuleBase | None = None,
+    kind: CollectorKind = "auto",
+    mode: Literal["sync", "async"] = "sync",
+    first_index: int = 0,
+    updates: Callable[[], int],
+    publish_interval: int = 1,
+    restarts: int = 10,
+    patience: float = 300.0,
+    cpus: float = 1.0,
+) -> WorkerCollector:
+    """A collector whose frames come from workers, processes on a Ray cluster.
+
+    In the mode ``sync`` a batch holds frames of all workers, who wait for each other and for the
+    learner. With a policy on the CPU, batches and random numbers are those of
+    :func:`~rlkit_sac.data.make_collector` with all these environments, bit for bit. In the mode
+    ``async`` each batch is that of one worker, yielded as it comes; workers collect while the
+    learner updates, with parameters that may be older. Every frame that was asked for is yielded,
+    in batches of whole, consecutive steps, so that slices must stay within one batch
+    (``within_batches`` of :func:`~rlkit_sac.data.make_replay_buffer`).
+
+    A worker that dies is made anew, its environments begin their next episodes, and what was lost,
+    at most one batch, is collected again; a warning says so.
+
+    Args:
+        create_env: called in a worker as ``create_env(first_index=i)``, makes the environments i,
+            i + 1, ... of the run, such as a partial of :func:`~rlkit_sac.envs.make_env`.
+        policy: acts, with the parameters and buffers that it has here.
+        workers: their number.
+        num_envs: environments of each worker.
+        total_frames: frames of the run; the last batch may go beyond.
+        frames_per_batch: of a batch as it is yielded, a multiple of its environments.
+        init_random_frames: as of `make_collector`.
+        random_policy: as of `make_collector`.
+        kind: of the collector of each worker, as of `make_collector`.
+        mode: ``sync`` or ``async``.
+        first_index: of the first environment.
+        updates: returns the number of updates made so far.
+        publish_interval: updates between two publications of the parameters to asynchronous
+            workers, at least.
+        restarts: of each worker. After that, asynchronous workers go on without it.
+        patience: seconds to wait for any batch, or for the workers to start.
+        cpus: that the scheduler sets aside for each worker; below 1 where environments wait.
+
+    Raises:
+        ConfigError: the cluster cannot place the workers, their environments cannot be made, or
+            cannot share a batch evenly.
+    """
+    batch_envs = num_envs * (workers if mode == "sync" else 1)
+    steps_per_batch(frames_per_batch, batch_envs)
+    check_capacity(workers, cpus)
+    return WorkerCollector(
+        create_env,
+        policy,
+        workers=workers,
+        num_envs=num_envs,
+        total_frames=-(-total_frames // frames_per_batch) * frames_per_batch,
+        frames_per_batch=frames_per_batch,
+        is_sync=mode == "sync",
+        updates=updates,
+        publish_interval=publish_interval,
+        restarts=restarts,
+        patience=patience,
+        cpus=cpus,
+        init_random_frames=-(-init_random_frames // frames_per_batch) * frames_per_batch,
+        random_policy=random_policy,
+        kind=kind,
+        first_index=first_index,
+    )

@@ -1,0 +1,222 @@
+"""One process that collects for a run: its environments, its collector, its part of each batch."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tensordict import NestedKey
+from tensordict.nn import TensorDictModuleBase
+from torch import Tensor, nn
+from torchrl.envs import EnvBase
+from torchrl.modules import RandomPolicy
+
+from rlkit_sac.data.collect.collector import CollectorKind, make_collector
+from rlkit_sac.data.workers.padded_policy import PaddedPolicy
+from rlkit_sac.envs import load_episodes
+from rlkit_sac.envs.workers import report_of
+from rlkit_sac.errors import ConfigError, RunError
+
+_ENDLESS = 2**50  # the learner counts the frames of the run
+
+
+class Worker:
+    """Collects frames of its own environments when it is asked.
+
+    It knows nothing of Ray. What it needs is made by :meth:`start`, or the first request: where it
+    fails, the error is an answer like others.
+
+    Args:
+        create_env: called as ``create_env(first_index=i)``, makes the environments i, i + 1, ... of
+            the run.
+        policy: acts; on the CPU, and the worker's own.
+        index: of the worker, from 0.
+        num_envs: environments of each worker.
+        joined: workers whose frames are one batch. The policy then acts for the environments of all
+            of them (:class:`~rlkit_sac.data.workers.padded_policy.PaddedPolicy`), so that a draw is
+            that of one process with all these environments.
+        first_index: index of the first environment of the first worker.
+        frames_per_batch: frames of all environments of the worker together.
+        episodes: number of the episode with which each environment begins.
+        seed: of Python's and NumPy's global generators, for environments that draw from them.
+        init_random_frames: as of :func:`~rlkit_sac.data.make_collector`, in frames of the run.
+        random_policy: as of `make_collector`.
+        kind: as of `make_collector`.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> from rlkit_sac.modules import tanh_gaussian_actor
+    >>> from functools import partial
+    >>> worker = Worker(
+    ...     partial(make_env, "Pendulum-v1"), tanh_gaussian_actor(3, [-1.0], [1.0]),
+    ...     index=0, num_envs=1, frames_per_batch=5,
+    ... )
+    >>> entries, _ = worker.collect(0, torch.get_rng_state().numpy())
+    >>> entries["observation"].shape
+    (1, 5, 3)
+    """
+
+    def __init__(
+        self,
+        create_env: Callable[..., EnvBase],
+        policy: TensorDictModuleBase,
+        *,
+        index: int,
+        num_envs: int,
+        frames_per_batch: int,
+        joined: int = 1,
+        first_index: int = 0,
+        episodes: Sequence[int] = (),
+        seed: int = 0,
+        init_random_frames: int = 0,
+        random_policy: TensorDictModuleBase | None = None,
+        kind: CollectorKind = "auto",
+    ) -> None:
+        self._create_env, self._policy = create_env, policy
+        self._index, self._num_envs, self._joined = index, num_envs, joined
+        self._first_index = first_index + index * num_envs
+        self._episodes, self._seed = episodes, seed
+        self._random_policy = random_policy
+        self._options: dict[str, Any] = {
+            "frames_per_batch": frames_per_batch,
+            "init_random_frames": init_random_frames,
+            "kind": kind,
+        }
+        self._started = False
+
+    def answer(self, method: str, *arguments: Any) -> tuple[Any, list[str] | None]:
+        """What a method returns, and None; or None, and the report of the error that it raised.
+
+        An error as it is could fail to reach the other process.
+        """
+        try:
+            return getattr(self, method)(*arguments), None
+        except Exception as error:
+            return None, report_of(error, RunError, f"worker {self._index}")
+
+    def start(self) -> None:
+        """Make the environments and the collector, unless they are there.
+
+        Raises:
+            ConfigError: the environments cannot be made, are not ``num_envs``, or cannot share
+                ``frames_per_batch``.
+        """
+        if self._started:
+            return
+        torch.set_num_threads(1)
+        derived = np.random.SeedSequence([self._seed, self._first_index]).generate_state(2)
+        random.seed(int(derived[0]))
+        np.random.seed(derived[1])
+        env = self._create_env(first_index=self._first_index)
+        if env.batch_size.numel() != self._num_envs:
+            raise ConfigError(
+                f"create_env made {env.batch_size.numel()} environments, wanted num_envs "
+                f"({self._num_envs})"
+            )
+        if any(self._episodes):
+            before = {"step": 1, "simulator": None}
+            load_episodes(env, [{"episode": number - 1, **before} for number in self._episodes])
+        policy, random_policy = self._policy, self._random_policy
+        if self._joined > 1:
+            count = self._num_envs * self._joined
+            if random_policy is None and self._options["init_random_frames"]:
+                random_policy = RandomPolicy(env.full_action_spec_unbatched.expand(count))
+            rows = {"first": self._index * self._num_envs, "count": count}
+            policy = PaddedPolicy(policy, env.batch_size, **rows)
+            if random_policy is not None:
+                random_policy = PaddedPolicy(random_policy, env.batch_size, **rows)
+        self._collector = make_collector(
+            env, policy, total_frames=_ENDLESS, random_policy=random_policy, **self._options
+        )
+        self._collector.first_index, self._collector.workers = self._first_index, self._joined
+        self._batches = iter(self._collector)
+        self._started = True
+
+    def collect(
+        self,
+        frames: int,
+        generator: NDArray[np.uint8],
+        parameters: Sequence[Tensor] | None = None,
+    ) -> tuple[dict[NestedKey, NDArray[Any]], NDArray[np.uint8]]:
+        """Collect the next batch.
+
+        Args:
+            frames: of the run, before the batch.
+            generator: state of PyTorch's generator with which the batch begins.
+            parameters: new ones of the policy, from :func:`flat_parameters`.
+
+        Returns:
+            The entries ``[num_envs, T, …]``, and the state of the generator after them.
+
+        Raises:
+            EnvironmentFault: for an exception inside an environment, with the frames of the run.
+            RunError: for NaN or infinity from an environment or the policy.
+        """
+        self.start()
+        if parameters is not None:
+            load_parameters(self._policy, parameters)
+        torch.set_rng_state(torch.tensor(generator))
+        self._collector.frames = frames
+        batch = next(self._batches).reshape(self._num_envs, -1)
+        entries = {key: value.numpy() for key, value in batch.items(True, True)}
+        return entries, torch.get_rng_state().numpy()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of the collector."""
+        self.start()
+        return self._collector.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Sequence[str]:
+        """Continue from a state; why the environments do not do so exactly, if so."""
+        self.start()
+        self._collector.load_state_dict(deepcopy(state))  # Ray's arrays are read-only
+        return self._collector.inexact_reasons
+
+    def between_episodes(self) -> bool:
+        """As of :class:`~rlkit_sac.data.LightCollector`."""
+        return self._collector.between_episodes()
+
+    def shutdown(self) -> None:
+        """Close the environments."""
+        if self._started:
+            self._collector.shutdown()
+
+
+def flat_parameters(policy: nn.Module) -> list[Tensor]:
+    """Parameters and buffers of a policy, on the CPU: one vector of each dtype.
+
+    A ``state_dict`` would leave out buffers that are not persistent, such as reward weights.
+
+    >>> flat_parameters(nn.Linear(2, 1))[0].shape
+    torch.Size([3])
+    """
+    return [
+        torch.cat([tensor.detach().flatten() for tensor in group]).cpu()
+        for group in _by_dtype(policy)
+    ]
+
+
+def load_parameters(policy: nn.Module, vectors: Sequence[Tensor]) -> None:
+    """Write what :func:`flat_parameters` returned into the tensors of such a policy.
+
+    >>> policy = nn.Linear(2, 1)
+    >>> load_parameters(policy, [torch.ones(3)])
+    >>> policy.bias.item()
+    1.0
+    """
+    with torch.no_grad():
+        for group, vector in zip(_by_dtype(policy), vectors, strict=True):
+            parts = vector.split([tensor.numel() for tensor in group])
+            for tensor, part in zip(group, parts, strict=True):
+                tensor.copy_(part.view_as(tensor))
+
+
+def _by_dtype(policy: nn.Module) -> list[list[Tensor]]:
+    groups: dict[torch.dtype, list[Tensor]] = {}
+    for tensor in (*policy.parameters(), *policy.buffers()):
+        groups.setdefault(tensor.dtype, []).append(tensor)
+    return list(groups.values())
