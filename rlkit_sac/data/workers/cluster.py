@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rlkit_sac.errors import ConfigError, summary
-from rlkit_sac.signals import SIGNALS
+from rlkit_sac.signals import SIGNALS, held_signals
 
 _SECONDS_TO_CONNECT = 5.0
 
@@ -56,7 +56,11 @@ def ray_cluster(address: str | None = None, *, workers: int, cpus: float = 1.0) 
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
     options: dict[str, Any] = {} if address else {"include_dashboard": False}
     try:
-        ray.init(address=address or "local", logging_level="ERROR", **options)
+        # A signal to all processes of a terminal or a job is for this one, which ends the others.
+        with held_signals():
+            ray.init(
+                address=address or "local", logging_level="ERROR", log_to_driver=False, **options
+            )
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise ConfigError(
             f"no Ray cluster at workers.address {address!r}: {summary(error)}"
