@@ -216,7 +216,10 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     states = loss_module.state_keys
     stored = [*loss_module.in_keys, "is_init", *(states if config.replay.store_state else ())]
     options = config.replay_arguments()
-    layout = {name: options[name] for name in ("capacity", "num_envs", "frames_per_batch")}
+    layout = {
+        name: options[name]
+        for name in ("capacity", "num_envs", "frames_per_batch", "within_batches")
+    }
     replay = make_replay_buffer(
         example_transition(env, stored, policy=policy, random_policy=random_policy),
         **options,
@@ -246,7 +249,8 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
             replay.extend(segments.select(*stored).reshape(-1))
             run.collected(batch)
             if not (is_random or config.update.disable_online_update):
-                loss_module.on_policy = True
+                # A batch of asynchronous workers is a few updates old.
+                loss_module.on_policy = not config.workers.is_async
                 run.updated(update(segments))
             loss_module.on_policy = False
             for _ in range(replays.due(len(replay))):

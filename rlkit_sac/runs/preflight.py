@@ -14,7 +14,13 @@ from tensordict import TensorDictBase
 from torchrl.data import Categorical, Composite
 from torchrl.envs import EnvBase
 
-from rlkit_sac.config import CollectorConfig, EnvConfig, FramesConfig, ReplayConfig
+from rlkit_sac.config import (
+    CollectorConfig,
+    EnvConfig,
+    FramesConfig,
+    ReplayConfig,
+    WorkersConfig,
+)
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.data.replay.transition import example_transition
@@ -23,6 +29,7 @@ from rlkit_sac.envs.specs import reward_dim
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import stored_options
+from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import from_start
 from rlkit_sac.runs.ranks import num_ranks
 
@@ -52,6 +59,21 @@ def check_collector_kind(collector: FramesConfig, env: EnvConfig) -> None:
         )
 
 
+def check_ray(workers: WorkersConfig) -> None:
+    """Refuse workers where Ray is not installed.
+
+    Args:
+        workers: how many there are.
+
+    Raises:
+        ConfigError: saying how to install it.
+
+    >>> check_ray(WorkersConfig(number=0))
+    """
+    if workers.number:
+        check_installed("ray", extra="ray")
+
+
 def check_slices(
     replay: ReplayConfig,
     collector: CollectorConfig,
@@ -59,6 +81,7 @@ def check_slices(
     lmbda: float,
     num_envs: int,
     memory: bool | None = False,
+    within_batches: bool = False,
 ) -> None:
     """Refuse slices that replay cannot hold, that come too late, or that targets lack.
 
@@ -68,6 +91,7 @@ def check_slices(
         lmbda: of the targets.
         num_envs: environments that step together.
         memory: whether the networks have one, ``None`` if that is not known.
+        within_batches: whether each slice must lie in one batch.
 
     Raises:
         ConfigError: naming the option and what it has to be.
@@ -96,7 +120,7 @@ def check_slices(
             "step ahead, and there is no network.memory: set one of them; loss.lmbda 1 is for as "
             "many steps as a slice has"
         )
-    SliceSampler(length, capacity=replay.capacity, **layout)
+    SliceSampler(length, capacity=replay.capacity, within_batches=within_batches, **layout)
     steps = steps_per_batch(**layout)
     needed = -(-length // steps) * steps * num_envs
     needed *= num_ranks()

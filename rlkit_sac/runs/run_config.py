@@ -39,6 +39,7 @@ from rlkit_sac.config.conditions import Check, check_config
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.buffer import check_memory, check_replay_fits
 from rlkit_sac.data.replay.packed import row_bytes
+from rlkit_sac.data.workers.cluster import ray_cluster
 from rlkit_sac.envs import closing_env, make_env, observation_dim, reward_dim
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import check_resume, check_warm_start, resume_after_restart
@@ -47,6 +48,7 @@ from rlkit_sac.runs.files import start_folder
 from rlkit_sac.runs.preflight import (
     TaskFacts,
     check_collector_kind,
+    check_ray,
     check_slices,
     check_task,
     check_writable,
@@ -126,6 +128,8 @@ class BaseRunConfig:
     def replay_arguments(self) -> dict[str, Any]:
         """The keyword arguments of ``make_replay_buffer``."""
         found = self.replay.arguments() | self.collector.replay_layout(self.batch_envs)
+        # Consecutive batches of asynchronous workers are of different environments.
+        found["within_batches"] = self.workers.is_async
         if num_ranks() > 1:
             found["batch_size"] //= num_ranks()
             if (beta_frames := found.get("priority_beta_frames")) is not None:
@@ -150,6 +154,9 @@ class BaseRunConfig:
                 f"got {self.replay.batch_size}"
             )
             found.append(("replay.batch_size", text))
+        if self.workers.number and self.env.parallel:
+            text = "must be false where workers.number is above 0: the workers are the processes"
+            found.append(("env.parallel", text))
         return found
 
     def compile_choice(self) -> Literal["auto"] | bool:
@@ -191,6 +198,7 @@ class BaseRunConfig:
                 ("collector.kind", "env.parallel", "env.num_envs"),
                 lambda: check_collector_kind(self.collector, self.env),
             ),
+            Check(("workers.number",), lambda: check_ray(self.workers)),
             *folder,
             Check(
                 ("logging.tensorboard",),
@@ -267,6 +275,17 @@ class RunConfig(BaseRunConfig):
     update: UpdateConfig = field(default_factory=UpdateConfig)
     normalization: NormalizationConfig = field(default_factory=NormalizationConfig)
 
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        found = super().errors()
+        if self.workers.is_async and self.normalization.rewards:
+            text = (
+                "must be false where workers.mode is async: the returns of an environment would be "
+                "mixed with those of another worker's"
+            )
+            found.append(("normalization.rewards", text))
+        return found
+
     def further_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
         """Whether the weights of vector rewards fit the task, and slices fit into replay."""
         loss = self.loss
@@ -287,6 +306,7 @@ class RunConfig(BaseRunConfig):
                     "network.memory",
                     "collector",
                     "env.num_envs",
+                    "workers",
                 ),
                 lambda: check_slices(
                     self.replay,
@@ -294,6 +314,7 @@ class RunConfig(BaseRunConfig):
                     lmbda=loss.lmbda,
                     num_envs=self.batch_envs,
                     memory=self._has_memory,
+                    within_batches=self.workers.is_async,
                 ),
             ),
         ]
@@ -303,8 +324,9 @@ class RunConfig(BaseRunConfig):
 def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
     """Seed everything, and open the environments for training and for evaluation.
 
-    Under ``torchrun`` each of its processes gets other environments and random streams, and is
-    connected with the others for the block.
+    With ``workers.number``, Ray is there in the block, and the environment for training is only for
+    its specs. Under ``torchrun`` each of its processes gets other environments and random streams,
+    and is connected with the others for the block.
 
     Args:
         config: of the run; it is checked first, and nothing is opened if it has errors. A task
@@ -341,7 +363,14 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
                 seed=config.seed,
             )
 
-        check_config(config, checks=config.checks(training_env))
+        def open_cluster() -> None:
+            workers = config.workers
+            if workers.number:
+                cluster = ray_cluster(workers.address, workers=workers.number, cpus=workers.cpus)
+                opened.enter_context(cluster)
+
+        cluster = Check(("workers.number", "workers"), open_cluster)
+        check_config(config, checks=[*config.checks(training_env), cluster])
         torch.set_num_threads(config.num_threads)
         opened.enter_context(process_group(resolve_device(config.device)))
         seed_everything(seed)  # again, since checks may draw random numbers

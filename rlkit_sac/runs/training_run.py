@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -15,9 +15,9 @@ from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
 from rlkit_sac.config.flat import flat_config
-from rlkit_sac.data import AnyCollector
+from rlkit_sac.data import AnyCollector, WorkerCollector
 from rlkit_sac.envs import SavedEpisodes, describe_task
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import ConfigError, RunError, WorkersLost
 from rlkit_sac.runs.checkpoints import Checkpoints
 from rlkit_sac.runs.checkpoints.resume import begin_run, open_run
 from rlkit_sac.runs.evaluation import evaluate
@@ -63,7 +63,7 @@ class TrainingRun:
         *,
         loss_module: LossModule,
         update: Update,
-        collector: AnyCollector,
+        collector: AnyCollector | WorkerCollector,
         eval_env: EnvBase,
         stop: StopRequest,
         progress: ProgressBar,
@@ -229,7 +229,7 @@ def training_run(
     loss_module: LossModule,
     update: Update,
     replay: TensorDictReplayBuffer,
-    collector: AnyCollector,
+    collector: AnyCollector | WorkerCollector,
     eval_env: EnvBase,
     **facts: Any,
 ) -> Iterator[TrainingRun]:
@@ -251,12 +251,19 @@ def training_run(
 
     Raises:
         ConfigError: if the policy has other action bounds than the task, the run directory cannot
-            be made, the checkpoint does not fit, or ``update`` has no group under ``torchrun``.
+            be made, the checkpoint does not fit, or ``update`` has no group under ``torchrun``, or
+            the recipe has no workers although ``workers.number`` asks for some.
+        WorkersLost: after a save, if no worker collects any more.
     """
     if num_ranks() > 1 and update.group is None:
         raise ConfigError("this recipe learns in one process: make Update(group=learner_group())")
     started = time.perf_counter()
     check_action_bounds(loss_module, eval_env)
+    if config.workers.number and not isinstance(collector, WorkerCollector):
+        raise ConfigError(
+            f"workers.number is {config.workers.number}, but the recipe collects in its own "
+            "process: call run_collector in place of make_collector"
+        )
     policy = partial(policy_files, loss_module.policy(), task=describe_task(eval_env))
     policy()  # a policy that cannot be saved is refused now
     directory = open_run(config, recipe=recipe)
@@ -266,7 +273,10 @@ def training_run(
         ProgressBar(
             config.collector.total_frames, enabled=config.logging.progress and rank() == 0
         ) as progress,
+        ExitStack() as ended,
     ):
+        if isinstance(collector, WorkerCollector):  # other environments belong to `make_envs`
+            ended.callback(collector.shutdown)
         log = TrainingLog(
             directory, progress, update.scalar_names, started=started, ranks=num_ranks()
         )
@@ -321,7 +331,12 @@ def training_run(
                 stop=stop,
                 progress=progress,
             )
-            yield run
+            try:
+                yield run
+            except WorkersLost:
+                if num_ranks() == 1:  # other ranks do not save now
+                    run.save()  # the error came between two steps
+                raise
             run.save()
         if rank() > 0:
             return

@@ -47,6 +47,11 @@ from rlkit_sac.runs.update_steps import PARAMETER_PREFIXES
 MAY_CHANGE = (
     "env.timeout",
     "collector.total_frames",
+    "workers.address",
+    "workers.publish_interval",
+    "workers.restarts",
+    "workers.patience",
+    "workers.cpus",
     "prior.run",  # it may have moved; the checkpoint has the prior's weights
     "evaluation",
     "loss.reward_weights",

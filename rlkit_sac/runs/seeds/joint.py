@@ -19,6 +19,7 @@ from rlkit_sac.analysis import (
 from rlkit_sac.errors import RlkitSacError
 from rlkit_sac.runs.files import make_new_folder
 from rlkit_sac.runs.interrupts import TIME_LIMIT_CODE
+from rlkit_sac.runs.seeds.on_ray import run_on_ray
 from rlkit_sac.runs.seeds.options import SeedOptions
 from rlkit_sac.runs.seeds.processes import SeedRun, run_in_processes, run_seed
 from rlkit_sac.runs.tables.report import summary_table
@@ -30,7 +31,7 @@ def run_seeds(main: Callable[[Any], Path], config: Any, options: SeedOptions) ->
     A seed that fails does not stop the others; only after a `ConfigError` no further seed is
     started, as it would be refused too. A signal ends all of them, and the report covers those that
     had finished, if any. With one job the runs share this process, with several each
-    has its own; the results are the same.
+    has its own, here or on the machines of a Ray cluster; the results are the same.
 
     Args:
         main: the recipe; it returns the run directory.
@@ -54,7 +55,10 @@ def run_seeds(main: Callable[[Any], Path], config: Any, options: SeedOptions) ->
     started = datetime.now().astimezone()
     seeds = options.numbers()
     configs = [dataclasses.replace(config, seed=seed) for seed in seeds]
-    if options.jobs == 1:
+    if options.launcher == "ray":
+        address = getattr(getattr(config, "workers", None), "address", None)
+        runs, interrupt = run_on_ray(main, configs, options.jobs, address=address)
+    elif options.jobs == 1:
         runs, interrupt = _one_after_another(main, configs)
     else:
         runs, interrupt = run_in_processes(main, configs, options.jobs)

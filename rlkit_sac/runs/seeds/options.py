@@ -1,9 +1,10 @@
-"""The options `--seeds` and `--jobs`: which seeds to run, and how many at a time."""
+"""The options about several seeds: which to run, how many at a time, and where."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 from rlkit_sac.config import PositiveInt, Seed
 from rlkit_sac.config.values import value_error
@@ -26,6 +27,10 @@ class SeedOptions:
 
     jobs: PositiveInt = 1
     """Seeds that run at a time, each in a process of its own."""
+
+    launcher: Literal["local", "ray"] = "local"
+    """Where the seeds run: on this machine, or on any of the Ray cluster at workers.address; its
+    machines share logging.dir."""
 
     def numbers(self) -> list[int]:
         """The seeds to run, in order.
@@ -54,7 +59,8 @@ class SeedOptions:
         """List the conditions that do not hold."""
         if self.seeds is None:
             advice = "give the seeds too, for example --seeds 0,1,2"
-            return [("jobs", advice)] if self.jobs > 1 else []
+            given = [("jobs", self.jobs > 1), ("launcher", self.launcher != "local")]
+            return [(name, advice) for name, is_given in given if is_given]
         try:
             self.numbers()
         except ValueError as error:

@@ -1,0 +1,453 @@
+"""Every recipe with workers on Ray: the numbers of one process, resume, deaths, signals."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from rlkit_sac.data.workers.cluster import ray_cluster
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.runs import load_policy, read_config
+from tests import processes
+from tests.recipes.loading import RECIPES as FOLDER
+from tests.recipes.loading import load_recipe
+from tests.recipes.test_copied_recipe import ACTOR
+from tests.reliability.runs import (
+    ENVIRONMENT,
+    RECIPES,
+    assert_same_run,
+    newest,
+    only_run,
+    table,
+)
+
+ray = pytest.importorskip("ray")
+slow = pytest.mark.slow
+WORKERS = ["--workers.number", "2", "--workers.cpus", "0.5"]
+ASYNC = [*WORKERS, "--workers.mode", "async"]
+ROWS = "--replay.slice_length 6 --replay.burn_in 2 --replay.store_state true --replay.batch_size 4"
+GRU = ["--network.memory", "gru", *ROWS.split()]
+ACER_GRU = ["--network.memory", "gru", "--replay.burn_in", "2", "--replay.store_state", "true"]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """Ray in this process, for all runs of this module."""
+    os.environ["PYTHONPATH"] = ENVIRONMENT["PYTHONPATH"]
+    with ray_cluster(workers=0):
+        yield
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def train(recipe: str, *arguments: str) -> Path:
+    """The directory of a run of some hundred frames."""
+    script, (config_name, short) = load_recipe(recipe), RECIPES[recipe]
+    config = read_config(getattr(script, config_name), [*short, *arguments])
+    return script.main(config).resolve()
+
+
+def frames(number: int, num_envs: int = 1) -> list[str]:
+    """Options of runs whose batches have several frames of each environment."""
+    return ["--collector.total_frames", str(number), "--env.num_envs", str(num_envs)]
+
+
+def assert_same_tables(first: Path, second: Path) -> None:
+    """Equal to the last digit, but for times."""
+    for name in ("metrics", "evaluations", "episodes"):
+        there = [(run / f"{name}.csv").exists() for run in (first, second)]
+        assert there[0] == there[1]
+        assert not there[0] or table(first, name) == table(second, name), name
+
+
+def assert_uninterrupted(recipe: str, *options: str) -> None:
+    """Two workers, stopped in the middle of episodes and resumed, are one process."""
+    alone = train(recipe, *options, *frames(240, 4 if recipe == "acer" else 2))
+    parts = train(recipe, *options, *WORKERS, *frames(120, 2 if recipe == "acer" else 1))
+    script, (config_name, _) = load_recipe(recipe), RECIPES[recipe]
+    arguments = ["--resume", str(parts), "--collector.total_frames", "240"]
+    arguments += ["--workers.patience", "100"]
+    script.main(read_config(getattr(script, config_name), arguments))
+    assert_same_tables(alone, parts)
+    assert json.loads((parts / "run.json").read_text())["exact"]
+
+
+def test_workers_that_wait_for_each_other_are_one_process(cluster: None, folder: Path) -> None:
+    assert_uninterrupted("sac", "--collector.frames_per_batch", "20")
+
+
+@slow
+@pytest.mark.parametrize(
+    ("recipe", "options"),
+    [
+        ("sac", []),
+        ("sac", ["--collector.kind", "torchrl"]),
+        ("sac", [*GRU, "--collector.frames_per_batch", "12"]),
+        ("sac", ["--normalization.observations", "true", "--normalization.rewards", "true"]),
+        ("discrete_sac", []),
+        ("discrete_sac", [*GRU, "--collector.frames_per_batch", "12"]),
+        ("hybrid_sac", []),
+        ("hybrid_sac", [*GRU, "--collector.frames_per_batch", "12"]),
+        ("kl_prior_sac", []),
+        ("kl_prior_sac", [*GRU, "--collector.frames_per_batch", "12"]),
+        ("value_sac", []),
+        ("value_sac", [*GRU, "--collector.frames_per_batch", "12"]),
+        ("acer", []),
+        ("acer", ACER_GRU),
+        ("acer", ["--env.id", "Pendulum-v1", "--collector.init_random_frames", "60"]),
+    ],
+)
+def test_every_recipe_has_the_numbers_of_one_process(
+    cluster: None, folder: Path, recipe: str, options: list[str]
+) -> None:
+    assert_uninterrupted(recipe, *options)
+
+
+@slow
+def test_workers_resume_as_the_run_that_never_stopped(cluster: None, folder: Path) -> None:
+    whole = train("sac", *WORKERS, *frames(240))
+    parts = train("sac", *WORKERS, *frames(110))
+    config = RECIPES["sac"][0]
+    arguments = ["--resume", str(parts), "--collector.total_frames", "240"]
+    load_recipe("sac").main(read_config(getattr(load_recipe("sac"), config), arguments))
+    assert_same_run(whole, parts)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options"),
+    [
+        ("acer", []),
+        pytest.param("acer", ACER_GRU, marks=slow),
+        *[
+            pytest.param(recipe, [*more, "--collector.frames_per_batch", "12"], marks=slow)
+            for recipe in ("sac", "discrete_sac", "hybrid_sac", "kl_prior_sac", "value_sac")
+            for more in ([], GRU)
+        ],
+    ],
+)
+def test_asynchronous_workers_train(
+    cluster: None, folder: Path, recipe: str, options: list[str]
+) -> None:
+    run = train(recipe, *options, *ASYNC, *frames(240, 2))
+    metrics = pd.read_csv(run / "metrics.csv")
+    assert metrics["frames"].iloc[-1] == newest(run).frames == 240
+    assert metrics["updates"].iloc[-1] > 0
+    assert load_policy(run)
+
+
+@slow
+def test_asynchronous_workers_resume(
+    cluster: None, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = train("acer", *ASYNC, *frames(240, 2))
+    script = load_recipe("acer")
+    arguments = ["--resume", str(run), "--collector.total_frames", "280"]
+    script.main(read_config(script.ACERConfig, arguments))
+    assert "not exactly the run that never stopped: " in capsys.readouterr().out
+    assert newest(run).frames == 280
+    assert not json.loads((run / "run.json").read_text())["exact"]
+
+
+REFUSED = {
+    "--workers.number 2 --env.num_envs 2 --env.parallel true": "env.parallel: must be false where",
+    "--workers.number 2 --workers.mode async --normalization.rewards true": (
+        "normalization.rewards: must be false where workers.mode is async"
+    ),
+    "--workers.number 2 --collector.frames_per_batch 3": (
+        "collector.frames_per_batch: frames_per_batch must be a multiple of"
+    ),
+    "--workers.number 2 --workers.mode async --replay.slice_length 8 --loss.lmbda 1 "
+    "--collector.frames_per_batch 6": "replay.slice_length: ",
+    "--workers.number 1000": "workers.number: 1000 workers of 1 CPUs each need 1000",
+}
+
+
+@pytest.mark.parametrize("arguments", REFUSED)
+def test_what_workers_cannot_do_is_one_line(cluster: None, folder: Path, arguments: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        train("sac", *arguments.split())
+    (line,) = str(refused.value).splitlines()
+    assert line.removeprefix("--").startswith(REFUSED[arguments])
+    assert not list(folder.iterdir())
+
+
+def test_all_is_refused_at_once(cluster: None, folder: Path) -> None:
+    options = ["--workers.number", "1000", "--env.id", "CartPole-v1", "--device", "cuda:99"]
+    with pytest.raises(ConfigError) as refused:
+        train("sac", *options)
+    keys = [line.partition(":")[0] for line in str(refused.value).splitlines()]
+    assert keys == ["device", "env.id", "workers.number"]
+
+
+def test_ray_may_be_missing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlkit_sac.runs.extras.find_spec", lambda name: None)
+    with pytest.raises(ConfigError) as refused:
+        train("sac", *WORKERS)
+    assert str(refused.value) == (
+        "workers.number: the package ray is missing: pip install 'rlkit_sac[ray]'"
+    )
+
+
+def test_a_recipe_that_collects_by_itself_is_told(cluster: None, folder: Path) -> None:
+    code = (FOLDER / "sac.py").read_text()
+    old = """make_collector(
+        env, policy, total_frames=config.collector.total_frames, frames_per_batch=config.batch_envs
+    )"""
+    code = code.replace("run_collector(config, env, policy, update)", old)
+    code = code.replace("import example_transition,", "import make_collector, example_transition,")
+    module = type(sys)("own")
+    sys.modules["own"] = module
+    exec(compile(code, "own.py", "exec"), module.__dict__)
+    config = read_config(module.SACConfig, [*RECIPES["sac"][1], *WORKERS])
+    with pytest.raises(ConfigError, match=r"workers\.number is 2, but .* call run_collector"):
+        module.main(config)
+    assert not list(folder.iterdir())
+
+
+def marked(mark: str) -> dict[int, str]:
+    """The processes that have inherited an environment variable, and their command lines."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it is somebody else's, or has ended meanwhile
+            if mark.encode() in (folder / "environ").read_bytes():
+                found[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")
+    return found
+
+
+def assert_nothing_left(mark: str, *, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while marked(mark) and time.monotonic() < until:
+        time.sleep(0.2)
+    assert marked(mark) == {}
+
+
+def start(folder: Path, mark: str, *arguments: str) -> processes.Process:
+    """An endless run as a process with a Ray of its own, once it has made updates."""
+    options = [*RECIPES["sac"][1], "--collector.frames_per_batch", "10"]
+    options += ["--collector.total_frames", "1000000", "--checkpoint.interval", "100", *arguments]
+    environment = ENVIRONMENT | {"RLKIT_TEST": mark}
+    process = processes.Process(FOLDER / "sac.py", *options, cwd=folder, env=environment)
+    while process.poll() is None and not list(folder.glob("runs/*/*/*/checkpoints/step_*")):
+        time.sleep(0.05)
+    assert process.poll() is None, process.communicate()
+    return process
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "options"),
+    [
+        (signal.SIGTERM, 143, ["--workers.number", "1", "--workers.mode", "async"]),
+        pytest.param(signal.SIGINT, 130, WORKERS, marks=slow),
+        pytest.param(signal.SIGHUP, 129, ASYNC, marks=slow),
+    ],
+)
+def test_a_signal_to_all_processes_saves_and_ends_them(
+    tmp_path: Path, number: int, code: int, options: list[str]
+) -> None:
+    mark = f"{tmp_path}-{number}"
+    with start(tmp_path, mark, *options) as process:
+        os.killpg(process.pid, number)
+        output, errors = process.communicate()
+    assert process.returncode == code, errors
+    run = only_run(tmp_path)
+    assert errors.count("\n") == 4, errors
+    assert "continue with: " in errors
+    assert "ray" not in output.lower() + errors.lower(), output + errors
+    assert pd.read_csv(run / "metrics.csv")["frames"].iloc[-1] <= newest(run).frames
+    assert_nothing_left(mark, seconds=30)
+
+
+@slow
+def test_a_second_signal_ends_all_at_once(tmp_path: Path) -> None:
+    with start(tmp_path, str(tmp_path), *WORKERS) as process:
+        for pid, command in marked(str(tmp_path)).items():
+            if "ray::" in command:
+                os.kill(pid, signal.SIGSTOP)  # so that the step never ends
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(2)
+        assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(timeout=60)
+    assert process.returncode == 130
+    assert_nothing_left(str(tmp_path), seconds=30)
+
+
+@slow
+def test_a_killed_run_leaves_no_process(tmp_path: Path) -> None:
+    with start(tmp_path, str(tmp_path), *ASYNC) as process:
+        process.kill()
+        process.wait()
+    assert_nothing_left(str(tmp_path), seconds=90)
+    newest(only_run(tmp_path))
+
+
+def kill_worker(mark: str) -> None:
+    """End the process of one worker, as a system does that runs out of memory."""
+    pids = [pid for pid, command in marked(mark).items() if "ray::Worker" in command]
+    os.kill(min(pids), signal.SIGKILL)
+
+
+@slow
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_run_goes_on_after_a_worker_has_died(tmp_path: Path, mode: str) -> None:
+    with start(tmp_path, str(tmp_path), *WORKERS, "--workers.mode", mode) as process:
+        kill_worker(str(tmp_path))
+        run = only_run(tmp_path)
+        until = newest(run).frames + 500
+        while process.poll() is None and newest(run).frames < until:
+            time.sleep(0.2)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate()
+    assert process.returncode == 130, errors
+    assert re.search(r"^warning: worker \d+ died", errors, re.MULTILINE), errors
+    assert_nothing_left(str(tmp_path), seconds=30)
+
+
+@slow
+def test_a_run_whose_workers_are_lost_is_saved(tmp_path: Path) -> None:
+    options = ["--workers.restarts", "0", *ASYNC]
+    with start(tmp_path, str(tmp_path), *options) as process:
+        for _ in range(2):
+            kill_worker(str(tmp_path))
+            time.sleep(3)
+        _, errors = process.communicate()
+    assert process.returncode == 1, errors
+    assert "continue with: " in errors
+    run = only_run(tmp_path)
+    saved = newest(run).frames
+    with processes.Process(
+        FOLDER / "sac.py",
+        *("--resume", str(run), "--collector.total_frames", str(saved + 100)),
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+    ) as process:
+        output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert "not exactly" in output
+    assert newest(run).frames >= saved + 100
+    assert_nothing_left(str(tmp_path), seconds=30)
+
+
+OWN = """
+import gymnasium as gym
+import numpy as np
+import torch
+
+class Corridor(gym.Env):
+    observation_space = gym.spaces.Box(-9, 9, (2,))
+    action_space = gym.spaces.Box(-1, 1, (1,))
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {}
+    def step(self, action):
+        seen = np.array([action[0], 0], np.float32)
+        return seen, float(action[0]), False, False, {}
+
+gym.register("Corridor-v0", entry_point=Corridor, max_episode_steps=7)
+
+class Squares(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 2)
+    def forward(self, observation):
+        loc, log_std = self.layer(torch.cat([observation, observation**2], -1)).chunk(2, -1)
+        return loc, log_std.clamp(-5, 2).exp()
+
+def make_actor(low, high):
+    return ProbabilisticActor(
+        TensorDictModule(Squares(), ["observation"], ["loc", "scale"]),
+        in_keys=["loc", "scale"],
+        out_keys=["action"],
+        spec=Bounded(torch.tensor(low), torch.tensor(high), shape=(len(low),)),
+        distribution_class=TanhGaussian,
+    )
+"""
+IMPORTS = """from tensordict.nn import TensorDictModule
+from torchrl.data import Bounded
+from torchrl.modules import ProbabilisticActor, TanhNormal as TanhGaussian
+"""
+
+
+def own_script(folder: Path) -> Path:
+    """A copy of a recipe with a task and an actor of its own."""
+    code = (FOLDER / "sac.py").read_text()
+    code = code.replace("from torch.optim", IMPORTS + "from torch.optim")
+    code = code.replace("@dataclass\n", OWN + "\n\n@dataclass\n")
+    code = code.replace(ACTOR, "    actor = make_actor(action_low, action_high)\n")
+    assert code.count("make_actor") == 2
+    (folder / "own.py").write_text(code)
+    return folder / "own.py"
+
+
+@slow
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_task_and_a_policy_of_a_script_reach_the_workers(tmp_path: Path, mode: str) -> None:
+    options = ["--env.id", "Corridor-v0", *WORKERS, "--workers.mode", mode]
+    options += ["--collector.total_frames", "300", "--collector.frames_per_batch", "10"]
+    done = processes.run(
+        own_script(tmp_path), *RECIPES["sac"][1], *options, cwd=tmp_path, env=ENVIRONMENT
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(pd.read_csv(only_run(tmp_path) / "episodes.csv")) > 30
+
+
+@slow
+def test_seeds_on_ray_are_those_of_one_process(tmp_path: Path) -> None:
+    own_script(tmp_path)
+    options = [*RECIPES["sac"][1], "--env.id", "Corridor-v0", "--collector.total_frames", "200"]
+    options += ["--seeds", "0,1"]
+    runs = {}
+    for name, more in {"here": [], "ray": ["--launcher", "ray", "--jobs", "2"]}.items():
+        done = processes.run(
+            tmp_path / "own.py",
+            *options,
+            *more,
+            *("--logging.dir", name),
+            cwd=tmp_path,
+            env=ENVIRONMENT,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "learning curve" in done.stdout
+        runs[name] = sorted(
+            (info.parent for info in (tmp_path / name).rglob("run.json")),
+            key=lambda run: run.name[-1],
+        )
+    for first, second in zip(*runs.values(), strict=True):
+        assert_same_tables(first, second)
+    assert "seed 1: finished (" in done.stdout
+    assert "last evaluation" in done.stdout
+
+
+@slow
+def test_seeds_on_ray_save_after_a_signal(tmp_path: Path) -> None:
+    options = [*RECIPES["sac"][1], "--collector.total_frames", "1000000"]
+    options += ["--seeds", "0,1,2", "--launcher", "ray", "--jobs", "2"]
+    environment = ENVIRONMENT | {"RLKIT_TEST": str(tmp_path)}
+    with processes.Process(FOLDER / "sac.py", *options, cwd=tmp_path, env=environment) as process:
+        while process.poll() is None and len(list(tmp_path.rglob("metrics.csv"))) < 2:
+            time.sleep(0.1)
+        time.sleep(1)
+        os.killpg(process.pid, signal.SIGTERM)
+        _, errors = process.communicate()
+    assert process.returncode == 143, errors
+    assert "seed 0: interrupted" in errors
+    assert "not started: 2" in errors
+    runs = [info.parent for info in tmp_path.rglob("run.json")]
+    assert len(runs) == 2
+    for run in runs:
+        assert pd.read_csv(run / "metrics.csv")["frames"].iloc[-1] <= newest(run).frames
+    assert_nothing_left(str(tmp_path), seconds=30)
