@@ -194,7 +194,9 @@ def test_runs_go_on_as_what_they_are(workplace, capsys):
     code, error = ACER.stop(capsys, "--resume", str(run), "--loss.gamma", "0.5")
     assert code == 2
     assert (
-        "only env.timeout, collector.total_frames, evaluation, update.lr, update.schedules, device"
+        "only env.timeout, collector.total_frames, workers.address, workers.publish_interval, "
+        "workers.restarts, workers.patience, workers.cpus, evaluation, update.lr, "
+        "update.schedules, device"
         in error
     )
     other = f"--warm_start.run {run} --network.num_cells [16,16] --network.shared_trunk true"
