@@ -184,9 +184,6 @@ class SliceSampler(BlockSampler):
         """
         self._check_storage(storage)
         stretches = self._stretches()
-        per_block = self._steps - self.length + 1
-        if self._within_batches:
-            stretches = [(self._stored.start, len(self._stored) // self._steps * per_block)]
         starts = sum(count for _, count in stretches)
         if not starts:
             raise ConfigError(
@@ -203,9 +200,9 @@ class SliceSampler(BlockSampler):
         for start, count in stretches[1:]:
             first = torch.where(chosen < before, first, chosen - before + start)
             before += count
-        if self._within_batches:
-            block = chosen.div(per_block, rounding_mode="floor")
-            first = self._stored.start + block * self._steps + chosen % per_block
+        if self._within_batches:  # the last steps of a block begin no slice
+            block = chosen.div(self._steps - self.length + 1, rounding_mode="floor")
+            first = first + block * (self.length - 1)
         step = first + torch.arange(self.length, device=device)
         return self._indices(drawn % self._num_envs, step), {}
 
@@ -232,6 +229,9 @@ class SliceSampler(BlockSampler):
     def _stretches(self) -> list[tuple[int, int]]:
         """First step of each stretch without a cut, and how many slices begin in it."""
         stored = self._stored
+        if self._within_batches:
+            blocks = len(stored) // self._steps
+            return [(stored.start, blocks * (self._steps - self.length + 1))]
         self._cuts = [cut for cut in self._cuts if cut > stored.start]
         bounds = pairwise([stored.start, *self._cuts, stored.stop])
         return [(first, max(0, end - first - self.length + 1)) for first, end in bounds]

@@ -69,8 +69,9 @@ class WorkerCollector:
         self._vectors: list[torch.Tensor] = []
         self._publish_at = 0
         self._known: dict[int, Any] = {}
-        self._requests: dict[int, tuple[int, NDArray[np.uint8]]] = {}
+        # Calls that are not answered yet, and their workers: for a batch, and to begin anew.
         self._pending: dict[Any, int] = {}
+        self._starting: dict[Any, int] = {}
         self._ready: list[tuple[int, TensorDictBase]] = []
         self._failure: RlkitSacError | None = None
         actor = self._ray.remote(num_cpus=cpus, max_restarts=0)(Worker)
@@ -164,7 +165,8 @@ class WorkerCollector:
             self.inexact_reasons = ["the batches of asynchronous workers come in another order"]
         for index, reason in enumerate(reasons):
             if index not in saved:
-                self._replace(index)
+                self._end(index)
+                self._begin_anew(index)
                 reason = ["it was lost; its environments begin their next episodes"]
             elif reason is None:
                 raise WorkersLost(f"worker {index} does not answer")
@@ -181,16 +183,14 @@ class WorkerCollector:
         """Close the environments, and end the workers."""
         if self._ray.is_initialized():
             self._call_all("shutdown", _SECONDS_TO_CLOSE)
-            for actor in self._actors.values():
-                self._ray.kill(actor)
-        self._actors, self._pending = {}, {}
+            self._give_up()
 
     def _joint_batch(self) -> TensorDictBase:
         """The next batch of all workers together."""
         self._publish()
-        generator = torch.get_rng_state().numpy()
+        self._request = self._frames, torch.get_rng_state().numpy()
         for worker in self._actors:
-            self._ask(worker, self._frames, generator)
+            self._ask(worker, *self._request)
         answers: dict[int, Any] = {}
         while len(answers) < len(self._deaths):
             answers.update(self._receive())
@@ -213,8 +213,9 @@ class WorkerCollector:
         """Ask each asynchronous worker that has nothing to do for a batch, if one is wanted."""
         if self._is_sync:
             return
-        busy = {*self._pending.values(), *(worker for worker, _ in self._ready)}
-        for worker in self._actors.keys() - busy:
+        busy = {*self._pending.values(), *self._starting.values()}
+        busy |= {worker for worker, _ in self._ready}
+        for worker in sorted(self._actors.keys() - busy):
             batches = len(self._pending) + len(self._ready)
             frames = self._frames + batches * self.frames_per_batch
             if frames < self.total_frames:
@@ -234,71 +235,80 @@ class WorkerCollector:
             self._publish_at = made + self._publish_interval
 
     def _ask(self, worker: int, frames: int, generator: NDArray[np.uint8]) -> None:
-        self._requests[worker] = frames, generator
         new = None if self._known.get(worker) is self._published else self._published
         self._known[worker] = self._published
         actor = self._actors[worker]
         self._pending[actor.answer.remote("collect", frames, generator, new)] = worker
 
     def _receive(self) -> dict[int, Any]:
-        """The next answer to a request, by worker; none where it is dropped that was asked last.
+        """The next answer to a request, by worker; none where one began anew, or is dropped.
 
         Raises:
             WorkersLost: no worker is left, or none has answered in time.
         """
         deadline = time.monotonic() + self._patience
-        while self._pending:
+        while calls := {**self._pending, **self._starting}:
             if time.monotonic() > deadline:
                 self._give_up()
                 seconds = f"{self._patience:g} s (workers.patience)"
                 raise WorkersLost(f"no worker has answered for {seconds}")
-            done, _ = self._ray.wait(list(self._pending), timeout=_SLICE)
+            done, _ = self._ray.wait(list(calls), timeout=_SLICE)
             if not done:
                 continue
-            worker = self._pending.pop(done[0])
+            worker = calls[done[0]]
             try:
                 answer, report = self._ray.get(done[0])
             except self._ray.exceptions.RayTaskError as error:  # not one that a worker reported
                 raise RunError(f"worker {worker} failed: {summary(error)}") from error
             except self._ray.exceptions.RayError as error:
                 self._recover(worker, error)
-                continue
+                return {}
             if report is not None:
+                self._pending.pop(done[0], None)
                 raise reported_error(report)
-            return {worker: answer}
+            is_batch = self._pending.pop(done[0], None) is not None
+            self._starting.pop(done[0], None)
+            return {worker: answer} if is_batch else {}
         return {}
 
     def _recover(self, worker: int, error: Exception) -> None:
         """Make a worker that died anew and ask it again, or go on without it."""
         self._deaths[worker] += 1
-        died = f"worker {worker} died ({summary(error)[:200]})"
+        self._end(worker)
+        times = f"{self._deaths[worker]} of {self._restarts + 1} times"
+        died = f"worker {worker} died, {times} (workers.restarts): {type(error).__name__}"
         if self._deaths[worker] <= self._restarts:
             print(f"warning: {died}; it begins its next episodes", file=sys.stderr)
-            self._replace(worker)
-            self._ask(worker, *self._requests[worker])
-            return
-        died += f", {self._deaths[worker]} times so far (workers.restarts {self._restarts})"
-        self._ray.kill(self._actors.pop(worker))
-        if self._is_sync or not self._actors:
+            self._begin_anew(worker)
+            if self._is_sync:
+                self._ask(worker, *self._request)
+        elif self._is_sync or not self._actors:
             self._give_up()
-            raise WorkersLost(died)
-        print(f"warning: {died}; the others go on", file=sys.stderr)
+            raise WorkersLost(died) from error
+        else:
+            print(f"warning: {died}; the others go on", file=sys.stderr)
 
-    def _replace(self, worker: int) -> None:
-        self._ray.kill(self._actors[worker])
-        self._actors[worker] = self._make(worker)
+    def _end(self, worker: int) -> None:
+        self._ray.kill(self._actors.pop(worker))
+        for calls in (self._pending, self._starting):
+            for call in [call for call, whose in calls.items() if whose == worker]:
+                del calls[call]
+
+    def _begin_anew(self, worker: int) -> None:
+        """Make a worker again; others are asked for frames until it has started."""
+        actor = self._actors[worker] = self._make(worker)
         self._known.pop(worker, None)
+        self._starting[actor.answer.remote("start")] = worker
 
     def _give_up(self) -> None:
         """End the workers: frames that the learner will not have must not be continued."""
-        for actor in self._actors.values():
-            self._ray.kill(actor)
-        self._actors, self._pending = {}, {}
+        for worker in list(self._actors):
+            self._end(worker)
 
     def _call_all(
         self, method: str, seconds: float, arguments: Mapping[int, tuple[Any, ...]] | None = None
     ) -> list[Any]:
-        """What a method of each worker returns; None for one that is lost or does not answer.
+        """What a method of each worker returns; None for one that is lost or not started.
 
         Args:
             method: its name.
@@ -306,7 +316,7 @@ class WorkerCollector:
             arguments: of the workers that are called. Default: none, of all.
         """
         if arguments is None:
-            arguments = dict.fromkeys(self._actors, ())
+            arguments = dict.fromkeys(self._actors.keys() - set(self._starting.values()), ())
         calls = {
             worker: self._actors[worker].answer.remote(method, *each)
             for worker, each in arguments.items()

@@ -1,0 +1,294 @@
+"""Workers on Ray: what they collect, and what happens when they fail."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+import torch
+from tensordict import TensorDict
+
+from rlkit_sac.data import WorkerCollector, make_collector, make_worker_collector
+from rlkit_sac.envs import make_env
+from rlkit_sac.errors import ConfigError, EnvironmentFault, RunError, WorkersLost
+from rlkit_sac.modules import tanh_gaussian_actor
+from tests.data.collect.test_light_collector import TASKS, assert_same, batches_of
+from tests.data.workers.conftest import CPUS
+from tests.data.workers.tasks import create
+
+pytestmark = pytest.mark.usefixtures("cluster")
+
+
+@contextmanager
+def collecting(
+    create_env: Callable[..., Any], policy: Any = None, **options: Any
+) -> Iterator[WorkerCollector]:
+    options = {"workers": 2, "num_envs": 1, "total_frames": 200, "frames_per_batch": 10} | options
+    options = {"updates": lambda: 0, "cpus": CPUS} | options
+    policy = policy or tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
+    collector = make_worker_collector(create_env, policy, **options)
+    try:
+        yield collector
+    finally:
+        collector.shutdown()
+
+
+def pendulum(**options: Any) -> Callable[..., Any]:
+    return partial(make_env, "Pendulum-v1", seed=1, **{"max_episode_steps": 7, **options})
+
+
+def assert_whole_episodes(batches: list[TensorDict]) -> dict[int, torch.Tensor]:
+    """No frame of a trajectory is missing, and it begins with an episode; their steps by number."""
+    steps: dict[int, list[torch.Tensor]] = {}
+    for batch in batches:
+        numbers = batch["collector", "traj_ids"]
+        for number in numbers.unique().tolist():
+            own = batch[numbers == number]
+            steps.setdefault(number, []).append(own["step_count"].flatten())
+    joined = {number: torch.cat(parts) for number, parts in steps.items()}
+    for found in joined.values():
+        assert torch.equal(found, torch.arange(len(found)))
+    return joined
+
+
+def first_observations(batches: list[TensorDict]) -> torch.Tensor:
+    frames = torch.cat(batches)
+    return frames["observation"][frames["is_init"].squeeze(-1)]
+
+
+def assert_synchronous_is_one_process(task: str, num_envs: int, **options: Any) -> None:
+    name, limit, make_policy = TASKS[task]
+    create_env = partial(make_env, name, max_episode_steps=limit, seed=1)
+    total = num_envs * 2
+    options |= {"total_frames": 40 * total, "frames_per_batch": 5 * total}
+    options |= {"init_random_frames": 10 * total}
+    found = []
+    for here in (True, False):
+        torch.manual_seed(0)
+        policy = make_policy()
+        if here:
+            collector: Any = make_collector(create_env(num_envs=total), policy, **options)
+            found.append(batches_of(collector, policy))
+            continue
+        envs = partial(create_env, num_envs=num_envs)
+        with collecting(envs, policy, num_envs=num_envs, **options) as collector:
+            found.append(batches_of(collector, policy))
+    (wanted, after), (own, own_after) = found
+    for batch, expected in zip(own, wanted, strict=True):
+        assert_same(batch, expected)
+    assert torch.equal(own_after, after)
+
+
+def test_synchronous_workers_are_one_process() -> None:
+    assert_synchronous_is_one_process("time limit", 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["light", "torchrl"])
+@pytest.mark.parametrize("task", ["discrete", "hybrid"])
+def test_other_policies_and_collectors_are_too(task: str, kind: Any) -> None:
+    assert_synchronous_is_one_process(task, 1, kind=kind)
+
+
+def test_asynchronous_workers_lose_nothing_and_are_made_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
+    batches: list[TensorDict] = []
+    envs = partial(create, faulty=0, how="kill", once=str(tmp_path / "dead"))
+    made = {"updates": lambda: len(batches), "publish_interval": 3}
+    with collecting(envs, policy, mode="async", **made) as collector:
+        for batch in collector:
+            batches.append(batch.clone())
+            if len(batches) == 3:
+                time.sleep(0.5)  # the learner is busy, and the workers have to wait
+            with torch.no_grad():  # all actions become 1
+                [*policy.parameters()][-1][0] = 100.0
+            if len(batches) == 18:
+                state = collector.state_dict()
+        assert collector.frames == sum(map(len, batches)) == 200
+    assert (tmp_path / "dead").exists()
+    assert "warning: worker 0 died, 1 of 11 times" in capsys.readouterr().err
+    assert_whole_episodes(batches)
+    firsts = first_observations(batches)
+    assert len(firsts.unique(dim=0)) == len(firsts) >= 200 // 7
+    assert (torch.cat(batches[-4:])["action"] > 0.99).all()
+    assert len(state["ready"]) <= 2
+    assert state["frames"] == 180
+
+
+def test_an_environment_that_fails_ends_the_run_as_in_one_process() -> None:
+    envs = partial(create, how="raise", limit=4)
+    with collecting(envs, workers=1, total_frames=20) as collector:
+        with pytest.raises(EnvironmentFault) as found:
+            list(collector)
+        assert collector.frames == 0
+        assert collector.state_dict()["frames"] == 0
+    assert str(found.value).startswith(
+        "at the frames 1 to 10 of the run: environment 0 raised Zero"
+    )
+    assert "test_collector" not in str(found.value.__cause__)
+    assert "tasks.py" in str(found.value.__cause__)
+
+
+@pytest.mark.slow
+def test_a_number_that_is_not_finite_ends_the_run() -> None:
+    envs = partial(create, how="nan", faulty=1)
+    with (
+        collecting(envs) as collector,
+        pytest.raises(RunError, match="is nan at frame 24 in environment 1"),
+    ):
+        list(collector)
+
+
+@pytest.mark.slow
+def test_no_gap_while_the_learner_sleeps() -> None:
+    batches = []
+    with collecting(pendulum(max_episode_steps=50), mode="async", num_envs=2) as collector:
+        for batch in collector:
+            batches.append(batch.clone())
+            if len(batches) % 4 == 0:
+                time.sleep(4)
+    assert sum(batch.numel() for batch in batches) == 200
+    assert all(batch.shape == (2, 5) for batch in batches)
+    assert_whole_episodes([batch.reshape(-1) for batch in batches])
+
+
+@pytest.mark.slow
+def test_a_synchronous_worker_is_made_anew(tmp_path: Path) -> None:
+    envs = partial(create, faulty=1, how="kill", once=str(tmp_path / "dead"))
+    with collecting(envs) as collector:
+        batches = [batch.clone() for batch in collector]
+    assert (tmp_path / "dead").exists()
+    assert all(batch.shape == (2, 5) for batch in batches)
+    assert collector.frames == 200
+    for rows in zip(*(batch.unbind(0) for batch in batches), strict=True):
+        assert_whole_episodes(list(rows))
+        firsts = first_observations(list(rows))
+        assert len(firsts.unique(dim=0)) == len(firsts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("faulty", [1, None])
+def test_workers_that_keep_dying(faulty: int | None, capsys: pytest.CaptureFixture[str]) -> None:
+    envs = partial(create, faulty=faulty, how="kill")
+    batches = []
+    with collecting(envs, mode="async", restarts=0) as collector:
+        if faulty is None:
+            with pytest.raises(WorkersLost, match="died, 1 of 1 times"):
+                list(collector)
+            assert collector.state_dict()["workers"] == [None, None]
+            return
+        batches = [batch.clone() for batch in collector]
+        assert collector.state_dict()["workers"][1] is None
+    assert sum(map(len, batches)) == 200
+    assert "worker 1 died, 1 of 1 times (workers.restarts)" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_synchronous_workers_give_up_together() -> None:
+    with collecting(partial(create, faulty=1, how="kill"), restarts=0) as collector:
+        with pytest.raises(WorkersLost, match="worker 1 died, 1 of 1 times"):
+            list(collector)
+        state = collector.state_dict()
+        assert state["workers"] == [None, None]
+    with collecting(pendulum()) as again:
+        again.load_state_dict(state)
+        assert [reason[:18] for reason in again.inexact_reasons] == [
+            "worker 0: it was l",
+            "worker 1: it was l",
+        ]
+        assert again.frames == collector.frames == 20
+        assert next(iter(again))["is_init"][:, 0].all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_state_goes_on_in_other_workers(mode: Any) -> None:
+    torch.manual_seed(0)
+    policy = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
+    with collecting(pendulum(), policy, mode=mode) as first:
+        batches = iter(first)
+        seen = [next(batches).clone() for _ in range(5)]
+        state, generator = first.state_dict(), torch.get_rng_state()
+        wanted = [batch.clone() for batch in batches]
+    with collecting(pendulum(), policy, mode=mode) as second:
+        second.load_state_dict(state)
+        torch.set_rng_state(generator)
+        found = [batch.clone() for batch in second]
+        assert second.frames == 200
+        assert bool(second.inexact_reasons) == (mode == "async")
+    assert len(found) == len(wanted) == 15
+    if mode == "sync":
+        for own, expected in zip(found, wanted, strict=True):
+            assert_same(own, expected)
+        return
+    assert state["ready"]
+    for (_, items), batch in zip(state["ready"], found, strict=False):
+        assert_same(batch, TensorDict(dict(items), batch.batch_size))
+    assert_whole_episodes(seen + found)
+
+
+@pytest.mark.slow
+def test_another_number_of_workers_is_refused() -> None:
+    with collecting(pendulum(), workers=1) as one:
+        state = one.state_dict()
+        with pytest.raises(ConfigError, match="the state is that of 2 workers, there are 1"):
+            one.load_state_dict(state | {"workers": [None, None]})
+
+
+def test_more_workers_than_the_cluster_can_hold() -> None:
+    total = ray.cluster_resources()["CPU"]
+    with pytest.raises(ConfigError, match=rf"9999 workers .* 9999, the Ray cluster has {total:g}"):
+        make_worker_collector(
+            pendulum(),
+            tanh_gaussian_actor(3, [-1.0], [1.0]),
+            workers=9999,
+            num_envs=1,
+            total_frames=9999,
+            frames_per_batch=9999,
+            updates=lambda: 0,
+        )
+
+
+class Idle:
+    def here(self) -> bool:
+        return True
+
+
+def test_workers_wait_for_cpus_that_others_have() -> None:
+    total = ray.cluster_resources()["CPU"]
+    other = ray.remote(num_cpus=total)(Idle).remote()
+    assert ray.get(other.here.remote())
+    message = r"2 of 2 workers could not be made within 1 s \(workers.patience\); .* 0 CPUs free"
+    with pytest.raises(ConfigError, match=message), collecting(pendulum(), patience=1.0):
+        pass
+    ray.kill(other)
+
+
+@pytest.mark.slow
+def test_environments_that_cannot_be_made() -> None:
+    with (
+        pytest.raises(ConfigError, match=r"made|built"),
+        collecting(pendulum(kwargs={"nonsense": 1}), workers=1),
+    ):
+        pass
+
+
+@pytest.mark.slow
+def test_a_worker_that_hangs() -> None:
+    with collecting(pendulum(), workers=1, patience=30.0) as collector:
+        batches = iter(collector)
+        next(batches)
+        collector._patience = 1.0
+        (actor,) = collector._actors.values()
+        actor.__ray_call__.remote(lambda _: time.sleep(60))
+        with pytest.raises(WorkersLost, match=r"for 1 s \(workers.patience\)"):
+            next(batches)
+        assert collector.state_dict()["workers"] == [None]

@@ -1,0 +1,243 @@
+"""Workers in this process: together they collect the frames of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModuleBase
+from torch import nn
+
+from rlkit_sac.data import make_collector
+from rlkit_sac.data.collect.collector import CollectorKind
+from rlkit_sac.data.workers.worker import Worker, flat_parameters, load_parameters
+from rlkit_sac.envs import make_env, save_episodes
+from rlkit_sac.envs.workers import reported_error
+from rlkit_sac.errors import ConfigError, EnvironmentFault, RunError
+from rlkit_sac.modules import BehaviorPolicy, RandomBehavior, gaussian_actor
+from tests.data.collect.test_light_collector import TASKS
+from tests.data.workers.tasks import create
+from tests.recurrent_policies import recurrent_gaussian
+
+MEMORY = ("Pendulum-v1", 7, lambda: recurrent_gaussian("gru"))
+POLICIES = {**TASKS, "memory": MEMORY}
+STEPS, BATCHES, RANDOM = 5, 5, 2
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+def move(policy: nn.Module) -> None:
+    with torch.no_grad():
+        for parameter in policy.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+
+
+def of_one_process(
+    create_env: Callable[..., Any], policy: TensorDictModuleBase, num_envs: int, **options: Any
+) -> tuple[list[TensorDict], torch.Tensor]:
+    torch.manual_seed(1)
+    batches = []
+    collector = make_collector(
+        create_env(num_envs=num_envs, first_index=0),
+        policy,
+        total_frames=STEPS * BATCHES * num_envs,
+        frames_per_batch=STEPS * num_envs,
+        **options,
+    )
+    for batch in collector:
+        batches.append(batch.clone())
+        move(policy)
+    collector.shutdown()
+    return batches, torch.get_rng_state()
+
+
+def of_workers(
+    create_env: Callable[..., Any],
+    policies: list[TensorDictModuleBase],
+    num_envs: int,
+    *,
+    reload_at: int | None = None,
+    **options: Any,
+) -> tuple[list[dict[Any, torch.Tensor]], torch.Tensor]:
+    """The first policy is that of the learner."""
+    learner, *others = policies
+
+    def make() -> list[Worker]:
+        return [
+            Worker(
+                partial(create_env, num_envs=num_envs),
+                policy,
+                index=index,
+                num_envs=num_envs,
+                joined=len(others),
+                frames_per_batch=STEPS * num_envs,
+                **options,
+            )
+            for index, policy in enumerate(others)
+        ]
+
+    torch.manual_seed(1)
+    workers, batches = make(), []
+    for number in range(BATCHES):
+        if number == reload_at:
+            states = [worker.state_dict() for worker in workers]
+            workers = make()
+            for worker, state in zip(workers, states, strict=True):
+                assert not worker.load_state_dict(state)
+        vectors, generator = flat_parameters(learner), torch.get_rng_state().numpy()
+        frames = number * STEPS * num_envs * len(others)
+        parts, after = zip(
+            *(worker.collect(frames, generator, vectors) for worker in workers), strict=True
+        )
+        assert np.array_equal(after[0], after[1])
+        torch.set_rng_state(torch.tensor(after[0]))
+        joint = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+        batches.append({key: torch.tensor(value) for key, value in joint.items()})
+        move(learner)
+    for worker in workers:
+        worker.shutdown()
+    return batches, torch.get_rng_state()
+
+
+def assert_equal(create_env: Any, make: Callable[[], Any], num_envs: int, **options: Any) -> None:
+    torch.manual_seed(0)
+    learner = make()
+    torch.manual_seed(0)
+    policies = [make() for _ in range(3)]
+    load_parameters(policies[0], flat_parameters(learner))
+    reload_at = options.pop("reload_at", None)
+    wanted, after = of_one_process(create_env, learner, 2 * num_envs, **options)
+    found, own_after = of_workers(create_env, policies, num_envs, reload_at=reload_at, **options)
+    for batch, expected in zip(found, wanted, strict=True):
+        for key, value in expected.exclude("collector").items(True, True):
+            assert torch.equal(batch[key], value), key
+    assert torch.equal(own_after, after)
+    assert torch.cat([batch["next", "done"] for batch in wanted]).any()
+
+
+QUICK = [("time limit", 2, "light"), ("hybrid", 1, "light"), ("categorical", 2, "torchrl")]
+QUICK += [("memory", 1, "torchrl")]
+CASES = [
+    pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow)
+    for case in product(POLICIES, [1, 2], ["light", "torchrl"])
+]
+
+
+@pytest.mark.parametrize(("task", "num_envs", "kind"), CASES)
+def test_two_workers_collect_the_frames_of_one_process(
+    task: str, num_envs: int, kind: CollectorKind
+) -> None:
+    name, limit, make = POLICIES[task]
+    create_env = partial(make_env, name, max_episode_steps=limit or 11, seed=1)
+    random = RANDOM * STEPS * 2 * num_envs
+    assert_equal(create_env, make, num_envs, kind=kind, init_random_frames=random)
+
+
+@pytest.mark.parametrize("kind", ["light", "torchrl"])
+def test_they_continue_in_the_middle_of_an_episode(kind: CollectorKind) -> None:
+    create_env = partial(make_env, "Pendulum-v1", max_episode_steps=7, seed=1)
+    assert_equal(create_env, MEMORY[2], 2, kind=kind, reload_at=2)
+
+
+def test_a_random_policy_acts_for_all_environments() -> None:
+    create_env = partial(make_env, "Pendulum-v1", max_episode_steps=7, seed=1)
+    random = RandomBehavior(create_env().full_action_spec["action"])
+    options = {"random_policy": random, "init_random_frames": 2 * STEPS}
+    assert_equal(create_env, lambda: BehaviorPolicy(gaussian_actor(3, 1)), 1, **options)
+
+
+def test_parameters_and_buffers_travel_by_dtype() -> None:
+    source, target = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
+    source(torch.randn(9, 3))
+    assert [vector.dtype for vector in flat_parameters(source)] == [torch.float32, torch.int64]
+    load_parameters(target, flat_parameters(source))
+    for found, wanted in zip(
+        target.state_dict().values(), source.state_dict().values(), strict=True
+    ):
+        assert torch.equal(found, wanted)
+
+
+def faulty(how: str, *, num_envs: int = 1, **options: Any) -> Worker:
+    """The second of two workers, whose environments fail in their 12th step."""
+    _, _, make = TASKS["time limit"]
+    return Worker(
+        partial(create, how=how, num_envs=num_envs),
+        make(),
+        index=1,
+        num_envs=num_envs,
+        joined=2,
+        frames_per_batch=STEPS * num_envs,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("kind", ["light", "torchrl"])
+@pytest.mark.parametrize(
+    ("how", "error", "message"),
+    [
+        ("raise", EnvironmentFault, "the frames 41 to 60 of the run: environment 2 raised Zero"),
+        ("nan", RunError, r"'reward'\) is nan at frame 48 in environment 2"),
+    ],
+)
+def test_errors_tell_the_frame_and_the_environment_of_the_run(
+    how: str, error: type[Exception], message: str, kind: CollectorKind
+) -> None:
+    worker = faulty(how, num_envs=2, kind=kind)
+    generator = torch.get_rng_state().numpy()
+    for number in range(2):
+        worker.collect(20 * number, generator)
+    answer, report = worker.answer("collect", 40, generator)
+    assert answer is None
+    found = reported_error(report)
+    assert type(found) is error
+    with pytest.raises(error, match=message):
+        raise found
+    assert "Traceback" in str(found.__cause__)
+
+
+def test_other_exceptions_name_the_worker() -> None:
+    _, report = faulty("").answer("collect", 0, None)
+    found = reported_error(report)
+    assert str(found).startswith("worker 1 raised ")
+    assert type(found) is RunError
+
+
+def test_environments_must_be_those_asked_for() -> None:
+    worker = Worker(
+        partial(make_env, "Pendulum-v1"),
+        TASKS["time limit"][2](),
+        index=0,
+        num_envs=2,
+        frames_per_batch=2,
+    )
+    with pytest.raises(ConfigError, match=r"made 1 environments, wanted num_envs \(2\)"):
+        worker.start()
+
+
+def test_a_worker_made_anew_begins_the_next_episodes() -> None:
+    made = []
+
+    def create_env(first_index: int) -> Any:
+        made.append(make_env("Pendulum-v1", num_envs=2, first_index=first_index))
+        return made[0]
+
+    Worker(
+        create_env,
+        TASKS["time limit"][2](),
+        index=3,
+        num_envs=2,
+        frames_per_batch=2,
+        episodes=[4, 0],
+    ).start()
+    assert [saved["episode"] for saved in save_episodes(made[0])] == [4, 0]
