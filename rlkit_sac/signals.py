@@ -112,6 +112,15 @@ def start_resource_tracker() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
+def leave_signals() -> None:
+    """Leave `SIGNALS` to the process that started this one, and release those that it held."""
+    for number in SIGNALS:
+        # A handler, unlike SIG_IGN, is not passed on to programs that an environment starts.
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+    release_signals()
+
+
 def release_signals() -> None:
     """Let a process that was started with signals held receive them."""
     if sys.platform != "win32":

@@ -19,7 +19,7 @@ from torchrl.envs import EnvBase, ParallelEnv, SerialEnv, TransformedEnv
 from rlkit_sac import errors
 from rlkit_sac.errors import EnvironmentFault, RlkitSacError, RunError, summary
 from rlkit_sac.output import drop_failed_output
-from rlkit_sac.signals import SIGNALS, held_signals, release_signals
+from rlkit_sac.signals import held_signals, leave_signals
 
 _TRACE_LENGTH = 9000
 _REPORT_BYTES = 1 << 17  # JSON has up to 12 bytes for a character
@@ -57,11 +57,7 @@ class Worker:
         environment is made.
         """
         drop_failed_output()
-        for number in SIGNALS:
-            # A handler, unlike SIG_IGN, is not passed on to programs that an environment starts.
-            if signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, lambda *_: None)
-        release_signals()
+        leave_signals()
         threading.Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
 
     def exit_with(self, error: BaseException, close: Callable[[], Any]) -> NoReturn:

@@ -22,6 +22,7 @@ from rlkit_sac.data.workers.cluster import check_capacity, import_ray
 from rlkit_sac.data.workers.worker import Worker, flat_parameters
 from rlkit_sac.envs.workers import reported_error
 from rlkit_sac.errors import ConfigError, RlkitSacError, RunError, WorkersLost, summary
+from rlkit_sac.signals import leave_signals
 
 _SECONDS_TO_CLOSE = 5.0
 _SLICE = 1.0  # seconds between two moments at which signals are handled
@@ -74,7 +75,7 @@ class WorkerCollector:
         self._starting: dict[Any, int] = {}
         self._ready: list[tuple[int, TensorDictBase]] = []
         self._failure: RlkitSacError | None = None
-        actor = self._ray.remote(num_cpus=cpus, max_restarts=0)(Worker)
+        actor = self._ray.remote(num_cpus=cpus, max_restarts=0)(_Actor)
         shared = self._ray.put(deepcopy(policy).to("cpu"))
         joined = workers if is_sync else 1
         self._make = lambda index: actor.remote(
@@ -388,6 +389,12 @@ class WorkerCollector:
 
     def _envs(self, worker: int) -> slice:
         return slice(worker * self._num_envs, (worker + 1) * self._num_envs)
+
+
+class _Actor(Worker):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        leave_signals()  # which `ray_cluster` held, and an environment's programs would inherit
+        super().__init__(*arguments, **options)
 
 
 def make_worker_collector(
