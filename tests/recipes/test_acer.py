@@ -196,8 +196,7 @@ def test_runs_go_on_as_what_they_are(workplace, capsys):
     assert (
         "only env.timeout, collector.total_frames, workers.address, workers.publish_interval, "
         "workers.restarts, workers.patience, workers.cpus, evaluation, update.lr, "
-        "update.schedules, device"
-        in error
+        "update.schedules, device" in error
     )
     other = f"--warm_start.run {run} --network.num_cells [16,16] --network.shared_trunk true"
     ACER.assert_refused(capsys, workplace, other, "is missing there and")

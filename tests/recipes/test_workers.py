@@ -297,7 +297,7 @@ def test_a_killed_run_leaves_no_process(tmp_path: Path) -> None:
 
 def kill_worker(mark: str) -> None:
     """End the process of one worker, as a system does that runs out of memory."""
-    pids = [pid for pid, command in marked(mark).items() if "ray::Worker" in command]
+    pids = [pid for pid, command in marked(mark).items() if "ray::_Actor" in command]
     os.kill(min(pids), signal.SIGKILL)
 
 
