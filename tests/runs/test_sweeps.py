@@ -271,7 +271,7 @@ def test_a_study_belongs_to_one_space_and_one_configuration(tmp_path: Path, spac
 
 @pytest.mark.parametrize("url", ["nonsense", "sqlite:////dev/null/study.db"])
 def test_a_storage_that_cannot_be_opened(tmp_path: Path, space: Path, url: str) -> None:
-    with pytest.raises(ConfigError, match="cannot open --storage"):
+    with pytest.raises(ConfigError, match="cannot open the storage"):
         Sweep(tmp_path, "a", url, read_space(space, _tiny()), _tiny(), "none")
 
 

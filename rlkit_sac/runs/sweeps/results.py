@@ -32,7 +32,7 @@ def write_results(sweep: Sweep) -> bool:
     lines = {"trials": str(sweep.folder / "trials.csv")}
     finished = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     if finished:
-        best = max(finished, key=lambda trial: trial.value or 0.0)
+        best = sweep.study.best_trial
         file = sweep.folder / "best.yaml"
         _write_config(file, sweep, best)
         lines["best"] = f"{best.value:.6g}, trial {number_of(best)}: {file}"

@@ -20,8 +20,8 @@ from rlkit_sac.runs.sweeps.space import SearchSpace
 
 #: Seconds between two signs of life of a trial; six without one and it counts as killed.
 HEARTBEAT = 10
-#: How often a trial is run again whose process was killed.
-MOST_RETRIES = 5
+#: How often a trial is run again whose process was killed, earlier interruptions included.
+MOST_RETRIES = 10
 
 # Options that may differ between those who work on one study.
 _OF_MACHINE = ("device", "num_threads", "resume")
@@ -56,7 +56,6 @@ class Sweep:
     ) -> None:
         self.folder, self.space, self.config = folder, space, config
         url = storage or f"sqlite:///{folder / 'study.db'}"
-        self._retry = RetryHeartbeatStaleTrialCallback(MOST_RETRIES)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             is_sqlite = make_url(url).get_backend_name() == "sqlite"
@@ -65,7 +64,7 @@ class Sweep:
                 engine_kwargs={"connect_args": {"timeout": 60}} if is_sqlite else None,
                 heartbeat_interval=HEARTBEAT,
                 grace_period=6 * HEARTBEAT,
-                heartbeat_stale_trial_callback=self._retry,
+                heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(MOST_RETRIES),
             )
             with FileLock(folder / ".lock"):  # one makes the study, the others find it
                 self.study = optuna.create_study(
@@ -77,10 +76,7 @@ class Sweep:
                 )
                 self._describe(name)
         except (SQLAlchemyError, optuna.exceptions.OptunaError, ImportError, OSError) as error:
-            shown = (
-                "the sweep's folder" if storage is None else f"--storage {_without_password(url)}"
-            )
-            raise ConfigError(f"cannot open {shown}: {summary(error)}") from error
+            raise ConfigError(f"cannot open the storage of the sweep: {summary(error)}") from error
 
     def _describe(self, name: str) -> None:
         """Note what the trials have in common, or compare it with what was noted."""
@@ -152,10 +148,16 @@ class Sweep:
         """Record a sign of life of a trial."""
         self._storage.record_heartbeat(trial._trial_id)
 
-    def again(self, trial: Trial) -> None:
-        """Fail a trial that was killed or interrupted, and let it be run again."""
+    def again(self, trial: Trial, *, killed: bool = False) -> None:
+        """Fail a trial that was interrupted or killed, and let it be run again.
+
+        Args:
+            trial: whose process has ended.
+            killed: whether it was killed, after which it is not run again without end.
+        """
         self.study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
-        self._retry(self.study, self.study.get_trials(deepcopy=True)[trial.number])
+        retry = RetryHeartbeatStaleTrialCallback(MOST_RETRIES if killed else None)
+        retry(self.study, self.study.get_trials(deepcopy=True)[trial.number])
 
 
 def make_pruner(name: str, config: Any) -> optuna.pruners.BasePruner:
@@ -191,10 +193,3 @@ def describe_params(params: Mapping[str, Any]) -> str:
     """
     texts = [f"{v:.3g}" if isinstance(v, float) else str(v) for v in params.values()]
     return ", ".join(f"{key} {text}" for key, text in zip(params, texts, strict=True))
-
-
-def _without_password(url: str) -> str:
-    try:
-        return make_url(url).render_as_string(hide_password=True)
-    except SQLAlchemyError:
-        return "URL"

@@ -70,12 +70,12 @@ class RunningTrial:
         self._trial.set_user_attr("frames", rows[-1][0] if rows else 0)
         self._trial.set_user_attr("run", str(self.run_path() or ""))
         killed = (self.process.exitcode or 0) < 0
-        if run.exit_code == 0:
+        if run.exit_code == 0 and rows:
             study.tell(self._trial, rows[-1][1], skip_if_finished=True)
         elif self._pruned and run.exit_code > 128:
             study.tell(self._trial, state=TrialState.PRUNED, skip_if_finished=True)
         elif run.exit_code > 128 or killed or run.exit_code == 2:
-            self._sweep.again(self._trial)
+            self._sweep.again(self._trial, killed=killed)
         else:
             self._trial.set_user_attr("error", run.error)
             study.tell(self._trial, state=TrialState.FAIL, skip_if_finished=True)
