@@ -124,3 +124,27 @@ def test_a_copy_has_its_configurations_and_overwrites_nothing(
     assert main(["recipes", "copy", "kl_prior_sac", "mine/smooth.py"]) == 2
     assert "mine/smooth.py exists already" in capsys.readouterr().err
     assert (folder / "mine" / "smooth.py").read_text() == "changed"
+
+
+def test_a_sweep_is_checked_before_anything_starts(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("optuna")
+    (folder / "space.yaml").write_text("update.lr_actr: {low: 1, high: 2}\nloss.gamma: 3\n")
+    options = ["--space", "space.yaml", "--device", "cpu"]
+    with pytest.raises(SystemExit) as stop:
+        main(["sweep", "sac", *options])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "error: space.yaml:1: update.lr_actr: unknown key; did you mean update.lr_actor?",
+        "error: space.yaml:2: loss.gamma: expected {low: ..., high: ...}, with log: true or "
+        "step: ..., or {choices: [...]}, got 3",
+    ]
+    with pytest.raises(SystemExit):
+        main(["sweep", "sac", *options, "--time_limit", "9", "--trials", "0", "--seeds", "0,1"])
+    assert capsys.readouterr().err.splitlines() == [
+        "error: --trials: must be >= 1 and <= 100000, got 0",
+        "error: --seeds: cannot go with --trials, which take the seed of the option seed",
+        "error: --trials: cannot go with --time_limit; end the sweep by a signal",
+    ]
+    assert not (folder / "runs").exists()

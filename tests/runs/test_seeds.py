@@ -212,7 +212,7 @@ def test_help_shows_the_options(recipe: Path) -> None:
     done = run(recipe, "--help")
     assert done.returncode == 0
     names = re.findall("(?m)^  --(\\w+)", done.stdout)
-    assert names[:4] == ["config", "seeds", "jobs", "seed"]
+    assert names[:4] == ["config", "seeds", "jobs", "trials"]
 
 
 @pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])

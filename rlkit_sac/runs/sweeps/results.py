@@ -83,6 +83,7 @@ def _write_figures(sweep: Sweep, finished: int) -> list[Path]:
     ):
         with suppress(ValueError, RuntimeError):  # of trials that are too few or all the same
             plot(sweep.study)
+            pyplot.gcf().set_size_inches(12, 5)
             written.append(sweep.folder / f"{name}.png")
             pyplot.savefig(written[-1], dpi=120, bbox_inches="tight")
         pyplot.close("all")

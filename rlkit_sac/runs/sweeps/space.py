@@ -129,7 +129,11 @@ def read_space(file: Path, config: Any) -> SearchSpace:
             choices[key], tried = found, list(found.values())
             distributions[key] = CategoricalDistribution(list(found))
             default[key] = _name(options[key].value)
-        problems += _problems(setting, config, options[key], tried)
+        problems += [
+            f"{setting.where}: {'' if name == key else f'{name}: '}{text}"
+            for value in tried
+            for name, text in config_errors(_with(config, {key: value}), checks=[])
+        ]
         if not _holds(distributions[key], default[key]):
             text = f"must hold the value of the configuration itself, {shown(options[key].value)}"
             problems.append(f"{setting.where}: {text}, which the first trial runs")
@@ -159,15 +163,6 @@ def _read_dimension(
     if number is float:
         return FloatDistribution(low, high, log=log, step=read_value(step, float | None))
     return IntDistribution(low, high, log=log, step=read_value(1 if step is None else step, int))
-
-
-def _problems(setting: Setting, config: Any, option: Option, values: list[Any]) -> list[str]:
-    """What is wrong with the configuration when an option has one of these values."""
-    return [
-        f"{setting.where}: {'' if key == setting.key else f'{key}: '}{text}"
-        for value in values
-        for key, text in config_errors(_with(config, {setting.key: value}), checks=[])
-    ]
 
 
 def _with(config: Any, values: Mapping[str, Any]) -> Any:
