@@ -19,7 +19,7 @@ from tests.recipes.loading import load_recipe
 from tests.reliability.runs import assert_same_run, newest, table
 
 SHORT = shlex.split("""
-    --collector.total_frames 250 --collector.init_random_frames 100 --collector.learning_starts 150
+    --collector.total_frames 250 --collector.init_random_frames 100 --collector.learning_starts 190
     --replay.batch_size 32 --network.num_cells [16,16] --evaluation.interval 125
     --evaluation.episodes 2 --logging.interval 50 --logging.progress false
 """)

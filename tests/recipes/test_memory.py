@@ -35,7 +35,7 @@ slow = pytest.mark.slow
 @pytest.mark.parametrize(
     ("recipe", "half", "options"),
     [
-        pytest.param(SAC, 93, f"{GRU} --env.observation_indices [0,1]", id="sac"),
+        pytest.param(SAC, 66, f"{GRU} --env.observation_indices [0,1]", id="sac"),
         pytest.param(
             SAC,
             96,
@@ -45,7 +45,7 @@ slow = pytest.mark.slow
         ),
         pytest.param(
             DISCRETE,
-            94,
+            66,
             f"{LSTM} --env.num_envs 2 --normalization.observations true",
             id="discrete",
         ),
@@ -57,7 +57,11 @@ slow = pytest.mark.slow
             marks=slow,
         ),
         pytest.param(
-            HYBRID, 73, f"{GRU} --loss.parameter_mask true --env.id Platform-v0", id="hybrid"
+            HYBRID,
+            73,
+            f"{GRU} --loss.parameter_mask true --env.id Platform-v0",
+            id="hybrid",
+            marks=slow,
         ),
         pytest.param(
             VALUE,
@@ -69,7 +73,7 @@ slow = pytest.mark.slow
         pytest.param(PRIOR, 93, f"{GRU} --prior.kind same_action", id="prior", marks=slow),
         pytest.param(
             ACER,
-            108,
+            72,
             "--network.memory lstm --replay.store_state true --replay.burn_in 1",
             id="acer",
         ),

@@ -22,25 +22,24 @@ from tests.reliability.runs import (
     ("half", "options"),
     [
         (100, ["--env.id", "Pendulum-v1", "--env.max_episode_steps", "100"]),  # an episode's end
-        (93, ["--env.id", "Pendulum-v1", "--update.order", "[qvalue, actor, alpha, target]"]),
-        (87, ["--env.id", "HalfCheetah-v5"]),  # in the middle of one
         (
-            90,
+            93,  # in the middle of one
             [
-                *("--env.id", "Hopper-v5", "--env.num_envs", "2"),
-                *("--collector.frames_per_batch", "6", "--replay.storage", "memmap"),
-                *("--replay.slice_length", "3", "--loss.lmbda", "0.7"),
+                *("--env.id", "Pendulum-v1", "--replay.prioritized", "true"),
+                *("--update.order", "[qvalue, actor, alpha, target]"),
             ],
         ),
-        (90, ["--env.id", "Pendulum-v1", "--collector.kind", "torchrl"]),
-        (93, ["--env.id", "Pendulum-v1", "--replay.prioritized", "true"]),
         (
             90,
             [
                 *("--env.id", "Hopper-v5", "--env.num_envs", "2", "--network.critic_dropout"),
                 *("0.1", "--normalization.observations", "true", "--normalization.rewards", "true"),
+                *("--collector.frames_per_batch", "6", "--replay.storage", "memmap"),
+                *("--replay.slice_length", "3", "--loss.lmbda", "0.7"),
             ],
         ),
+        (90, ["--env.id", "Pendulum-v1", "--collector.kind", "torchrl"]),
+        pytest.param(87, ["--env.id", "HalfCheetah-v5"], marks=pytest.mark.slow),
         pytest.param(90, ["--env.id", "Pendulum-v1", "--compile", "true"], marks=pytest.mark.slow),
         pytest.param(
             90,
@@ -53,12 +52,10 @@ from tests.reliability.runs import (
     ],
     ids=[
         "episode boundary",
-        "classic control",
-        "mujoco",
-        "two environments",
+        "priorities, order",
+        "two environments, statistics, slices",
         "torchrl",
-        "priorities",
-        "statistics",
+        "mujoco",
         "compiled",
         "processes",
     ],

@@ -133,6 +133,7 @@ def test_a_run_ends_at_the_return_that_it_was_to_reach(tmp_path):
     assert list(evaluations["frames"]) == [110]
 
 
+@pytest.mark.slow  # a hang-up is also part of the test above, and two of them of the one below
 def test_a_closed_terminal_ends_the_run_and_its_output_is_dropped(tmp_path):
     """A shell and the system both send SIGHUP: the second one does not cut the save off."""
     terminal, side = pty.openpty()

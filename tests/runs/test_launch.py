@@ -1,7 +1,6 @@
 import os
 import signal
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -93,10 +92,7 @@ def run(recipe: Path, *argv: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_success_writes_a_run_and_exits_with_zero(recipe: Path) -> None:
-    command = [sys.executable, str(recipe), "--logging.dir", str(recipe.parent / "runs")]
-    done = subprocess.run(
-        [*command, "--seed", "5"], capture_output=True, text=True, env=ENVIRONMENT
-    )
+    done = run(recipe, "--seed", "5")
     assert (done.returncode, done.stderr) == (0, "")
     assert Path(done.stdout.strip(), "config.yaml").is_file()
 

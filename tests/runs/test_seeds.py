@@ -215,7 +215,8 @@ def test_help_shows_the_options(recipe: Path) -> None:
     assert names[:4] == ["config", "seeds", "jobs", "trials"]
 
 
-@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
+# Two at once are also part of the test of signals.
+@pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_each_seed_has_its_run_and_all_have_a_report(recipe: Path, jobs: str) -> None:
     done = run(recipe, "--seeds", "0-1", "--jobs", jobs)
     assert (done.returncode, done.stderr) == (0, "")
