@@ -168,8 +168,18 @@ def test_a_graph_follows_the_statistics() -> None:
         torch.testing.assert_close(*losses)
 
 
+# What they record is part of another of these losses.
+SLOW = {"continuous", "diagnostics", "dropout, layer norms", "discrete", "hybrid"}
+
+
 @pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize("make", OWN.values(), ids=OWN)
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(make, id=name, marks=[pytest.mark.slow] * (name in SLOW))
+        for name, make in OWN.items()
+    ],
+)
 def test_updates_are_the_same(make: Callable[[], LossModule]) -> None:
     first, second = pair(make)
     with warnings.catch_warnings():
@@ -178,7 +188,7 @@ def test_updates_are_the_same(make: Callable[[], LossModule]) -> None:
 
 
 @pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize("recompute", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_orders_and_periods_are_the_same(recompute: bool) -> None:
     order = ["alpha", "qvalue", "actor", "target"]
     first, second = pair(
@@ -192,7 +202,7 @@ def test_orders_and_periods_are_the_same(recompute: bool) -> None:
 
 
 @pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize("max_grad_norm", [None, 0.1])
+@pytest.mark.parametrize("max_grad_norm", [pytest.param(None, marks=pytest.mark.slow), 0.1])
 def test_float32_is_recorded_too(max_grad_norm: float | None) -> None:
     updates = []
     for compile_from in (None, 1):

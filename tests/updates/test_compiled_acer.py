@@ -47,7 +47,16 @@ def pair(kind: str, options: dict) -> tuple[Update, Update]:
 
 
 @pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param("discrete", marks=pytest.mark.slow),
+        pytest.param("discrete, probabilities", marks=pytest.mark.slow),
+        pytest.param("continuous", marks=pytest.mark.slow),  # the next test has it
+        "continuous, no trust region",
+        "discrete, memory",
+    ],
+)
 def test_updates_are_the_same(case: str) -> None:
     first, second = pair(*CASES[case])
     with warnings.catch_warnings():

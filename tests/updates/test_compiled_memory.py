@@ -38,7 +38,10 @@ def compare(kind: str, cells: str, length: int, **options) -> None:
 
 
 @pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize(("kind", "cells"), [("continuous", "lstm"), ("hybrid", "gru")])
+@pytest.mark.parametrize(
+    ("kind", "cells"),
+    [pytest.param("continuous", "lstm", marks=pytest.mark.slow), ("hybrid", "gru")],
+)
 def test_updates_are_the_same(kind: str, cells: str) -> None:
     compare(kind, cells, 4, burn_in=1)
 

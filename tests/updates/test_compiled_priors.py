@@ -45,6 +45,13 @@ PRIORS = {
     "policy": lambda make: PolicyPrior(POLICIES[make]()),
 }
 
+# A hybrid policy has both factors.
+EACH_LOSS = pytest.mark.parametrize(
+    "make",
+    [pytest.param(make, marks=[pytest.mark.slow] * (make is not hybrid)) for make in SPECS],
+    ids=lambda make: make.__name__,
+)
+
 
 def with_before(loss: LossModule, size: int = 16) -> TensorDict:
     batch = batch_for(loss, size)
@@ -53,7 +60,7 @@ def with_before(loss: LossModule, size: int = 16) -> TensorDict:
     return batch
 
 
-@pytest.mark.parametrize("make", SPECS, ids=lambda make: make.__name__)
+@EACH_LOSS
 @pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS.keys())
 def test_updates_with_a_prior_are_the_same(make, prior, monkeypatch):
     monkeypatch.setattr(compiled, "compile_graph", lambda graph, inputs: graph)
@@ -64,7 +71,7 @@ def test_updates_with_a_prior_are_the_same(make, prior, monkeypatch):
         assert_same(first, second, batches)
 
 
-@pytest.mark.parametrize("make", SPECS, ids=lambda make: make.__name__)
+@EACH_LOSS
 def test_updates_with_a_prior_and_normalized_observations_are_the_same(make, monkeypatch):
     monkeypatch.setattr(compiled, "compile_graph", lambda graph, inputs: graph)
 

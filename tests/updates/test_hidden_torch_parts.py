@@ -102,7 +102,7 @@ def test_with_other_schemas_of_operations_updates_run_uncompiled(monkeypatch) ->
     assert_falls_back("ContinuousSACLoss: it cannot become one compiled graph .*run uncompiled")
 
 
-@pytest.mark.parametrize("name", HOOKS)
+@pytest.mark.parametrize("name", [HOOKS[0], pytest.param(HOOKS[1], marks=pytest.mark.slow)])
 def test_without_the_hooks_of_optimizers_their_steps_run_uncompiled(
     name, monkeypatch, uncompiled
 ) -> None:

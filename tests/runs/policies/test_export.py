@@ -333,7 +333,7 @@ def run_torch(file: Path) -> Callable[..., list[NDArray[Any]]]:
 @pytest.mark.parametrize(
     ("kind", "format"),
     [
-        ("normalized GRU", "torch"),
+        pytest.param("normalized GRU", "torch", marks=pytest.mark.slow),
         ("boltzmann GRU", "torch"),
         ("two layers of LSTM", "onnx"),
         pytest.param("hybrid LSTM", "torch", marks=pytest.mark.slow),
