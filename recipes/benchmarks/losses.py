@@ -9,6 +9,7 @@ import torch
 from tensordict import TensorDict
 from tensordict.nn import NormalParamExtractor, TensorDictModule
 from torch import nn
+from torch.distributed import ProcessGroup
 from torch.optim import Adam
 from torchrl.modules import MLP, ProbabilisticActor, TanhNormal, ValueOperator
 from torchrl.objectives import LossModule, SACLoss, SoftUpdate
@@ -152,7 +153,11 @@ def _torchrl_loss(task: Task, config: UpdateTimingConfig) -> SACLoss:
 
 
 def make_update(
-    loss_module: LossModule, config: UpdateConfig, *, compile_from: int | None = None
+    loss_module: LossModule,
+    config: UpdateConfig,
+    *,
+    compile_from: int | None = None,
+    group: ProcessGroup | None = None,
 ) -> Update:
     """The update of the recipes of soft actor-critic.
 
@@ -160,6 +165,7 @@ def make_update(
         loss_module: a loss of :func:`make_loss`.
         config: learning rates, order, periods.
         compile_from: count of the first update that is compiled; None for no update.
+        group: processes that share each batch.
     """
     groups = parameter_groups(loss_module)
     optimizers = {
@@ -175,4 +181,5 @@ def make_update(
         target_updater=SoftUpdate(loss_module, tau=config.target_update_tau),
         compile_from=compile_from,
         matmul_precision=config.matmul_precision,
+        group=group,
     )
