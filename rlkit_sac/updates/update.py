@@ -138,6 +138,9 @@ class Update:
         self._check()
         if group is not None:
             broadcast([*loss_module.parameters(), *loss_module.buffers()], group)
+            if getattr(loss_module, "target_subset", None) is not None:
+                device = next(loss_module.parameters()).device
+                loss_module.critic_order = torch.arange(loss_module.num_qvalue_nets, device=device)
         parameters = {name: self._parameters(name) for name in self.optimizers}
         bfloat16 = matmul_precision == "bfloat16"
         self._gradients = LossGradients(loss_module, parameters)
@@ -166,6 +169,10 @@ class Update:
             and on their device; with ``recompute`` those of the last forward pass.
         """
         self.count += 1
+        order = getattr(self.loss_module, "critic_order", None)
+        if order is not None:  # the same on all ranks
+            shared = torch.Generator().manual_seed(self.count)
+            order.copy_(torch.randperm(len(order), generator=shared))
         due = [
             tuple(step for step in block if self.count % step.period == 0) for block in self._blocks
         ]

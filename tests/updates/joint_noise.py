@@ -45,7 +45,8 @@ class JointNoise(TorchDispatchMode):
             kind = kwargs.get("dtype") or torch.get_default_dtype()
             blank = torch.empty(args[0], dtype=kind)
             return self.share(blank, lambda joint: func(joint.shape, *args[1:], **kwargs))
-        assert name == "randperm", name  # of critics, not of rows
+        assert name == "randperm", name  # of critics, which ranks may not draw by themselves
+        assert kwargs.get("generator") is not None
         return func(*args, **kwargs)
 
     def share(self, blank: torch.Tensor, draw: Any) -> torch.Tensor:

@@ -143,6 +143,8 @@ def run_case(
     update = make_update(loss, group, **OPTIONS[options])
     sums: dict[str, Tensor] = {}
     torch.manual_seed(2)
+    if name == "redq" and group is None:
+        loss.critic_order = torch.arange(loss.num_qvalue_nets)
     for _ in range(UPDATES):
         batch = batch_of(RANKS * ROWS).apply(functools.partial(convert, dtype=dtype))
         share = batch if rank is None else batch.chunk(RANKS)[rank].clone()

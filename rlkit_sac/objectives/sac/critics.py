@@ -203,7 +203,10 @@ class Critics:
         if owner.target_subset in (None, owner.num_qvalue_nets):
             return TargetCritics(params, None)
         device = next(params.buffers()).device
-        members = torch.randperm(owner.num_qvalue_nets, device=device)[: owner.target_subset]
+        order = owner.critic_order
+        if order is None:
+            order = torch.randperm(owner.num_qvalue_nets, device=device)
+        members = order[: owner.target_subset]
         subset = params.data.apply(
             lambda stacked: stacked.index_select(0, members), batch_size=members.shape
         )

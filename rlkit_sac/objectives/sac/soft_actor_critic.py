@@ -104,6 +104,8 @@ class SoftActorCriticLoss(LossContract):
     qvalue_network_params: TensorDictParams
     target_qvalue_network_params: TensorDictParams
     _parameter_mask: Tensor | None
+    #: Whose first ``target_subset`` make the targets, as ranks agree upon it; None draws it.
+    critic_order: Tensor | None
     lmbda: float
     qvalue_coef: float | Tensor
     dqda_clipping: float | Tensor | None
@@ -141,6 +143,7 @@ class SoftActorCriticLoss(LossContract):
                 f"target_subset is {self.target_subset}; it must be from 1 to the number of "
                 f"critics ({len(members)}), or None for all"
             )
+        self.register_buffer("critic_order", None, persistent=False)
         register_critics(self, members, with_targets=CRITICS in self.target_networks)
         self.burn_in = options.burn_in
         self._find_memory("actor_network")
