@@ -22,7 +22,7 @@ QUICK = [
 SLOW = [
     f"{name}/{options}"
     for name in LOSSES
-    for options in ("", "recompute", "compiled")
+    for options in ("", "recompute")
     if f"{name}/{options}" not in QUICK
 ]
 
