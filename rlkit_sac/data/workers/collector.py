@@ -93,7 +93,7 @@ class WorkerCollector:
         try:
             self._wait_for_start()
         except BaseException:
-            self.shutdown()
+            self._give_up()
             raise
 
     @property

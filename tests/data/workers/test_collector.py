@@ -62,9 +62,9 @@ def first_observations(batches: list[TensorDict]) -> torch.Tensor:
     return frames["observation"][frames["is_init"].squeeze(-1)]
 
 
-def assert_synchronous_is_one_process(task: str, num_envs: int, **options: Any) -> None:
-    name, limit, make_policy = TASKS[task]
-    create_env = partial(make_env, name, max_episode_steps=limit, seed=1)
+def assert_synchronous_is_one_process(
+    create_env: Callable[..., Any], make_policy: Callable[[], Any], num_envs: int, **options: Any
+) -> None:
     total = num_envs * 2
     options |= {"total_frames": 40 * total, "frames_per_batch": 5 * total}
     options |= {"init_random_frames": 10 * total}
@@ -73,8 +73,8 @@ def assert_synchronous_is_one_process(task: str, num_envs: int, **options: Any) 
         torch.manual_seed(0)
         policy = make_policy()
         if here:
-            collector: Any = make_collector(create_env(num_envs=total), policy, **options)
-            found.append(batches_of(collector, policy))
+            env = create_env(num_envs=total, first_index=0)
+            found.append(batches_of(make_collector(env, policy, **options), policy))
             continue
         envs = partial(create_env, num_envs=num_envs)
         with collecting(envs, policy, num_envs=num_envs, **options) as collector:
@@ -85,15 +85,50 @@ def assert_synchronous_is_one_process(task: str, num_envs: int, **options: Any) 
     assert torch.equal(own_after, after)
 
 
-def test_synchronous_workers_are_one_process() -> None:
-    assert_synchronous_is_one_process("time limit", 2)
+def take_until_a_fault(collector: Any, policy: Any) -> tuple[list[TensorDict], EnvironmentFault]:
+    torch.manual_seed(1)
+    batches: list[TensorDict] = []
+    try:
+        for batch in collector:
+            batches.append(batch.clone())
+            with torch.no_grad():
+                for parameter in policy.parameters():
+                    parameter.add_(0.1 * torch.randn_like(parameter))
+    except EnvironmentFault as fault:
+        return batches, fault
+    raise AssertionError("no environment has failed")
+
+
+def test_synchronous_workers_are_one_process_also_where_an_environment_fails() -> None:
+    options = {"total_frames": 80, "frames_per_batch": 20, "init_random_frames": 20}
+    make_policy = TASKS["time limit"][2]
+    torch.manual_seed(0)
+    policy = make_policy()
+    env = create(0, num_envs=4, how="raise")
+    wanted, _ = take_until_a_fault(make_collector(env, policy, **options), policy)
+    torch.manual_seed(0)
+    policy = make_policy()
+    envs = partial(create, num_envs=2, faulty=3, how="raise")
+    with collecting(envs, policy, num_envs=2, **options) as collector:
+        found, fault = take_until_a_fault(collector, policy)
+        assert collector.frames == collector.state_dict()["frames"] == 40
+    assert len(found) == len(wanted) == 2
+    for batch, expected in zip(found, wanted, strict=True):
+        assert_same(batch, expected)
+    assert str(fault).startswith(
+        "at the frames 41 to 60 of the run: environment 2 raised ZeroDivisionError: division by "
+        "zero in step 5 of its episode 1"
+    )
+    assert "tasks.py" in str(fault.__cause__)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["light", "torchrl"])
 @pytest.mark.parametrize("task", ["discrete", "hybrid"])
-def test_other_policies_and_collectors_are_too(task: str, kind: Any) -> None:
-    assert_synchronous_is_one_process(task, 1, kind=kind)
+def test_a_whole_run_of_synchronous_workers(task: str, kind: Any) -> None:
+    name, limit, make_policy = TASKS[task]
+    create_env = partial(make_env, name, max_episode_steps=limit, seed=1)
+    assert_synchronous_is_one_process(create_env, make_policy, 1, kind=kind)
 
 
 def test_asynchronous_workers_lose_nothing_and_are_made_anew(
@@ -121,20 +156,6 @@ def test_asynchronous_workers_lose_nothing_and_are_made_anew(
     assert (torch.cat(batches[-4:])["action"] > 0.99).all()
     assert len(state["ready"]) <= 2
     assert state["frames"] == 180
-
-
-def test_an_environment_that_fails_ends_the_run_as_in_one_process() -> None:
-    envs = partial(create, how="raise", limit=4)
-    with collecting(envs, workers=1, total_frames=20) as collector:
-        with pytest.raises(EnvironmentFault) as found:
-            list(collector)
-        assert collector.frames == 0
-        assert collector.state_dict()["frames"] == 0
-    assert str(found.value).startswith(
-        "at the frames 1 to 10 of the run: environment 0 raised Zero"
-    )
-    assert "test_collector" not in str(found.value.__cause__)
-    assert "tasks.py" in str(found.value.__cause__)
 
 
 @pytest.mark.slow
@@ -262,6 +283,7 @@ class Idle:
         return True
 
 
+@pytest.mark.slow
 def test_workers_wait_for_cpus_that_others_have() -> None:
     total = ray.cluster_resources()["CPU"]
     other = ray.remote(num_cpus=total)(Idle).remote()

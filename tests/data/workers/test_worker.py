@@ -144,7 +144,7 @@ def test_two_workers_collect_the_frames_of_one_process(
     assert_equal(create_env, make, num_envs, kind=kind, init_random_frames=random)
 
 
-@pytest.mark.parametrize("kind", ["light", "torchrl"])
+@pytest.mark.parametrize("kind", ["light", pytest.param("torchrl", marks=pytest.mark.slow)])
 def test_they_continue_in_the_middle_of_an_episode(kind: CollectorKind) -> None:
     create_env = partial(make_env, "Pendulum-v1", max_episode_steps=7, seed=1)
     assert_equal(create_env, MEMORY[2], 2, kind=kind, reload_at=2)
