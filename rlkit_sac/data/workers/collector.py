@@ -279,7 +279,7 @@ class WorkerCollector:
         times = f"{self._deaths[worker]} of {self._restarts + 1} times"
         died = f"worker {worker} died, {times} (workers.restarts): {type(error).__name__}"
         if self._deaths[worker] <= self._restarts:
-            print(f"warning: {died}; it begins its next episodes", file=sys.stderr)
+            _warn(f"{died}; it begins its next episodes")
             self._begin_anew(worker)
             if self._is_sync:
                 self._ask(worker, *self._request)
@@ -287,7 +287,7 @@ class WorkerCollector:
             self._give_up()
             raise WorkersLost(died) from error
         else:
-            print(f"warning: {died}; the others go on", file=sys.stderr)
+            _warn(f"{died}; the others go on")
 
     def _end(self, worker: int) -> None:
         self._ray.kill(self._actors.pop(worker))
@@ -389,6 +389,11 @@ class WorkerCollector:
 
     def _envs(self, worker: int) -> slice:
         return slice(worker * self._num_envs, (worker + 1) * self._num_envs)
+
+
+def _warn(text: str) -> None:
+    clear_line = "\r\x1b[K" if sys.stderr.isatty() else ""  # of a progress bar
+    print(f"{clear_line}warning: {text}", file=sys.stderr)
 
 
 class _Actor(Worker):
