@@ -311,8 +311,9 @@ def test_a_run_goes_on_after_a_worker_has_died(tmp_path: Path, mode: str) -> Non
         while process.poll() is None and newest(run).frames < until:
             time.sleep(0.2)
         os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate()
+        output, errors = process.communicate()
     assert process.returncode == 130, errors
+    assert output.count("\n") <= 2, output
     assert re.search(r"^warning: worker \d+ died", errors, re.MULTILINE), errors
     assert_nothing_left(str(tmp_path), seconds=30)
 

@@ -55,6 +55,7 @@ def ray_cluster(address: str | None = None, *, workers: int, cpus: float = 1.0) 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
     options: dict[str, Any] = {} if address else {"include_dashboard": False}
+    ray._private.worker._worker_logs_enabled = False  # its paragraph about each worker that died
     try:
         # A signal to all processes of a terminal or a job is for this one, which ends the others.
         with held_signals():
