@@ -22,7 +22,7 @@ def run_on_ray(
 
     As :func:`~rlkit_sac.runs.seeds.processes.run_in_processes`, on the machines of a cluster, which
     share the folders of the recipe and of its runs. The scheduler sets aside ``num_threads`` CPUs
-    for each. Runs save also where this process is killed.
+    for each.
 
     Args:
         main: the recipe, a function that other processes can import.
