@@ -74,16 +74,16 @@ def test_two_ranks_are_one_process_for_every_loss(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_compiled_ranks_are_uncompiled_ones(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", LOSSES)
+def test_compiled_ranks_are_uncompiled_ones(tmp_path: Path, name: str) -> None:
     """Each rank draws its own noise, in the same order."""
-    pairs = [(f"{name}/own noise, compiled", f"{name}/own noise") for name in LOSSES]
-    found = run_ranks(tmp_path, *(case for pair in pairs for case in pair))
-    for case, plain in pairs:
-        for key, value in found[0][plain].items():
-            if is_mean(key):
-                assert found[0][case][key].equal(found[1][case][key]), key
-                near = {"rtol": 1e-4, "atol": 1e-5}
-                torch.testing.assert_close(found[0][case][key], value, **near, msg=key)
+    case, plain = f"{name}/own noise, compiled", f"{name}/own noise"
+    found = run_ranks(tmp_path, case, plain)
+    for key, value in found[0][plain].items():
+        assert found[0][case][key].equal(found[1][case][key]), key
+        if is_mean(key):
+            near = {"rtol": 1e-4, "atol": 1e-5}
+            torch.testing.assert_close(found[0][case][key], value, **near, msg=key)
 
 
 def test_a_number_that_is_not_finite_stops_all_ranks(quick: list[dict[str, Any]]) -> None:
