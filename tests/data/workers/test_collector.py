@@ -252,7 +252,7 @@ def test_a_state_goes_on_in_other_workers(mode: Any) -> None:
         return
     assert state["ready"]
     for (_, items), batch in zip(state["ready"], found, strict=False):
-        assert_same(batch, TensorDict(dict(items), batch.batch_size))
+        assert_same(batch, TensorDict(dict(items), batch.batch_size, device=batch.device))
     assert_whole_episodes(seen + found)
 
 
