@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tensordict import NestedKey, TensorDictBase
+from tensordict import NestedKey, TensorDict, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 
@@ -37,7 +39,7 @@ class WorkerCollector:
 
     def __init__(
         self,
-        create_env: Callable[..., EnvBase],
+        make_actor: Callable[..., Any],
         policy: TensorDictModuleBase,
         *,
         workers: int,
@@ -49,8 +51,6 @@ class WorkerCollector:
         publish_interval: int,
         restarts: int,
         patience: float,
-        cpus: float,
-        **options: Any,
     ) -> None:
         self._ray = import_ray()
         self.total_frames, self.frames_per_batch = total_frames, frames_per_batch
@@ -64,7 +64,6 @@ class WorkerCollector:
         # Of each environment: how many episodes have begun, and the number of its trajectory.
         self._begun = np.zeros(workers * num_envs, np.int64)
         self._trajectories = np.zeros(workers * num_envs, np.int64)
-        self._next_trajectory = 0
         self._deaths = [0] * workers
         self._published: Any = None
         self._vectors: list[torch.Tensor] = []
@@ -75,22 +74,11 @@ class WorkerCollector:
         self._starting: dict[Any, int] = {}
         self._ready: list[tuple[int, TensorDictBase]] = []
         self._failure: RlkitSacError | None = None
-        actor = self._ray.remote(num_cpus=cpus, max_restarts=0)(_Actor)
-        shared = self._ray.put(deepcopy(policy).to("cpu"))
-        joined = workers if is_sync else 1
-        self._make = lambda index: actor.remote(
-            create_env,
-            shared,
-            index=index,
-            num_envs=num_envs,
-            joined=joined,
-            frames_per_batch=frames_per_batch // joined,
-            episodes=self._begun[self._envs(index)].tolist(),
-            seed=torch.initial_seed() % 2**64,
-            **options,
-        )
-        self._actors = {index: self._make(index) for index in range(workers)}
+        self._make_actor = make_actor
+        self._actors: dict[int, Any] = {}
         try:
+            for worker in range(workers):
+                self._begin(worker)
             self._wait_for_start()
         except BaseException:
             self._give_up()
@@ -134,7 +122,6 @@ class WorkerCollector:
             "workers": self._call_all("state_dict", self._patience),
             "begun": self._begun.tolist(),
             "trajectories": self._trajectories.tolist(),
-            "next_trajectory": self._next_trajectory,
             "ready": [(worker, list(batch.items(True, True))) for worker, batch in self._ready],
         }
 
@@ -151,13 +138,13 @@ class WorkerCollector:
                 f"the state is that of {len(states)} workers, there are {len(self._deaths)}: "
                 "workers.number must be that of the saved run"
             )
-        self._frames, self._next_trajectory = state["frames"], state["next_trajectory"]
+        self._frames = state["frames"]
         self._begun[:], self._trajectories[:] = state["begun"], state["trajectories"]
         self._ready = []
         for worker, items in state["ready"]:
-            keys, values = zip(*items, strict=True)
-            here = [value.to(self._device) for value in values]
-            self._ready.append((worker, self._as_batch(keys, here)))
+            entries = dict(items)
+            shape = entries["collector", "traj_ids"].shape
+            self._ready.append((worker, TensorDict(entries, shape, device=self._device)))
         self._published = None
         saved = {index: (each,) for index, each in enumerate(states) if each is not None}
         reasons = self._call_all("load_state_dict", self._patience, saved)
@@ -167,7 +154,7 @@ class WorkerCollector:
         for index, reason in enumerate(reasons):
             if index not in saved:
                 self._end(index)
-                self._begin_anew(index)
+                self._begin(index)
                 reason = ["it was lost; its environments begin their next episodes"]
             elif reason is None:
                 raise WorkersLost(f"worker {index} does not answer")
@@ -247,30 +234,43 @@ class WorkerCollector:
         Raises:
             WorkersLost: no worker is left, or none has answered in time.
         """
-        deadline = time.monotonic() + self._patience
-        while calls := {**self._pending, **self._starting}:
-            if time.monotonic() > deadline:
-                self._give_up()
-                seconds = f"{self._patience:g} s (workers.patience)"
-                raise WorkersLost(f"no worker has answered for {seconds}")
-            done, _ = self._ray.wait(list(calls), timeout=_SLICE)
-            if not done:
-                continue
-            worker = calls[done[0]]
-            try:
-                answer, report = self._ray.get(done[0])
-            except self._ray.exceptions.RayTaskError as error:  # not one that a worker reported
-                raise RunError(f"worker {worker} failed: {summary(error)}") from error
-            except self._ray.exceptions.RayError as error:
-                self._recover(worker, error)
-                return {}
-            if report is not None:
-                self._pending.pop(done[0], None)
-                raise reported_error(report)
-            is_batch = self._pending.pop(done[0], None) is not None
-            self._starting.pop(done[0], None)
-            return {worker: answer} if is_batch else {}
-        return {}
+        calls = {**self._pending, **self._starting}
+        if not calls:
+            return {}
+        call = next(self._answered(calls, self._patience), None)
+        if call is None:
+            self._give_up()
+            seconds = f"{self._patience:g} s (workers.patience)"
+            raise WorkersLost(f"no worker has answered for {seconds}")
+        worker, is_batch = calls[call], self._pending.pop(call, None) is not None
+        try:
+            answer = self._result(call)
+        except self._ray.exceptions.RayTaskError as error:  # not one that a worker reported
+            raise RunError(f"worker {worker} failed: {summary(error)}") from error
+        except self._ray.exceptions.RayError as error:
+            self._recover(worker, error)
+            return {}
+        self._starting.pop(call, None)
+        return {worker: answer} if is_batch else {}
+
+    def _answered(self, calls: Iterable[Any], seconds: float) -> Iterator[Any]:
+        """Those of some calls that are answered within a time, as they are."""
+        waiting, deadline = list(calls), time.monotonic() + seconds
+        while waiting and time.monotonic() < deadline:
+            done, waiting = self._ray.wait(waiting, timeout=_SLICE)
+            yield from done
+
+    def _result(self, call: Any) -> Any:
+        """The answer to a call.
+
+        Raises:
+            RlkitSacError: the one that the worker reported.
+            RayError: the worker is lost.
+        """
+        answer, report = self._ray.get(call)
+        if report is not None:
+            raise reported_error(report)
+        return answer
 
     def _recover(self, worker: int, error: Exception) -> None:
         """Make a worker that died anew and ask it again, or go on without it."""
@@ -280,7 +280,7 @@ class WorkerCollector:
         died = f"worker {worker} died, {times} (workers.restarts): {type(error).__name__}"
         if self._deaths[worker] <= self._restarts:
             _warn(f"{died}; it begins its next episodes")
-            self._begin_anew(worker)
+            self._begin(worker)
             if self._is_sync:
                 self._ask(worker, *self._request)
         elif self._is_sync or not self._actors:
@@ -295,9 +295,10 @@ class WorkerCollector:
             for call in [call for call, whose in calls.items() if whose == worker]:
                 del calls[call]
 
-    def _begin_anew(self, worker: int) -> None:
-        """Make a worker again; others are asked for frames until it has started."""
-        actor = self._actors[worker] = self._make(worker)
+    def _begin(self, worker: int) -> None:
+        """Make a worker, or make it again; others are asked for frames until it has started."""
+        episodes = self._begun[self._envs(worker)].tolist()
+        actor = self._actors[worker] = self._make_actor(index=worker, episodes=episodes)
         self._known.pop(worker, None)
         self._starting[actor.answer.remote("start")] = worker
 
@@ -319,41 +320,27 @@ class WorkerCollector:
         if arguments is None:
             arguments = dict.fromkeys(self._actors.keys() - set(self._starting.values()), ())
         calls = {
-            worker: self._actors[worker].answer.remote(method, *each)
+            self._actors[worker].answer.remote(method, *each): worker
             for worker, each in arguments.items()
         }
-        deadline = time.monotonic() + seconds
-        waiting = list(calls.values())
-        while waiting and time.monotonic() < deadline:
-            _, waiting = self._ray.wait(waiting, num_returns=len(waiting), timeout=_SLICE)
         answers: list[Any] = [None] * len(self._deaths)
-        for worker, call in calls.items():
-            try:
-                answers[worker], report = self._ray.get(call, timeout=0)
-            except self._ray.exceptions.RayError:
-                continue
-            if report is not None:
-                raise reported_error(report)
+        for call in self._answered(calls, seconds):
+            with suppress(self._ray.exceptions.RayError):
+                answers[calls[call]] = self._result(call)
         return answers
 
     def _wait_for_start(self) -> None:
-        calls = {actor.answer.remote("start"): each for each, actor in self._actors.items()}
-        deadline = time.monotonic() + self._patience
-        waiting = list(calls)
-        while waiting and time.monotonic() < deadline:
-            done, waiting = self._ray.wait(waiting, timeout=_SLICE)
-            for call in done:
-                try:
-                    _, report = self._ray.get(call)
-                except self._ray.exceptions.RayError as error:
-                    what = f"worker {calls[call]} died while it was made: {summary(error)}"
-                    raise ConfigError(what) from error
-                if report is not None:
-                    raise reported_error(report)
-        if waiting:
+        for call in self._answered(self._starting, self._patience):
+            worker = self._starting.pop(call)
+            try:
+                self._result(call)
+            except self._ray.exceptions.RayError as error:
+                what = f"worker {worker} died while it was made: {summary(error)}"
+                raise ConfigError(what) from error
+        if self._starting:
             free = self._ray.available_resources().get("CPU", 0.0)
             raise ConfigError(
-                f"{len(waiting)} of {len(calls)} workers could not be made within "
+                f"{len(self._starting)} of {len(self._actors)} workers could not be made within "
                 f"{self._patience:g} s (workers.patience); the Ray cluster has {free:g} CPUs free: "
                 "lower workers.number or workers.cpus, or wait until others end"
             )
@@ -365,26 +352,20 @@ class WorkerCollector:
         arrays = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
         envs = slice(worker * self._num_envs, (worker + len(parts)) * self._num_envs)
         arrays["collector", "traj_ids"] = self._number(arrays["is_init"][..., 0], envs)
+        if len(arrays["is_init"]) == 1:
+            arrays = {key: array[0] for key, array in arrays.items()}
         values = [torch.from_numpy(array).to(self._device) for array in arrays.values()]
-        if len(values[0]) == 1:
-            values = [value.squeeze(0) for value in values]
-        return self._as_batch(list(arrays), values)
-
-    def _as_batch(
-        self, keys: Sequence[NestedKey], values: Sequence[torch.Tensor]
-    ) -> TensorDictBase:
-        shape = values[keys.index(("collector", "traj_ids"))].shape
-        return NestedEntries(keys)(values, shape, self._device)
+        shape = torch.Size(arrays["collector", "traj_ids"].shape)
+        return NestedEntries(list(arrays))(values, shape, self._device)
 
     def _number(self, begins: NDArray[np.bool_], envs: slice) -> NDArray[np.int64]:
         """The trajectories of frames ``[n, T]``, numbered in the order in which they began."""
         order = begins.T.cumsum().reshape(begins.T.shape).T
-        numbers = np.where(begins, self._next_trajectory + order - 1, -1)
+        numbers = np.where(begins, self._begun.sum() + order - 1, -1)
         numbers[:, 0] = np.where(begins[:, 0], numbers[:, 0], self._trajectories[envs])
         numbers = np.maximum.accumulate(numbers, 1)
         self._trajectories[envs] = numbers[:, -1]
         self._begun[envs] += begins.sum(1)
-        self._next_trajectory += int(begins.sum())
         return numbers
 
     def _envs(self, worker: int) -> slice:
@@ -458,11 +439,25 @@ def make_worker_collector(
         ConfigError: the cluster cannot place the workers, their environments cannot be made, or
             cannot share a batch evenly.
     """
-    batch_envs = num_envs * (workers if mode == "sync" else 1)
-    steps_per_batch(frames_per_batch, batch_envs)
+    joined = workers if mode == "sync" else 1
+    steps_per_batch(frames_per_batch, num_envs * joined)
     check_capacity(workers, cpus)
-    return WorkerCollector(
+    ray = import_ray()
+    make_actor = partial(
+        ray.remote(num_cpus=cpus, max_restarts=0)(_Actor).remote,
         create_env,
+        ray.put(deepcopy(policy).to("cpu")),
+        num_envs=num_envs,
+        joined=joined,
+        frames_per_batch=frames_per_batch // joined,
+        init_random_frames=-(-init_random_frames // frames_per_batch) * frames_per_batch,
+        random_policy=random_policy,
+        kind=kind,
+        first_index=first_index,
+        seed=torch.initial_seed() % 2**64,
+    )
+    return WorkerCollector(
+        make_actor,
         policy,
         workers=workers,
         num_envs=num_envs,
@@ -473,9 +468,4 @@ def make_worker_collector(
         publish_interval=publish_interval,
         restarts=restarts,
         patience=patience,
-        cpus=cpus,
-        init_random_frames=-(-init_random_frames // frames_per_batch) * frames_per_batch,
-        random_policy=random_policy,
-        kind=kind,
-        first_index=first_index,
     )
