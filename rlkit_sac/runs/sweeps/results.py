@@ -34,7 +34,10 @@ def write_results(sweep: Sweep) -> bool:
     if finished:
         best = sweep.study.best_trial
         file = sweep.folder / "best.yaml"
-        _write_config(file, sweep, best)
+        options = dataclasses.asdict(sweep.space.configure(sweep.config, best.params))
+        del options["resume"]
+        text = f"# Trial {number_of(best)} of the sweep: mean return {best.value:.6g} at its end.\n"
+        write_atomically(file, (text + to_yaml(options)).encode())
         lines["best"] = f"{best.value:.6g}, trial {number_of(best)}: {file}"
         lines["its options"] = describe_params(best.params)
         if default := [trial for trial in finished if number_of(trial) == 0]:
@@ -58,13 +61,6 @@ def _row(trial: FrozenTrial) -> dict[str, Any]:
         "error": trial.user_attrs.get("error"),
         **trial.params,
     }
-
-
-def _write_config(file: Path, sweep: Sweep, trial: FrozenTrial) -> None:
-    options = dataclasses.asdict(sweep.space.configure(sweep.config, trial.params))
-    del options["resume"]
-    text = f"# Trial {number_of(trial)} of the sweep: mean return {trial.value:.6g} at its end.\n"
-    write_atomically(file, (text + to_yaml(options)).encode())
 
 
 def _write_figures(sweep: Sweep, finished: int) -> list[Path]:

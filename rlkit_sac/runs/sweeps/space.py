@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -35,8 +35,8 @@ class SearchSpace:
 
     Args:
         distributions: by dotted key.
-        choices: for options with choices, the values by what Optuna calls them: lists and mappings
-            are JSON texts.
+        choices: of options with choices, by what Optuna calls them: lists and mappings are JSON
+            texts. Empty for a range.
         default: the setting of the configuration itself.
     """
 
@@ -51,8 +51,7 @@ class SearchSpace:
             config: of the recipe.
             params: of the trial.
         """
-        choices = self.choices
-        return _with(config, {k: choices[k][v] if k in choices else v for k, v in params.items()})
+        return _with(config, {key: self.choices[key].get(v, v) for key, v in params.items()})
 
 
 def find_space(given: str | None, config_class: type[object]) -> Path:
@@ -107,9 +106,7 @@ def read_space(file: Path, config: Any) -> SearchSpace:
     settings, problems = read_yaml(file, {prefix[:-1] for prefix, _ in sections_of(config)})
     if not settings and not problems:
         problems = [f"{file}: names no option"]
-    distributions: dict[str, BaseDistribution] = {}
-    choices: dict[str, dict[Any, Any]] = {}
-    default = {}
+    distributions, choices, default = dict[str, BaseDistribution](), dict[str, Any](), {}
     for setting in settings:
         key = setting.key
         if key not in options:
@@ -118,17 +115,11 @@ def read_space(file: Path, config: Any) -> SearchSpace:
         try:
             if {key, key.partition(".")[0]} & set(_SAME_IN_ALL):
                 raise ValueError("is the same in all trials: take it out")
-            found = _read_dimension(setting, options[key])
+            distributions[key], choices[key], tried = _read_dimension(setting, options[key])
         except (TypeError, ValueError) as error:
             problems.append(f"{setting.where}: {error}")
             continue
-        if isinstance(found, BaseDistribution):
-            distributions[key] = found
-            tried, default[key] = [found.low, found.high], options[key].value
-        else:
-            choices[key], tried = found, list(found.values())
-            distributions[key] = CategoricalDistribution(list(found))
-            default[key] = _name(options[key].value)
+        default[key] = _name(options[key].value)
         problems += [
             f"{setting.where}: {'' if name == key else f'{name}: '}{text}"
             for value in tried
@@ -144,12 +135,13 @@ def read_space(file: Path, config: Any) -> SearchSpace:
 
 def _read_dimension(
     setting: Setting, option: Option
-) -> FloatDistribution | IntDistribution | dict[Any, Any]:
-    """A range, or choices by their names."""
+) -> tuple[BaseDistribution, dict[Any, Any], Sequence[Any]]:
+    """What Optuna draws from, its choices by their names, and the values to check."""
     given = setting.value if isinstance(setting.value, dict) else {}
     if given.keys() == {"choices"} and isinstance(given["choices"], list) and given["choices"]:
         values = [read_value(value, option.hint) for value in given["choices"]]
-        return {_name(value): value for value in values}
+        choices = {_name(value): value for value in values}
+        return CategoricalDistribution(list(choices)), choices, values
     if not {"low", "high"} <= given.keys() <= {"low", "high", "log", "step"}:
         wanted = "{low: ..., high: ...}, with log: true or step: ..., or {choices: [...]}"
         raise ValueError(f"expected {wanted}, got {shown(setting.value)}")
@@ -160,9 +152,13 @@ def _read_dimension(
     number: Any = float if float in types else int
     low, high = number(read_value(given["low"], number)), number(read_value(given["high"], number))
     log, step = read_value(given.get("log", False), bool), given.get("step")
+    found: FloatDistribution | IntDistribution
     if number is float:
-        return FloatDistribution(low, high, log=log, step=read_value(step, float | None))
-    return IntDistribution(low, high, log=log, step=read_value(1 if step is None else step, int))
+        found = FloatDistribution(low, high, log=log, step=read_value(step, float | None))
+    else:
+        step = read_value(1 if step is None else step, int)
+        found = IntDistribution(low, high, log=log, step=step)
+    return found, {}, (found.low, found.high)
 
 
 def _with(config: Any, values: Mapping[str, Any]) -> Any:

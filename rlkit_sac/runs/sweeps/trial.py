@@ -17,7 +17,7 @@ from rlkit_sac.runs.sweeps.study import HEARTBEAT, Sweep, number_of
 
 
 class RunningTrial:
-    """A trial whose process was made; :meth:`start` starts it.
+    """A trial whose ``process`` was made, which is to be started.
 
     A trial that was run before goes on with its last checkpoint.
 
