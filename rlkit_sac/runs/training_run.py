@@ -277,9 +277,7 @@ def training_run(
     ):
         if isinstance(collector, WorkerCollector):  # other environments belong to `make_envs`
             ended.callback(collector.shutdown)
-        log = TrainingLog(
-            directory, progress, update.scalar_names, started=started, ranks=num_ranks()
-        )
+        log = TrainingLog(directory, progress, update.scalar_names, started=started)
         sampler = replay.sampler
         checkpoints = Checkpoints(
             rank_folder(directory.path),

@@ -13,20 +13,20 @@ from torch import Tensor
 
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.evaluation import EvaluationResult, per_dimension
+from rlkit_sac.runs.ranks import num_ranks
 from rlkit_sac.runs.tables.evaluations import evaluation_rows
 from rlkit_sac.runs.tables.progress_bar import ProgressBar
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 
 class TrainingLog:
-    """Counts frames and updates, and writes the rows of the tables.
+    """Counts frames, those of all ranks, and updates, and writes the rows of the tables.
 
     Args:
         run: where the tables are.
         progress: the bar to move.
         scalar_names: of what :meth:`updated` receives, the columns of ``metrics.csv``.
         started: ``time.perf_counter()`` at the start of the run; ``seconds`` count from there.
-        ranks: processes that collect as many frames each, which all count.
     """
 
     def __init__(
@@ -36,7 +36,6 @@ class TrainingLog:
         scalar_names: Sequence[str],
         *,
         started: float,
-        ranks: int = 1,
     ) -> None:
         self.frames = 0
         self.updates = 0
@@ -44,7 +43,7 @@ class TrainingLog:
         self._progress = progress
         self._scalar_names = tuple(scalar_names)
         self._average = MetricsAverage()
-        self._started, self._ranks = started, ranks
+        self._started = started
         self._last_row = (0, self.seconds)
         self._shown: dict[str, float] = {}
 
@@ -79,13 +78,10 @@ class TrainingLog:
             batch: collected frames.
             reward_weights: weights of a vector reward; default ones.
         """
-        frames, ranks = self.frames, self._ranks
-        for row in finished_episodes(
-            batch, frames=frames, reward_weights=reward_weights, ranks=ranks
-        ):
+        for row in finished_episodes(batch, frames=self.frames, reward_weights=reward_weights):
             self._run.write("episodes", row | {"seconds": self.seconds})
             self._shown["return"] = row["return"]
-        self.frames += batch.numel() * self._ranks
+        self.frames += batch.numel() * num_ranks()
         self._count()
 
     def _count(self) -> None:
@@ -129,11 +125,7 @@ class TrainingLog:
 
 
 def finished_episodes(
-    batch: TensorDictBase,
-    *,
-    frames: int,
-    reward_weights: Tensor | None = None,
-    ranks: int = 1,
+    batch: TensorDictBase, *, frames: int, reward_weights: Tensor | None = None
 ) -> list[dict[str, Any]]:
     """A row of ``episodes.csv`` for each episode that ends in a batch, in the order of their ends.
 
@@ -141,7 +133,6 @@ def finished_episodes(
         batch: collected frames ``[T]``, or ``[N, T]`` of N environments stepped together.
         frames: frames of the run before this batch.
         reward_weights: weights ``[M]`` of a vector reward; default ones.
-        ranks: processes that step as many environments at the same time.
 
     Returns:
         Rows with ``frames`` (of the run at the episode's end), ``env``, ``return`` (undiscounted),
@@ -170,7 +161,7 @@ def finished_episodes(
         end = after[t, env]
         rows.append(
             {
-                "frames": frames + (t + 1) * after.shape[1] * ranks,
+                "frames": frames + (t + 1) * after.shape[1] * num_ranks(),
                 "env": env,
                 "return": weigh_rewards(end["episode_reward"], reward_weights).item(),
                 **per_dimension("return", end["episode_reward"].tolist()),
