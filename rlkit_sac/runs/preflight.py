@@ -14,13 +14,7 @@ from tensordict import TensorDictBase
 from torchrl.data import Categorical, Composite
 from torchrl.envs import EnvBase
 
-from rlkit_sac.config import (
-    CollectorConfig,
-    EnvConfig,
-    FramesConfig,
-    ReplayConfig,
-    WorkersConfig,
-)
+from rlkit_sac.config import CollectorConfig, EnvConfig, FramesConfig, ReplayConfig
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.data.replay.transition import example_transition
@@ -29,7 +23,6 @@ from rlkit_sac.envs.specs import reward_dim
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import stored_options
-from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import from_start
 from rlkit_sac.runs.ranks import num_ranks
 
@@ -57,21 +50,6 @@ def check_collector_kind(collector: FramesConfig, env: EnvConfig) -> None:
             "light steps environments in this process, but env.parallel is true: choose auto or "
             "torchrl, or leave env.parallel at false"
         )
-
-
-def check_ray(workers: WorkersConfig) -> None:
-    """Refuse workers where Ray is not installed.
-
-    Args:
-        workers: how many there are.
-
-    Raises:
-        ConfigError: saying how to install it.
-
-    >>> check_ray(WorkersConfig(number=0))
-    """
-    if workers.number:
-        check_installed("ray", extra="ray")
 
 
 def check_slices(
@@ -122,8 +100,7 @@ def check_slices(
         )
     SliceSampler(length, capacity=replay.capacity, within_batches=within_batches, **layout)
     steps = steps_per_batch(**layout)
-    needed = -(-length // steps) * steps * num_envs
-    needed *= num_ranks()
+    needed = -(-length // steps) * steps * num_envs * num_ranks()
     if collector.learning_starts < needed:
         raise ConfigError(
             f"slices of {length} frames need collector.learning_starts of at least {needed}, got "

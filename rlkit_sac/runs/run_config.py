@@ -44,11 +44,11 @@ from rlkit_sac.envs import closing_env, make_env, observation_dim, reward_dim
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import check_resume, check_warm_start, resume_after_restart
 from rlkit_sac.runs.devices import resolve_device
+from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import start_folder
 from rlkit_sac.runs.preflight import (
     TaskFacts,
     check_collector_kind,
-    check_ray,
     check_slices,
     check_task,
     check_writable,
@@ -198,7 +198,10 @@ class BaseRunConfig:
                 ("collector.kind", "env.parallel", "env.num_envs"),
                 lambda: check_collector_kind(self.collector, self.env),
             ),
-            Check(("workers.number",), lambda: check_ray(self.workers)),
+            Check(
+                ("workers.number",),
+                lambda: check_installed("ray", extra="ray") if self.workers.number else None,
+            ),
             *folder,
             Check(
                 ("logging.tensorboard",),
