@@ -35,13 +35,16 @@ class Worker:
     Args:
         index: position of the environment among those that run side by side, from 0.
 
+    Attributes:
+        name: of the environment, for messages.
+
     >>> worker = Worker(0)
     >>> worker.is_here, worker.fault() is None
     (False, True)
     """
 
     def __init__(self, index: int) -> None:
-        self._index = index
+        self.name = f"environment {index}"
         self._main_pid = os.getpid()
         self._report = RawArray("c", _REPORT_BYTES)
 
@@ -67,7 +70,7 @@ class Worker:
             error: what was raised.
             close: closes the environment; it has some seconds.
         """
-        report = report_of(error, EnvironmentFault, f"environment {self._index}")
+        report = report_of(error, EnvironmentFault, self.name)
         self._report.value = json.dumps(report).encode()
         guard = threading.Timer(_SECONDS_TO_LEAVE, os._exit, [1])
         guard.daemon = True
@@ -171,13 +174,12 @@ class WatchedParallelEnv(ParallelEnv):
             num_envs,
             create,
             create_env_kwargs=[
-                {"env_index": first_index + index, "worker": worker}
-                for index, worker in enumerate(workers)
+                {"env_index": index, "worker": worker}
+                for index, worker in enumerate(workers, first_index)
             ],
             **options,
         )
         self._reports = workers
-        self._first_index = first_index
         self._seconds = timeout
         self._awaited: Sequence[int] = ()
         self._fault: RlkitSacError | None = None
@@ -274,14 +276,12 @@ class WatchedParallelEnv(ParallelEnv):
         for index, process in enumerate(self._workers):
             if not process.is_alive():
                 how = _describe_exit(process.exitcode)
-                return EnvironmentFault(
-                    f"the process of environment {self._first_index + index} {how}"
-                )
+                return EnvironmentFault(f"the process of {self._reports[index].name} {how}")
         for index in self._awaited:
             if not self._shm_done_flags[index]:
                 seconds = f"{self.BATCHED_PIPE_TIMEOUT:g} seconds"
-                which = f"environment {self._first_index + index}"
-                return EnvironmentFault(f"{which} did not answer within {seconds} (env.timeout)")
+                name = self._reports[index].name
+                return EnvironmentFault(f"{name} did not answer within {seconds} (env.timeout)")
         return None
 
     def _raise_fault(self) -> None:

@@ -88,12 +88,29 @@ def run_seed(main: Callable[[Any], Path], config: Any) -> SeedRun:
         )
 
 
+def print_ending(run: SeedRun, output: str, number: int, of: int) -> None:
+    """Say how a run ended, and what it printed.
+
+    Args:
+        run: that has ended.
+        output: what it printed.
+        number: of the runs that have ended.
+        of: so many.
+
+    >>> print_ending(SeedRun(seed=3, exit_code=0), "done", 1, 2)
+    <BLANKLINE>
+    seed 3: finished (1 of 2)
+    done
+    """
+    print(f"\nseed {run.seed}: {run.ending} ({number} of {of})\n{output}", flush=True)
+
+
 def run_in_processes(
     main: Callable[[Any], Path],
     configs: Sequence[Any],
     jobs: int,
     *,
-    ended: Callable[[SeedRun, str, int, int], object] | None = None,
+    ended: Callable[[SeedRun, str, int, int], object] = print_ending,
 ) -> tuple[list[SeedRun], int]:
     """Run each configuration in a process of its own, up to ``jobs`` at a time.
 
@@ -106,7 +123,7 @@ def run_in_processes(
         main: the recipe, a function that other processes can import.
         configs: its configurations, with a field ``seed``.
         jobs: largest number of processes at a time.
-        ended: called in place of :func:`print_ending`.
+        ended: called as each run ends, with the arguments of :func:`print_ending`.
 
     Returns:
         How the runs ended, in the order in which they did, and 128 plus the signal that ended
@@ -138,8 +155,7 @@ def run_in_processes(
                 for process in [each for each in running if each.exitcode is not None]:
                     running.remove(process)
                     runs.append(process.result())
-                    show = ended or print_ending
-                    show(runs[-1], process.output(), len(runs), len(configs))
+                    ended(runs[-1], process.output(), len(runs), len(configs))
                     if runs[-1].exit_code == 2:
                         waiting.clear()
         finally:
@@ -147,23 +163,6 @@ def run_in_processes(
                 process.terminate()
                 process.join()
     return runs, 128 + received[0] if received else 0
-
-
-def print_ending(run: SeedRun, output: str, number: int, of: int) -> None:
-    """Say how a run ended, and what it printed.
-
-    Args:
-        run: that has ended.
-        output: what it printed.
-        number: of the runs that have ended.
-        of: so many.
-
-    >>> print_ending(SeedRun(seed=3, exit_code=0), "done", 1, 2)
-    <BLANKLINE>
-    seed 3: finished (1 of 2)
-    done
-    """
-    print(f"\nseed {run.seed}: {run.ending} ({number} of {of})\n{output}", flush=True)
 
 
 class SeedProcess(SpawnProcess):
