@@ -212,7 +212,7 @@ def test_help_shows_the_options(recipe: Path) -> None:
     done = run(recipe, "--help")
     assert done.returncode == 0
     names = re.findall("(?m)^  --(\\w+)", done.stdout)
-    assert names[:4] == ["config", "seeds", "jobs", "trials"]
+    assert names[:5] == ["config", "seeds", "jobs", "launcher", "trials"]
 
 
 # Two at once are also part of the test of signals.
