@@ -189,15 +189,16 @@ class Worker:
 def flat_parameters(policy: nn.Module) -> list[Tensor]:
     """Parameters and buffers of a policy, on the CPU: one vector of each dtype.
 
-    A ``state_dict`` would leave out buffers that are not persistent, such as reward weights.
+    Buffers that are not persistent, such as reward weights, come first, each by itself: they may be
+    None, for which an empty vector stands, and a ``state_dict`` would leave them out.
 
     >>> flat_parameters(nn.Linear(2, 1))[0].shape
     torch.Size([3])
     """
-    return [
-        torch.cat([tensor.detach().flatten() for tensor in group]).cpu()
-        for group in _by_dtype(policy)
-    ]
+    optional = [getattr(module, name) for module, name in _optional_buffers(policy)]
+    groups = [[torch.empty(0) if value is None else value] for value in optional]
+    groups += _by_dtype(policy)
+    return [torch.cat([each.detach().flatten() for each in group]).cpu() for group in groups]
 
 
 def load_parameters(policy: nn.Module, vectors: Sequence[Tensor]) -> None:
@@ -208,11 +209,25 @@ def load_parameters(policy: nn.Module, vectors: Sequence[Tensor]) -> None:
     >>> policy.bias.item()
     1.0
     """
+    optional = _optional_buffers(policy)
+    for (module, name), value in zip(optional, vectors, strict=False):
+        if not len(value):
+            setattr(module, name, None)
+        elif getattr(module, name) is None:
+            setattr(module, name, value.clone())
     with torch.no_grad():
-        for group, vector in zip(_by_dtype(policy), vectors, strict=True):
+        for group, vector in zip(_by_dtype(policy), vectors[len(optional) :], strict=True):
             parts = vector.split([tensor.numel() for tensor in group])
             for tensor, part in zip(group, parts, strict=True):
                 tensor.copy_(part.view_as(tensor))
+
+
+def _optional_buffers(policy: nn.Module) -> list[tuple[nn.Module, str]]:
+    return [
+        (module, name)
+        for module in policy.modules()
+        for name in sorted(module._non_persistent_buffers_set)
+    ]
 
 
 def _by_dtype(policy: nn.Module) -> list[list[Tensor]]:

@@ -21,6 +21,7 @@ from rlkit_sac.envs import make_env, save_episodes
 from rlkit_sac.envs.workers import reported_error
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RunError
 from rlkit_sac.modules import BehaviorPolicy, RandomBehavior, gaussian_actor
+from rlkit_sac.modules.policies import boltzmann_policy
 from tests.data.collect.test_light_collector import TASKS
 from tests.data.workers.tasks import create
 from tests.recurrent_policies import recurrent_gaussian
@@ -166,6 +167,18 @@ def test_parameters_and_buffers_travel_by_dtype() -> None:
         target.state_dict().values(), source.state_dict().values(), strict=True
     ):
         assert torch.equal(found, wanted)
+
+
+@pytest.mark.parametrize("first", [None, [1.0, 1.0]])
+def test_reward_weights_may_begin_and_end_during_a_run(first: list[float] | None) -> None:
+    learner, worker = (boltzmann_policy(3, 2, num_cells=[8], reward_dim=2) for _ in range(2))
+    for weights in (first, [1.0, 0.5], [0.0, 2.0], None):
+        learner.reward_weights.assign(weights, like=torch.zeros(()))
+        load_parameters(worker, flat_parameters(learner))
+        for own, wanted in zip(worker.buffers(), learner.buffers(), strict=True):
+            assert torch.equal(own, wanted)
+        value = worker.reward_weights.value
+        assert (value if value is None else value.tolist()) == weights
 
 
 def faulty(how: str, *, num_envs: int = 1, **options: Any) -> Worker:
