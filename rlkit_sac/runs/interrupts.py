@@ -76,7 +76,7 @@ class StopRequest:
     def follow(self, reason: int) -> None:
         """Take over the reason of another process."""
         if reason == _TIME_OVER:
-            self._limit = 0.0
+            self._started = -math.inf
         elif reason:
             self._number = reason
 

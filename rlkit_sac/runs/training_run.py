@@ -147,10 +147,10 @@ class TrainingRun:
         if not self.frames:
             self._check_calls()
         preferred = self._collector.between_episodes
+        stop = bool(self._stop)  # what comes after this is obeyed after the next step
         if num_ranks() > 1:
-            best, preferred = self._agreed(best)
+            stop, best, preferred = self._agreed(best)
         due = partial(self._checkpoints.due, preferred=preferred)
-        stop = bool(self._stop)  # what comes after the save is obeyed after the next step
         if best or stop or due(self.frames):
             self._save()
         if stop:
@@ -197,8 +197,11 @@ class TrainingRun:
         self._end_if_solved()
         return is_best
 
-    def _agreed(self, best: bool) -> tuple[bool, Callable[[], bool]]:
-        """Stop, end and save on all ranks if one of them does; ``best`` and a good moment."""
+    def _agreed(self, best: bool) -> tuple[bool, bool, Callable[[], bool]]:
+        """Whether all ranks stop, and save for a best policy or in a good moment; all end or none.
+
+        A signal that comes after they have agreed counts at the next step.
+        """
         ended = self._collector.frames >= self._collector.total_frames
         apart = not self._collector.between_episodes()
         reason, *flags = greatest(self._stop.reason, best, ended, apart)
@@ -206,7 +209,7 @@ class TrainingRun:
         self._stop.follow(int(reason))
         if ended:
             self._collector.end()
-        return best, lambda: not apart
+        return bool(reason), best, lambda: not apart
 
     def _save(self) -> None:
         with self._progress.phase("saving"):

@@ -17,7 +17,7 @@ from tests.reliability.runs import ENVIRONMENT, ROOT
 RANKS = 2
 
 
-def run_ranks(folder: Path, recipe: str, *arguments: str) -> Path:
+def run_ranks(folder: Path, recipe: str, *arguments: str, code: int = 0) -> Path:
     """Run a recipe to its end in forked processes, which need not import PyTorch again."""
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     script = ROOT / "recipes" / f"{recipe}.py"
@@ -30,7 +30,7 @@ def run_ranks(folder: Path, recipe: str, *arguments: str) -> Path:
         ranks.append(processes.Process(script, *arguments, cwd=folder, env=env))
     first, *others = [rank.finish() for rank in ranks]
     for done in (first, *others):
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == code, done.stderr
     assert all(not done.stdout for done in others)  # rank 0 speaks for all
     return only_run(folder)
 

@@ -14,6 +14,7 @@ import pytest
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import read_config
 from rlkit_sac.runs.checkpoints import step_folders
+from rlkit_sac.runs.interrupts import StopRequest, TimeLimitReached
 from rlkit_sac.runs.launch import run_recipe
 from tests.recipes.loading import load_recipe
 from tests.reliability.ranks import RANKS, finish, only_run, run_ranks, states, torchrun
@@ -98,6 +99,48 @@ def test_options_that_ranks_cannot_share_are_refused(
         run_recipe(script.main, script.SACConfig, arguments)
     assert stop.value.code == 2
     assert message in capsys.readouterr().err
+
+
+LATE_SIGNAL = """
+import signal
+from importlib import import_module
+
+from rlkit_sac.runs.ranks import rank
+from tests.recipes.loading import load_recipe
+
+training_run = import_module("rlkit_sac.runs.training_run")
+agree, calls = training_run.greatest, []
+
+
+def greatest(*numbers):
+    found = agree(*numbers)
+    calls.append(numbers)
+    if rank() == 1 and len(calls) == 40:  # in the moment after ranks have agreed to go on
+        signal.raise_signal(signal.SIGTERM)
+    return found
+
+
+training_run.greatest = greatest
+recipe = load_recipe("sac")
+recipe.run_recipe(recipe.main, recipe.SACConfig)
+"""
+
+
+@pytest.mark.slow
+def test_a_signal_that_one_rank_gets_late_ends_all_at_the_same_step(tmp_path: Path) -> None:
+    script = tmp_path / "late.py"
+    script.write_text(LATE_SIGNAL)
+    options = [*SHORT, "--collector.total_frames", "400", "--checkpoint.interval", "1000"]
+    run = run_ranks(tmp_path, str(script.with_suffix("")), *options, code=143)
+    first, second = states(run)
+    assert first["log"]["frames"] == second["log"]["frames"] < 400
+
+
+def test_a_rank_that_stops_with_another_tells_the_same_time_limit() -> None:
+    first, second = StopRequest(time_limit=1e-9), StopRequest(time_limit=1e9)
+    second.follow(first.reason)
+    with pytest.raises(TimeLimitReached, match="after 1e[+]09 seconds"):
+        second.obey()
 
 
 def wait_for_checkpoint(run_folder: Path, frames: int) -> Path:
