@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -259,6 +260,47 @@ def test_an_interrupted_trial_is_run_again_under_its_number(tmp_path: Path, spac
     assert (number_of(taken), sweep.ask(2)) == (0, None)
 
 
+def test_a_trial_that_was_killed_before_its_first_sign_of_life(tmp_path: Path, space: Path) -> None:
+    sweep = make_sweep(tmp_path, space)
+    sweep.study.ask(dict(sweep.space.distributions))  # and no more
+    again = make_sweep(tmp_path, space)
+    assert again.open_trials() == (1, 1)
+    assert again.ask(1) is None
+    forget_heartbeats(tmp_path)
+    assert again.open_trials() == (1, 1)
+    taken = again.ask(1)
+    assert taken is not None
+    assert again.space.configure(again.config, taken.params) == again.config
+
+
+def test_a_study_whose_maker_was_killed(tmp_path: Path, space: Path) -> None:
+    folder = tmp_path / "sweep"
+    folder.mkdir()
+    study = optuna.create_study(
+        study_name="sweep", storage=f"sqlite:///{folder / 'study.db'}", direction="maximize"
+    )
+    for what in ("space", "options"):
+        sweep = make_sweep(tmp_path, space)
+        assert [trial.number for trial in sweep.trials()] == [0]
+        noted = {key: value for key, value in study.user_attrs.items() if key != what}
+        assert what in study.user_attrs
+        with sqlite3.connect(folder / "study.db") as database:
+            database.execute("DELETE FROM study_user_attributes WHERE key = ?", [what])
+        assert study.user_attrs == noted
+    first = make_sweep(tmp_path, space).ask(1)
+    assert first is not None
+    assert sweep.space.configure(sweep.config, first.params) == sweep.config
+
+
+def test_two_who_ask_at_once_get_no_trial_too_many(tmp_path: Path, space: Path) -> None:
+    sweeps = [make_sweep(tmp_path, space) for _ in range(4)]
+    sweeps[0].ask(1)
+    with ThreadPoolExecutor(4) as pool:
+        asked = list(pool.map(lambda sweep: sweep.ask(2), sweeps))
+    assert sum(trial is not None for trial in asked) == 1
+    assert len(sweeps[0].trials()) == 2
+
+
 def test_a_study_belongs_to_one_space_and_one_configuration(tmp_path: Path, space: Path) -> None:
     make_sweep(tmp_path, space)
     make_sweep(tmp_path, space, device="cpu")
@@ -351,6 +393,42 @@ def test_a_failed_trial_does_not_end_the_sweep(tmp_path: Path, recipe: Path) -> 
 def test_a_configuration_that_is_refused_ends_the_sweep(tmp_path: Path, recipe: Path) -> None:
     done = start(recipe, tmp_path, "--fault", "config", "--trials", "6", "--jobs", "2").finish()
     assert (done.returncode, done.stderr) == (2, "error: the replay buffer does not fit\n")
+
+
+@pytest.mark.slow
+def test_a_sweep_goes_on_after_a_combination_that_is_refused(tmp_path: Path, recipe: Path) -> None:
+    (tmp_path / "spaces" / "recipe.yaml").write_text("fault: {choices: [none, config]}")
+    options = ["--trials", "4", "--pruner", "none"]
+    ended = []
+    for _ in range(5):
+        ended.append(start(recipe, tmp_path, *options).finish().returncode)
+        if not ended[-1]:
+            break
+    assert ended[0] == 2
+    assert ended[-1] == 0
+    rows = trials(tmp_path)
+    states = {row["fault"]: row["state"] for row in rows.values()}
+    assert states == {"config": "fail", "none": "complete"}
+    assert len(rows) == 4
+
+
+@pytest.mark.slow
+def test_a_run_that_finished_after_its_sweep_was_killed(tmp_path: Path, recipe: Path) -> None:
+    with start(recipe, tmp_path, "--trials", "1", "--pause", "0.3") as process:
+        wait_for(lambda: running_trials(tmp_path), process)
+        (pid,) = running_trials(tmp_path)
+        os.kill(process.pid, signal.SIGSTOP)  # so that it cannot see how the trial ends
+        while run_json(tmp_path, 0)["status"] == "running":
+            time.sleep(0.1)
+        process.kill()
+        process.wait()
+    forget_heartbeats(tmp_path)
+    before = run_json(tmp_path, 0)
+    assert before["status"] == "finished"
+    done = start(recipe, tmp_path, "--trials", "1", "--pause", "0.3").finish()
+    assert done.returncode == 0, done.stderr
+    assert run_json(tmp_path, 0) == before
+    assert trials(tmp_path)[0]["state"] == "complete"
 
 
 @pytest.mark.slow

@@ -55,6 +55,7 @@ class Sweep:
         pruner: str,
     ) -> None:
         self.folder, self.space, self.config = folder, space, config
+        self._met: set[int] = set()
         url = storage or f"sqlite:///{folder / 'study.db'}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -93,18 +94,17 @@ class Sweep:
             },
         }
         noted = self.study.user_attrs
-        if not noted:
-            self.study.enqueue_trial(dict(self.space.default))
-            for key, value in facts.items():
-                self.study.set_user_attr(key, value)
-            return
         for what, values in facts.items():
-            before = noted.get(what, {})
+            if what not in noted:  # a new study, or one whose maker was killed before
+                self.study.set_user_attr(what, values)
+                continue
+            before = noted[what]
             if differing := [k for k in {**before, **values} if before.get(k) != values.get(k)]:
                 raise ConfigError(
                     f"the study {name} has another {'space' if what == 'space' else 'value'} of "
                     f"{', '.join(differing[:3])}: name a new one, --study NAME"
                 )
+        self.study.enqueue_trial(dict(self.space.default), skip_if_exists=True)
 
     def trials(self) -> list[FrozenTrial]:
         """All trials, without the earlier attempts of those that are run again."""
@@ -118,6 +118,12 @@ class Sweep:
         """How many trials there are, and how many of them have not ended."""
         optuna.storages.fail_stale_trials(self.study)
         trials = self.trials()
+        for trial in trials:
+            # Killed before its first sign of life, it would count as running for ever.
+            is_begun = trial.user_attrs.get("attempt") == trial.number
+            if trial.state == TrialState.RUNNING and not is_begun and trial.number not in self._met:
+                self._met.add(trial.number)
+                self._storage.record_heartbeat(trial._trial_id)
         return len(trials), sum(not trial.state.is_finished() for trial in trials)
 
     def ask(self, most: int) -> Trial | None:
@@ -129,19 +135,21 @@ class Sweep:
         Args:
             most: how many trials there shall be.
         """
-        trials = self.trials()
-        waiting = any(trial.state == TrialState.WAITING for trial in trials)
-        if not waiting and len(trials) >= most:
-            return None
-        entropy = (self.config.seed, len(self.study.get_trials(deepcopy=False)))
-        self.study.sampler = optuna.samplers.TPESampler(
-            seed=int(np.random.SeedSequence(entropy).generate_state(1)[0]),
-            multivariate=True,
-            constant_liar=True,
-        )
-        trial = self.study.ask(dict(self.space.distributions))
-        trial.set_user_attr("number", number_of(trial))  # which its further attempts keep
+        with FileLock(self.folder / ".lock"):  # two who ask at once get no trial too many
+            trials = self.trials()
+            waiting = any(trial.state == TrialState.WAITING for trial in trials)
+            if not waiting and len(trials) >= most:
+                return None
+            entropy = (self.config.seed, len(self.study.get_trials(deepcopy=False)))
+            self.study.sampler = optuna.samplers.TPESampler(
+                seed=int(np.random.SeedSequence(entropy).generate_state(1)[0]),
+                multivariate=True,
+                constant_liar=True,
+            )
+            trial = self.study.ask(dict(self.space.distributions))
         self.beat(trial)
+        trial.set_user_attr("number", number_of(trial))  # which its further attempts keep
+        trial.set_user_attr("attempt", trial.number)
         return trial
 
     def beat(self, trial: Trial) -> None:

@@ -14,6 +14,11 @@ from rlkit_sac.analysis.files import read_rows
 from rlkit_sac.runs.checkpoints import step_folders
 from rlkit_sac.runs.seeds.processes import SeedProcess
 from rlkit_sac.runs.sweeps.study import HEARTBEAT, Sweep, number_of
+from rlkit_sac.runs.tables.run_directory import RunDirectory
+
+
+def _finished(config: Any) -> Path:
+    return Path(config.resume)
 
 
 class RunningTrial:
@@ -38,7 +43,10 @@ class RunningTrial:
         self._interval = config.evaluation.interval
         self._frames = config.collector.total_frames
         if (run := self.run_path()) is not None:
-            if step_folders(run / "checkpoints"):
+            if RunDirectory(run).info["status"] == "finished":
+                # The sweep was killed before it could note so.
+                config.resume, main = str(run), _finished
+            elif step_folders(run / "checkpoints"):
                 config.resume = str(run)
             else:
                 shutil.rmtree(run)  # killed before it had saved anything
@@ -74,7 +82,7 @@ class RunningTrial:
             study.tell(self._trial, rows[-1][1], skip_if_finished=True)
         elif self._pruned and run.exit_code > 128:
             study.tell(self._trial, state=TrialState.PRUNED, skip_if_finished=True)
-        elif run.exit_code > 128 or killed or run.exit_code == 2:
+        elif run.exit_code > 128 or killed or (run.exit_code == 2 and self.number == 0):
             self._sweep.again(self._trial, killed=killed)
         else:
             self._trial.set_user_attr("error", run.error)
