@@ -15,7 +15,7 @@ from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
 from rlkit_sac.config.flat import flat_config
-from rlkit_sac.data import AnyCollector, WorkerCollector
+from rlkit_sac.data import AnyCollector, SliceSampler, WorkerCollector
 from rlkit_sac.envs import SavedEpisodes, describe_task
 from rlkit_sac.errors import ConfigError, RunError, WorkersLost
 from rlkit_sac.runs.checkpoints import Checkpoints
@@ -280,6 +280,8 @@ def training_run(
     ):
         if isinstance(collector, WorkerCollector):  # other environments belong to `make_envs`
             ended.callback(collector.shutdown)
+            if isinstance(replay.sampler, SliceSampler):
+                collector.on_gap = replay.sampler.cut
         log = TrainingLog(directory, progress, update.scalar_names, started=started)
         sampler = replay.sampler
         checkpoints = Checkpoints(

@@ -18,6 +18,7 @@ import pytest
 from rlkit_sac.data.workers.cluster import ray_cluster
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import load_policy, read_config
+from rlkit_sac.runs.checkpoints import read_state
 from tests import processes
 from tests.recipes.loading import RECIPES as FOLDER
 from tests.recipes.loading import load_recipe
@@ -304,7 +305,8 @@ def kill_worker(mark: str) -> None:
 @slow
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_run_goes_on_after_a_worker_has_died(tmp_path: Path, mode: str) -> None:
-    with start(tmp_path, str(tmp_path), *WORKERS, "--workers.mode", mode) as process:
+    slices = ["--replay.slice_length", "3", "--loss.lmbda", "0.9"]
+    with start(tmp_path, str(tmp_path), *WORKERS, "--workers.mode", mode, *slices) as process:
         kill_worker(str(tmp_path))
         run = only_run(tmp_path)
         until = newest(run).frames + 500
@@ -315,6 +317,9 @@ def test_a_run_goes_on_after_a_worker_has_died(tmp_path: Path, mode: str) -> Non
     assert process.returncode == 130, errors
     assert output.count("\n") <= 2, output
     assert re.search(r"^warning: worker \d+ died", errors, re.MULTILINE), errors
+    # The frames of the next episode do not follow; asynchronous slices lie in one batch anyway.
+    cuts = read_state(newest(run))["sampler"]["cuts"]
+    assert bool(cuts) == (mode == "sync")
     assert_nothing_left(str(tmp_path), seconds=30)
 
 

@@ -416,7 +416,6 @@ def test_a_sweep_goes_on_after_a_combination_that_is_refused(tmp_path: Path, rec
 def test_a_run_that_finished_after_its_sweep_was_killed(tmp_path: Path, recipe: Path) -> None:
     with start(recipe, tmp_path, "--trials", "1", "--pause", "0.3") as process:
         wait_for(lambda: running_trials(tmp_path), process)
-        (pid,) = running_trials(tmp_path)
         os.kill(process.pid, signal.SIGSTOP)  # so that it cannot see how the trial ends
         while run_json(tmp_path, 0)["status"] == "running":
             time.sleep(0.1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from functools import partial
@@ -35,7 +35,11 @@ class WorkerCollector:
 
     Attributes:
         inexact_reasons: why the run does not continue exactly from the loaded state, if so.
+        on_gap: called before a joint batch that does not follow the one before it, because a worker
+            began anew. Default: nothing.
     """
+
+    on_gap: Callable[[], object] | None = None
 
     def __init__(
         self,
@@ -74,6 +78,7 @@ class WorkerCollector:
         self._starting: dict[Any, int] = {}
         self._ready: list[tuple[int, TensorDictBase]] = []
         self._failure: RlkitSacError | None = None
+        self._failed: set[int] = set()
         self._make_actor = make_actor
         self._actors: dict[int, Any] = {}
         try:
@@ -106,8 +111,8 @@ class WorkerCollector:
     def state_dict(self) -> dict[str, Any]:
         """Frames so far, batches that are not yielded yet, and the states of the workers.
 
-        It waits for the batches that workers are collecting. The state of a worker that is lost is
-        None.
+        It waits for the batches that workers are collecting. The state of a worker that is lost, or
+        has failed in the middle of a batch, is None.
         """
         while self._pending:
             try:
@@ -117,9 +122,10 @@ class WorkerCollector:
                 continue
             if not self._is_sync:  # where the batch lacks the part of a worker that failed
                 self._keep(answer)
+        states = self._call_all("state_dict", self._patience, without=self._failed)
         return {
             "frames": self._frames,
-            "workers": self._call_all("state_dict", self._patience),
+            "workers": states,
             "begun": self._begun.tolist(),
             "trajectories": self._trajectories.tolist(),
             "ready": [(worker, list(batch.items(True, True))) for worker, batch in self._ready],
@@ -245,6 +251,10 @@ class WorkerCollector:
         worker, is_batch = calls[call], self._pending.pop(call, None) is not None
         try:
             answer = self._result(call)
+        except RlkitSacError:
+            # The frames of a joint batch that others have collected are not in it.
+            self._failed |= set(self._actors) if self._is_sync else {worker}
+            raise
         except self._ray.exceptions.RayTaskError as error:  # not one that a worker reported
             raise RunError(f"worker {worker} failed: {summary(error)}") from error
         except self._ray.exceptions.RayError as error:
@@ -282,6 +292,8 @@ class WorkerCollector:
             _warn(f"{died}; it begins its next episodes")
             self._begin(worker)
             if self._is_sync:
+                if self.on_gap is not None:
+                    self.on_gap()
                 self._ask(worker, *self._request)
         elif self._is_sync or not self._actors:
             self._give_up()
@@ -308,7 +320,12 @@ class WorkerCollector:
             self._end(worker)
 
     def _call_all(
-        self, method: str, seconds: float, arguments: Mapping[int, tuple[Any, ...]] | None = None
+        self,
+        method: str,
+        seconds: float,
+        arguments: Mapping[int, tuple[Any, ...]] | None = None,
+        *,
+        without: Collection[int] = (),
     ) -> list[Any]:
         """What a method of each worker returns; None for one that is lost or not started.
 
@@ -316,9 +333,11 @@ class WorkerCollector:
             method: its name.
             seconds: to wait for.
             arguments: of the workers that are called. Default: none, of all.
+            without: workers that are not called.
         """
         if arguments is None:
-            arguments = dict.fromkeys(self._actors.keys() - set(self._starting.values()), ())
+            called = self._actors.keys() - set(self._starting.values()) - set(without)
+            arguments = dict.fromkeys(called, ())
         calls = {
             self._actors[worker].answer.remote(method, *each): worker
             for worker, each in arguments.items()

@@ -184,9 +184,13 @@ def test_no_gap_while_the_learner_sleeps() -> None:
 @pytest.mark.slow
 def test_a_synchronous_worker_is_made_anew(tmp_path: Path) -> None:
     envs = partial(create, faulty=1, how="kill", once=str(tmp_path / "dead"))
+    gaps: list[int] = []
     with collecting(envs) as collector:
+        collector.on_gap = lambda: gaps.append(collector.frames)
         batches = [batch.clone() for batch in collector]
     assert (tmp_path / "dead").exists()
+    assert gaps == [20]
+    assert batches[2]["is_init"][1, 0] & ~batches[1]["next", "done"][1, -1]
     assert all(batch.shape == (2, 5) for batch in batches)
     assert collector.frames == 200
     for rows in zip(*(batch.unbind(0) for batch in batches), strict=True):
@@ -254,6 +258,17 @@ def test_a_state_goes_on_in_other_workers(mode: Any) -> None:
     for (_, items), batch in zip(state["ready"], found, strict=False):
         assert_same(batch, TensorDict(dict(items), batch.batch_size, device=batch.device))
     assert_whole_episodes(seen + found)
+
+
+@pytest.mark.slow
+def test_a_worker_that_failed_in_a_batch_has_no_state() -> None:
+    states = []
+    envs = partial(create, faulty=0, how="raise")
+    with collecting(envs, mode="async") as collector:
+        with pytest.raises(EnvironmentFault, match="environment 0 raised"):
+            states.extend(collector.state_dict()["workers"] for _ in collector)
+        assert [state is None for state in states[-1]] == [True, False]
+        assert all(None not in state for state in states[:-1])
 
 
 @pytest.mark.slow
