@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,7 +86,14 @@ def process_group(device: torch.device) -> Iterator[None]:
         if device.type == "cuda":
             torch.cuda.set_device(device)
             backend = "cpu:gloo,cuda:nccl"
-        distributed.init_process_group(backend, store=store, rank=rank(), world_size=num_ranks())
+        # The others wait for the evaluations of rank 0; one that has ended is noticed at once.
+        distributed.init_process_group(
+            backend,
+            store=store,
+            rank=rank(),
+            world_size=num_ranks(),
+            timeout=timedelta(days=1),
+        )
     with contextlib.ExitStack() as opened:
         opened.callback(distributed.destroy_process_group)
         if rank():

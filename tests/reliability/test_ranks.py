@@ -103,9 +103,12 @@ def test_options_that_ranks_cannot_share_are_refused(
 
 LATE_SIGNAL = """
 import signal
+from datetime import timedelta
 from importlib import import_module
 
-from rlkit_sac.runs.ranks import rank
+import torch
+
+from rlkit_sac.runs.ranks import learner_group, rank
 from tests.recipes.loading import load_recipe
 
 training_run = import_module("rlkit_sac.runs.training_run")
@@ -113,6 +116,9 @@ agree, calls = training_run.greatest, []
 
 
 def greatest(*numbers):
+    # An evaluation of a slow task may take longer than half an hour, the default.
+    backend = learner_group()._get_backend(torch.device("cpu"))
+    assert backend.options._timeout >= timedelta(hours=12)
     found = agree(*numbers)
     calls.append(numbers)
     if rank() == 1 and len(calls) == 40:  # in the moment after ranks have agreed to go on
