@@ -305,7 +305,7 @@ def kill_worker(mark: str) -> None:
 @slow
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_run_goes_on_after_a_worker_has_died(tmp_path: Path, mode: str) -> None:
-    slices = ["--replay.slice_length", "3", "--loss.lmbda", "0.9"]
+    slices = ["--replay.slice_length", "3", "--loss.lmbda", "0.9", "--replay.capacity", "100000"]
     with start(tmp_path, str(tmp_path), *WORKERS, "--workers.mode", mode, *slices) as process:
         kill_worker(str(tmp_path))
         run = only_run(tmp_path)
