@@ -50,7 +50,7 @@ def run_sweep(main: Callable[[Any], Path], config: Any, options: SweepOptions) -
         warnings.filterwarnings("ignore", "Heartbeat of storage is supposed to be used")
         space = read_space(find_space(options.space, type(config)), config)
         own_name = f"{recipe_script(type(config)).stem}-{config.env.id}"
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", options.study or own_name)
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", options.study or own_name).lstrip(".") or own_name
         folder = from_start(config.logging.dir) / "sweeps" / name
         sweep = Sweep(folder, name, options.storage, space, config, options.pruner)
         print(f"sweep {name}: results in {folder}", flush=True)
