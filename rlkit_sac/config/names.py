@@ -12,6 +12,7 @@ from rlkit_sac.config.flat import RENAMED, Option
 
 _USUAL = (
     ("env env_id env_name environment task", "env.id"),
+    ("workers worker num_workers n_workers num_actors", "workers.number"),
     ("timesteps total_timesteps total_steps num_timesteps num_steps", "collector.total_frames"),
     ("start_steps random_steps warmup_steps", "collector.init_random_frames"),
     ("learning_starts update_after", "collector.learning_starts update.replay_start_size"),

@@ -21,7 +21,7 @@ def steps_per_batch(frames_per_batch: int, num_envs: int) -> int:
     >>> steps_per_batch(3, num_envs=2)
     Traceback (most recent call last):
         ...
-    rlkit_sac.errors.ConfigError: frames_per_batch must be a multiple of env.num_envs (2), ...
+    rlkit_sac.errors.ConfigError: frames_per_batch must be a multiple of the number of ...
     """
     if num_envs < 1:
         raise ConfigError(f"there must be at least 1 environment, got {num_envs}")
@@ -29,7 +29,7 @@ def steps_per_batch(frames_per_batch: int, num_envs: int) -> int:
     if rest or steps < 1:
         nearest = [str(number * num_envs) for number in (steps, steps + 1) if number > 0]
         raise ConfigError(
-            f"frames_per_batch must be a multiple of env.num_envs ({num_envs}), got "
+            f"frames_per_batch must be a multiple of the number of environments ({num_envs}), got "
             f"{frames_per_batch}: choose {' or '.join(nearest)}"
         )
     return steps

@@ -157,6 +157,9 @@ class BaseRunConfig:
         if self.workers.number and self.env.parallel:
             text = "must be false where workers.number is above 0: the workers are the processes"
             found.append(("env.parallel", text))
+        if self.workers.mode == "async" and not self.workers.number:
+            text = "async needs workers, but workers.number is 0: set it, or leave the mode out"
+            found.append(("workers.mode", text))
         return found
 
     def compile_choice(self) -> Literal["auto"] | bool:
@@ -372,7 +375,8 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
                 cluster = ray_cluster(workers.address, workers=workers.number, cpus=workers.cpus)
                 opened.enter_context(cluster)
 
-        cluster = Check(("workers.number", "workers"), open_cluster)
+        at_fault = "workers.address" if config.workers.address else "workers.number"
+        cluster = Check((at_fault, "workers"), open_cluster)
         check_config(config, checks=[*config.checks(training_env), cluster])
         torch.set_num_threads(config.num_threads)
         opened.enter_context(process_group(resolve_device(config.device)))

@@ -137,7 +137,7 @@ BAD = {
     "--env.observation_indices [0,3]": "is [0, 3], but the observation has 3 entries: list at",
     "--env.observation_indices []": "is [], but the observation has 3 entries: list at least one",
     "--env.kwargs.wind 1": "takes no argument 'wind'",
-    "--env.num_envs 2 --collector.frames_per_batch 3": "must be a multiple of env.num_envs (2)",
+    "--env.num_envs 2 --collector.frames_per_batch 3": "the number of environments (2)",
     "--logging.dir broken_envs.py": "is not a folder",
     "--evaluation.deterministic false --evaluation.epsilon 0.1": "unless deterministic is true",
     "--resume nowhere": "--resume: nowhere does not exist",

@@ -173,6 +173,7 @@ REFUSED = {
     ),
     "--workers.number 2 --workers.mode async --replay.slice_length 8 --loss.lmbda 1 "
     "--collector.frames_per_batch 6": "replay.slice_length: ",
+    "--workers.mode async": "workers.mode: async needs workers, but workers.number is 0",
     "--workers.number 1000": "workers.number: 1000 workers of 1 CPUs each need 1000",
 }
 

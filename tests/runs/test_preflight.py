@@ -103,7 +103,7 @@ def test_the_defaults_and_an_ordinary_task_pass():
         (
             Config(env=EnvConfig(num_envs=2), collector=CollectorConfig(frames_per_batch=3)),
             "collector.frames_per_batch",
-            "must be a multiple of env.num_envs (2), got 3: choose 2 or 4",
+            "must be a multiple of the number of environments (2), got 3: choose 2 or 4",
         ),
         (
             Config(

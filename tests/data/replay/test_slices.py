@@ -153,7 +153,7 @@ def test_a_state_goes_through_files(tmp_path) -> None:
         ({"length": 0, "capacity": 9}, "must have at least 1"),
         (
             {"length": 2, "capacity": 9, "num_envs": 2, "frames_per_batch": 3},
-            r"a multiple of env.num_envs \(2\), got 3",
+            r"a multiple of the number of environments \(2\), got 3",
         ),
         ({"length": 5, "capacity": 5}, "at least 6, got 5"),
         (

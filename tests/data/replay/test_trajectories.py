@@ -208,7 +208,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ConfigError, match="samples are 0 frames long"):
         TrajectorySampler(0, capacity=10, num_envs=1)
     with pytest.raises(
-        ConfigError, match=r"a multiple of env.num_envs \(2\), got 5: choose 4 or 6"
+        ConfigError, match=r"a multiple of the number of environments \(2\), got 5: choose 4 or 6"
     ):
         TrajectorySampler(3, capacity=100, num_envs=2, frames_per_batch=5)
     with pytest.raises(ConfigError, match="capacity of at least 40, got 39"):
