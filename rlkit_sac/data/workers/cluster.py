@@ -83,9 +83,12 @@ def check_capacity(workers: int, cpus: float) -> None:
         cpus: of each.
 
     Raises:
-        ConfigError: naming what is wanted and what there is.
+        ConfigError: naming what is wanted and what there is, or that Ray has not been started.
     """
-    total = import_ray().cluster_resources().get("CPU", 0.0)
+    ray = import_ray()
+    if not ray.is_initialized():
+        raise ConfigError("Ray has not been started: make the collector inside of ray_cluster(...)")
+    total = ray.cluster_resources().get("CPU", 0.0)
     if workers * cpus > total:
         raise ConfigError(
             f"{workers} workers of {cpus:g} CPUs each need {workers * cpus:g}, the Ray cluster has "
@@ -99,10 +102,11 @@ def _check_reachable(address: str) -> None:
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=_SECONDS_TO_CONNECT).close()
-    except (OSError, ValueError) as error:
+    except (OSError, OverflowError, ValueError) as error:
+        reason = "it has no port" if isinstance(error, ValueError) else summary(error)
         raise ConfigError(
-            f"no Ray cluster at workers.address {address!r}: {summary(error)}; give host:port of "
-            "its head node, or auto"
+            f"no Ray cluster at workers.address {address!r}: {reason}; give host:port of its head "
+            "node, or auto"
         ) from error
 
 

@@ -286,10 +286,10 @@ class WorkerCollector:
         """Make a worker that died anew and ask it again, or go on without it."""
         self._deaths[worker] += 1
         self._end(worker)
-        times = f"{self._deaths[worker]} of {self._restarts + 1} times"
-        died = f"worker {worker} died, {times} (workers.restarts): {type(error).__name__}"
-        if self._deaths[worker] <= self._restarts:
-            _warn(f"{died}; it begins its next episodes")
+        died, restarts = f"worker {worker} died ({type(error).__name__})", self._restarts
+        gone = f"{died} after {restarts} restarts (workers.restarts)"
+        if self._deaths[worker] <= restarts:
+            _warn(f"{died}: restart {self._deaths[worker]} of {restarts} (workers.restarts)")
             self._begin(worker)
             if self._is_sync:
                 if self.on_gap is not None:
@@ -297,9 +297,9 @@ class WorkerCollector:
                 self._ask(worker, *self._request)
         elif self._is_sync or not self._actors:
             self._give_up()
-            raise WorkersLost(died) from error
+            raise WorkersLost(gone) from error
         else:
-            _warn(f"{died}; the others go on")
+            _warn(f"{gone}; the others go on")
 
     def _end(self, worker: int) -> None:
         self._ray.kill(self._actors.pop(worker))
@@ -434,12 +434,15 @@ def make_worker_collector(
     A worker that dies is made anew, its environments begin their next episodes, and what was lost,
     at most one batch, is collected again; a warning says so.
 
+    Ray must have been started: make the collector, iterate over it and call its ``shutdown``
+    inside of :func:`~rlkit_sac.data.ray_cluster`.
+
     Args:
         create_env: called in a worker as ``create_env(first_index=i)``, makes the environments i,
             i + 1, ... of the run, such as a partial of :func:`~rlkit_sac.envs.make_env`.
         policy: acts, with the parameters and buffers that it has here.
         workers: their number.
-        num_envs: environments of each worker.
+        num_envs: environments of each worker, as many as `create_env` makes.
         total_frames: frames of the run; the last batch may go beyond.
         frames_per_batch: of a batch as it is yielded, a multiple of its environments.
         init_random_frames: as of `make_collector`.
@@ -455,8 +458,8 @@ def make_worker_collector(
         cpus: that the scheduler sets aside for each worker; below 1 where environments wait.
 
     Raises:
-        ConfigError: the cluster cannot place the workers, their environments cannot be made, or
-            cannot share a batch evenly.
+        ConfigError: Ray has not been started, the cluster cannot place the workers, their
+            environments cannot be made, or cannot share a batch evenly.
     """
     joined = workers if mode == "sync" else 1
     steps_per_batch(frames_per_batch, num_envs * joined)

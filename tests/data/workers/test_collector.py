@@ -149,7 +149,7 @@ def test_asynchronous_workers_lose_nothing_and_are_made_anew(
                 state = collector.state_dict()
         assert collector.frames == sum(map(len, batches)) == 200
     assert (tmp_path / "dead").exists()
-    assert "warning: worker 0 died, 1 of 11 times" in capsys.readouterr().err
+    assert "warning: worker 0 died (ActorDiedError): restart 1 of 10" in capsys.readouterr().err
     assert_whole_episodes(batches)
     firsts = first_observations(batches)
     assert len(firsts.unique(dim=0)) == len(firsts) >= 200 // 7
@@ -206,20 +206,23 @@ def test_workers_that_keep_dying(faulty: int | None, capsys: pytest.CaptureFixtu
     batches = []
     with collecting(envs, mode="async", restarts=0) as collector:
         if faulty is None:
-            with pytest.raises(WorkersLost, match="died, 1 of 1 times"):
+            with pytest.raises(WorkersLost, match=r"died .* after 0 restarts"):
                 list(collector)
             assert collector.state_dict()["workers"] == [None, None]
             return
         batches = [batch.clone() for batch in collector]
         assert collector.state_dict()["workers"][1] is None
     assert sum(map(len, batches)) == 200
-    assert "worker 1 died, 1 of 1 times (workers.restarts)" in capsys.readouterr().err
+    assert (
+        "worker 1 died (ActorDiedError) after 0 restarts (workers.restarts)"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.slow
 def test_synchronous_workers_give_up_together() -> None:
     with collecting(partial(create, faulty=1, how="kill"), restarts=0) as collector:
-        with pytest.raises(WorkersLost, match="worker 1 died, 1 of 1 times"):
+        with pytest.raises(WorkersLost, match=r"worker 1 died .* after 0 restarts"):
             list(collector)
         state = collector.state_dict()
         assert state["workers"] == [None, None]
