@@ -48,6 +48,7 @@ def run_sweep(main: Callable[[Any], Path], config: Any, options: SweepOptions) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         warnings.filterwarnings("ignore", "Heartbeat of storage is supposed to be used")
+        warnings.filterwarnings("ignore", "Attempting to set identical")  # limits of a figure
         space = read_space(find_space(options.space, type(config)), config)
         own_name = f"{recipe_script(type(config)).stem}-{config.env.id}"
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", options.study or own_name).lstrip(".") or own_name
@@ -58,6 +59,8 @@ def run_sweep(main: Callable[[Any], Path], config: Any, options: SweepOptions) -
         found = write_results(sweep)
         if error:
             raise ConfigError(error)
+        if signal:
+            print("the same command goes on with this sweep", flush=True)
         return 128 + signal if signal else 0 if found else 1
 
 
@@ -120,6 +123,6 @@ def _report(sweep: Sweep, number: int, most: int, error: str) -> None:
     text = trial.state.name.lower() if trial.state.is_finished() else "to be run again"
     if trial.state in (TrialState.COMPLETE, TrialState.PRUNED) and trial.value is not None:
         text += f", {trial.value:.6g}"
-    elif error:
+    elif error and not error.startswith("Interrupted"):
         text += f", {error.splitlines()[0]}"
     print(f"trial {number}: {text} ({ended} of {most})", flush=True)
