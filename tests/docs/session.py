@@ -18,6 +18,7 @@ from tests.docs.pages import ROOT, Block
 # What is left out of commands, and why.
 LEFT_OUT = {
     r"(make|pip|\.venv/bin/pip|python -m venv|\. \.venv/bin/activate)\b": "installs packages",
+    r"torchrun ": "takes hours; tests/reliability/test_ranks.py starts it",
     r"python recipes/benchmarks/": "takes hours; tests/recipes/test_benchmarks.py runs the scripts",
 }
 # What a page's commands need that the page does not make, and numbers that would take too long.
