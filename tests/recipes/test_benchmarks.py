@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -47,6 +48,27 @@ def table(printed: str, header: str) -> list[list[str]]:
     rows = lines[first + 1 :]
     last = next(index for index, line in enumerate(rows) if line.startswith("load averages"))
     return [row.split() for row in rows[:last]]
+
+
+@pytest.mark.slow
+def test_workers_are_timed_and_one_is_killed(tmp_path: Path) -> None:
+    small = "--milliseconds 1 --workers [0,2] --frames_per_batch 8 --batches 2 --rounds 2"
+    done = run("workers", *small.split(), "--output", "times.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert list(pd.read_csv(tmp_path / "times.csv")["workers"]) == [0, 2, 0, 2]
+    assert [row[0] for row in table(done.stdout, "workers")] == ["0", "2"]
+    assert "a worker was killed: the learner waited" in done.stdout
+
+
+@pytest.mark.slow
+def test_ranks_time_whole_batches_and_shares(tmp_path: Path) -> None:
+    script = RECIPES / "benchmarks" / "ranks.py"
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    small = "--batch_sizes [8] --num_cells [8] --rounds 2 --calls 1 --output times.csv"
+    subprocess.run([*command, script, *small.split()], cwd=tmp_path, env=ENVIRONMENT, check=True)
+    rounds = pd.read_csv(tmp_path / "times.csv")
+    assert list(rounds.columns) == ["batch_size", "whole", "shares", "reduce"]
+    assert len(rounds) == 2
 
 
 @pytest.mark.slow
