@@ -30,8 +30,13 @@ ALLOWED = {
     ("rlkit_sac/cli/check_env.py", "runpy"): "the recipes of the package, to see their checks",
     ("rlkit_sac/cli/recipe_files.py", "runpy"): "the recipe that the user names",
     ("rlkit_sac/envs/gym_env.py", "importlib.import_module"): "the module of env.id",
+    ("rlkit_sac/data/workers/cluster.py", "socket"): "whether a Ray cluster answers at its address",
     ("rlkit_sac/runs/loss_parts.py", "importlib.import_module"): "the module of prior.factory",
     ("rlkit_sac/runs/policies/export.py", "torch.export.load"): "what it has just written",
+    (
+        "rlkit_sac/runs/seeds/on_ray.py",
+        "pickle",
+    ): "its own configuration, handed to Ray's processes",
     ("rlkit_sac/runs/tables/run_directory.py", "subprocess"): "git, which names the commit",
     ("recipes/benchmarks/speed.py", "subprocess"): "a process for each timing",
     (
