@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -34,8 +34,8 @@ class RunningStatistics(nn.Module):
         dtype: of the statistics. Default float64.
 
     Attributes:
-        across_ranks: whether values are those of all processes of PyTorch's default group, which
-            update as many at the same time. Default: False.
+        across_ranks: of the class: whether values are those of all processes of PyTorch's default
+            group, which update as many at the same time. Default: False.
 
     >>> statistics = RunningStatistics([1])
     >>> statistics.update(torch.tensor([[1.0], [2.0]]))
@@ -47,7 +47,7 @@ class RunningStatistics(nn.Module):
     count: Tensor
     mean: Tensor
     deviations: Tensor
-    across_ranks = False
+    across_ranks: ClassVar[bool] = False
 
     def __init__(self, shape: Sequence[int], *, dtype: torch.dtype = torch.float64) -> None:
         super().__init__()

@@ -272,7 +272,5 @@ def make_normalizers(
             clip=config.clip,
             dtype=dtype,
         ).to(device)
-    for module in nn.ModuleDict(found).modules():
-        if isinstance(module, RunningStatistics):
-            module.across_ranks = num_ranks() > 1
+    RunningStatistics.across_ranks = num_ranks() > 1
     return found
