@@ -17,7 +17,7 @@ SCRIPT = Path(__file__).with_name("rank_cases.py")
 ROOT = Path(__file__).parents[2]
 QUICK = [
     *(f"{name}/clipped" for name in LOSSES),
-    *("continuous/", "value/recompute", "boltzmann/compiled"),
+    *("continuous/", "value/recompute"),
 ]
 SLOW = [
     f"{name}/{options}"
