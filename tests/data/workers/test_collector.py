@@ -171,7 +171,8 @@ def test_a_number_that_is_not_finite_ends_the_run() -> None:
 @pytest.mark.slow
 def test_no_gap_while_the_learner_sleeps() -> None:
     batches = []
-    with collecting(pendulum(max_episode_steps=50), mode="async", num_envs=2) as collector:
+    envs = pendulum(max_episode_steps=50, num_envs=2)
+    with collecting(envs, mode="async", num_envs=2) as collector:
         for batch in collector:
             batches.append(batch.clone())
             if len(batches) % 4 == 0:
