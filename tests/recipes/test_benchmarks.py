@@ -387,10 +387,10 @@ def test_speed_refuses_what_it_cannot_measure(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_scaling_measures_the_ends_of_each_factor(tmp_path: Path) -> None:
-    done = run("scaling", "--quick", "true", "--output", "scaling.csv", cwd=tmp_path)
+def test_sizes_measures_the_ends_of_each_factor(tmp_path: Path) -> None:
+    done = run("sizes", "--quick", "true", "--output", "sizes.csv", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    rounds = pd.read_csv(tmp_path / "scaling.csv")
+    rounds = pd.read_csv(tmp_path / "sizes.csv")
     times = ["update_ms", "sample_ms", "frames_per_second"]
     assert (rounds[times] > 0).all(axis=None)
     factors = ["batch_size", "num_qvalue_nets", "utd_ratio", "num_envs", "capacity"]

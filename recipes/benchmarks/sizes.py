@@ -1,8 +1,8 @@
 """How the time of an update and the frames a second change with each size of a run.
 
-    python recipes/benchmarks/scaling.py
-    python recipes/benchmarks/scaling.py --num_threads 2 --output scaling.csv
-    python recipes/benchmarks/scaling.py --quick true
+    python recipes/benchmarks/sizes.py
+    python recipes/benchmarks/sizes.py --num_threads 2 --output sizes.csv
+    python recipes/benchmarks/sizes.py --quick true
 
 One size at a time moves away from batches of 256, two critics, one update a frame, one environment
 and a replay buffer of 100,000 transitions. At each point the recipe's loop runs with a buffer that
@@ -61,7 +61,7 @@ FACTORS: dict[str, tuple[int, ...]] = {
 
 
 @dataclass
-class ScalingConfig:
+class SizesTimingConfig:
     """What is measured, and how often."""
 
     task: str = "Pendulum-v1"
@@ -80,7 +80,7 @@ class ScalingConfig:
     """CSV file for the times of each round; null writes none."""
 
 
-def main(config: ScalingConfig) -> None:
+def main(config: SizesTimingConfig) -> None:
     """Measure every point, print a table, and write the rounds if asked to."""
     torch.set_num_threads(config.num_threads)
     torch.manual_seed(0)
@@ -126,7 +126,7 @@ class Loop:
         stack: closes the environment at the end.
     """
 
-    def __init__(self, sizes: Sizes, config: ScalingConfig, stack: ExitStack) -> None:
+    def __init__(self, sizes: Sizes, config: SizesTimingConfig, stack: ExitStack) -> None:
         env = stack.enter_context(closing_env(make_env(config.task, num_envs=sizes.num_envs)))
         low, high = continuous_action_bounds(env)
         actor = tanh_gaussian_actor(observation_dim(env), low, high)
@@ -217,4 +217,4 @@ def summary(rounds: pd.DataFrame, *, quick: bool) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    run_recipe(main, ScalingConfig)
+    run_recipe(main, SizesTimingConfig)
