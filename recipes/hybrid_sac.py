@@ -19,7 +19,7 @@ from torch.optim import Adam
 from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
-from rlkit_sac.config import EnvConfig, GaussianNetworkConfig, HybridLossConfig, ReplayConfig
+from rlkit_sac.config import EnvConfig, HybridLossConfig, HybridNetworkConfig, ReplayConfig
 from rlkit_sac.data import example_transition, make_replay_buffer
 from rlkit_sac.envs import hybrid_action_bounds, observation_dim, parameter_mask, reward_dim
 from rlkit_sac.errors import ConfigError
@@ -50,8 +50,8 @@ class HybridSACConfig(RunConfig):
     replay: ReplayConfig = field(
         default_factory=lambda: ReplayConfig(capacity=100_000, batch_size=128)
     )
-    network: GaussianNetworkConfig = field(
-        default_factory=lambda: GaussianNetworkConfig(num_cells=[128, 128])
+    network: HybridNetworkConfig = field(
+        default_factory=lambda: HybridNetworkConfig(num_cells=[128, 128])
     )
     loss: HybridLossConfig = field(default_factory=HybridLossConfig)
 

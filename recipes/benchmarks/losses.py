@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from tensordict import TensorDict
@@ -72,28 +72,36 @@ class UpdateTimingConfig:
     """CSV file for the times of each round; null writes none."""
 
 
-def make_loss(name: LossName, task: Task, config: UpdateTimingConfig) -> LossModule:
+def make_loss(
+    name: LossName,
+    task: Task,
+    config: UpdateTimingConfig,
+    *,
+    critic: dict[str, Any] | None = None,
+    **options: Any,
+) -> LossModule:
     """A loss with networks as the recipes make them; TorchRL's with networks as its users do.
 
     Args:
         name: ``"torchrl"`` is TorchRL's ``SACLoss``, the others are ours.
         task: whose sizes the networks have.
         config: widths and number of critics.
+        critic: further arguments of the critics of the hybrid loss.
+        **options: further options of our losses.
     """
     if name == "torchrl":
         return _torchrl_loss(task, config)
-    nets = {"num_qvalue_nets": config.num_qvalue_nets, "diagnostics": True}
+    nets = {"num_qvalue_nets": config.num_qvalue_nets, "diagnostics": True, **options}
     sizes = {"observation_dim": task.observation_dim, "num_cells": config.num_cells}
     if name == "discrete":
-        critic = action_value_critic(**sizes, num_actions=task.num_actions)
-        return DiscreteSACLoss(critic, **nets)
+        return DiscreteSACLoss(action_value_critic(**sizes, num_actions=task.num_actions), **nets)
     bounds = {"action_low": [-1.0] * task.action_dim, "action_high": [1.0] * task.action_dim}
     if name == "continuous":
-        critic = state_action_critic(**sizes, action_dim=task.action_dim)
-        return ContinuousSACLoss(tanh_gaussian_actor(**sizes, **bounds), critic, **nets)
+        values = state_action_critic(**sizes, action_dim=task.action_dim)
+        return ContinuousSACLoss(tanh_gaussian_actor(**sizes, **bounds), values, **nets)
     actor = tanh_gaussian_actor(**sizes, **bounds, action_key=("action", "continuous"))
-    critic = hybrid_critic(**sizes, action_dim=task.action_dim, num_actions=task.num_actions)
-    return HybridSACLoss(actor, critic, **nets)
+    action = {"action_dim": task.action_dim, "num_actions": task.num_actions}
+    return HybridSACLoss(actor, hybrid_critic(**sizes, **action, **(critic or {})), **nets)
 
 
 def random_batch(name: LossName, task: Task, size: int) -> TensorDict:

@@ -29,6 +29,7 @@ from rlkit_sac.config.loss import (
 )
 from rlkit_sac.config.network import (
     GaussianNetworkConfig,
+    HybridNetworkConfig,
     LayersConfig,
     NetworkConfig,
     NormalizationConfig,
@@ -63,6 +64,7 @@ __all__ = [
     "FramesConfig",
     "GaussianNetworkConfig",
     "HybridLossConfig",
+    "HybridNetworkConfig",
     "KLPriorLossConfig",
     "LayersConfig",
     "LoggingConfig",

@@ -212,8 +212,16 @@ class HybridLossConfig(LossConfig):
     alone."""
 
     parameter_mask: bool = False
-    """Count the entropy of a continuous dimension only under the discrete actions that use it; each
-    discrete action of the task must have parameters of its own."""
+    """Tell the loss which continuous dimensions each discrete action uses; each must have
+    parameters of its own."""
+
+    mask_entropy: bool = True
+    """With parameter_mask, count the entropy of a continuous dimension only under the discrete
+    actions that use it."""
+
+    mask_critics: bool = False
+    """With parameter_mask, let the value of a discrete action depend on its own parameters alone;
+    each update then takes longer, the more the more actions there are."""
 
     discrete_entropy: Literal["expected", "sampled"] = "expected"
     """Take the exact discrete entropy, or that of one sampled action."""
@@ -233,6 +241,8 @@ class HybridLossConfig(LossConfig):
             return found
         (low, lower), (high, upper) = _pair(self.min_alpha), _pair(self.max_alpha)
         found = [*super().errors(), *(_limit_errors(low, high) or _limit_errors(lower, upper))]
+        if self.mask_critics and not self.parameter_mask:
+            found.append(("mask_critics", "needs parameter_mask true, got true without it"))
         discrete, continuous = _pair(self.target_entropy)
         if discrete == "neg_dim" or continuous == "scaled_log_k":
             text = "scaled_log_k is for the discrete part and neg_dim for the continuous one: write"

@@ -55,17 +55,16 @@ class NetworkConfig(LayersConfig):
     def actor_arguments(self) -> dict[str, Any]:
         """The keyword arguments of an actor."""
         arguments = self.layer_arguments()
-        del arguments["critic_layer_norm"], arguments["critic_dropout"]
-        return arguments
+        return {name: value for name, value in arguments.items() if not name.startswith("critic_")}
 
     def critic_arguments(self) -> dict[str, Any]:
         """The keyword arguments of a critic."""
-        return {
-            "num_cells": self.num_cells,
-            "activation": self.activation,
-            "layer_norm": self.critic_layer_norm,
-            "dropout": self.critic_dropout,
+        own = {
+            name.removeprefix("critic_"): value
+            for name, value in asdict(self).items()
+            if name.startswith("critic_")
         }
+        return {"num_cells": self.num_cells, "activation": self.activation, **own}
 
 
 @dataclass
@@ -100,6 +99,19 @@ class GaussianNetworkConfig(GaussianHeadConfig, NetworkConfig):
     >>> GaussianNetworkConfig(num_cells=[64, 64]).log_std_max
     2.0
     """
+
+
+@dataclass
+class HybridNetworkConfig(GaussianNetworkConfig):
+    """Shape of critics over both parts of an action, and of an actor with a Gaussian head.
+
+    >>> HybridNetworkConfig().critic_action_layer
+    'first'
+    """
+
+    critic_action_layer: Literal["first", "last"] = "first"
+    """Hidden layer of the critics that reads the continuous action; last makes critics with a mask
+    quicker where there are many discrete actions."""
 
 
 @dataclass

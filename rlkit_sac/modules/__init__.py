@@ -18,6 +18,7 @@ from rlkit_sac.modules.critics import (
 from rlkit_sac.modules.distributions import TanhGaussian
 from rlkit_sac.modules.dueling import StochasticDuelingNetwork
 from rlkit_sac.modules.ensemble import CriticEnsemble
+from rlkit_sac.modules.masked_critic import MaskedCritic
 from rlkit_sac.modules.memory import GRUMemory, LSTMMemory, policy_states, state_primer
 from rlkit_sac.modules.normalization import (
     NormalizedPolicy,
@@ -46,6 +47,7 @@ __all__ = [
     "GRUMemory",
     "GaussianHead",
     "LSTMMemory",
+    "MaskedCritic",
     "MemoryOptions",
     "NormalizedPolicy",
     "ObservationNormalizer",

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule, TensorDictSequential
 from torch import nn
 
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.notes import noted
 from rlkit_sac.modules.perceptron import perceptron
 from rlkit_sac.modules.recurrent import MemoryOptions, state_inputs
@@ -164,6 +165,7 @@ def hybrid_critic(
     activation: str = "relu",
     layer_norm: bool = False,
     dropout: float = 0.0,
+    action_layer: Literal["first", "last"] = "first",
     reward_dim: int = 1,
     memory: MemoryOptions | None = None,
 ) -> TensorDictModule | TensorDictSequential:
@@ -182,12 +184,16 @@ def hybrid_critic(
         layer_norm: normalize the outputs of each hidden layer, before the activation.
         dropout: probability with which outputs of the hidden layers are set to zero in training,
             before they are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
+        action_layer: the hidden layer that reads the continuous action: the ``"first"`` (default)
+            or the ``"last"``. What comes before the last one is computed once for a state, however
+            many actions are evaluated there, as they are with a mask, see
+            :class:`~rlkit_sac.modules.MaskedCritic`.
         reward_dim: number of reward dimensions, one value each.
         memory: lets it remember earlier steps, see
             :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
-        ConfigError: for an unknown activation, or a dropout outside of [0, 1).
+        ConfigError: for an unknown activation or action layer, or a dropout outside of [0, 1).
 
     >>> import torch
     >>> from tensordict import TensorDict
@@ -197,16 +203,23 @@ def hybrid_critic(
     torch.Size([5, 2])
     """
     state = state_inputs(observation_dim, memory, "critic")
-    network = perceptron(
-        state.size + action_dim,
-        _outputs(num_actions, reward_dim),
-        num_cells,
-        activation,
-        layer_norm=layer_norm,
-        dropout=dropout,
+    if action_layer not in ("first", "last"):
+        raise ConfigError(f"action_layer {action_layer!r} is not 'first' or 'last'")
+    options: dict[str, Any] = {"layer_norm": layer_norm, "dropout": dropout}
+    outputs, action = _outputs(num_actions, reward_dim), ("action", "continuous")
+    if action_layer == "first" or len(num_cells) < 2:
+        network = perceptron(state.size + action_dim, outputs, num_cells, activation, **options)
+        return state.before(TensorDictModule(network, [*state.keys, action], ["action_value"]))
+    *hidden, features, last = num_cells
+    of_state = perceptron(
+        state.size, features, hidden, activation, activate_last_layer=True, **options
     )
-    keys = [*state.keys, ("action", "continuous")]
-    return state.before(TensorDictModule(network, keys, ["action_value"]))
+    head = perceptron(features + action_dim, outputs, [last], activation, **options)
+    return TensorDictSequential(
+        *state.modules,
+        TensorDictModule(of_state, state.keys, ["state_features"]),
+        TensorDictModule(head, ["state_features", action], ["action_value"]),
+    )
 
 
 def stack_critics(critics: Sequence[ModuleT]) -> ModuleT:

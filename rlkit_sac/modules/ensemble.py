@@ -7,12 +7,13 @@ from types import FunctionType
 from typing import Any, cast
 
 import torch
-from tensordict.nn import TensorDictModule
+from tensordict import NestedKey, unravel_key
+from tensordict.nn import TensorDictModule, TensorDictSequential
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torchrl.modules import MLP, ValueOperator
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules.critics import stack_critics
 
 #: Elementwise layers.
@@ -22,6 +23,7 @@ _ELEMENTWISE: tuple[type[nn.Module], ...] = (
 )
 
 Layers = list[tuple[str, nn.Module]]
+Chain = list[tuple[TensorDictModule, Layers]]
 
 
 class CriticEnsemble(nn.Module):
@@ -170,8 +172,95 @@ def evaluate_perceptrons(
         ``[R, *, …]``.
     """
     batch = inputs.shape[:-1] if shared else inputs.shape[1:-1]
-    hidden = inputs.reshape(*inputs.shape[: not shared], -1, inputs.shape[-1]).mT
-    shape: tuple[int, ...] = ()
+    layers, shape = _without_reshaping(layers)
+    out = _run(layers, weights, _columns(inputs, shared)).mT
+    return out.reshape(out.shape[0], *batch, *(shape or out.shape[-1:]))
+
+
+def evaluate_masked_perceptrons(
+    layers: Layers, weights: Mapping[str, Tensor], inputs: Tensor, actions: Tensor, *, shared: bool
+) -> Tensor:
+    """Outputs of R perceptrons for K actions each, of which action k has output k.
+
+    The first layer is linear in the action: its product with the other inputs is computed once.
+    The last layer computes the outputs that are kept.
+
+    Args:
+        layers: of :func:`perceptron_layers`, see :func:`takes_masked_action`.
+        weights: parameters by name, each ``[R, …]``.
+        inputs: ``[*, features]``, or ``[R, *, features]``, all but the action.
+        actions: ``[*, K, D]``, or ``[R, *, K, D]``; the layers read them last.
+        shared: whether all perceptrons have the same inputs.
+
+    Returns:
+        ``[R, *, K, …]``.
+
+    Raises:
+        BatchError: for perceptrons without K outputs.
+    """
+    batch, count = actions.shape[not shared : -2], actions.shape[-2]
+    ((first, _), *between, (last, _)), shape = _without_reshaping(layers)
+    weight, features = weights[f"{first}.weight"], inputs.shape[-1]
+    outputs = weights[f"{last}.weight"]
+    shape = shape or outputs.shape[1:2]
+    if shape[0] != count:
+        raise BatchError(
+            f"the critics write values of {shape[0]} discrete actions, but parameter_mask has "
+            f"{count} rows: wanted one row for each"
+        )
+    of_state = _linear(
+        weight[..., :features], weights.get(f"{first}.bias"), _columns(inputs, shared)
+    )
+    of_action = _linear(weight[..., features:], None, _columns(actions, shared))
+    hidden = of_state.unsqueeze(-1) + of_action.unflatten(-1, (-1, count))
+    hidden = _run(between, weights, hidden.flatten(-2)).unflatten(-1, (-1, count))
+    # A compiler fuses this sum with the activation before it: no product of matrices, for which
+    # the actions would have to be moved, and no product for the outputs that are not kept.
+    own = outputs.unflatten(1, (count, -1)).permute(0, 3, 1, 2).unsqueeze(2)
+    out = (hidden.unsqueeze(-1) * own).sum(1)
+    bias = weights.get(f"{last}.bias")
+    if bias is not None:
+        out = out + bias.unflatten(1, (count, -1)).unsqueeze(1)
+    return out.reshape(len(out), *batch, *shape)
+
+
+def perceptron_chain(network: nn.Module) -> Chain | None:
+    """The perceptrons of a network, a single one or a sequence; ``None`` for another network."""
+    if isinstance(network, TensorDictSequential) and not _has_hooks(network):
+        chains = [perceptron_chain(part) for part in network.module]
+        return None if None in chains else [part for chain in chains for part in chain or []]
+    layers = perceptron_layers(network)
+    return None if layers is None else [(cast(TensorDictModule, network), layers)]
+
+
+def takes_masked_action(chain: Chain, key: NestedKey) -> bool:
+    """Whether the last perceptron of a chain reads the action last, and none before reads it.
+
+    It must have several linear layers, of which one comes last, as
+    :func:`evaluate_masked_perceptrons` needs them.
+    """
+    *before, (last, layers) = chain
+    linear = [isinstance(layer, nn.Linear) for _, layer in _without_reshaping(layers)[0]]
+    *others, read = map(unravel_key, last.in_keys)
+    taken_before = any(key in map(unravel_key, part.in_keys) for part, _ in before)
+    return read == key and bool(others) and linear[-1] and sum(linear) > 1 and not taken_before
+
+
+def _without_reshaping(layers: Layers) -> tuple[Layers, tuple[int, ...]]:
+    """The layers but for a last one that reshapes outputs, and their shape, ``()`` without."""
+    last = layers[-1][1]
+    if isinstance(last, nn.Unflatten):
+        return layers[:-1], tuple(cast(Sequence[int], last.unflattened_size))
+    return layers, ()
+
+
+def _columns(inputs: Tensor, shared: bool) -> Tensor:
+    """Inputs as a matrix ``[features, B]``, or ``[R, features, B]``."""
+    return inputs.reshape(*inputs.shape[: not shared], -1, inputs.shape[-1]).mT
+
+
+def _run(layers: Layers, weights: Mapping[str, Tensor], hidden: Tensor) -> Tensor:
+    """Outputs of layers ``[R, …, B]`` for inputs ``[R, …, B]``, or ``[…, B]`` shared by all."""
     for name, layer in layers:
         if isinstance(layer, nn.Linear):
             hidden = _linear(weights[f"{name}.weight"], weights.get(f"{name}.bias"), hidden)
@@ -181,12 +270,9 @@ def evaluate_perceptrons(
                 hidden = hidden * weights[f"{name}.weight"].unsqueeze(-1)
                 if layer.bias is not None:
                     hidden = hidden + weights[f"{name}.bias"].unsqueeze(-1)
-        elif isinstance(layer, nn.Unflatten):
-            shape = tuple(cast(Sequence[int], layer.unflattened_size))
         else:
             hidden = layer(hidden)
-    out = hidden.mT
-    return out.reshape(out.shape[0], *batch, *(shape or out.shape[-1:]))
+    return hidden
 
 
 def _linear(weight: Tensor, bias: Tensor | None, hidden: Tensor) -> Tensor:

@@ -65,7 +65,8 @@ def perceptron(
         )
     if not 0 <= dropout < 1:
         raise ConfigError(f"dropout must be at least 0 and below 1, not {dropout}")
-    norms = [{"normalized_shape": width} for width in num_cells]
+    widths = [*num_cells, outputs] if activate_last_layer else num_cells
+    norms = [{"normalized_shape": width} for width in widths]
     network = MLP(
         in_features=inputs,
         out_features=outputs,

@@ -24,6 +24,7 @@ from rlkit_sac.modules.actors import (
 from rlkit_sac.modules.behavior import BehaviorPolicy
 from rlkit_sac.modules.critics import action_value_critic, hybrid_critic
 from rlkit_sac.modules.ensemble import structure
+from rlkit_sac.modules.masked_critic import MaskedCritic
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
 from rlkit_sac.modules.notes import Note, note_of
@@ -176,6 +177,7 @@ _checked: WeakKeyDictionary[nn.Module, tuple[Any, bool]] = WeakKeyDictionary()
 _BUILDERS: dict[str, Callable[..., nn.Module]] = {
     "BehaviorPolicy": BehaviorPolicy,
     "BoltzmannPolicy": boltzmann_of_critic,
+    "MaskedCritic": MaskedCritic,
     "NormalizedPolicy": NormalizedPolicy,
     "ObservationNormalizer": ObservationNormalizer,
     "TensorDictSequential": lambda modules: TensorDictSequential(*modules),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, TypeVar
@@ -15,14 +15,15 @@ from tensordict.nn import (
     TensorDictModuleBase,
     TensorDictSequential,
 )
-from torch import Tensor, nn
-from torchrl.objectives.utils import _pseudo_vmap
+from torch import Tensor
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional.memory import State, recurrent_rows, recurrent_step
+from rlkit_sac.modules.masked_critic import flat_parts
 from rlkit_sac.modules.memory import Memory, cells_of, check_memory, layer_weights, state_keys
 from rlkit_sac.objectives.checks.batch import check_flag
 from rlkit_sac.objectives.checks.validity import fill_invalid
+from rlkit_sac.objectives.members import Members
 from rlkit_sac.objectives.transitions import Transitions
 
 #: Where encoded states hold what a memory remembers, by the name of the network.
@@ -111,7 +112,8 @@ class Rows:
         Args:
             read: the batch and its states, as the loss reads them.
             passes: of all memories.
-            **vmap: as for :meth:`RecurrentNetwork.run_of_each`.
+            **vmap: ``randomness`` and ``one_by_one`` of
+                :class:`~rlkit_sac.objectives.members.Members`.
         """
         after = (..., slice(self.burn_in, None))
         states, next_states = read.states[after], read.next_states[after]
@@ -179,7 +181,7 @@ class RecurrentNetwork:
         Raises:
             ConfigError: for a memory at another place, or several.
         """
-        parts = list(_flat(network))
+        parts = list(flat_parts(network))
         found = [place for place, part in enumerate(parts) if _has_memory(part)]
         if not found:
             return None
@@ -223,30 +225,32 @@ class RecurrentNetwork:
         Args:
             rows: the batch.
             of: the parameters, and what is encoded.
-            **vmap: as for :meth:`run_of_each`.
+            **vmap: ``randomness`` and ``one_by_one`` of
+                :class:`~rlkit_sac.objectives.members.Members`.
 
         Returns:
             For the T' steps after the burn-in, entries ``[*, T', …]``, ``[*, T', R, …]`` for an
             ensemble.
         """
         params, cells, burn_in = of.params, cells_of(self.memory), rows.burn_in
-        weights = self.params_of(cells, params)
+        members = Members(self.network, params, **vmap)
+        weights = members.params_of(cells)
         layers = layer_weights(lambda name: weights.get(name, None), cells.num_layers)
         state = self._start(rows, layers[0].weight_hh, of.members)
         grad = of.grad and torch.is_grad_enabled()
         if burn_in:
             with torch.no_grad():
-                inputs, _ = self._embed(rows.states[..., :burn_in], params, vmap)
+                inputs, _ = self._embed(rows.states[..., :burn_in], members)
                 before = recurrent_rows(inputs, state, rows.reset[:, :burn_in], layers)
                 state = tuple(each[..., -1, :, :] for each in before)
         with torch.set_grad_enabled(grad):
-            inputs, written = self._embed(rows.states[..., burn_in:], params, vmap)
+            inputs, written = self._embed(rows.states[..., burn_in:], members)
             after = recurrent_rows(inputs, state, rows.reset[:, burn_in:], layers)
             encoded = self._encoded(after[0], written, params)
         if not of.at_next_states:
             return encoded, None
         with torch.set_grad_enabled(grad and of.next_grad):
-            inputs, written = self._embed(rows.next_states[..., burn_in:], params, vmap)
+            inputs, written = self._embed(rows.next_states[..., burn_in:], members)
             flat = tuple(each.flatten(-4, -3) for each in after)
             output = recurrent_step(inputs.flatten(-3, -2), flat, layers)[0]
             return encoded, self._encoded(output, written, params)
@@ -278,38 +282,6 @@ class RecurrentNetwork:
             of_each.set(key, (value.detach() if detached else value).movedim(time, 0))
         return of_each
 
-    def params_of(self, part: nn.Module, params: TensorDictBase) -> TensorDictBase:
-        """The parameters of a part among those of the whole network."""
-        path = next(name for name, each in self.network.named_modules() if each is part)
-        return params.get(tuple(path.split(".")))
-
-    def run_of_each(
-        self,
-        part: TensorDictModuleBase,
-        inputs: TensorDictBase,
-        params: TensorDictBase,
-        *,
-        randomness: str,
-        pseudo_vmap: bool,
-    ) -> TensorDictBase:
-        """Outputs ``[R, *]`` of a part of R networks, for inputs ``[R, *]``.
-
-        Args:
-            part: the embedding or the head.
-            inputs: of each network.
-            params: stacked.
-            randomness: as for ``torch.vmap``.
-            pseudo_vmap: whether to run one network after another.
-        """
-
-        def run(states: TensorDictBase, member: TensorDictBase) -> TensorDictBase:
-            with member.to_module(self.network, preserve_module_state=False):
-                return part(states)
-
-        together = _pseudo_vmap if pseudo_vmap else torch.vmap
-        out: TensorDictBase = together(run, (0, 0), randomness=randomness)(inputs.copy(), params)
-        return out
-
     def _start(self, rows: Rows, weight: Tensor, members: Tensor | None) -> State:
         """The states that rows begin with, ``[N, L, H]``, ``[R, N, L, H]`` for an ensemble."""
         cells, count, ensemble = cells_of(self.memory), len(rows.reset), weight.shape[:-2]
@@ -333,14 +305,13 @@ class RecurrentNetwork:
             start.append(flat.transpose(0, 1) if of_each else flat.expand(*ensemble, *flat.shape))
         return tuple(start)
 
-    def _embed(
-        self, states: TensorDictBase, params: TensorDictBase, vmap: Mapping[str, Any]
-    ) -> tuple[Tensor, TensorDictBase]:
+    def _embed(self, states: TensorDictBase, members: Members) -> tuple[Tensor, TensorDictBase]:
         """Inputs of the memory, ``[R?, N, T, I]``, and all that the embedding writes."""
-        key, each = self.memory.in_keys[0], (*params.batch_size, *states.batch_size)
+        key, params = self.memory.in_keys[0], members.params
+        each = (*params.batch_size, *states.batch_size)
         own = chain(self.embedding.parameters(), self.embedding.buffers())
         if params.batch_size and next(own, None) is not None:
-            written = self.run_of_each(self.embedding, states.expand(*each), params, **vmap)
+            written = members.run(self.embedding, states.expand(*each))
         else:
             with params.to_module(self.network, preserve_module_state=False):
                 written = self.embedding(states.copy())
@@ -361,14 +332,6 @@ class RecurrentNetwork:
             entries = entries.apply(lambda each: each.movedim(0, time), batch_size=[])
             entries.batch_size = written.batch_size[1:]
         return entries
-
-
-def _flat(network: TensorDictModuleBase) -> Iterator[TensorDictModuleBase]:
-    if isinstance(network, TensorDictSequential):
-        for part in network.module:
-            yield from _flat(part)
-    else:
-        yield network
 
 
 def _has_memory(part: TensorDictModuleBase) -> bool:

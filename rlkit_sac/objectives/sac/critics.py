@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.utils import unravel_key
 from torch import Tensor
-from torchrl.objectives.utils import _vmap_func
 
 from rlkit_sac.errors import BatchError
 from rlkit_sac.functional import expected_value, taken_value
 from rlkit_sac.functional.sac import CriticReduction, reduce_critics
-from rlkit_sac.modules.ensemble import evaluate_perceptrons, perceptron_layers
 from rlkit_sac.objectives.checks.batch import check_action, check_index, check_values
+from rlkit_sac.objectives.members import MaskedAction, Members, evaluate_members
 from rlkit_sac.objectives.transitions import Transitions
 
 if TYPE_CHECKING:
@@ -82,6 +81,7 @@ class Critics:
         inputs: TensorDictBase,
         params: TensorDictBase,
         remembered: str = CRITICS,
+        masked: MaskedAction | None = None,
     ) -> Tensor:
         """Values ``[R, *, (K,) M]`` of all critics with the given parameters.
 
@@ -91,6 +91,7 @@ class Critics:
             params: those of the live or of the target critics. Where none has a gradient, neither
                 have their memories.
             remembered: the entry of what their memories remember.
+            masked: the value of each discrete action reads its own parameters.
 
         Raises:
             BatchError: for an output under another key, or of another shape.
@@ -103,25 +104,19 @@ class Critics:
             )
         if owner.observation_normalizer is not None:
             inputs = owner.observation_normalizer.normalized(inputs)
-        vmap: dict[str, Any] = {
-            "randomness": owner.vmap_randomness,
-            "pseudo_vmap": owner.deactivate_vmap,
-        }
         recurrent = owner.recurrent.get(CRITICS)
         if recurrent is not None:
             frozen = not any(each.requires_grad for each in params.values(True, True))
             inputs = recurrent.head_inputs_of_each(inputs, remembered, detached=frozen)
             network = recurrent.head
-        layers = None if owner.deactivate_vmap else perceptron_layers(network)
-        if layers is not None:
-            own = params if recurrent is None else recurrent.params_of(network, params)
-            read = torch.cat([inputs.get(name) for name in network.in_keys], -1)
-            shared = recurrent is None
-            q = evaluate_perceptrons(layers, own.flatten_keys("."), read, shared=shared)
-        elif recurrent is not None:
-            q = recurrent.run_of_each(network, inputs, params, **vmap).get(key)
-        else:
-            q = _vmap_func(network, (None, 0), **vmap)(inputs.copy(), params).get(key)
+        q = evaluate_members(
+            Members(owner.qvalue_network, params, owner.vmap_randomness, owner.deactivate_vmap),
+            network,
+            inputs,
+            key,
+            shared=recurrent is None,
+            masked=masked,
+        )
         return q.to(owner.compute_dtype)  # which autocast may have lowered
 
     def values_of_taken(
@@ -242,9 +237,44 @@ class ActionValueCritics(Critics):
         inputs: TensorDictBase,
         params: TensorDictBase,
         remembered: str = CRITICS,
+        masked: MaskedAction | None = None,
     ) -> Tensor:
         """Values ``[R, *, K, M]`` of all critics with the given parameters."""
-        q = super().values(owner, inputs, params, remembered)
+        q = super().values(owner, inputs, params, remembered, masked or self._masked(owner))
+        return self._checked(owner, inputs, q)
+
+    def values_of_taken(
+        self,
+        owner: SoftActorCriticLoss,
+        states: TensorDictBase,
+        batch: TensorDictBase,
+        like: Tensor | None,
+    ) -> Tensor:
+        """Values ``[R, *, K, M]`` of the live critics for the continuous action of the batch.
+
+        Critics with a mask are evaluated once, with the parameters of the discrete action of the
+        batch: their values of the others are not those of :meth:`values`.
+        """
+        masked = self._masked(owner)
+        if masked is None:
+            return super().values_of_taken(owner, states, batch, like)
+        taken, key = batch.get(masked.key), getattr(owner.tensor_keys, self.index_role)
+        assert like is not None
+        check_action(taken, like, masked.key)
+        index = batch.get(key)
+        check_index(index, len(masked.mask), states.batch_size, key)
+        used = states.copy().set(masked.key, taken * masked.mask[index.long()])
+        q = super().values(owner, used, owner.qvalue_network_params)
+        return self._checked(owner, used, q)
+
+    def _masked(self, owner: SoftActorCriticLoss) -> MaskedAction | None:
+        if not owner.mask_critics:
+            return None
+        assert owner._parameter_mask is not None
+        key = unravel_key(getattr(owner.tensor_keys, self.action_roles[0]))
+        return MaskedAction(key, owner._parameter_mask)
+
+    def _checked(self, owner: SoftActorCriticLoss, inputs: TensorDictBase, q: Tensor) -> Tensor:
         if q.ndim == inputs.ndim + 2:
             q = q.unsqueeze(-1)
         if q.ndim != inputs.ndim + 3:

@@ -93,7 +93,7 @@ class ContinuousFactor(Factor):
 
     Attributes:
         target_kld: the option ``target_kld_per_dim``.
-        masked: whether the densities of its dimensions are weighted by a parameter mask.
+        masked: whether the densities of its dimensions are weighted by the parameter mask.
     """
 
     target_kld: float
@@ -102,7 +102,7 @@ class ContinuousFactor(Factor):
     @classmethod
     def of(cls, options: SACOptions, **common: Any) -> ContinuousFactor:
         """Make a continuous factor."""
-        masked = options.parameter_mask is not None
+        masked = options.parameter_mask is not None and options.mask_entropy
         return cls(**common, target_kld=options.target_kld_per_dim, masked=masked)
 
     def spec(

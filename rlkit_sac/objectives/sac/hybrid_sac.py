@@ -161,6 +161,8 @@ class HybridSACLoss(SoftActorCriticLoss):
         target_kld_discrete: float | None = None,
         action_spec: TensorSpec | None = None,
         parameter_mask: Tensor | Sequence[Sequence[bool]] | None = None,
+        mask_entropy: bool = True,
+        mask_critics: bool = False,
         discrete_entropy: DiscreteEntropy = "expected",
         dqda_clipping: float | None = None,
         use_entropy_reward: bool = True,
@@ -180,6 +182,11 @@ class HybridSACLoss(SoftActorCriticLoss):
         self.register_buffer("_parameter_mask", None, persistent=False)
         if parameter_mask is not None:
             self._parameter_mask = self._as_mask(parameter_mask)
+        elif mask_critics:
+            raise ConfigError(
+                "mask_critics is true without a parameter_mask: pass the mask that says which "
+                "dimensions each discrete action uses"
+            )
 
     def set_keys(self, **kwargs: Any) -> None:
         """Rename entries; ``action`` renames both parts of the action, which are nested in it."""

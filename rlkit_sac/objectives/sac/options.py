@@ -81,12 +81,17 @@ class SACOptions:
             actor's. Without one the number of discrete actions is that of the critics' output.
         parameter_mask: ``[K, D]``, true where discrete action k uses continuous dimension j; for
             parameterized actions, each of which has its own parameters. Default: every action
-            uses every dimension. A mask m weights each dimension by the probability
+            uses every dimension. The next two options say what the mask m changes.
+        mask_entropy: with a mask, weight each dimension by the probability
             :math:`u_j = \sum_k \operatorname{sg}(\pi_d(k|s, c))\,m_{kj}` that it is used:
             :math:`\sum_j u_j \log\pi_{c,j}(c_j|s)` replaces :math:`\log\pi_c` everywhere, and the
             target entropy of each state is :math:`\bar{\mathcal H}_c \sum_j u_j / D`; the discrete
             policy is unchanged. The actor's distribution must be a
-            :class:`~rlkit_sac.modules.TanhGaussian`.
+            :class:`~rlkit_sac.modules.TanhGaussian`. Default ``True``. Source: Delalleau et al.
+            2019 (arXiv:1912.11077).
+        mask_critics: with a mask, evaluate each value with the parameters of its own action alone,
+            :math:`Q_i(s, c \odot m_k)_k`, in losses, targets and policy. Default ``False``. Source:
+            Bester et al. 2019 (arXiv:1905.04388).
         discrete_entropy: ``"expected"`` (default) takes the exact entropy of the discrete policy in
             V and in the temperature loss, ``"sampled"`` minus the log-probability of one sample.
         dqda_clipping: bound x on every element of each sample's :math:`\partial Q/\partial a` in
@@ -140,6 +145,8 @@ class SACOptions:
     target_kld_discrete: float | None = None
     action_spec: TensorSpec | None = None
     parameter_mask: Tensor | Sequence[Sequence[bool]] | None = None
+    mask_entropy: bool = True
+    mask_critics: bool = False
     discrete_entropy: DiscreteEntropy = "expected"
     dqda_clipping: float | None = None
     use_entropy_reward: bool = True

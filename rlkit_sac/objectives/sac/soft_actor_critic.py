@@ -25,6 +25,7 @@ from torchrl.objectives import ValueEstimators
 from rlkit_sac import functional as F
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import BoltzmannPolicy, EpsilonGreedy
+from rlkit_sac.modules.masked_critic import MaskedCritic
 from rlkit_sac.modules.normalization import NormalizedPolicy
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.objectives.checks.networks import actor_keys, refuse_batch_norm
@@ -124,6 +125,7 @@ class SoftActorCriticLoss(LossContract):
         self.reward_scale = options.reward_scale
         self.dqda_clipping = options.dqda_clipping
         self.use_entropy_reward = options.use_entropy_reward
+        self.mask_critics = options.mask_critics
         self.policy_loss_steps = options.policy_loss_steps
         self.policy_reduction = options.policy_reduction
         self.deactivate_vmap = options.deactivate_vmap
@@ -446,7 +448,8 @@ class SoftActorCriticLoss(LossContract):
             prior_of_each = None if log_prior is None else log_prior.detach()
             log_probs = F.boltzmann_log_prob(weighed, self.alpha(discrete.name), prior_of_each)
         draws = {discrete.name: discrete.draw(log_probs, log_prior)} | draws
-        if continuous is not None and self._parameter_mask is not None:
+        if continuous is not None and continuous.masked:
+            assert self._parameter_mask is not None
             drawn = draws[continuous.name]
             draws[continuous.name] = continuous.weighed(drawn, log_probs, self._parameter_mask)
         return PolicyDraw(draws, inputs, log_probs, q, value)
@@ -508,7 +511,7 @@ class SoftActorCriticLoss(LossContract):
         if discrete is not None and (self._continuous is not None or not modules):
             modules.append(
                 BoltzmannPolicy(
-                    self.get_stateful_net("qvalue_network"),
+                    self._acting_critics(),
                     getattr(self, discrete.key("log_alpha")),
                     discrete.temperature,
                     reward_weights=self._reward_weights,
@@ -523,6 +526,20 @@ class SoftActorCriticLoss(LossContract):
         policy = modules[0] if len(modules) == 1 else TensorDictSequential(*modules)
         normalizer = self.observation_normalizer
         return policy if normalizer is None else NormalizedPolicy(policy, normalizer)
+
+    def _acting_critics(self) -> TensorDictModuleBase:
+        """The stack of critics, with the mask that they have in the losses."""
+        critics, mask = self.get_stateful_net(CRITICS), self._parameter_mask
+        if not self.mask_critics:
+            return critics
+        assert mask is not None
+        assert self._continuous is not None
+        return MaskedCritic(
+            critics,
+            mask.expand(self.num_qvalue_nets, *mask.shape),
+            action_key=self._action_key(self._continuous),
+            action_value_key=getattr(self.tensor_keys, self.critics.role),
+        )
 
     # ------------------------------------------------------------------ changes during training
 
@@ -670,7 +687,7 @@ class SoftActorCriticLoss(LossContract):
                     params, members = read.targets
                 passes.append(Pass(network, target, params, members, at_states=False, grad=False))
         done = read.batch.get(("next", self.tensor_keys.done)).bool()
-        vmap = {"randomness": self.vmap_randomness, "pseudo_vmap": self.deactivate_vmap}
+        vmap = {"randomness": self.vmap_randomness, "one_by_one": self.deactivate_vmap}
         return self._rows(tensordict, read, done).encode(read, passes, **vmap)
 
     def _transition_keys(self) -> TransitionKeys:

@@ -1,0 +1,170 @@
+"""Critics of parameterized actions, whose values read the parameters of their own actions alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from tensordict import NestedKey, TensorDictBase, unravel_key
+from tensordict.nn import TensorDictModuleBase, TensorDictSequential
+from torch import Tensor
+
+from rlkit_sac.errors import BatchError, ConfigError
+from rlkit_sac.modules.notes import Note, make_note
+
+
+class MaskedCritic(TensorDictModuleBase):
+    r"""A critic that reads, for the value of an action, the parameters of this action alone.
+
+    In a parameterized action space the discrete action k uses some of the dimensions of the
+    continuous action c, where a mask :math:`m_k` is one. A critic :math:`Q(s, c)` of all dimensions
+    becomes
+
+    .. math:: Q_k(s, c) = Q(s, c \odot m_k)_k
+
+    by K passes, of each of which one output is kept. What comes before the first module that reads
+    the continuous action, such as an encoder or a memory, is evaluated once.
+
+    The losses do this by themselves with ``mask_critics=True``, and at less cost; this module is
+    for other uses of such critics, such as acting.
+
+    Args:
+        critic: reads the continuous action and writes ``action_value`` ``[*, K]``, or
+            ``[*, K, M]``.
+        mask: ``[K, D]``, true where discrete action k uses dimension j; a first dimension for the
+            members of a stack of critics, see :func:`~rlkit_sac.modules.critics.stack_critics`.
+        action_key: of the continuous action.
+        action_value_key: what the critic writes.
+
+    Raises:
+        ConfigError: for a critic that does not read the continuous action.
+        BatchError: in the call, for values or actions that the mask does not fit.
+
+    Source: Bester et al. 2019 (arXiv:1905.04388), section 4.
+
+    >>> from tensordict import TensorDict
+    >>> from rlkit_sac.modules import hybrid_critic
+    >>> critic = MaskedCritic(hybrid_critic(3, 2, 2), [[True, False], [False, True]])
+    >>> c = torch.zeros(2, requires_grad=True)
+    >>> q = critic(TensorDict(observation=torch.zeros(3), action=TensorDict(continuous=c)))
+    >>> torch.autograd.grad(q["action_value"][0], c)[0] != 0
+    tensor([ True, False])
+    """
+
+    mask: Tensor
+
+    def __init__(
+        self,
+        critic: TensorDictModuleBase,
+        mask: Tensor | Sequence[Sequence[bool]],
+        *,
+        action_key: NestedKey = ("action", "continuous"),
+        action_value_key: NestedKey = "action_value",
+    ) -> None:
+        super().__init__()
+        before, _ = split_at(critic, action_key)
+        self.critic = critic
+        self.register_buffer("mask", torch.as_tensor(mask).bool())
+        self.action_key, self.action_value_key = action_key, action_value_key
+        self.in_keys = list(critic.in_keys)
+        self.out_keys = [*(key for part in before for key in part.out_keys), action_value_key]
+
+    @property
+    def note(self) -> Note | None:
+        """How to build it, see :mod:`rlkit_sac.modules.notes`."""
+        return make_note(
+            "MaskedCritic",
+            critic=self.critic,
+            mask=self.mask[(0,) * (self.mask.ndim - 2)],
+            action_key=self.action_key,
+            action_value_key=self.action_value_key,
+        )
+
+    def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
+        """Write the values into ``tensordict`` and return it."""
+        keys = self.action_key, self.action_value_key
+        return write_masked_values(self.critic, self.mask, tensordict, *keys)
+
+
+def write_masked_values(
+    critic: TensorDictModuleBase,
+    mask: Tensor,
+    tensordict: TensorDictBase,
+    action_key: NestedKey,
+    action_value_key: NestedKey,
+) -> TensorDictBase:
+    """Write the values of a critic that reads the parameters of each action alone.
+
+    Args:
+        critic: as for :class:`MaskedCritic`.
+        mask: ``[K, D]``.
+        tensordict: ``[*]``, the critic's inputs.
+        action_key: of the continuous action.
+        action_value_key: what the critic writes.
+
+    Returns:
+        ``tensordict``.
+
+    Raises:
+        BatchError: as :class:`MaskedCritic`.
+    """
+    before, after = split_at(critic, action_key)
+    for part in before:
+        tensordict = part(tensordict)
+    read = [key for part in after for key in part.in_keys]
+    rows = tensordict.select(*read, strict=False)
+    rows = rows.unsqueeze(-1).expand(*rows.batch_size, len(mask))
+    rows.set(action_key, masked_actions(tensordict.get(action_key), mask))
+    for part in after:
+        rows = part(rows)
+    values, place = rows.get(action_value_key), tensordict.ndim
+    if values.ndim < place + 2 or values.shape[place + 1] != len(mask):
+        raise BatchError(
+            f"the critic writes {action_value_key!r} of the shape {list(values.shape[place + 1 :])}"
+            f" for a state, but the mask has {len(mask)} rows: wanted one value and one row for "
+            "each discrete action"
+        )
+    own = values.diagonal(dim1=place, dim2=place + 1).movedim(-1, place)
+    return tensordict.set(action_value_key, own)
+
+
+def masked_actions(action: Tensor, mask: Tensor) -> Tensor:
+    """Actions ``[*, D]`` as each of K discrete actions reads them, ``[*, K, D]``.
+
+    Raises:
+        BatchError: for a mask ``[K, D]`` of another D.
+
+    >>> masked_actions(torch.tensor([1.0, 2.0]), torch.eye(2).bool())
+    tensor([[1., 0.],
+            [0., 2.]])
+    """
+    if action.shape[-1] != mask.shape[-1]:
+        raise BatchError(
+            f"parameter_mask has the shape {list(mask.shape)}, but the continuous action has "
+            f"{action.shape[-1]} dimensions: wanted one column for each"
+        )
+    return action.unsqueeze(-2) * mask.to(action.dtype)
+
+
+def split_at(
+    network: TensorDictModuleBase, key: NestedKey
+) -> tuple[list[TensorDictModuleBase], list[TensorDictModuleBase]]:
+    """The parts of a network before the first one that reads an entry, and the others.
+
+    Raises:
+        ConfigError: where no part reads it.
+    """
+    parts, wanted = list(flat_parts(network)), unravel_key(key)
+    for place, part in enumerate(parts):
+        if wanted in map(unravel_key, part.in_keys):
+            return parts[:place], parts[place:]
+    raise ConfigError(f"the critic reads {network.in_keys}, not the continuous action {key!r}")
+
+
+def flat_parts(network: TensorDictModuleBase) -> Iterator[TensorDictModuleBase]:
+    """The modules of a network in order, of sequences in it theirs."""
+    if isinstance(network, TensorDictSequential):
+        for part in network.module:
+            yield from flat_parts(part)
+    else:
+        yield network
