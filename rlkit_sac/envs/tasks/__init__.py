@@ -16,3 +16,8 @@ gym.register(
     entry_point="rlkit_sac.envs.tasks.field:HardMoveEnv",
     max_episode_steps=25,
 )
+gym.register(
+    f"{NAMESPACE}/HardMove-v1",
+    entry_point="rlkit_sac.envs.tasks.hard_move:HardMoveV1Env",
+    max_episode_steps=30,
+)

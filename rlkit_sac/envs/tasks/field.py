@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import gymnasium as gym
@@ -38,6 +39,7 @@ _REACH = 0.1
 _MAX_ACTUATORS = 16
 
 Action = tuple[int, NDArray[np.float32]]
+Vector = tuple[float, float]
 
 
 class FieldEnv(gym.Env[NDArray[np.float32], Any], ABC):
@@ -89,12 +91,8 @@ class FieldEnv(gym.Env[NDArray[np.float32], Any], ABC):
         """Returns an image `[256, 256, 3]` of the present state."""
         if self.render_mode is None:
             return None
-        scale = _PIXELS / (2 * _FIELD)
-        canvas = Canvas(_PIXELS, _PIXELS, left=-_FIELD, bottom=-_FIELD, scale=scale, color=_GRASS)
-        canvas.disk(self._target_x, self._target_y, _RADIUS, _TARGET)
-        self._draw(canvas)
-        canvas.disk(self._x, self._y, 0.04, _AGENT)
-        return canvas.pixels()
+        place, target = (self._x, self._y), (self._target_x, self._target_y)
+        return draw_field(place, target, _RADIUS, self._draw)
 
     def _prepare(self) -> None:
         """Begins an episode, after the positions were drawn."""
@@ -234,7 +232,7 @@ class SlidingEnv(MovingEnv):
 
 
 class HardMoveEnv(FieldEnv):
-    """Hard Move of Li et al., HyAR (2021): the number of discrete actions is exponential.
+    """A task in the manner of Hard Move: the number of discrete actions is exponential.
 
     - Actions: ``Tuple(Discrete(2^n), Box(-1, 1, [n]))``. The n binary digits of the discrete
       action switch the actuators on, the first digit being actuator 0. The agent moves by
@@ -246,8 +244,8 @@ class HardMoveEnv(FieldEnv):
     - Terminal: reaching the target, leaving the field. Registered with a time limit of 25 steps.
     - Reset: place and target anywhere, all of the target in the field.
 
-    Source: https://arxiv.org/abs/2109.05490. The reach of 0.1 and the rewards, those
-    of Moving, are this package's: results are not comparable with the paper's.
+    This is another task than the published one, which is ``HardMove-v1``: the rewards and the reach
+    of 0.1 are those of this package, after https://arxiv.org/abs/2109.05490.
 
     Args:
         num_actuators: n, from 1 to 16. Default: 4.
@@ -271,7 +269,8 @@ class HardMoveEnv(FieldEnv):
             )
         super().__init__(render_mode)
         angles = [2 * math.pi * i / num_actuators for i in range(num_actuators)]
-        self._directions = [(_REACH * math.cos(a), _REACH * math.sin(a)) for a in angles]
+        self._unit_vectors = [(math.cos(a), math.sin(a)) for a in angles]
+        self._directions = [(_REACH * dx, _REACH * dy) for dx, dy in self._unit_vectors]
         self.action_space = Tuple(
             [Discrete(2**num_actuators), Box(-1.0, 1.0, (num_actuators,), np.float32)]
         )
@@ -294,5 +293,29 @@ class HardMoveEnv(FieldEnv):
         return np.array([self._x, self._y, *self._target_features(), time], np.float32)
 
     def _draw(self, canvas: Canvas) -> None:
-        for dx, dy in self._directions:
-            canvas.line(self._x, self._y, dx, dy, 0.015, (120, 120, 120))
+        draw_actuators(canvas, self._x, self._y, self._unit_vectors)
+
+
+def draw_field(
+    place: Vector, target: Vector, radius: float, draw: Callable[[Canvas], None]
+) -> NDArray[np.uint8]:
+    """Returns an image `[256, 256, 3]` of the field.
+
+    Args:
+        place: of the agent.
+        target: its center.
+        radius: of the target.
+        draw: draws on the canvas what lies between target and agent.
+    """
+    scale = _PIXELS / (2 * _FIELD)
+    canvas = Canvas(_PIXELS, _PIXELS, left=-_FIELD, bottom=-_FIELD, scale=scale, color=_GRASS)
+    canvas.disk(*target, radius, _TARGET)
+    draw(canvas)
+    canvas.disk(*place, 0.04, _AGENT)
+    return canvas.pixels()
+
+
+def draw_actuators(canvas: Canvas, x: float, y: float, directions: Iterable[Vector]) -> None:
+    """Draws a line of length 0.1 from the agent at (x, y) along each direction of norm 1."""
+    for dx, dy in directions:
+        canvas.line(x, y, 0.1 * dx, 0.1 * dy, 0.015, (120, 120, 120))

@@ -21,7 +21,8 @@ from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.envs.tasks.field import HardMoveEnv
 from rlkit_sac.errors import ConfigError
 
-TASKS = [f"{NAMESPACE}/{name}-v0" for name in ("Platform", "Moving", "Sliding", "HardMove")]
+NAMES = ("Platform-v0", "Moving-v0", "Sliding-v0", "HardMove-v0", "HardMove-v1")
+TASKS = [f"{NAMESPACE}/{name}" for name in NAMES]
 KEYS = ["observation", "action", ("next", "observation"), ("next", "reward"), ("next", "done")]
 
 
@@ -47,6 +48,7 @@ def test_a_misspelled_task_is_found() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*For Box action spaces, we recommend:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*A Box observation space m.*infinity:UserWarning")
 @pytest.mark.parametrize("task", TASKS)
 def test_gymnasium_finds_nothing_to_complain_about(task: str) -> None:
     check_env(gym.make(task, render_mode="rgb_array").unwrapped)
@@ -55,7 +57,7 @@ def test_gymnasium_finds_nothing_to_complain_about(task: str) -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_pictures_follow_the_state(task: str) -> None:
     env = gym.make(task, render_mode="rgb_array")
-    env.action_space.seed(0)
+    env.action_space.seed(1)
     env.reset(seed=1)
     first = env.render()
     assert isinstance(first, np.ndarray)
