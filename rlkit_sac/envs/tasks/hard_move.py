@@ -76,8 +76,8 @@ class HardMoveV1Env(gym.Env[NDArray[np.float32], Any]):
         sums = is_on @ actuators
         self._actuators = (actuators / 1000).tolist()
         self._directions = (sums / np.hypot(*sums.T).max()).tolist()
-        magnitudes = [Box(-1.0, 1.0, (1,), np.float32) for _ in choices]
-        self.action_space = Tuple([Discrete(len(choices)), Tuple(magnitudes)])
+        magnitude = Box(-1.0, 1.0, (1,), np.float32)  # one space in every place
+        self.action_space = Tuple([Discrete(len(choices)), Tuple([magnitude] * len(choices))])
         self.observation_space = Box(-np.inf, np.inf, (4,), np.float32)
         self._x = self._y = self._vx = self._vy = self._target_x = self._target_y = 0.0
 
