@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import Any
 
 import gymnasium as gym
@@ -97,7 +97,13 @@ class ActionConversion:
     def __init__(self, space: Space[Any], *, rescale: bool) -> None:
         boxes, self._num_choices = _boxes_and_choices(space)
         self.space, self.rescale = space, rescale
-        self._ends = tuple(accumulate((box.low.size for box in boxes), initial=0))
+        ends = accumulate((box.low.size for box in boxes), initial=0)
+        self._boxes = [
+            (i, j, box.shape, box.dtype) for (i, j), box in zip(pairwise(ends), boxes, strict=True)
+        ]
+        kinds = {(box.shape, box.dtype) for box in boxes}
+        # Rows of one array have the type of an array, unlike its numbers.
+        self._are_rows = len(boxes) > 1 and len(kinds) == 1 and boxes[0].shape != ()
         self._low = _joined([box.low for box in boxes])
         self._high = _joined([box.high for box in boxes])
         self._half_low, self._half_high = 0.5 * self._low, 0.5 * self._high
@@ -117,9 +123,7 @@ class ActionConversion:
             choice, values = action["action"]["discrete"], action["action"]["continuous"]
         elif self._num_choices is not None:
             choice, values = action, self._low
-        values = self._in_bounds(values)
-        boxes = (values[..., i:j] for i, j in pairwise(self._ends))
-        return _build(self.space, choice, boxes)
+        return _build(self.space, choice, self._split(self._in_bounds(values)))
 
     def agent_space(self) -> Space[Any]:
         """The space of the agent's action."""
@@ -141,6 +145,17 @@ class ActionConversion:
             # Two weighted ends: exact at -1 and 1, where low + (value + 1) * scale would round.
             value = (1.0 - value) * self._half_low + (1.0 + value) * self._half_high
         return np.minimum(np.maximum(value, self._low), self._high)  # faster than `numpy.clip`
+
+    def _split(self, values: NDArray[np.float64]) -> Iterator[NDArray[Any]]:
+        """The array of each box."""
+        batch = values.shape[:-1]
+        if self._are_rows and not batch:  # at once: there may be a thousand
+            _, _, shape, dtype = self._boxes[0]
+            return iter(values.reshape(len(self._boxes), *shape).astype(dtype))
+        return (
+            values[..., i:j].reshape(batch + shape).astype(dtype)
+            for i, j, shape, dtype in self._boxes
+        )
 
 
 def leaves(
@@ -215,13 +230,14 @@ def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], int | None]:
     return boxes, sizes[0] if sizes else None
 
 
-def _build(space: Space[Any], choice: Any, boxes: Iterator[NDArray[np.float64]]) -> Any:
+def _build(space: Space[Any], choice: Any, boxes: Iterator[NDArray[Any]]) -> Any:
     if isinstance(space, Box):
-        values = next(boxes)
-        return values.reshape(values.shape[:-1] + space.shape).astype(space.dtype)
+        return next(boxes)
     if isinstance(space, Discrete):
         return (choice if np.ndim(choice) else int(choice)) + int(space.start)
     if isinstance(space, Tuple):
+        if set(map(type, space.spaces)) == {Box}:
+            return tuple(islice(boxes, len(space.spaces)))
         return tuple(_build(part, choice, boxes) for part in space.spaces)
     assert isinstance(space, Dict)
     return {name: _build(part, choice, boxes) for name, part in space.spaces.items()}

@@ -15,7 +15,7 @@ from tensordict import TensorDict
 from torchrl.envs.utils import check_env_specs
 
 from rlkit_sac.envs import make_env
-from rlkit_sac.envs.actions import AdaptedActions
+from rlkit_sac.envs.actions import ActionConversion, AdaptedActions
 from rlkit_sac.errors import ConfigError
 
 Register = Callable[..., str]
@@ -133,6 +133,16 @@ STRUCTURES = {
         hybrid(1, 0.25, -1, 1, 0, 0.5),
         {"a": [1.0], "b": [[0.0, 1.0], [0.5, 0.75]], "mode": 1},
     ),
+    "boxes alike": (
+        Tuple([Discrete(2), Tuple([Box(0.0, 1.0, (1, 2)), Box(0.0, 2.0, (1, 2))])]),
+        hybrid(1, -1, 0, 0, 1),
+        (1, ([[0.0, 0.5]], [[1.0, 2.0]])),
+    ),
+    "scalar boxes alike": (
+        Tuple([Discrete(2), Tuple([Box(0.0, 4.0, ()), Box(0.0, 4.0, ())])]),
+        hybrid(1, 0.5, 1.0),
+        (1, (3.0, 4.0)),
+    ),
     "scalar box": (Tuple([Discrete(2), Box(0.0, 4.0, ())]), hybrid(0, 0.5), (0, 3.0)),
     "wrapped discrete": (Dict(a=Tuple([Discrete(2)])), torch.tensor(1), {"a": (1,)}),
 }
@@ -159,6 +169,24 @@ def test_random_actions_of_the_agent_are_actions_of_the_environment(
     bases = [env.base_env] if num_envs == 1 else env.base_env._envs
     for base in bases:
         assert all(space.contains(action) for action in base._env.unwrapped.received)
+
+
+def test_a_thousand_boxes_alike_are_arrays_of_their_own() -> None:
+    convert = ActionConversion(Tuple([Discrete(1024), Tuple([WIDE] * 1024)]), rescale=True)
+    values = np.linspace(-1, 1, 1024, dtype=np.float32)
+    agent = {"discrete": np.array(3), "continuous": values}
+    choice, parameters = convert({"action": agent})
+    assert choice == 3
+    assert {(type(each), each.shape, each.dtype.name) for each in parameters} == {
+        (np.ndarray, (1,), "float32")
+    }
+    assert np.allclose(np.concatenate(parameters), 4 * values, atol=1e-6)
+    parameters[5][0] = 0.0  # as an environment may
+    assert parameters[6][0] < -3.9
+    assert values[5] < -0.98
+    batch = {"discrete": np.array([3, 4]), "continuous": np.stack([values, -values])}
+    _, batched = convert({"action": batch})
+    assert batched[7].tolist() == [[parameters[7].item()], [-parameters[7].item()]]
 
 
 def leaves(space: gym.Space[Any]) -> list[gym.Space[Any]]:
