@@ -87,7 +87,8 @@ def _describe(env: EnvBase) -> dict[str, str]:
     facts["reward"] = "a number" if dim == 1 else f"a vector of {dim} numbers"
     if (mask := parameter_mask(env)) is not None:
         used = (f"{k}: {row.nonzero().flatten().tolist()}" for k, row in enumerate(mask))
-        facts["mask"] = f"continuous dimensions that each choice uses, {', '.join(used)}"
+        text = f"continuous dimensions that each choice uses, {', '.join(used)}"
+        facts["mask"] = textwrap.shorten(text, 160)
     if (limit := of_task("spec").max_episode_steps) is not None:
         facts["time limit"] = f"{limit} frames"
     return facts
