@@ -92,7 +92,7 @@ class FieldEnv(gym.Env[NDArray[np.float32], Any], ABC):
         if self.render_mode is None:
             return None
         place, target = (self._x, self._y), (self._target_x, self._target_y)
-        return draw_field(place, target, _RADIUS, self._draw)
+        return draw_field(_FIELD, place, target, _RADIUS, self._draw)
 
     def _prepare(self) -> None:
         """Begins an episode, after the positions were drawn."""
@@ -297,18 +297,23 @@ class HardMoveEnv(FieldEnv):
 
 
 def draw_field(
-    place: Vector, target: Vector, radius: float, draw: Callable[[Canvas], None]
+    half_width: float,
+    place: Vector,
+    target: Vector,
+    radius: float,
+    draw: Callable[[Canvas], None],
 ) -> NDArray[np.uint8]:
-    """Returns an image `[256, 256, 3]` of the field.
+    """Returns an image `[256, 256, 3]` of a square around (0, 0).
 
     Args:
+        half_width: of the square.
         place: of the agent.
         target: its center.
         radius: of the target.
         draw: draws on the canvas what lies between target and agent.
     """
-    scale = _PIXELS / (2 * _FIELD)
-    canvas = Canvas(_PIXELS, _PIXELS, left=-_FIELD, bottom=-_FIELD, scale=scale, color=_GRASS)
+    scale, edge = _PIXELS / (2 * half_width), -half_width
+    canvas = Canvas(_PIXELS, _PIXELS, left=edge, bottom=edge, scale=scale, color=_GRASS)
     canvas.disk(*target, radius, _TARGET)
     draw(canvas)
     canvas.disk(*place, 0.04, _AGENT)

@@ -200,12 +200,12 @@ def test_a_saved_episode_of_a_thousand_choices_goes_on_with_its_velocity() -> No
 def test_the_picture_shows_target_and_agent_where_they_are() -> None:
     env = HardMoveV1Env(render_mode="rgb_array")
     env.reset(seed=0)
-    place(env, (-0.5, 0.5), (0.5, -0.5))
+    place(env, (-0.6, 0.6), (0.6, -0.6))  # a quarter of the square [-1.2, 1.2]² from its edges
     picture: Any = env.render()
     assert picture.shape == (256, 256, 3)
     agent, target = picture[64, 64], picture[192, 192]  # rows count from the top
     assert agent[2] > agent[0]
     assert target[0] > target[2]
-    right, beyond = picture[192, 192 + 24], picture[192, 192 + 28]  # 0.19 and 0.22 of the center
-    assert np.array_equal(right, target)
-    assert not np.array_equal(beyond, target)
+    inside, outside = picture[192, 192 + 20], picture[192, 192 + 23]  # 0.19 and 0.22 of the center
+    assert np.array_equal(inside, target)
+    assert not np.array_equal(outside, target)
