@@ -21,3 +21,4 @@ gym.register(
     entry_point="rlkit_sac.envs.tasks.hard_move:HardMoveV1Env",
     max_episode_steps=30,
 )
+gym.register(f"{NAMESPACE}/Goal-v0", entry_point="rlkit_sac.envs.tasks.goal:GoalEnv")
