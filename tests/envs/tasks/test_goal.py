@@ -1,0 +1,309 @@
+"""Goal beside numbers of the original, recorded in goal.json: `u` are its random numbers, × 10⁴."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from rlkit_sac.envs.state.objects import fixed_parts, read_simulator, write_simulator
+from rlkit_sac.envs.tasks.goal import GoalEnv, _distance, _goal_distance, _separate
+from tests.envs.tasks.scripts import goal_policy
+
+REFERENCE = json.loads((Path(__file__).parent / "goal.json").read_text())
+FUNCTIONS = REFERENCE["functions"]
+KICK_TO, SHOOT = 0, 1
+BODY = ("x", "y", "vx", "vy", "orientation")
+CLOSE = {"rel": 1e-9, "abs": 1e-7}
+
+
+class Injected(GoalEnv):
+    """Its random numbers are given; without any, all are 0.5, which is no noise."""
+
+    def __init__(self, u: list[int] | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.u: Iterator[int] | None = None if u is None else iter(u)
+        self.draws = 0
+
+    def _uniform(self) -> float:
+        self.draws += 1
+        return 0.5 if self.u is None else next(self.u) / 10_000
+
+    def used_all(self) -> bool:
+        return self.u is None or next(self.u, None) is None
+
+
+def put(env: GoalEnv, state: list[float]) -> None:
+    for body, first in ((env._player, 0), (env._goalie, 5), (env._ball, 10)):
+        for name, value in zip(BODY, state[first : first + 5], strict=False):
+            setattr(body, name, value)
+
+
+def state_of(env: GoalEnv) -> list[float]:
+    bodies = (env._player, env._goalie, env._ball)
+    return [getattr(body, name) for body in bodies for name in BODY][:-1]
+
+
+def act(choice: int, parameter: list[float]) -> Any:
+    parameters = [[0.0, 0.0], [0.0], [0.0]]
+    parameters[choice] = parameter
+    return choice, tuple(np.array(each) for each in parameters)
+
+
+def one_body(name: str, position: list[float], velocity: list[float]) -> Any:
+    body = getattr(GoalEnv(), f"_{name}")
+    body.place(*position)
+    body.vx, body.vy = velocity
+    return body
+
+
+def test_distance_of_the_ball_from_the_goal() -> None:
+    for case in FUNCTIONS["goal_distance"]:
+        distance = _goal_distance(one_body("ball", case["ball"], [0.0, 0.0]))
+        assert distance == pytest.approx(case["distance"], **CLOSE)
+
+
+def test_where_the_ball_is_in_the_net_or_out() -> None:
+    for case in FUNCTIONS["in_net_in_field"]:
+        env = Injected()
+        env._player.place(-100.0, 0.0)
+        env._goalie.place(-100.0, 50.0)
+        env._ball.place(*case["ball"])
+        reward, ended = env._advance(0.0, 0.0)
+        assert (reward == 50.0) == case["in_net"]
+        assert ended == (case["in_net"] or not case["in_field"])
+
+
+@pytest.mark.parametrize("case", FUNCTIONS["reset"], ids=lambda case: case["u"])
+def test_reset(case: dict[str, Any]) -> None:
+    env = Injected([case["u"]])
+    env.reset()
+    assert state_of(env) == pytest.approx(case["state"], **CLOSE)
+    assert env.used_all()
+    assert _distance(env._player, env._ball) <= 1.6
+
+
+def test_a_kick_is_weaker_the_farther_and_more_sideways_the_ball_is() -> None:
+    for case in FUNCTIONS["kick_power"]:
+        env = Injected()
+        env._player.place(*case["player"], case["orientation"])
+        env._ball.place(*case["ball"])
+        env._move_player(1000.0, env._player.y)  # at full power, which is 2.7
+        assert env._ball.vx / 2.7 == pytest.approx(case["kick_power"], **CLOSE)
+
+
+def test_a_player_at_speed_turns_less() -> None:
+    for case in FUNCTIONS["turn"]:
+        env = Injected()
+        player, angle = env._player, case["orientation"] + case["turn"]
+        player.orientation, (player.vx, player.vy) = case["orientation"], case["velocity"]
+        env._ball.place(5 * math.cos(angle), 5 * math.sin(angle))
+        env._move_player(20.0, 0.0)
+        assert player.orientation == pytest.approx(case["orientation_after"], **CLOSE)
+
+
+def test_acceleration_is_noisy_and_limited() -> None:
+    for case in FUNCTIONS["accelerate"]:
+        env = Injected(case["u"])
+        body = getattr(env, f"_{case['entity']}")
+        body.vx, body.vy = case["velocity"]
+        env._accelerate(body, case["power"], case["direction"])
+        assert [body.vx, body.vy] == pytest.approx(case["velocity_after"], **CLOSE)
+
+
+def test_bodies_that_overlap_are_pushed_apart() -> None:
+    for case in FUNCTIONS["decollide"]:
+        names = (case["first"], case["second"])
+        bodies = [
+            one_body(*each) for each in zip(names, case["position"], case["velocity"], strict=True)
+        ]
+        _separate(*bodies)
+        for index, body in enumerate(bodies):
+            place, velocity = case["position_after"][index], case["velocity_after"][index]
+            assert [body.x, body.y] == pytest.approx(place, **CLOSE)
+            assert [body.vx, body.vy] == pytest.approx(velocity, **CLOSE)
+
+
+def test_observations_are_the_scaled_state_and_three_features() -> None:
+    low_body, high_body = [0, -15, -1, -1, -np.pi], [20, 15, 1, 1, np.pi]
+    low = np.array([*low_body, *low_body, 0, -15, -3, -3, -1, -1, -7.01])
+    high = np.array([*high_body, *high_body, 20, 15, 3, 3, 1, 1, 14.02])
+    for case in FUNCTIONS["features17"]:
+        env = Injected()
+        put(env, case["state"])
+        observation = env._observe()
+        assert observation.dtype == np.float32
+        expected = np.array([*case["state"], *case["extra"]])
+        assert np.allclose(low + (high - low) * (observation + 1) / 2, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", REFERENCE["updates"], ids=lambda case: case["tag"])
+def test_one_internal_step(case: dict[str, Any]) -> None:
+    env = Injected(case["u"])
+    put(env, case["state"])
+    first, is_kick = case["p"][0], case["k"] == KICK_TO
+    target = [np.clip(first, 0, 40)] * 2 if is_kick else [20.4, np.clip(first, -7.01, 7.01)]
+    reward, ended = env._advance(*target)
+    assert state_of(env) == pytest.approx(case["state_after"], **CLOSE)
+    assert reward == pytest.approx(case["reward"], **CLOSE)
+    assert ended == case["end"]
+    assert env.used_all()
+
+
+@pytest.mark.parametrize("key", ["steps", "steps_with_y"])
+def test_one_action(key: str) -> None:
+    for case in REFERENCE[key]:
+        env = Injected(case.get("u"), repaired_kick=key == "steps_with_y")
+        put(env, case["state"])
+        env._actions = case["time"]
+        _, reward, terminated, truncated, info = env.step(act(case["k"], case["p"]))
+        assert state_of(env) == pytest.approx(case["state_after"], **CLOSE)
+        assert reward == pytest.approx(case["reward"], **CLOSE)
+        assert truncated == (case["time"] == 99)
+        assert terminated == (case["end"] and not truncated)
+        assert info == {"internal_steps": case["internal_steps"], "goal": reward == 50.0}
+        assert env.draws == case["draws"]
+        assert env.used_all()
+
+
+@pytest.mark.parametrize("episode", REFERENCE["episodes"], ids=lambda episode: episode["policy"])
+def test_whole_episodes(episode: dict[str, Any]) -> None:
+    env = Injected(episode["u"])
+    env.reset()
+    total = 0.0
+    for step in episode["steps"]:
+        _, reward, terminated, truncated, info = env.step(act(step["k"], step["p"]))
+        assert state_of(env) == pytest.approx(step["state_after"], rel=1e-7, abs=1e-6)
+        assert info["internal_steps"] == step["internal_steps"]
+        assert terminated == step["end"]
+        assert not truncated
+        total += reward
+    assert total == pytest.approx(episode["return"], **CLOSE)
+    assert env.used_all()
+
+
+def test_the_hundredth_action_moves_nothing_and_truncates() -> None:
+    env = gym.make("rlkit_sac/Goal-v0")
+    observation, _ = env.reset(seed=next(seed for seed in range(100) if abs(start(seed)) < 0.5))
+    for count in range(1, 101):
+        before = observation
+        # To where the player is: the ball stays within its reach.
+        observation, reward, terminated, truncated, info = env.step(act(KICK_TO, [0.0, 0.0]))
+        assert not terminated
+        assert truncated == (count == 100)
+    ball_x, ball_y = 10 * (1 + before[10]), 15 * before[11]
+    assert np.array_equal(observation, before)
+    assert reward == pytest.approx(-math.hypot(20 - ball_x, max(abs(ball_y) - 7.01, 0)), rel=1e-5)
+    assert info == {"internal_steps": 0, "goal": False}
+
+
+def start(seed: int) -> float:
+    """The player's y at the reset."""
+    return float(15 * GoalEnv().reset(seed=seed)[0][1])
+
+
+def trajectory(env: gym.Env[Any, Any], seed: int) -> list[Any]:
+    observation, _ = env.reset(seed=seed)
+    steps, ended = [observation.tolist()], False
+    while not ended:
+        observation, reward, terminated, truncated, info = env.step(goal_policy(observation))
+        steps.append((observation.tolist(), reward, terminated, truncated, info))
+        ended = terminated or truncated
+    return steps
+
+
+def test_seeds_repeat_episodes() -> None:
+    env = GoalEnv()
+    first = [trajectory(env, seed) for seed in range(5)]
+    env.step(goal_policy(env.reset()[0]))
+    assert [trajectory(env, seed) for seed in range(5)] == first
+    assert len({len(steps) for steps in first}) > 1
+    env.reset(seed=0)
+    assert not np.array_equal(env.reset()[0], env.reset()[0])
+
+
+def test_an_episode_saved_between_kicks_goes_on_as_it_would_have() -> None:
+    for kicks in (1, 2):
+        env, again = GoalEnv(), GoalEnv()
+        # A long one, and not at a border of the blocks in which random numbers are drawn.
+        seed = next(seed for seed in range(100) if len(trajectory(env, seed)) > kicks + 2)
+        observation, _ = env.reset(seed=seed)
+        parts = fixed_parts(env)
+        for _ in range(kicks):
+            observation, *_ = env.step(goal_policy(observation))
+        assert env._drawn
+        saved = json.loads(json.dumps(read_simulator(env, parts)))
+        again.reset(seed=1)
+        write_simulator(again, saved)
+        assert np.array_equal(again._observe(), observation)
+        ended = False
+        while not ended:
+            one, other = (each.step(goal_policy(observation)) for each in (env, again))
+            observation, ended = one[0], one[2] or one[3]
+            assert np.array_equal(observation, other[0])
+            assert one[1:] == other[1:]
+
+
+def test_pictures_show_everyone_in_place() -> None:
+    env = GoalEnv(render_mode="rgb_array")
+    env.reset(seed=0)
+    env._player.place(3.0, -10.0, 0.0)
+    env._goalie.place(17.0, 5.0, np.pi)
+    env._ball.place(11.0, -2.5)
+    picture = env.render()
+    assert picture is not None
+    assert picture.shape == (256, 192, 3)
+
+    def color(x: float, y: float) -> list[int]:
+        return list(map(int, picture[255 - int((y + 16) * 8), int((x + 0.8) * 8)]))
+
+    assert color(11.0, -2.5) == [30, 30, 30]
+    assert color(11.0, 2.5) == [240, 240, 232]
+    assert color(2.6, -10.0) == [33, 102, 172]
+    assert color(17.4, 5.0) == [178, 24, 43]
+    assert color(3.6, -10.0) == color(16.4, 5.0) == [240, 240, 232]  # where they look
+    assert color(21.5, 6.5) == [244, 165, 130]
+    assert GoalEnv().render() is None
+
+
+def statistics(env: GoalEnv, policy: Any, episodes: int) -> dict[str, Any]:
+    numbers: dict[str, list[float]] = {"return": [], "length": [], "internal_steps": []}
+    outcomes = dict.fromkeys(("goal", "caught", "out", "time"), 0.0)
+    for seed in range(episodes):
+        observation, _ = env.reset(seed=seed)
+        rewards, internal_steps, ended = [], 0, False
+        while not ended:
+            observation, reward, terminated, truncated, info = env.step(policy(observation))
+            rewards.append(reward)
+            internal_steps += info["internal_steps"]
+            ended = terminated or truncated
+        for name, number in zip(numbers, (sum(rewards), len(rewards), internal_steps), strict=True):
+            numbers[name].append(number)
+        is_caught = _distance(env._goalie, env._ball) < 2
+        outcome = "goal" if info["goal"] else "time" if truncated else "caught"
+        outcomes[outcome if outcome != "caught" or is_caught else "out"] += 1 / episodes
+    return {"outcomes": outcomes, "numbers": numbers}
+
+
+@pytest.mark.parametrize("name", ["uniform", "script", "uniform_with_y"])
+@pytest.mark.parametrize("episodes", [300, pytest.param(5000, marks=pytest.mark.slow)])
+def test_whole_policies_do_as_well_as_in_the_original(name: str, episodes: int) -> None:
+    env = GoalEnv(repaired_kick=name == "uniform_with_y")
+    env.action_space.seed(0)
+    policy = goal_policy if name == "script" else lambda _: env.action_space.sample()
+    ours, theirs = statistics(env, policy, episodes), REFERENCE["statistics"][name]
+    share = 1 / episodes + 1 / theirs["episodes"]  # times a variance: that of a difference
+    for key, numbers in ours["numbers"].items():
+        # At least that of one episode in a hundred that is longer by one.
+        deviation = max(theirs[f"std_{key}"], 0.1)
+        difference = np.mean(numbers) - theirs[f"mean_{key}"]
+        assert abs(difference) < 4 * deviation * math.sqrt(share), key
+    for key, found in ours["outcomes"].items():
+        known = theirs["outcomes"][key]
+        assert abs(found - known) < 4 * math.sqrt(max(known * (1 - known), 0.001) * share), key
