@@ -117,6 +117,15 @@ def test_acceleration_is_noisy_and_limited() -> None:
         assert [body.vx, body.vy] == pytest.approx(case["velocity_after"], **CLOSE)
 
 
+@pytest.mark.parametrize(("name", "limit"), [("player", 1.0), ("goalie", 1.0), ("ball", 2.7)])
+def test_speed_and_acceleration_are_limited_along_each_axis(name: str, limit: float) -> None:
+    env = Injected()
+    body = getattr(env, f"_{name}")
+    body.vx, body.vy = -limit, limit - 0.1
+    env._accelerate(body, 1000.0, math.pi / 4)
+    assert [body.vx, body.vy] == pytest.approx([0.0, limit])
+
+
 def test_bodies_that_overlap_are_pushed_apart() -> None:
     for case in FUNCTIONS["decollide"]:
         names = (case["first"], case["second"])
@@ -128,6 +137,19 @@ def test_bodies_that_overlap_are_pushed_apart() -> None:
             place, velocity = case["position_after"][index], case["velocity_after"][index]
             assert [body.x, body.y] == pytest.approx(place, **CLOSE)
             assert [body.vx, body.vy] == pytest.approx(velocity, **CLOSE)
+
+
+def test_player_and_goalie_are_the_first_pair_to_be_pushed_apart() -> None:
+    env = Injected()
+    env._player.place(5.0, 0.0)
+    env._goalie.place(6.0, 0.0)
+    env._ball.place(6.25, 0.0)
+    env._advance(5.0, 0.0)  # a kick that leaves the ball at rest; the goalie walks 0.048
+    # Player and goalie overlap by 0.752, after which the ball is out of the player's way.
+    assert env._player.x == pytest.approx(5.0 - 0.376)
+    # Goalie and ball overlap by 1.3 - 0.174.
+    assert env._goalie.x == pytest.approx(6.048 + 0.376 + 0.563)
+    assert env._ball.x == pytest.approx(6.25 - 0.563)
 
 
 def test_observations_are_the_scaled_state_and_three_features() -> None:
@@ -154,6 +176,41 @@ def test_one_internal_step(case: dict[str, Any]) -> None:
     assert reward == pytest.approx(case["reward"], **CLOSE)
     assert ended == case["end"]
     assert env.used_all()
+
+
+@pytest.mark.parametrize(
+    ("speed", "slope", "runs"),
+    [
+        (0.7, 0.9, True),
+        (0.7, -0.902, False),
+        (0.599, 0.3, False),
+        (0.601, 0.3, True),
+        (0.7, 0.0, False),
+    ],
+)
+def test_the_goalie_runs_if_the_ball_will_come_within_two_of_the_goal(
+    speed: float, slope: float, runs: bool
+) -> None:
+    env = Injected()
+    env._player.place(0.0, -14.0)
+    env._goalie.place(16.0, -5.0)
+    env._ball.place(10.0, 0.0)  # comes to rest at x = 10 + speed / 0.06
+    env._ball.vx, env._ball.vy = speed, slope * speed
+    env._advance(0.0, 0.0)
+    way = math.hypot(env._goalie.x - 16.0, env._goalie.y + 5.0)
+    assert way == pytest.approx(0.12 if runs else 0.048)
+
+
+@pytest.mark.parametrize(("distance", "is_slow"), [(1.77, True), (1.78, False)])
+def test_a_kick_is_over_when_the_ball_in_reach_is_slow(distance: float, is_slow: bool) -> None:
+    env = Injected()
+    env._player.place(5.0, 5.0 + distance)
+    env._ball.place(6.4, 5.0 + distance)
+    env._goalie.place(19.0, 0.0)
+    *_, info = env.step(act(KICK_TO, [5.0, 0.0]))
+    # The kick makes 0.06 · distance of any speed, and a step slows it down to 0.94 of that.
+    assert (0.94 * 0.06 * distance <= 0.1) == is_slow
+    assert (info["internal_steps"] == 1) == is_slow
 
 
 @pytest.mark.parametrize("key", ["steps", "steps_with_y"])
