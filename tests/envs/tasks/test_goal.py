@@ -201,6 +201,15 @@ def test_the_goalie_runs_if_the_ball_will_come_within_two_of_the_goal(
     assert way == pytest.approx(0.12 if runs else 0.048)
 
 
+def test_a_ball_that_moves_along_x_by_less_than_a_rounding_has_no_slope() -> None:
+    env = Injected()
+    env._goalie.place(16.0, 0.0)
+    env._ball.place(10.0, 0.0)
+    env._ball.vx, env._ball.vy = 1e-18, 0.5
+    env._advance(0.0, 0.0)
+    assert env._goalie.orientation == pytest.approx(math.atan2(0.5 / 0.06, -6.0))
+
+
 @pytest.mark.parametrize(("distance", "is_slow"), [(1.77, True), (1.78, False)])
 def test_a_kick_is_over_when_the_ball_in_reach_is_slow(distance: float, is_slow: bool) -> None:
     env = Injected()
@@ -211,6 +220,18 @@ def test_a_kick_is_over_when_the_ball_in_reach_is_slow(distance: float, is_slow:
     # The kick makes 0.06 · distance of any speed, and a step slows it down to 0.94 of that.
     assert (0.94 * 0.06 * distance <= 0.1) == is_slow
     assert (info["internal_steps"] == 1) == is_slow
+
+
+@pytest.mark.parametrize(("choice", "parameter"), [(SHOOT, [5.0]), (KICK_TO, [20.4, 5.0])])
+def test_a_shot_goes_on_with_a_slow_ball_in_reach(choice: int, parameter: list[float]) -> None:
+    env = Injected(repaired_kick=True)
+    env._player.place(19.0, 5.0)
+    env._ball.place(18.5, 6.3)
+    env._goalie.place(15.0, -9.0)
+    *_, terminated, _, info = env.step(act(choice, parameter))
+    # The first kick makes 0.06 * 1.4, at which a kick to the same place is over.
+    assert terminated == (choice == SHOOT)
+    assert (info["internal_steps"] == 1) == (choice == KICK_TO)
 
 
 @pytest.mark.parametrize("key", ["steps", "steps_with_y"])
