@@ -67,7 +67,7 @@ def measure(num_actions: int, config: MaskedTimingConfig) -> pd.DataFrame:
     for name, (options, critic) in kinds.items():
         loss_module = make_loss("hybrid", task, config, critic=critic, **options)
         update = make_update(
-            loss_module, UpdateConfig(), compile_from=1 if config.compiled else None
+            loss_module, UpdateConfig(), compile_from=2 if config.compiled else None
         )
         contestants[f"{name}_ms"] = partial(update, batch)
     # Without batched products of several critics, each evaluation is K passes through a critic.

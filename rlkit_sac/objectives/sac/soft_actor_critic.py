@@ -529,9 +529,10 @@ class SoftActorCriticLoss(LossContract):
 
     def _acting_critics(self) -> TensorDictModuleBase:
         """The stack of critics, with the mask that they have in the losses."""
-        critics, mask = self.get_stateful_net(CRITICS), self._parameter_mask
+        critics = self.get_stateful_net(CRITICS)
         if not self.mask_critics:
             return critics
+        mask = self._parameter_mask
         assert mask is not None
         assert self._continuous is not None
         return MaskedCritic(
