@@ -26,15 +26,15 @@ class Members(NamedTuple):
 
     Attributes:
         network: one of them, without parameters.
-        params: stacked, ``[R]``.
+        params: stacked, ``[R]``; those of a single network for :meth:`params_of` alone.
         randomness: of ``torch.vmap``.
         one_by_one: whether to run one network after another, in place of ``torch.vmap``.
     """
 
     network: nn.Module
     params: TensorDictBase
-    randomness: str
-    one_by_one: bool
+    randomness: str = "error"
+    one_by_one: bool = False
 
     def params_of(self, part: nn.Module) -> TensorDictBase:
         """The parameters of a part of the network, or of all of it."""
