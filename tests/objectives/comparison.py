@@ -29,8 +29,8 @@ TOLERANCE = 1e-10  # relative and absolute; the bar for the package is 1e-8
 TRAINED_BY = {"actor": "loss_actor", "q": "loss_qvalue", "v": "loss_value"}
 
 
-def assert_close(found: Tensor, wanted: Tensor) -> None:
-    torch.testing.assert_close(found, wanted, rtol=TOLERANCE, atol=TOLERANCE)
+def assert_close(found: Tensor, wanted: Tensor, tolerance: float = TOLERANCE) -> None:
+    torch.testing.assert_close(found, wanted, rtol=tolerance, atol=tolerance)
 
 
 def assert_same(
@@ -114,6 +114,7 @@ def compare(
     plain: Weights,
     temperatures: dict[str, Tensor],
     call: Callable[[], TensorDictBase],
+    tolerance: float = TOLERANCE,
 ) -> None:
     """A loss against what its reference makes of every step.
 
@@ -124,14 +125,15 @@ def compare(
         plain: the reference's weights.
         temperatures: the reference's, by the names of the loss's parameters.
         call: calls the loss with the noise of the reference.
+        tolerance: relative and absolute.
     """
     priority = wanted.pop("td_error") * batch.valid
     wanted = {name: (each * batch.share).sum() / batch.share.sum() for name, each in wanted.items()}
     out = call()
-    assert_close(batch.data["td_error"], priority)
+    assert_close(batch.data["td_error"], priority, tolerance)
     assert losses_of(out).keys() == wanted.keys()
     for name, total in wanted.items():
-        assert_close(out[name], total)
+        assert_close(out[name], total, tolerance)
         loss.zero_grad()
         for leaf in (*plain.values(), *temperatures.values()):
             leaf.grad = None
@@ -140,13 +142,13 @@ def compare(
                 each.backward(retain_graph=True)
         for place, grad in live_gradients(loss).items():
             if TRAINED_BY.get(place.split(".")[0].rstrip("0123456789")) == name:
-                assert_close(grad, plain[place].grad)
+                assert_close(grad, plain[place].grad, tolerance)
             else:
                 assert all(g is None or not g.any() for g in (grad, plain[place].grad))
         for key, leaf in temperatures.items():
             live = getattr(loss, key)
             if name == "loss_alpha" and isinstance(live, nn.Parameter):
-                assert_close(live.grad, leaf.grad)
+                assert_close(live.grad, leaf.grad, tolerance)
             else:
                 assert live.grad is None
 

@@ -74,9 +74,11 @@ def make_actor(kind: str, actions: int = NUM_ACTIONS) -> ProbabilisticActor:
     )
 
 
-def make_discrete_loss(kind: str, actions=NUM_ACTIONS, rewards=1, critics=2, **options):
+def make_discrete_loss(
+    kind: str, actions=NUM_ACTIONS, rewards=1, critics=2, critic=None, **options
+):
     """A loss of a kind: "boltzmann", "categorical" or "hybrid"; targets differ from critics."""
-    critic = make_critic(kind, actions, rewards)
+    critic = make_critic(kind, actions, rewards) if critic is None else critic
     options["num_qvalue_nets"] = critics
     if kind == "hybrid":
         loss = HybridSACLoss(make_actor(kind), critic, **options)

@@ -33,6 +33,11 @@ class DiscreteOptions:
     policy_reduction: str = "min"
     discrete_entropy: str = "expected"
     parameter_mask: list[list[int]] | None = None
+    mask_entropy: bool = True
+    mask_critics: bool = False
+    target_members: list[int] | None = None
+    # Of a critic's weights and inputs, in place of the small network below: its flat outputs.
+    network: Callable[[Weights, Tensor, Tensor], Tensor] | None = None
     alpha: dict[str, float] = field(default_factory=dict)
     mode: dict[str, str] = field(default_factory=dict)
     target_entropy: dict[str, float | None] = field(default_factory=dict)
@@ -58,8 +63,21 @@ class Draw:
 
 
 def action_values(weights: Weights, critic: int, obs, c, o: DiscreteOptions, prefix="q") -> Tensor:
-    """``[*, K, M]`` of one critic."""
+    """``[*, K, M]`` of one critic; with a mask each value is of a pass of its own."""
+    if not o.mask_critics:
+        return one_pass(weights, critic, obs, c, o, prefix)
+    passes = [
+        one_pass(weights, critic, obs, c * torch.tensor(row).double(), o, prefix)[..., k, :]
+        for k, row in enumerate(o.parameter_mask)
+    ]
+    return torch.stack(passes, -2)
+
+
+def one_pass(weights: Weights, critic: int, obs, c, o: DiscreteOptions, prefix: str) -> Tensor:
     name = f"{prefix}{critic}"
+    if o.network is not None:
+        own = {key[len(name) + 1 :]: w for key, w in weights.items() if key.startswith(f"{name}.")}
+        return o.network(own, obs, c).reshape(*obs.shape[:-1], o.actions, -1)
     x = obs if c is None else torch.cat([obs, c], -1)
     hidden = torch.tanh(x @ weights[f"{name}.w1"].T + weights[f"{name}.b1"])
     out = hidden @ weights[f"{name}.w2"].T + weights[f"{name}.b2"]
@@ -67,7 +85,10 @@ def action_values(weights: Weights, critic: int, obs, c, o: DiscreteOptions, pre
 
 
 def all_values(weights: Weights, obs, c, o: DiscreteOptions, prefix="q") -> list[Tensor]:
-    return [action_values(weights, i, obs, c, o, prefix) for i in range(o.critics)]
+    members = range(o.critics)
+    if prefix == "target_q" and o.target_members is not None:
+        members = o.target_members
+    return [action_values(weights, i, obs, c, o, prefix) for i in members]
 
 
 def frozen(weights: Weights) -> Weights:
@@ -119,7 +140,7 @@ def act(weights: Weights, obs: Tensor, draw: Draw, o: DiscreteOptions) -> Policy
     log_pi, share = {o.discrete: chosen}, 1.0
     if o.kind == "hybrid":
         use = [torch.ones(()).double()] * ACTION_DIM
-        if o.parameter_mask is not None:
+        if o.parameter_mask is not None and o.mask_entropy:
             use = [
                 sum(probs[k].detach() * o.parameter_mask[k][j] for k in range(o.actions))
                 for j in range(ACTION_DIM)
@@ -136,7 +157,8 @@ def log_density_of_each(weights: Weights, obs: Tensor, noise: Tensor) -> tuple[T
     mu, log_sigma = out[..., :ACTION_DIM], out[..., ACTION_DIM:].clamp(-20, 2)
     u = mu + log_sigma.exp() * noise
     density = -0.5 * ((u - mu) / log_sigma.exp()) ** 2 - log_sigma - 0.5 * math.log(2 * math.pi)
-    return torch.tanh(u), density - (1 - torch.tanh(u) ** 2).log()
+    log_cosh = torch.logaddexp(u, -u) - math.log(2)  # 1 - tanh^2 = 1 / cosh^2
+    return torch.tanh(u), density + 2 * log_cosh
 
 
 def targets(weights: Weights, data: dict, draw: Draw, o: DiscreteOptions) -> Tensor:

@@ -153,15 +153,24 @@ def with_nan(data: TensorDict) -> TensorDict:
 
 
 class Head(nn.Module):
-    """A head that reads one of the N networks' features ``[*, N, F]``, and what else it read."""
+    """A head that reads one of the N networks' features ``[*, N, F]``, and what else it read.
 
-    def __init__(self, net: nn.Module, which: int, count: int) -> None:
+    With a mask ``[K, D]`` each of its K values is of a pass with the parameters of its action.
+    """
+
+    def __init__(self, net: nn.Module, which: int, count: int, mask: list | None = None) -> None:
         super().__init__()
-        self.net = net
+        self.net, self.mask = net, mask
         self.register_buffer("which", one_hot(torch.tensor(which), count).double())
 
     def forward(self, features: Tensor, *others: Tensor) -> Tensor | tuple[Tensor, ...]:
-        return self.net(torch.cat([(features * self.which[:, None]).sum(-2), *others], -1))
+        features = (features * self.which[:, None]).sum(-2)
+        if self.mask is None:
+            return self.net(torch.cat([features, *others], -1))
+        (action,), dim = others, features.ndim - 1
+        passes = [torch.cat([features, action * torch.tensor(row)], -1) for row in self.mask]
+        values = [self.net(each).select(dim, k) for k, each in enumerate(passes)]
+        return torch.stack(values, dim)
 
 
 @dataclass
@@ -279,16 +288,19 @@ def make_pair(
     networks = make_networks(kind, memory, rewards, critics, **extra)
     targets = ["value_network"] if kind == "value" else ["qvalue_network"]
     plain_networks: dict[str, nn.Module | list[nn.Module]] = {}
+    masks = {"qvalue_network": options.get("parameter_mask")} if options.get("mask_critics") else {}
     for name, network in networks.items():
         members = network if isinstance(network, list) else [network]
         count = len(members) * (2 if name in targets else 1)
-        heads = [_plain(name, each, place, count) for place, each in enumerate(members)]
+        mask = masks.get(name)
+        heads = [_plain(name, each, place, count, mask) for place, each in enumerate(members)]
         plain_networks[name] = heads if isinstance(network, list) else heads[0]
     burn_in, options["action_spec"] = options.pop("burn_in", 0), SPECS[kind]
     options.setdefault("alpha_init", 0.3)
     loss = loss_class(kind)(**networks, **options, burn_in=burn_in)
     plain_options = deepcopy(options)
     plain_options.pop("observation_normalizer", None)
+    plain_options.pop("mask_critics", None)  # its heads make the passes by themselves
     plain = loss_class(kind)(**plain_networks, **plain_options)
     for name in targets:
         params, of_plain = (getattr(each, f"target_{name}_params") for each in (loss, plain))
@@ -423,13 +435,17 @@ def assert_same_as_reference(pair: Reference, data: TensorDict, *, seed: int = 1
             assert gradient.any(), f"{name} does not move {place}"
 
 
-def _plain(name: str, network: TensorDictModuleBase, which: int, count: int) -> nn.Module:
+def _plain(
+    name: str, network: TensorDictModuleBase, which: int, count: int, mask: list | None = None
+) -> nn.Module:
     """The head of a network alone, which reads the network's features."""
     inner = network.module[0] if name == "actor_network" else network
     head = inner.module[-1]
     others = [key for key in head.in_keys if key not in ("memory", "memory_input")]
     net = TensorDictModule(
-        Head(deepcopy(head.module), which, count), [f"{name}_features", *others], head.out_keys
+        Head(deepcopy(head.module), which, count, mask),
+        [f"{name}_features", *others],
+        head.out_keys,
     )
     if name != "actor_network":
         return net

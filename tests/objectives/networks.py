@@ -101,19 +101,27 @@ def places(loss: LossModule) -> dict[str, tuple[Tensor, int | None]]:
     """Where each weight of a reference is in a loss: its tensor, and of which critic in it."""
     layer = ("module", "0", "module", "0")
     out: dict[str, tuple[Tensor, int | None]] = {}
+    for prefix, params in (
+        ("q", loss.qvalue_network_params),
+        ("target_q", loss.target_qvalue_network_params),
+    ):
+        for short, path in critic_layers(params).items():
+            out |= {f"{prefix}{i}.{short}": (params[path], i) for i in range(loss.num_qvalue_nets)}
     for short, path in LAYERS.items():
         if loss.actor_network is not None:
             out[f"actor.{short}"] = loss.actor_network_params[(*layer, *path)], None
-        for prefix, params in (
-            ("q", loss.qvalue_network_params),
-            ("target_q", loss.target_qvalue_network_params),
-        ):
-            stacked = params[("module", "net", *path)]
-            out |= {f"{prefix}{i}.{short}": (stacked, i) for i in range(loss.num_qvalue_nets)}
         if isinstance(loss, ValueSACLoss):
             out[f"v.{short}"] = loss.value_network_params[("module", *path)], None
             out[f"target_v.{short}"] = loss.target_value_network_params[("module", *path)], None
     return out
+
+
+def critic_layers(params: TensorDictParams) -> dict[str, tuple[str, ...]]:
+    """The weights of critics by their names in a reference, where each is in critics of a test."""
+    found = {short: ("module", "net", *path) for short, path in LAYERS.items()}
+    if found["w1"] in params.keys(True):
+        return found
+    return {".".join(path): path for path in params.keys(True, True)}
 
 
 def plain_weights(loss: LossModule) -> Weights:

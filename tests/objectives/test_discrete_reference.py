@@ -1,16 +1,17 @@
 """Discrete and hybrid losses against the formulas, values and gradients, in float64."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
+from torch import Tensor, nn
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac.objectives import HybridSACLoss
-from tests.objectives.comparison import assert_close, compare, make_batch, picked
+from tests.objectives.comparison import TOLERANCE, assert_close, compare, make_batch, picked
 from tests.objectives.discrete_networks import (
     NUM_ACTIONS,
     make_discrete_data,
@@ -68,15 +69,22 @@ def check(
     mask: bool = False,
     weights: bool = False,
     prior: str | None = None,
+    network: tuple[Callable[..., nn.Module], Callable[..., Tensor]] | None = None,
     seed: int = 0,
+    tolerance: float = TOLERANCE,
     **options,
 ) -> None:
-    """The loss with ``options`` against the reference."""
+    """The loss with ``options`` against the reference.
+
+    Args:
+        network: what makes a critic of numbers of actions and rewards, and its formula.
+    """
     torch.manual_seed(seed)
     case = None if prior is None else make_prior(prior, kind, actions=actions)
     if case is not None:
         options["prior_network"] = case.module
-    loss = make_discrete_loss(kind, actions, rewards, critics, **options)
+    critic = None if network is None else network[0](actions, rewards).double()
+    loss = make_discrete_loss(kind, actions, rewards, critics, critic, **options)
     if lmbda:
         loss.make_value_estimator(ValueEstimators.TDLambda, lmbda=lmbda)
     both = make_batch(
@@ -94,6 +102,11 @@ def check(
     if case is not None:
         o.log_prior_c = lambda obs, c: case.continuous(obs, c, both.before(obs))
         o.log_prior_d = lambda obs, c: case.discrete(obs, c, both.before(obs))
+    if network is not None:
+        o.network = network[1]
+    if "target_subset" in options:
+        loss.critic_order = torch.randperm(critics)
+        o.target_members = loss.critic_order[: options["target_subset"]].tolist()
     plain = plain_weights(loss)
     by_factor = dict(zip(factors_of(kind), parameters.values(), strict=True))
     wanted = losses(plain, by_factor, both.inputs, draw, next_draw, o)
@@ -101,7 +114,7 @@ def check(
     def run():
         return call(loss, both.data, next_draw, draw, options)
 
-    compare(loss, both, wanted, plain, parameters, run)
+    compare(loss, both, wanted, plain, parameters, run, tolerance)
 
 
 def make_draw(*batch: int, actions: int = NUM_ACTIONS) -> Draw:
