@@ -178,9 +178,16 @@ def evaluate_perceptrons(
 
 
 def evaluate_masked_perceptrons(
-    layers: Layers, weights: Mapping[str, Tensor], inputs: Tensor, actions: Tensor, *, shared: bool
+    layers: Layers,
+    weights: Mapping[str, Tensor],
+    inputs: Tensor,
+    action: Tensor,
+    mask: Tensor,
+    used: Tensor | None,
+    *,
+    shared: bool,
 ) -> Tensor:
-    """Outputs of R perceptrons for K actions each, of which action k has output k.
+    """Outputs of R perceptrons for K masked actions, of which action k has output k.
 
     The first layer is linear in the action: its product with the other inputs is computed once.
     The last layer computes the outputs that are kept.
@@ -189,7 +196,9 @@ def evaluate_masked_perceptrons(
         layers: of :func:`perceptron_layers`, see :func:`takes_masked_action`.
         weights: parameters by name, each ``[R, …]``.
         inputs: ``[*, features]``, or ``[R, *, features]``, all but the action.
-        actions: ``[*, K, D]``, or ``[R, *, K, D]``; the layers read them last.
+        action: ``[*, D]``, or ``[R, *, D]``; the layers read it last.
+        mask: ``[K, D]``.
+        used: ``[K, n]``, see :func:`~rlkit_sac.modules.masked_critic.used_dimensions`.
         shared: whether all perceptrons have the same inputs.
 
     Returns:
@@ -198,7 +207,7 @@ def evaluate_masked_perceptrons(
     Raises:
         BatchError: for perceptrons without K outputs.
     """
-    batch, count = actions.shape[not shared : -2], actions.shape[-2]
+    batch, count = inputs.shape[not shared : -1], len(mask)
     ((first, _), *between, (last, _)), shape = _without_reshaping(layers)
     weight, features = weights[f"{first}.weight"], inputs.shape[-1]
     outputs = weights[f"{last}.weight"]
@@ -211,8 +220,8 @@ def evaluate_masked_perceptrons(
     of_state = _linear(
         weight[..., :features], weights.get(f"{first}.bias"), _columns(inputs, shared)
     )
-    of_action = _linear(weight[..., features:], None, _columns(actions, shared))
-    hidden = of_state.unsqueeze(-1) + of_action.unflatten(-1, (-1, count))
+    of_actions = _of_actions(weight[..., features:], _columns(action, shared).mT, mask, used)
+    hidden = of_state.unsqueeze(-1) + of_actions
     hidden = _run(between, weights, hidden.flatten(-2)).unflatten(-1, (-1, count))
     # A compiler fuses this sum with the activation before it: no product of matrices, for which
     # the actions would have to be moved, and no product for the outputs that are not kept.
@@ -244,6 +253,20 @@ def takes_masked_action(chain: Chain, key: NestedKey) -> bool:
     *others, read = map(unravel_key, last.in_keys)
     taken_before = any(key in map(unravel_key, part.in_keys) for part, _ in before)
     return read == key and bool(others) and linear[-1] and sum(linear) > 1 and not taken_before
+
+
+def _of_actions(weight: Tensor, action: Tensor, mask: Tensor, used: Tensor | None) -> Tensor:
+    """Weights ``[R, out, D]`` times K masked actions of ``[R?, B, D]``: ``[R, out, B, K]``."""
+    if used is None:
+        rows = (action.unsqueeze(-2) * mask).flatten(-3, -2)
+        return _linear(weight, None, rows.mT).unflatten(-1, (-1, len(mask)))
+    # A few products that a compiler fuses with what follows are less than one of matrices.
+    own, action = weight[..., used], action[..., used] * mask.gather(-1, used)
+    terms = (
+        own[..., place].unsqueeze(-2) * action[..., place].unsqueeze(-3)
+        for place in range(used.shape[-1])
+    )
+    return sum(terms, start=next(terms))
 
 
 def _without_reshaping(layers: Layers) -> tuple[Layers, tuple[int, ...]]:

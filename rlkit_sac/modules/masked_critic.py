@@ -12,6 +12,9 @@ from torch import Tensor
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules.notes import Note, make_note
 
+#: As many parameters of an action are quicker one by one than as a product of matrices.
+_FEW = 4
+
 
 class MaskedCritic(TensorDictModuleBase):
     r"""A critic that reads, for the value of an action, the parameters of this action alone.
@@ -114,7 +117,9 @@ def write_masked_values(
     read = [key for part in after for key in part.in_keys]
     rows = tensordict.select(*read, strict=False)
     rows = rows.unsqueeze(-1).expand(*rows.batch_size, len(mask))
-    rows.set(action_key, masked_actions(tensordict.get(action_key), mask))
+    action = tensordict.get(action_key)
+    check_mask(mask, action)
+    rows.set(action_key, action.unsqueeze(-2) * mask.to(action.dtype))
     for part in after:
         rows = part(rows)
     values, place = rows.get(action_value_key), tensordict.ndim
@@ -128,22 +133,33 @@ def write_masked_values(
     return tensordict.set(action_value_key, own)
 
 
-def masked_actions(action: Tensor, mask: Tensor) -> Tensor:
-    """Actions ``[*, D]`` as each of K discrete actions reads them, ``[*, K, D]``.
+def check_mask(mask: Tensor, action: Tensor) -> None:
+    """Refuse a mask ``[K, D]`` of another D than the action's.
 
     Raises:
-        BatchError: for a mask ``[K, D]`` of another D.
-
-    >>> masked_actions(torch.tensor([1.0, 2.0]), torch.eye(2).bool())
-    tensor([[1., 0.],
-            [0., 2.]])
+        BatchError: naming both.
     """
     if action.shape[-1] != mask.shape[-1]:
         raise BatchError(
             f"parameter_mask has the shape {list(mask.shape)}, but the continuous action has "
             f"{action.shape[-1]} dimensions: wanted one column for each"
         )
-    return action.unsqueeze(-2) * mask.to(action.dtype)
+
+
+def used_dimensions(mask: Tensor) -> Tensor | None:
+    """The dimensions ``[K, n]`` that each action uses, the others after them.
+
+    Returns:
+        ``None`` where the most that an action uses, n, are not few.
+
+    >>> used_dimensions(torch.tensor([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]]))
+    tensor([[1, 2],
+            [0, 1]])
+    """
+    most = max(int(mask.sum(-1).max()), 1)
+    if most > _FEW:
+        return None
+    return torch.argsort(mask, dim=-1, descending=True, stable=True)[:, :most]
 
 
 def split_at(

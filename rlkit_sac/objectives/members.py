@@ -18,7 +18,7 @@ from rlkit_sac.modules.ensemble import (
     perceptron_chain,
     takes_masked_action,
 )
-from rlkit_sac.modules.masked_critic import masked_actions, write_masked_values
+from rlkit_sac.modules.masked_critic import check_mask, write_masked_values
 
 
 class Members(NamedTuple):
@@ -72,10 +72,12 @@ class MaskedAction(NamedTuple):
     Attributes:
         key: of the continuous action.
         mask: ``[K, D]``.
+        used: ``[K, n]``, see :func:`~rlkit_sac.modules.masked_critic.used_dimensions`.
     """
 
     key: NestedKey
     mask: Tensor
+    used: Tensor | None
 
 
 def evaluate_members(
@@ -120,10 +122,8 @@ def evaluate_members(
     if masked is None:
         return evaluate_perceptrons(head_layers, weights, torch.cat(entries, -1), shared=shared)
     *others, action = entries
+    check_mask(masked.mask, action)
+    read = torch.cat(others, -1)
     return evaluate_masked_perceptrons(
-        head_layers,
-        weights,
-        torch.cat(others, -1),
-        masked_actions(action, masked.mask),
-        shared=shared,
+        head_layers, weights, read, action, masked.mask, masked.used, shared=shared
     )

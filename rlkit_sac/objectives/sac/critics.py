@@ -272,7 +272,7 @@ class ActionValueCritics(Critics):
             return None
         assert owner._parameter_mask is not None
         key = unravel_key(getattr(owner.tensor_keys, self.action_roles[0]))
-        return MaskedAction(key, owner._parameter_mask)
+        return MaskedAction(key, owner._parameter_mask, owner._used_dimensions)
 
     def _checked(self, owner: SoftActorCriticLoss, inputs: TensorDictBase, q: Tensor) -> Tensor:
         if q.ndim == inputs.ndim + 2:

@@ -14,6 +14,7 @@ from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional.sac import CriticReduction, LossFunction
+from rlkit_sac.modules.masked_critic import used_dimensions
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
@@ -180,8 +181,10 @@ class HybridSACLoss(SoftActorCriticLoss):
         options = SACOptions.of_call(locals())
         super().__init__(actor_network, qvalue_network, options)
         self.register_buffer("_parameter_mask", None, persistent=False)
+        self.register_buffer("_used_dimensions", None, persistent=False)
         if parameter_mask is not None:
             self._parameter_mask = self._as_mask(parameter_mask)
+            self._used_dimensions = used_dimensions(self._parameter_mask)
         elif mask_critics:
             raise ConfigError(
                 "mask_critics is true without a parameter_mask: pass the mask that says which "

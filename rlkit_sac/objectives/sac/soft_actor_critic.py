@@ -105,6 +105,7 @@ class SoftActorCriticLoss(LossContract):
     qvalue_network_params: TensorDictParams
     target_qvalue_network_params: TensorDictParams
     _parameter_mask: Tensor | None
+    _used_dimensions: Tensor | None
     #: Whose first ``target_subset`` make the targets, as ranks agree upon it; None draws it.
     critic_order: Tensor | None
     lmbda: float
