@@ -45,9 +45,26 @@ def test_evaluation_does_not_change_the_training(workplace):
     HYBRID.assert_evaluation_leaves_training_alone()
 
 
-@pytest.mark.parametrize("half", [pytest.param(200, marks=pytest.mark.slow), 70])
-def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, half):
-    HYBRID.assert_resumes_exactly(capsys, half)
+MASKED = ["--loss.parameter_mask", "true", "--loss.mask_critics", "true"]
+MASKED += ["--network.critic_action_layer", "last"]
+
+
+@pytest.mark.parametrize(
+    ("half", "arguments"),
+    [
+        pytest.param(200, [], marks=pytest.mark.slow),
+        pytest.param(70, [], marks=pytest.mark.slow),  # as in the other recipes
+        (70, MASKED),
+    ],
+    ids=["long", "short", "masked critics"],
+)
+def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, half, arguments):
+    HYBRID.assert_resumes_exactly(capsys, half, *arguments)
+
+
+@pytest.mark.slow
+def test_a_policy_of_masked_critics_is_rebuilt(workplace):
+    HYBRID.assert_policy_repeats_the_last_evaluation(*MASKED)
 
 
 def test_options_in_pairs_reach_their_temperature(workplace):
@@ -101,6 +118,8 @@ BAD = {
     "--env.id Pendulum-v1": "continuous part, but the actions are a Box of shape (1,)",
     "--env.id CartPole-v1": "discrete and a continuous part, but the actions are Discrete(2)",
     "--env.id Moving-v0 --loss.parameter_mask true": "loss.parameter_mask is true, but",
+    "--loss.mask_critics true": "--loss.mask_critics: needs parameter_mask true, got true without",
+    "--network.critic_action_layer middle": "--network.critic_action_layer: ",
     "--loss.alpha_init [1,2,3]": "must be one value or a [discrete, continuous] pair",
     "--loss.alpha_init [1,0]": "--loss.alpha_init: must be > 0, got 0",
     "--loss.min_alpha [0.1,2] --loss.max_alpha 1": "must not exceed max_alpha (1.0), got 2.0",

@@ -46,9 +46,15 @@ def continuous(**options) -> ContinuousSACLoss:
     return ContinuousSACLoss(actor, state_action_critic(3, 2, **CELLS), **options)
 
 
-def hybrid(**options) -> HybridSACLoss:
+def hybrid(action_layer="first", **options) -> HybridSACLoss:
     actor = tanh_gaussian_actor(3, **BOX, **CELLS, action_key=("action", "continuous"))
-    return HybridSACLoss(actor, hybrid_critic(3, 2, 4, **CELLS), **options)
+    critic = hybrid_critic(3, 2, 4, **CELLS, action_layer=action_layer)
+    return HybridSACLoss(actor, critic, **options)
+
+
+def masked(action_layer: str, **options) -> HybridSACLoss:
+    mask = [[1, 0], [0, 1], [1, 1], [0, 0]]
+    return hybrid(action_layer, parameter_mask=mask, mask_critics=True, **options)
 
 
 def discrete(**options) -> DiscreteSACLoss:
@@ -95,6 +101,9 @@ OWN: dict[str, Callable[[], LossModule]] = {
     "discrete": discrete,
     "with an actor": with_actor,
     "hybrid": hybrid,
+    "masked critics": lambda: masked("first", mask_entropy=False),
+    "masked critics, last layer": lambda: masked("last", dqda_clipping=0.5),
+    "masked critics, one by one": lambda: masked("first", deactivate_vmap=True),
     "hybrid, sampled": lambda: hybrid(discrete_entropy="sampled", max_alpha=(0.5, 2.0)),
 }
 
@@ -170,6 +179,7 @@ def test_a_graph_follows_the_statistics() -> None:
 
 # What they record is part of another of these losses.
 SLOW = {"continuous", "diagnostics", "dropout, layer norms", "discrete", "hybrid"}
+SLOW |= {"masked critics", "masked critics, one by one"}
 
 
 @pytest.mark.usefixtures("uncompiled")

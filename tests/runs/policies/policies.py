@@ -54,6 +54,16 @@ def with_wide_critics(dim: int) -> HybridSACLoss:
     return HybridSACLoss(actor, critic, alpha_parametrization="direct", **options)
 
 
+def masked(dim: int, **critic: Any) -> HybridSACLoss:
+    """Critics that read the parameters of their own action alone, in their last layer."""
+    memory = critic.get("memory")
+    actor = tanh_gaussian_actor(
+        dim, **BOX, **CELLS, action_key=("action", "continuous"), memory=memory
+    )
+    critics = hybrid_critic(dim, 1, 2, **CELLS, action_layer="last", **critic)
+    return HybridSACLoss(actor, critics, parameter_mask=[[True], [False]], mask_critics=True)
+
+
 def gaussian_behavior(dim: int) -> ACERLoss:
     critic = StochasticDuelingNetwork(state_critic(dim), state_action_critic(dim, 1))
     return ACERLoss(gaussian_actor(dim, 1, **CELLS), critic)
@@ -66,6 +76,7 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "one critic": lambda dim: discrete(dim, num_qvalue_nets=1),
     "hybrid": hybrid,
     "wide critics": with_wide_critics,
+    "masked critics": masked,
     "categorical behavior": lambda dim: ACERLoss(
         categorical_actor(dim, 2, **CELLS), action_value_critic(dim, 2)
     ),
@@ -110,6 +121,9 @@ RECURRENT: dict[str, Callable[[int], Any]] = {
         action_value_critic(dim, 2, **CELLS, memory=_memory("gru", num_actions=2))
     ),
     "hybrid LSTM": _recurrent_hybrid,
+    "masked critics, GRU": lambda dim: masked(
+        dim, memory=_memory("gru", action_dim=1, num_actions=2)
+    ),
 }
 
 

@@ -82,7 +82,8 @@ def weighted_hybrid(dim: int) -> HybridSACLoss:
     critic = hybrid_critic(dim, 3, 2, **CELLS, reward_dim=2)
     normalizer = ObservationNormalizer(dim)
     weights = {"reward_weights": [1.0, -0.5], "observation_normalizer": normalizer}
-    return HybridSACLoss(actor, critic, **weights)
+    mask = [[True, False, False], [False, True, True]]
+    return HybridSACLoss(actor, critic, parameter_mask=mask, mask_critics=True, **weights)
 
 
 def prior(dim: int) -> Any:

@@ -1,0 +1,134 @@
+"""Policies of critics with a mask: they act by the values of separate passes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tensordict import TensorDict
+from torch import Tensor
+from torchrl.envs.utils import ExplorationType, set_exploration_type
+
+from rlkit_sac.modules import PlainPolicy, hybrid_critic, tanh_gaussian_actor
+from rlkit_sac.modules.notes import note_of
+from rlkit_sac.modules.rebuild import build_from_note, checked_note
+from rlkit_sac.objectives import HybridSACLoss
+from tests.objectives.masked_networks import CONTINUOUS, DISCRETE, MASK, masked_values
+
+CELLS = {"num_cells": [8, 8], "activation": "tanh"}
+GREEDY, RANDOM = ExplorationType.DETERMINISTIC, ExplorationType.RANDOM
+
+
+def make_loss(action_layer: str = "first", rewards: int = 1, **options) -> HybridSACLoss:
+    actor = tanh_gaussian_actor(4, [-1.0] * 2, [1.0] * 2, **CELLS, action_key=CONTINUOUS)
+    critic = hybrid_critic(4, 2, 3, **CELLS, reward_dim=rewards, action_layer=action_layer)
+    options = {"parameter_mask": MASK, "mask_critics": True, "alpha_init": 0.05} | options
+    loss = HybridSACLoss(actor, critic, **options)
+    with torch.no_grad():  # far from the values of any other action
+        for weight in loss.qvalue_network_params.parameters():
+            weight.mul_(3.0)
+    return loss
+
+
+def act(policy, data: TensorDict, mode: ExplorationType) -> TensorDict:
+    with set_exploration_type(mode), torch.no_grad():
+        return policy(data.copy())
+
+
+def states(*batch: int) -> TensorDict:
+    return TensorDict(observation=torch.randn(*batch, 4), batch_size=batch)
+
+
+def reduced(loss: HybridSACLoss, data: TensorDict, mask: list) -> Tensor:
+    """The values ``[*, K]`` that the policy goes by, from one call for each critic and action."""
+    each = []
+    for i in range(loss.num_qvalue_nets):
+        with torch.no_grad(), loss.qvalue_network_params[i].to_module(loss.qvalue_network):
+            each.append(
+                masked_values(loss.qvalue_network, data.select("observation", "action"), mask)
+            )
+    q, weights = torch.stack(each), loss.reward_weights
+    if loss.policy_reduction == "mean":
+        q = q.mean(0)
+    elif weights is None:
+        q = q.min(0).values
+    else:
+        q = torch.where(weights < 0, q.max(0).values, q.min(0).values)
+    return q if weights is None else (q * weights).sum(-1)
+
+
+@pytest.mark.parametrize("action_layer", ["first", "last"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"policy_reduction": "mean", "num_qvalue_nets": 3, "deactivate_vmap": True},
+        {"rewards": 2, "reward_weights": [1.0, -0.5]},
+    ],
+)
+def test_the_greedy_action_has_the_highest_masked_value(action_layer, options):
+    torch.manual_seed(0)
+    loss = make_loss(action_layer, **options)
+    for batch in ((), (200,), (2, 3)):
+        out = act(loss.policy(), states(*batch), GREEDY)
+        assert torch.equal(out[DISCRETE], reduced(loss, out, MASK).argmax(-1))
+        if batch == (200,):  # and not the highest of the values of all parameters
+            unmasked = reduced(loss, out, [[1, 1]] * 3).argmax(-1)
+            assert (out[DISCRETE] != unmasked).any()
+
+
+def test_samples_follow_the_masked_values():
+    torch.manual_seed(0)
+    loss = make_loss(alpha_init=0.5)
+    data = states(1).expand(50_000).clone()
+    data["action"] = TensorDict(continuous=torch.rand(1, 2).expand(50_000, 2), batch_size=[50_000])
+    out = act(loss.policy()[-1], data, RANDOM)
+    frequency = out[DISCRETE].bincount(minlength=3) / len(data)
+    wanted = (reduced(loss, data[:1], MASK) / 0.5).softmax(-1)[0]
+    torch.testing.assert_close(frequency, wanted, rtol=0, atol=0.01)
+    other = (reduced(loss, data[:1], [[1, 1]] * 3) / 0.5).softmax(-1)[0]
+    assert (frequency - other).abs().max() > 0.03
+
+
+@pytest.mark.parametrize("action_layer", ["first", "last"])
+def test_states_and_notes_hold_the_mask(action_layer):
+    torch.manual_seed(0)
+    source = make_loss(action_layer).policy()
+    note = checked_note(source)
+    assert note is not None
+    others = [make_loss(action_layer, parameter_mask=[[0, 0]] * 3).policy(), build_from_note(note)]
+    for other in others:
+        state = {name: value.clone() for name, value in source.state_dict().items()}
+        other.load_state_dict(state, strict=True, assign=other is others[1])  # it has no memory yet
+        assert note_of(other) == note
+        data = states(50)
+        for mode in (GREEDY, RANDOM):
+            outs = []
+            for policy in (source, other):
+                torch.manual_seed(1)
+                outs.append(act(policy, data, mode))
+            assert (outs[0] == outs[1]).all()
+
+
+def test_a_loss_and_its_policy_share_their_weights():
+    torch.manual_seed(0)
+    loss = make_loss()
+    policy, data = loss.policy(), states(50)
+    loss.load_state_dict(make_loss().state_dict())
+    out = act(policy, data, GREEDY)
+    assert torch.equal(out[DISCRETE], reduced(loss, out, MASK).argmax(-1))
+    wide = act(policy.double(), data.double(), GREEDY)
+    assert torch.equal(wide[DISCRETE], reduced(loss, wide, MASK).argmax(-1))
+
+
+@pytest.mark.parametrize("action_layer", [pytest.param("first", marks=pytest.mark.slow), "last"])
+def test_a_plain_policy_can_be_exported_for_any_batch(action_layer):
+    torch.manual_seed(0)
+    policy = make_loss(action_layer).policy()
+    plain, shapes = PlainPolicy(policy), (({0: torch.export.Dim("batch")},),)
+    program = torch.export.export(plain, (torch.zeros(4, 4),), dynamic_shapes=shapes)
+    for size in (1, 4, 11):
+        data = states(size)
+        wanted = act(policy, data, GREEDY)
+        continuous, discrete = program.module()(data["observation"])
+        torch.testing.assert_close(continuous, wanted[CONTINUOUS])
+        assert torch.equal(discrete, wanted[DISCRETE])
