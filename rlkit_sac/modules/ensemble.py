@@ -235,8 +235,8 @@ def evaluate_masked_perceptrons(
 
 def perceptron_chain(network: nn.Module) -> Chain | None:
     """The perceptrons of a network, a single one or a sequence; ``None`` for another network."""
-    if isinstance(network, TensorDictSequential) and not _has_hooks(network):
-        chains = [perceptron_chain(part) for part in network.module]
+    if type(network) is TensorDictSequential and not _has_hooks(network):
+        chains = [perceptron_chain(part) for part in cast(Any, network).module]
         return None if None in chains else [part for chain in chains for part in chain or []]
     layers = perceptron_layers(network)
     return None if layers is None else [(cast(TensorDictModule, network), layers)]

@@ -170,17 +170,29 @@ def split_at(
     Raises:
         ConfigError: where no part reads it.
     """
-    parts, wanted = list(flat_parts(network)), unravel_key(key)
+    parts, wanted = list(flat_parts(network, TensorDictSequential)), unravel_key(key)
     for place, part in enumerate(parts):
         if wanted in map(unravel_key, part.in_keys):
             return parts[:place], parts[place:]
     raise ConfigError(f"the critic reads {network.in_keys}, not the continuous action {key!r}")
 
 
-def flat_parts(network: TensorDictModuleBase) -> Iterator[TensorDictModuleBase]:
-    """The modules of a network in order, of sequences in it theirs."""
-    if isinstance(network, TensorDictSequential):
-        for part in network.module:
-            yield from flat_parts(part)
-    else:
+def flat_parts(
+    network: TensorDictModuleBase, exactly: type[TensorDictSequential] | None = None
+) -> Iterator[TensorDictModuleBase]:
+    """The modules of a network in order, of sequences in it theirs.
+
+    Args:
+        network: any.
+        exactly: take apart sequences of this very type alone, and only without hooks: what calls
+            the parts in place of the sequence then computes the same.
+    """
+    whole = not isinstance(network, TensorDictSequential)
+    if exactly is not None:
+        hooks = network._forward_hooks or network._forward_pre_hooks or network._backward_hooks
+        whole = type(network) is not exactly or bool(hooks)
+    if whole:
         yield network
+        return
+    for part in network.module:
+        yield from flat_parts(part, exactly)

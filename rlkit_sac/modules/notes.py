@@ -61,7 +61,7 @@ def make_note(builder: str, **arguments: Any) -> Note | None:
     """
     try:
         text = json.dumps(arguments, allow_nan=False, default=_json_value)
-    except (AttributeError, TypeError, ValueError):
+    except (AttributeError, NotImplementedError, TypeError, ValueError):  # of meta tensors, too
         return None
     return {"builder": builder, "arguments": json.loads(text)}
 

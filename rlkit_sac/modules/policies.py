@@ -93,7 +93,7 @@ def hybrid_policy(
 ) -> TensorDictSequential:
     """The policy of a hybrid loss, built from JSON values.
 
-    It takes the state dict of ``policy()`` of a loss made of
+    It takes the state dict of ``policy()`` of a loss without ``mask_critics``, made of
     :func:`~rlkit_sac.modules.tanh_gaussian_actor` and :func:`~rlkit_sac.modules.hybrid_critic`
     of the same sizes.
 
