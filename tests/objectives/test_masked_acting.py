@@ -120,7 +120,8 @@ def test_a_loss_and_its_policy_share_their_weights():
     assert torch.equal(wide[DISCRETE], reduced(loss, wide, MASK).argmax(-1))
 
 
-@pytest.mark.parametrize("action_layer", [pytest.param("first", marks=pytest.mark.slow), "last"])
+@pytest.mark.slow
+@pytest.mark.parametrize("action_layer", ["first", "last"])
 def test_a_plain_policy_can_be_exported_for_any_batch(action_layer):
     torch.manual_seed(0)
     policy = make_loss(action_layer).policy()

@@ -115,7 +115,8 @@ def test_a_prior_multiplies_the_policy_of_the_masked_values(prior, mask_entropy)
         )
 
 
-@settings(max_examples=10, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=30, deadline=None)
 @given(
     network=st.sampled_from(sorted(NETWORKS)),
     parameter_mask=st.lists(
