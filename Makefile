@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-lowest check audit speed docs
+.PHONY: help train test test-slow test-lowest check lint types doctests audit speed docs
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -33,11 +33,17 @@ test-lowest: .venv-lowest/.installed ## Train and resume with the lowest version
 		--compile false --evaluation.episodes 1 --logging.progress false \
 		--logging.dir .venv-lowest/runs
 
-check: $(VENV)/.installed-dev ## Formatting, lint, types, import layers, doctests
+check: lint types doctests ## Formatting, lint, types, import layers, doctests
+
+lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+doctests: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest --doctest-modules rlkit_sac
 
 # A build such as 2.13.0+cpu is looked up as 2.13.0. What could not be looked up did not pass.
