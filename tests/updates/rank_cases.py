@@ -38,7 +38,7 @@ from tests.objectives.memory_references import (
 )
 from tests.updates.joint_noise import ROWS, JointNoise
 
-UPDATES = 12
+UPDATES = 5
 RANKS = 2
 
 
