@@ -88,7 +88,9 @@ def assert_uninterrupted(recipe: str, *options: str) -> None:
 
 
 def test_workers_that_wait_for_each_other_are_one_process(cluster: None, folder: Path) -> None:
-    assert_uninterrupted("sac", "--collector.frames_per_batch", "20")
+    options = ["--collector.frames_per_batch", "20"]
+    alone = train("sac", *options, *frames(120, 2))
+    assert_same_tables(alone, train("sac", *options, *WORKERS, *frames(120)))
 
 
 @slow
@@ -128,13 +130,14 @@ def test_workers_resume_as_the_run_that_never_stopped(cluster: None, folder: Pat
     assert_same_run(whole, parts)
 
 
+@slow  # a quick one is part of the test of signals
 @pytest.mark.parametrize(
     ("recipe", "options"),
     [
         ("acer", []),
-        pytest.param("acer", ACER_GRU, marks=slow),
+        ("acer", ACER_GRU),
         *[
-            pytest.param(recipe, [*more, "--collector.frames_per_batch", "12"], marks=slow)
+            (recipe, [*more, "--collector.frames_per_batch", "12"])
             for recipe in ("sac", "discrete_sac", "hybrid_sac", "kl_prior_sac", "value_sac")
             for more in ([], GRU)
         ],
@@ -269,7 +272,10 @@ def test_a_signal_to_all_processes_saves_and_ends_them(
     assert errors.count("\n") == 4, errors
     assert "continue with: " in errors
     assert "ray" not in output.lower() + errors.lower(), output + errors
-    assert pd.read_csv(run / "metrics.csv")["frames"].iloc[-1] <= newest(run).frames
+    metrics = pd.read_csv(run / "metrics.csv")
+    assert metrics["frames"].iloc[-1] <= newest(run).frames
+    assert metrics["updates"].iloc[-1] > 0
+    assert load_policy(run)
     assert_nothing_left(mark, seconds=30)
 
 
