@@ -181,6 +181,9 @@ def _become(request: Mapping[str, Any]) -> None:
 
 if __name__ == "__main__":
     sys.path.pop(0)  # the folder of this file
+    import matplotlib.backends.backend_agg
+    import matplotlib.figure  # noqa: F401 - each run draws one at its end
+
     import rlkit_sac.objectives
     import rlkit_sac.runs  # noqa: F401
 
