@@ -21,7 +21,7 @@ from tests.processes import Process
 from tests.recipes.loading import RECIPES
 from tests.reliability.runs import SHORT, assert_same_run
 
-OPTIONS = [*SHORT, "--compile", "false", "--collector.total_frames", "400"]
+OPTIONS = [*SHORT, "--compile", "false", "--collector.total_frames", "250"]
 
 ACTOR = """    actor = tanh_gaussian_actor(
         **sizes,

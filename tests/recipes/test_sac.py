@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,7 @@ import pandas as pd
 import pytest
 
 from tests import processes
-from tests.recipes.conftest import BROKEN_ENVS
-from tests.recipes.loading import RECIPES, config_files
+from tests.recipes.loading import config_files
 from tests.recipes.running import SHORT, Recipe, options
 
 SAC = Recipe("sac", "SACConfig")
@@ -24,11 +22,8 @@ def test_a_run_as_a_process_leaves_what_the_documentation_promises(tmp_path):
     root = Path(__file__).parents[2]
     environment = os.environ | {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
     longer = "--collector.total_frames 500 --evaluation.interval 250 --logging.interval 100"
-    command = [sys.executable, str(root / "recipes" / "sac.py"), *SHORT, *longer.split()]
-    command += ["--seed", "3"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
-    )
+    command = [*SHORT, *longer.split(), "--seed", "3"]
+    done = processes.run(root / "recipes" / "sac.py", *command, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     (run,) = (tmp_path / "runs" / "sac" / "Pendulum-v1").iterdir()
     assert run.name.endswith("-seed3")
@@ -180,20 +175,18 @@ def test_every_configuration_parses_and_names_its_command(path):
     SAC.assert_config_file(path)
 
 
-def test_a_failure_leaves_no_processes_of_parallel_environments(tmp_path):
+def test_a_failure_leaves_no_processes_of_parallel_environments(workplace, capsys):
     """Workers that outlive the error would keep the recipe from exiting."""
-    (tmp_path / "broken_envs.py").write_text(BROKEN_ENVS)
-    path = os.pathsep.join([str(RECIPES.parent), str(tmp_path)])
-    done = processes.run(
-        RECIPES / "sac.py",
+    before = set(multiprocessing.active_children())
+    code, error = SAC.stop(
+        capsys,
         *SHORT,
         *options("--env.id broken_envs:Broken-v0 --env.kwargs.spoil reward --env.num_envs 2"),
         *options("--env.parallel true --collector.frames_per_batch 2"),
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
     )
-    assert done.returncode == 1
-    assert "('next', 'reward') is nan at frame" in done.stderr
+    assert code == 1
+    assert "('next', 'reward') is nan at frame" in error
+    assert set(multiprocessing.active_children()) == before
 
 
 def test_a_run_without_a_finished_episode_still_draws_its_curve(workplace):

@@ -13,7 +13,7 @@ import pytest
 from rlkit_sac.runs import load_policy
 from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run, start, train
 
-FREQUENT = [*SHORT, "--checkpoint.interval", "5", "--collector.total_frames", "400"]
+FREQUENT = [*SHORT, "--checkpoint.interval", "5", "--collector.total_frames", "200"]
 
 
 def kill_at_random(folder: Path, moments: random.Random, *arguments: str) -> bool:
@@ -21,7 +21,7 @@ def kill_at_random(folder: Path, moments: random.Random, *arguments: str) -> boo
     with start(folder, *arguments) as process:
         while process.poll() is None and not list(folder.glob("runs/*/*/*/checkpoints/step_*")):
             time.sleep(0.01)
-        time.sleep(moments.uniform(0.0, 1.5))
+        time.sleep(moments.uniform(0.0, 0.8))
         alive = process.poll() is None
         process.kill()
     return alive

@@ -101,9 +101,10 @@ def test_a_signal_ends_the_run_after_its_step(tmp_path, number, code, options):
     assert (info["status"], info["frames"]) == ("interrupted", newest(path).frames)
     assert 70 <= info["frames"] < 400
     assert_all_ended(process.pid)
-    done = run(tmp_path, "--resume", str(path))
+    total = ["--collector.total_frames", str(info["frames"] + 40)]
+    done = run(tmp_path, "--resume", str(path), *total)
     assert done.returncode == 0, done.stderr
-    assert_same_run(train(tmp_path / "whole", *options), path)
+    assert_same_run(train(tmp_path / "whole", *options, *total), path)
 
 
 def test_a_time_limit_ends_the_run_and_resume_goes_on(tmp_path):
