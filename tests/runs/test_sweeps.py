@@ -26,6 +26,7 @@ from rlkit_sac.config.conditions import config_errors  # noqa: E402
 from rlkit_sac.errors import ConfigError  # noqa: E402
 from rlkit_sac.runs import RunConfig  # noqa: E402
 from rlkit_sac.runs.sweeps.options import SweepOptions  # noqa: E402
+from rlkit_sac.runs.sweeps.results import write_results  # noqa: E402
 from rlkit_sac.runs.sweeps.space import read_space  # noqa: E402
 from rlkit_sac.runs.sweeps.study import Sweep, number_of  # noqa: E402
 from tests.processes import Process  # noqa: E402
@@ -323,6 +324,38 @@ def _tiny() -> RunConfig:
     return config
 
 
+def test_a_sweep_leaves_a_table_figures_and_the_best_options(tmp_path: Path, space: Path) -> None:
+    sweep = make_sweep(tmp_path, space)
+    for value in (1.0, 2.0):
+        trial = sweep.ask(2)
+        assert trial is not None
+        sweep.study.tell(trial, value)
+    assert write_results(sweep)
+    with (sweep.folder / "trials.csv").open(newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    assert [(row["state"], row["value"]) for row in rows] == [
+        ("complete", "1.0"),
+        ("complete", "2.0"),
+    ]
+    best = yaml.safe_load((sweep.folder / "best.yaml").read_text())
+    assert best["update"]["lr_actor"] == trial.params["update.lr_actor"]
+    assert best["update"]["lr_actor"] == float(rows[1]["update.lr_actor"])
+    assert (sweep.folder / "history.png").stat().st_size > 1000
+
+
+def test_a_trial_is_a_run_in_the_folder_of_its_sweep(tmp_path: Path, recipe: Path) -> None:
+    done = start(recipe, tmp_path, "--trials", "1", "--value", "0.5").finish()
+    assert done.returncode == 0, done.stderr
+    (row,) = trials(tmp_path).values()
+    assert (row["state"], row["value"], row["frames"]) == ("complete", "0.5", "100")
+    folder = tmp_path / "runs" / "sweeps" / "recipe-Pendulum-v1"
+    data = load_runs(folder)
+    assert set(data["run"]) == {str(tmp_path / row["run"])}
+    assert set(data["return_mean"]) == {0.5}
+    assert yaml.safe_load((folder / "best.yaml").read_text())["logging"]["dir"] == "runs"
+
+
+@pytest.mark.slow
 def test_a_sweep_of_sac(tmp_path: Path, space: Path) -> None:
     options = [*SAC, "--collector.total_frames", "200", "--trials", "2", "--jobs", "2"]
     done = start(RECIPES / "sac.py", tmp_path, *options).finish()
