@@ -57,6 +57,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow  # the second signal of tests/reliability/test_signals.py is a quick one
 def test_signals_to_the_whole_group_leave_the_processes_to_the_main_one() -> None:
     with running() as process:
         for _ in range(8):  # while the processes start

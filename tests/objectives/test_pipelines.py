@@ -95,14 +95,16 @@ def test_a_fixed_regression_problem_is_learned():
     assert history[-1] < 0.3 * history[0]
 
 
+QUICK = (("expected", "categorical"), ("sampled", "hybrid"))
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize(
     ("entropy", "kind"),
     [
-        *(("expected", kind) for kind in DISCRETE_KINDS),
-        ("sampled", "hybrid"),
-        pytest.param("sampled", "boltzmann", marks=pytest.mark.slow),
-        pytest.param("sampled", "categorical", marks=pytest.mark.slow),
+        pytest.param(entropy, kind, marks=[pytest.mark.slow] * ((entropy, kind) not in QUICK))
+        for entropy in ("expected", "sampled")
+        for kind in DISCRETE_KINDS
     ],
 )
 def test_one_graph_without_breaks(kind, entropy):

@@ -139,6 +139,7 @@ def test_torchrl_update_writes_each_round_and_prints_the_ratios(tmp_path: Path) 
     assert float(row[3]) == pytest.approx(wanted, abs=6e-3)
 
 
+@pytest.mark.slow
 def test_prioritized_replay_writes_each_round_and_prints_ratios(tmp_path: Path) -> None:
     small = "--capacity 2000 --batch_size 8 --rounds 3 --samples 2 --output times.csv"
     done = run("prioritized_replay", *small.split(), cwd=tmp_path)

@@ -181,20 +181,17 @@ def test_bad_input_stops_in_one_line_with_nothing_created(own_prior, capsys, arg
     PRIOR_SAC.assert_refused(capsys, own_prior, arguments, message)
 
 
-@pytest.mark.parametrize(
-    ("other", "message"),
-    [
+def test_the_policy_of_another_task_is_refused(workplace, capsys):
+    run = SAC.train("--normalization.observations", "true")
+    for other, message in (
         ("--env.id InvertedPendulum-v5", "does not fit this task"),
         ("--env.rescale_actions false", "choose env.rescale_actions as in its run"),
-    ],
-)
-def test_the_policy_of_another_task_is_refused(workplace, capsys, other, message):
-    run = SAC.train("--normalization.observations", "true")
-    arguments = [*SHORT, "--prior.kind", "policy", "--prior.run", str(run), *options(other)]
-    code, error = PRIOR_SAC.stop(capsys, *arguments)
-    assert code == 2
-    assert message in error
-    assert not (workplace / "runs" / "kl_prior_sac").exists()
+    ):
+        arguments = [*SHORT, "--prior.kind", "policy", "--prior.run", str(run), *options(other)]
+        code, error = PRIOR_SAC.stop(capsys, *arguments)
+        assert code == 2
+        assert message in error
+        assert not (workplace / "runs" / "kl_prior_sac").exists()
 
 
 @pytest.mark.parametrize("path", config_files("kl_prior_sac"), ids=lambda path: path.stem)

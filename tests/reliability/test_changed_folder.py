@@ -25,7 +25,14 @@ gymnasium.register("Wandering-v0", entry_point=Wandering, max_episode_steps=50)
 """
 
 
-@pytest.mark.parametrize("method", ["__init__", "reset", "step"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "__init__",
+        pytest.param("reset", marks=pytest.mark.slow),
+        pytest.param("step", marks=pytest.mark.slow),
+    ],
+)
 def test_all_files_are_in_the_run_directory(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
