@@ -324,6 +324,7 @@ def _tiny() -> RunConfig:
     return config
 
 
+@pytest.mark.filterwarnings("ignore:Attempting to set identical:UserWarning")
 def test_a_sweep_leaves_a_table_figures_and_the_best_options(tmp_path: Path, space: Path) -> None:
     sweep = make_sweep(tmp_path, space)
     for value in (1.0, 2.0):
