@@ -23,6 +23,7 @@ SHORT = shlex.split("""
     --replay.batch_size 32 --network.num_cells [16,16] --evaluation.interval 125
     --evaluation.episodes 2 --logging.interval 50 --logging.progress false
 """)
+ONE_EPISODE = shlex.split("--evaluation.interval 250 --evaluation.episodes 1")
 EARLY = shlex.split("--collector.init_random_frames 50 --collector.learning_starts 50")
 
 
@@ -86,7 +87,7 @@ class Recipe:
 
     def assert_trains(self, variant: str) -> Path:
         """A short run with other options has finite losses and a policy that loads."""
-        run = self.train(*options(variant))
+        run = self.train(*ONE_EPISODE, *options(variant))
         metrics = pd.read_csv(run / "metrics.csv")
         assert np.isfinite(metrics[self.loss].iloc[-1])
         assert metrics["frames"].iloc[-1] == 250
@@ -124,8 +125,9 @@ class Recipe:
     ) -> None:
         """A run that stops and goes on is the run that never stopped, to the last bit."""
         main, total = load_recipe(self.name).main, f"--collector.total_frames={2 * half}"
-        whole = self.train(*self.early, *arguments, total)
-        parts = self.train(*self.early, *arguments, f"--collector.total_frames={half}")
+        early = (*self.early, "--evaluation.episodes", "1", *arguments)
+        whole = self.train(*early, total)
+        parts = self.train(*early, f"--collector.total_frames={half}")
         assert newest(parts).frames == half
         main(self.config("--resume", str(parts), total))
         assert "not exactly" not in capsys.readouterr().out

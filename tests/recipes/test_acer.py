@@ -71,7 +71,7 @@ def test_the_number_of_replays_is_random_with_the_mean_asked_for(workplace):
 
 
 @pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1"])
-@pytest.mark.parametrize("kind", ["light", "torchrl"])
+@pytest.mark.parametrize("kind", ["light", pytest.param("torchrl", marks=pytest.mark.slow)])
 def test_random_frames_are_stored_with_their_distribution_and_have_no_on_policy_update(
     workplace, kind, task
 ):
@@ -93,14 +93,22 @@ def test_random_frames_are_stored_with_their_distribution_and_have_no_on_policy_
     assert (scale > 0).all()
 
 
-@pytest.mark.parametrize("shared", ["false", "true"])
-@pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1"])
+@pytest.mark.parametrize(
+    ("task", "shared"),
+    [
+        ("CartPole-v1", "true"),
+        ("Pendulum-v1", "false"),
+        pytest.param("CartPole-v1", "false", marks=pytest.mark.slow),
+        pytest.param("Pendulum-v1", "true", marks=pytest.mark.slow),
+    ],
+)
 def test_the_saved_policy_repeats_the_last_evaluation(workplace, task, shared):
     ACER.assert_policy_repeats_the_last_evaluation(
         "--env.id", task, "--network.shared_trunk", shared
     )
 
 
+@pytest.mark.slow  # the same code as in test_sac.py
 def test_a_seed_gives_the_same_tables_again(workplace):
     ACER.assert_seed_decides()
 
@@ -113,7 +121,9 @@ def test_evaluation_does_not_change_the_training(workplace):
 @pytest.mark.parametrize(
     ("half", "options"),
     [
-        pytest.param(100, ["--network.shared_trunk", "true"], id="shared trunk"),
+        pytest.param(  # test_memory.py has a quick one
+            100, ["--network.shared_trunk", "true"], id="shared trunk", marks=pytest.mark.slow
+        ),
         pytest.param(130, [*PENDULUM, "--collector.init_random_frames", "50"], id="random frames"),
         pytest.param(
             125,
@@ -152,12 +162,14 @@ VARIANTS = {
     "samples in evaluation": "--evaluation.epsilon 0.5",
     "processes": "--env.parallel true",
 }
+# The same code as in test_sac.py, and in the tests of environments.
+OF_OTHERS = ("samples in evaluation", "processes")
 
 
 @pytest.mark.parametrize(
     "variant",
     [
-        pytest.param(options, id=name, marks=[pytest.mark.slow] * (name == "processes"))
+        pytest.param(options, id=name, marks=[pytest.mark.slow] * (name in OF_OTHERS))
         for name, options in VARIANTS.items()
     ],
 )
@@ -173,12 +185,12 @@ def test_updates_are_compiled(workplace, recwarn, task):
 
 
 def test_a_warm_start_takes_actor_and_critic_along(workplace):
-    run = ACER.train()
+    run = ACER.train("--collector.total_frames", "50")
     ACER.train("--warm_start.run", str(run), "--warm_start.modules", "[actor,critic]")
 
 
 def test_runs_go_on_as_what_they_are(workplace, capsys):
-    run = ACER.train()
+    run = ACER.train("--collector.total_frames", "50")
     discrete = Recipe("discrete_sac", "DiscreteSACConfig")
     discrete.assert_refused(
         capsys, workplace, f"--resume {run}", "has options that this recipe lacks (collector.t_max,"

@@ -90,7 +90,17 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
+# The same code as in test_sac.py.
+OF_OTHERS = ("two environments", "fixed alpha", "steps in turn", "samples in evaluation")
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        pytest.param(variant, id=name, marks=[pytest.mark.slow] * (name in OF_OTHERS))
+        for name, variant in VARIANTS.items()
+    ],
+)
 def test_variants_train(workplace, variant):
     DISCRETE.assert_trains(variant)
 

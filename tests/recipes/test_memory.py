@@ -48,6 +48,7 @@ slow = pytest.mark.slow
             66,
             f"{LSTM} --env.num_envs 2 --normalization.observations true",
             id="discrete",
+            marks=slow,
         ),
         pytest.param(
             DISCRETE,

@@ -53,6 +53,7 @@ def test_the_saved_policy_repeats_the_last_evaluation(workplace):
     SAC.assert_policy_repeats_the_last_evaluation()
 
 
+@pytest.mark.slow  # test_discrete_sac.py and test_hybrid_sac.py have quick ones
 def test_the_saved_policy_brings_its_statistics_along(workplace):
     SAC.assert_policy_repeats_the_last_evaluation("--normalization.observations", "true")
 
@@ -103,7 +104,20 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
+# What they change is part of another variant, or of test_memory.py.
+SLOW = (
+    *("environments alone", "files for replay", "five-step targets", "fixed alpha"),
+    "hidden velocity",
+)
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        pytest.param(variant, id=name, marks=[pytest.mark.slow] * (name in SLOW))
+        for name, variant in VARIANTS.items()
+    ],
+)
 def test_variants_train(workplace, variant):
     SAC.assert_trains(variant)
 

@@ -58,7 +58,17 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
+# The same code as in test_sac.py.
+OF_OTHERS = ("fixed alpha",)
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        pytest.param(variant, id=name, marks=[pytest.mark.slow] * (name in OF_OTHERS))
+        for name, variant in VARIANTS.items()
+    ],
+)
 def test_variants_train(workplace, variant):
     VALUE.assert_trains(variant)
 
@@ -70,7 +80,7 @@ def test_an_update_is_compiled(workplace, recwarn):
 
 
 def test_a_warm_start_takes_the_value_network_along(workplace):
-    run = VALUE.train()
+    run = VALUE.train(*VALUE.early, "--collector.total_frames", "100")
     VALUE.train("--warm_start.run", str(run))
 
 

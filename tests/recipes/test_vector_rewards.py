@@ -114,15 +114,8 @@ def _weights_name(policy) -> str:
     return name
 
 
-@pytest.mark.parametrize(
-    ("recipe", "task"),
-    [
-        # Continuous actions: also in the next test, with several environments.
-        pytest.param(*CASES[0], id="continuous", marks=pytest.mark.slow),
-        pytest.param(*CASES[1], id="discrete", marks=pytest.mark.slow),
-        pytest.param(*CASES[2], id="hybrid"),
-    ],
-)
+@pytest.mark.slow  # the next test has a quick one, with several environments
+@EACH_RECIPE
 def test_a_run_whose_weights_change_goes_on_exactly(workplace, capsys, recipe, task):
     weights = "{30: [1, 0.5], 60: [0.5, 1], 100: [1, -0.5]}"
     recipe.assert_resumes_exactly(capsys, 70, *task, "--loss.reward_weights_at", weights)

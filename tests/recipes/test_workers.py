@@ -87,10 +87,9 @@ def assert_uninterrupted(recipe: str, *options: str) -> None:
     assert json.loads((parts / "run.json").read_text())["exact"]
 
 
+@slow  # tests/data/workers/test_collector.py has a quick one
 def test_workers_that_wait_for_each_other_are_one_process(cluster: None, folder: Path) -> None:
-    options = ["--collector.frames_per_batch", "20"]
-    alone = train("sac", *options, *frames(120, 2))
-    assert_same_tables(alone, train("sac", *options, *WORKERS, *frames(120)))
+    assert_uninterrupted("sac", "--collector.frames_per_batch", "20")
 
 
 @slow
