@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 import torch
-from tensordict import NestedKey, TensorDictBase
+from tensordict import NestedKey, TensorDictBase, unravel_key
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
 from torchrl.objectives.utils import _pseudo_vmap
@@ -89,7 +89,7 @@ def evaluate_members(
     shared: bool,
     masked: MaskedAction | None = None,
 ) -> Tensor:
-    """The entry ``[R, *, …]`` that a part of each network writes at last.
+    """An entry ``[R, *, …]`` that a part of each network writes.
 
     Perceptrons, and sequences of them, are evaluated with batched matrix products, others with
     ``torch.vmap``.
@@ -98,12 +98,14 @@ def evaluate_members(
         members: the networks.
         part: of the network, or the whole.
         inputs: ``[*]``, or ``[R, *]``.
-        key: of the entry.
+        key: of the entry, unraveled.
         shared: whether inputs are ``[*]``, the same for all.
         masked: evaluate the part for each of K discrete actions, and keep of each evaluation the
             output of its action, see :class:`~rlkit_sac.modules.MaskedCritic`.
     """
     chain = None if members.one_by_one else perceptron_chain(part)
+    if chain is not None and unravel_key(chain[-1][0].out_keys[0]) != key:
+        chain = None  # parts that come after write other entries
     if chain is None or not (masked is None or takes_masked_action(chain, masked.key)):
         run: Callable[[TensorDictBase], TensorDictBase] = part
         if masked is not None:
