@@ -66,7 +66,8 @@ def make_env(
 
     Args:
         env_id: Gymnasium id, ``Name-v0`` or ``module:Name-v0``, or a task of the package:
-            ``Platform-v0``, ``Moving-v0``, ``Sliding-v0``, ``HardMove-v0``, ``HardMove-v1``.
+            ``Platform-v0``, ``Moving-v0``, ``Sliding-v0``, ``HardMove-v0``, ``HardMove-v1``,
+            ``Goal-v0``.
             MO-Gymnasium's ids that begin with ``mo-`` need no module. Or a task of Gymnasium's
             registry, for a process in which it is not registered.
         num_envs: environments that run side by side. Default: 1.

@@ -258,10 +258,11 @@ def takes_masked_action(chain: Chain, key: NestedKey) -> bool:
 def _of_actions(weight: Tensor, action: Tensor, mask: Tensor, used: Tensor | None) -> Tensor:
     """Weights ``[R, out, D]`` times K masked actions of ``[R?, B, D]``: ``[R, out, B, K]``."""
     if used is None:
-        rows = (action.unsqueeze(-2) * mask).flatten(-3, -2)
+        rows = torch.where(mask.bool(), action.unsqueeze(-2), 0.0).flatten(-3, -2)
         return _linear(weight, None, rows.mT).unflatten(-1, (-1, len(mask)))
     # A few products that a compiler fuses with what follows are less than one of matrices.
-    own, action = weight[..., used], action[..., used] * mask.gather(-1, used)
+    own = weight[..., used]
+    action = torch.where(mask.gather(-1, used).bool(), action[..., used], 0.0)
     terms = (
         own[..., place].unsqueeze(-2) * action[..., place].unsqueeze(-3)
         for place in range(used.shape[-1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from tensordict import NestedKey, TensorDictBase, unravel_key
@@ -40,7 +41,8 @@ class MaskedCritic(TensorDictModuleBase):
         action_value_key: what the critic writes.
 
     Raises:
-        ConfigError: for a critic that does not read the continuous action.
+        ConfigError: for a critic that does not read the continuous action, or a mask that is no
+            matrix of true and false.
         BatchError: in the call, for values or actions that the mask does not fit.
 
     Source: Bester et al. 2019 (arXiv:1905.04388), section 4.
@@ -67,7 +69,7 @@ class MaskedCritic(TensorDictModuleBase):
         super().__init__()
         before, _ = split_at(critic, action_key)
         self.critic = critic
-        self.register_buffer("mask", torch.as_tensor(mask).bool())
+        self.register_buffer("mask", mask_matrix(mask))
         self.action_key, self.action_value_key = action_key, action_value_key
         self.in_keys = list(critic.in_keys)
         self.out_keys = [*(key for part in before for key in part.out_keys), action_value_key]
@@ -115,22 +117,52 @@ def write_masked_values(
     for part in before:
         tensordict = part(tensordict)
     read = [key for part in after for key in part.in_keys]
-    rows = tensordict.select(*read, strict=False)
-    rows = rows.unsqueeze(-1).expand(*rows.batch_size, len(mask))
+    batch, count = tensordict.batch_size, len(mask)
+    rows = tensordict.select(*read, strict=False).unsqueeze(-1).expand(*batch, count)
     action = tensordict.get(action_key)
     check_mask(mask, action)
-    rows.set(action_key, action.unsqueeze(-2) * mask.to(action.dtype))
+    rows.set(action_key, torch.where(mask.bool(), action.unsqueeze(-2), 0.0))
+    if batch:  # many networks, as those of images, take one batch dimension alone
+        flat = (*batch[:-1], batch[-1] * count)
+        rows = rows.apply(lambda entry: entry.flatten(len(flat) - 1, len(flat)), batch_size=flat)
     for part in after:
         rows = part(rows)
-    values, place = rows.get(action_value_key), tensordict.ndim
-    if values.ndim < place + 2 or values.shape[place + 1] != len(mask):
+    values, place = rows.get(action_value_key), len(batch)
+    values = values.reshape(*batch, count, *values.shape[rows.ndim :])
+    if values.ndim < place + 2 or values.shape[place + 1] != count:
         raise BatchError(
             f"the critic writes {action_value_key!r} of the shape {list(values.shape[place + 1 :])}"
-            f" for a state, but the mask has {len(mask)} rows: wanted one value and one row for "
+            f" for a state, but the mask has {count} rows: wanted one value and one row for "
             "each discrete action"
         )
     own = values.diagonal(dim1=place, dim2=place + 1).movedim(-1, place)
     return tensordict.set(action_value_key, own)
+
+
+def mask_matrix(mask: Any) -> Tensor:
+    """A mask as a bool tensor ``[…, K, D]``.
+
+    Raises:
+        ConfigError: for anything but a matrix of true and false, or ones and zeros.
+
+    >>> mask_matrix([[1, 0], [0, 1]])
+    tensor([[ True, False],
+            [False,  True]])
+    """
+    try:
+        matrix = torch.as_tensor(mask)
+        fits = matrix.ndim >= 2 and matrix.numel() > 0
+        if fits and not matrix.is_meta:
+            fits = bool(((matrix == 0) | (matrix == 1)).all())
+    except (TypeError, ValueError, RuntimeError):
+        fits = False
+    if not fits:
+        shown = mask.tolist() if hasattr(mask, "tolist") else mask
+        raise ConfigError(
+            "parameter_mask must be a matrix [K, D] of true and false, one row for each discrete "
+            f"action, not {shown}"
+        )
+    return matrix.bool()
 
 
 def check_mask(mask: Tensor, action: Tensor) -> None:
@@ -170,7 +202,7 @@ def split_at(
     Raises:
         ConfigError: where no part reads it.
     """
-    parts, wanted = list(flat_parts(network, TensorDictSequential)), unravel_key(key)
+    parts, wanted = list(flat_parts(network, plain=True)), unravel_key(key)
     for place, part in enumerate(parts):
         if wanted in map(unravel_key, part.in_keys):
             return parts[:place], parts[place:]
@@ -178,21 +210,21 @@ def split_at(
 
 
 def flat_parts(
-    network: TensorDictModuleBase, exactly: type[TensorDictSequential] | None = None
+    network: TensorDictModuleBase, *, plain: bool = False
 ) -> Iterator[TensorDictModuleBase]:
     """The modules of a network in order, of sequences in it theirs.
 
     Args:
         network: any.
-        exactly: take apart sequences of this very type alone, and only without hooks: what calls
-            the parts in place of the sequence then computes the same.
+        plain: leave sequences whole that are of a subclass or have hooks, and may do more than to
+            call their modules.
     """
     whole = not isinstance(network, TensorDictSequential)
-    if exactly is not None:
+    if plain:
         hooks = network._forward_hooks or network._forward_pre_hooks or network._backward_hooks
-        whole = type(network) is not exactly or bool(hooks)
+        whole = type(network) is not TensorDictSequential or bool(hooks)
     if whole:
         yield network
         return
     for part in network.module:
-        yield from flat_parts(part, exactly)
+        yield from flat_parts(part, plain=plain)

@@ -263,7 +263,8 @@ class ActionValueCritics(Critics):
         check_action(taken, like, masked.key)
         index = batch.get(key)
         check_index(index, len(masked.mask), states.batch_size, key)
-        used = states.copy().set(masked.key, taken * masked.mask[index.long()])
+        own = masked.mask[index.long()].bool()
+        used = states.copy().set(masked.key, torch.where(own, taken, 0.0))
         q = super().values(owner, used, owner.qvalue_network_params)
         return self._checked(owner, used, q)
 

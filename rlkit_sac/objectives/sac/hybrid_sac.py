@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import torch
 from tensordict import NestedKey
 from tensordict.nn import TensorDictModule
 from torch import Tensor, nn
@@ -14,7 +13,7 @@ from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional.sac import CriticReduction, LossFunction
-from rlkit_sac.modules.masked_critic import used_dimensions
+from rlkit_sac.modules.masked_critic import mask_matrix, used_dimensions
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
@@ -183,7 +182,7 @@ class HybridSACLoss(SoftActorCriticLoss):
         self.register_buffer("_parameter_mask", None, persistent=False)
         self.register_buffer("_used_dimensions", None, persistent=False)
         if parameter_mask is not None:
-            self._parameter_mask = self._as_mask(parameter_mask)
+            self._parameter_mask = mask_matrix(parameter_mask).to(self._like)
             self._used_dimensions = used_dimensions(self._parameter_mask)
         elif mask_critics:
             raise ConfigError(
@@ -199,12 +198,3 @@ class HybridSACLoss(SoftActorCriticLoss):
             kwargs.setdefault("action_continuous", (*path, "continuous"))
             kwargs.setdefault("action_discrete", (*path, "discrete"))
         super().set_keys(**kwargs)
-
-    def _as_mask(self, mask: Tensor | Sequence[Sequence[bool]]) -> Tensor:
-        mask = torch.as_tensor(mask, device=self._like.device).to(self._like.dtype)
-        if mask.ndim != 2 or not bool(((mask == 0) | (mask == 1)).all()):
-            raise ConfigError(
-                "parameter_mask must be a matrix [K, D] of true and false, one row for each "
-                f"discrete action, not {mask.tolist()}"
-            )
-        return mask
