@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModule
+from tensordict.nn import TensorDictModule, TensorDictSequential
 from torch import Tensor
+from torchrl.modules import MLP
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac.errors import BatchError, ConfigError
@@ -212,13 +213,10 @@ def test_the_derivative_for_an_unused_parameter_is_zero_exactly(network, through
         assert (found != 0).all()
 
 
-FINITE = st.floats(allow_nan=False, allow_infinity=False)
-
-
 @settings(max_examples=10, deadline=None)
 @given(
     name=st.sampled_from(sorted(NETWORKS)),
-    unused=arrays(np.float64, (3, 4, ACTION_DIM), elements=FINITE),
+    unused=arrays(np.float64, (3, 4, ACTION_DIM), elements=st.floats()),
     mask_entropy=st.booleans(),
     lmbda=st.sampled_from([0.0, 0.8]),
 )
@@ -238,6 +236,25 @@ def test_nothing_depends_on_unused_parameters_of_stored_actions(name, unused, ma
         outs.append(results(loss, batch))
     for key, value in outs[0].items():
         assert torch.equal(outs[1][key], value), key
+
+
+@pytest.mark.parametrize("options", [{}, MASKED], ids=["plain", "masked"])
+def test_what_a_critic_writes_after_its_values_is_not_taken_for_them(options):
+    torch.manual_seed(0)
+    critic = TensorDictSequential(
+        hybrid_critic(OBSERVATION_DIM, ACTION_DIM, 3, num_cells=[5]),
+        TensorDictModule(
+            MLP(in_features=3, out_features=3, num_cells=[4]), ["action_value"], ["x"]
+        ),
+    ).double()
+    data, outs = make_discrete_data("hybrid", 5), []
+    for one_by_one in (False, True):
+        torch.manual_seed(1)
+        loss = make_discrete_loss("hybrid", critic=critic, deactivate_vmap=one_by_one, **options)
+        NoisyTanhGaussian.queue = list(torch.randn(2, 5, ACTION_DIM).double())
+        outs.append(results(loss, data))
+    for key, value in outs[0].items():
+        torch.testing.assert_close(outs[1][key], value, rtol=1e-12, atol=1e-12, msg=key)
 
 
 # ------------------------------------------------------------------ a parameter that no action uses
@@ -437,6 +454,18 @@ def test_a_mask_of_another_shape_is_named_in_the_call(name, mask, mask_entropy):
     with pytest.raises(BatchError, match=wanted) as caught:
         loss(make_discrete_data("hybrid", 5))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("mask", [[1, 0], [[0.5, 1]], [[1], [1, 0]], torch.zeros(0, 2)], ids=str)
+def test_what_is_no_mask_is_refused(mask):
+    critic = hybrid_critic(OBSERVATION_DIM, ACTION_DIM, 3).double()
+    for make in (
+        lambda: MaskedCritic(critic, mask),
+        lambda: make_discrete_loss("hybrid", critic=critic, parameter_mask=mask),
+    ):
+        with pytest.raises(ConfigError, match="parameter_mask must be a matrix") as caught:
+            make()
+        assert "\n" not in str(caught.value)
 
 
 def test_a_critic_that_does_not_read_the_continuous_action_is_refused():
