@@ -56,7 +56,7 @@ ACTIONS: dict[str, gym.Space[Any]] = {
 OF_BOXES, OF_INDICES = ["box", "matrix", "nested box"], ["discrete"]
 SPACES = {
     kind: ["tuple", "dict"]
-    if kind in ("hybrid", "wide critics", "normalized hybrid")
+    if kind in ("hybrid", "wide critics", "masked critics", "normalized hybrid")
     else OF_BOXES
     if kind in ("tanh-Gaussian", "normalized", "gaussian behavior")
     else OF_INDICES
@@ -314,6 +314,7 @@ REMEMBERED = {
     "two layers of LSTM": "discrete",
     "boltzmann GRU": "discrete",
     "hybrid LSTM": "tuple",
+    "masked critics, GRU": "tuple",
 }
 assert REMEMBERED.keys() == RECURRENT.keys()
 
