@@ -69,7 +69,7 @@ class MaskedCritic(TensorDictModuleBase):
         super().__init__()
         before, _ = split_at(critic, action_key)
         self.critic = critic
-        self.register_buffer("mask", mask_matrix(mask))
+        self.register_buffer("mask", mask_matrix(mask, stacked=True))
         self.action_key, self.action_value_key = action_key, action_value_key
         self.in_keys = list(critic.in_keys)
         self.out_keys = [*(key for part in before for key in part.out_keys), action_value_key]
@@ -139,8 +139,12 @@ def write_masked_values(
     return tensordict.set(action_value_key, own)
 
 
-def mask_matrix(mask: Any) -> Tensor:
-    """A mask as a bool tensor ``[…, K, D]``.
+def mask_matrix(mask: Any, *, stacked: bool = False) -> Tensor:
+    """A mask as a bool tensor ``[K, D]``.
+
+    Args:
+        mask: in any form that PyTorch reads.
+        stacked: whether it may have a first dimension for several critics.
 
     Raises:
         ConfigError: for anything but a matrix of true and false, or ones and zeros.
@@ -151,7 +155,7 @@ def mask_matrix(mask: Any) -> Tensor:
     """
     try:
         matrix = torch.as_tensor(mask)
-        fits = matrix.ndim >= 2 and matrix.numel() > 0
+        fits = 2 <= matrix.ndim <= 2 + stacked and matrix.numel() > 0
         if fits and not matrix.is_meta:
             fits = bool(((matrix == 0) | (matrix == 1)).all())
     except (TypeError, ValueError, RuntimeError):

@@ -459,9 +459,12 @@ def test_a_mask_of_another_shape_is_named_in_the_call(name, mask, mask_entropy):
 @pytest.mark.parametrize("mask", [[1, 0], [[0.5, 1]], [[1], [1, 0]], torch.zeros(0, 2)], ids=str)
 def test_what_is_no_mask_is_refused(mask):
     critic = hybrid_critic(OBSERVATION_DIM, ACTION_DIM, 3).double()
+    deep = torch.ones(2, 2, 3, 2)
     for make in (
         lambda: MaskedCritic(critic, mask),
+        lambda: MaskedCritic(critic, deep),
         lambda: make_discrete_loss("hybrid", critic=critic, parameter_mask=mask),
+        lambda: make_discrete_loss("hybrid", critic=critic, parameter_mask=deep[0]),
     ):
         with pytest.raises(ConfigError, match="parameter_mask must be a matrix") as caught:
             make()
