@@ -221,16 +221,16 @@ def evaluate_masked_perceptrons(
         weight[..., :features], weights.get(f"{first}.bias"), _columns(inputs, shared)
     )
     of_actions = _of_actions(weight[..., features:], _columns(action, shared).mT, mask, used)
-    hidden = of_state.unsqueeze(-1) + of_actions
-    hidden = _run(between, weights, hidden.flatten(-2)).unflatten(-1, (-1, count))
+    hidden = of_state.unsqueeze(-2) + of_actions
+    hidden = _run(between, weights, hidden.flatten(-2)).unflatten(-1, (count, -1))
     # A compiler fuses this sum with the activation before it: no product of matrices, for which
     # the actions would have to be moved, and no product for the outputs that are not kept.
-    own = outputs.unflatten(1, (count, -1)).permute(0, 3, 1, 2).unsqueeze(2)
+    own = outputs.unflatten(1, (count, -1)).permute(0, 3, 1, 2).unsqueeze(3)
     out = (hidden.unsqueeze(-1) * own).sum(1)
     bias = weights.get(f"{last}.bias")
     if bias is not None:
-        out = out + bias.unflatten(1, (count, -1)).unsqueeze(1)
-    return out.reshape(len(out), *batch, *shape)
+        out = out + bias.unflatten(1, (count, -1)).unsqueeze(2)
+    return out.transpose(1, 2).reshape(len(out), *batch, *shape)
 
 
 def perceptron_chain(network: nn.Module) -> Chain | None:
@@ -256,15 +256,15 @@ def takes_masked_action(chain: Chain, key: NestedKey) -> bool:
 
 
 def _of_actions(weight: Tensor, action: Tensor, mask: Tensor, used: Tensor | None) -> Tensor:
-    """Weights ``[R, out, D]`` times K masked actions of ``[R?, B, D]``: ``[R, out, B, K]``."""
+    """Weights ``[R, out, D]`` times K masked actions of ``[R?, B, D]``: ``[R, out, K, B]``."""
     if used is None:
-        rows = torch.where(mask.bool(), action.unsqueeze(-2), 0.0).flatten(-3, -2)
-        return _linear(weight, None, rows.mT).unflatten(-1, (-1, len(mask)))
+        rows = torch.where(mask.bool().unsqueeze(-2), action.unsqueeze(-3), 0.0).flatten(-3, -2)
+        return _linear(weight, None, rows.mT).unflatten(-1, (len(mask), -1))
     # A few products that a compiler fuses with what follows are less than one of matrices.
     own = weight[..., used]
     action = torch.where(mask.gather(-1, used).bool(), action[..., used], 0.0)
     terms = (
-        own[..., place].unsqueeze(-2) * action[..., place].unsqueeze(-3)
+        own[..., place].unsqueeze(-1) * action[..., place].mT.unsqueeze(-3)
         for place in range(used.shape[-1])
     )
     return sum(terms, start=next(terms))
