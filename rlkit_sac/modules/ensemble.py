@@ -223,8 +223,8 @@ def evaluate_masked_perceptrons(
     of_actions = _of_actions(weight[..., features:], _columns(action, shared).mT, mask, used)
     hidden = of_state.unsqueeze(-2) + of_actions
     hidden = _run(between, weights, hidden.flatten(-2)).unflatten(-1, (count, -1))
-    # A compiler fuses this sum with the activation before it: no product of matrices, for which
-    # the actions would have to be moved, and no product for the outputs that are not kept.
+    # A compiler fuses this sum with the activation before it, and outputs that are not kept are
+    # not computed, as they would be by a product of matrices.
     own = outputs.unflatten(1, (count, -1)).permute(0, 3, 1, 2).unsqueeze(3)
     out = (hidden.unsqueeze(-1) * own).sum(1)
     bias = weights.get(f"{last}.bias")
