@@ -1,7 +1,8 @@
-"""Mean and interquartile mean over runs, with bootstrap intervals."""
+"""Statistics over runs, with bootstrap intervals."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,7 +25,7 @@ class Estimator:
     the :math:`\lfloor n/4 \rfloor` lowest and as many highest are dropped, the others are averaged
     with equal weight, as `scipy.stats.trim_mean(values, 0.25)` does. Only if 4 divides :math:`n`
     is that exactly the middle half: 5 values keep 3, 7 values keep 5, fewer than 4 values keep
-    all, and the interquartile mean is the mean.
+    all, and the interquartile mean is the mean. A function is any other statistic.
 
     The interval spans the middle `confidence` of the statistic's distribution over resamples of
     the runs, drawn with replacement; each stratum keeps its number of runs. See Agarwal et al.,
@@ -32,7 +33,8 @@ class Estimator:
     https://arxiv.org/abs/2108.13264.
 
     Args:
-        statistic: `"mean"` or `"iqm"`. Default `"mean"`.
+        statistic: `"mean"` or `"iqm"` of all runs together, or a function of the strata, arrays
+            `[*, runs]`, that returns `[*]`. Default `"mean"`.
         confidence: level of the interval, between 0 and 1. Default 0.95.
         resamples: number of resamples. Default 9999.
         seed: seed of the resamples. Default 0.
@@ -49,13 +51,13 @@ class Estimator:
         True
     """
 
-    statistic: Statistic = "mean"
+    statistic: Statistic | Callable[..., Floats] = "mean"
     confidence: float = 0.95
     resamples: int = 9999
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.statistic not in ("mean", "iqm"):
+        if not callable(self.statistic) and self.statistic not in ("mean", "iqm"):
             raise ConfigError(f"statistic is {self.statistic!r}; choose 'mean' or 'iqm'")
         if not 0 < self.confidence < 1:
             raise ConfigError(f"confidence is {self.confidence}; it must lie between 0 and 1")
@@ -63,18 +65,20 @@ class Estimator:
             raise ConfigError(f"resamples is {self.resamples}; at least 1 is needed")
 
     def value(self, *strata: Floats) -> Floats:
-        """The statistic of all runs together.
+        """The statistic.
 
         Args:
-            strata: arrays `[*, runs]`; the last axes are joined.
+            strata: arrays `[*, runs]` of equal leading shape.
 
         Returns:
             An array `[*]`.
         """
+        if callable(self.statistic):
+            return self.statistic(*strata)
         scores = np.concatenate(strata, axis=-1)
         if self.statistic == "mean":
             return np.asarray(scores.mean(axis=-1))
-        return np.asarray(_scipy_stats().trim_mean(scores, 0.25, axis=-1))
+        return np.asarray(scipy_stats().trim_mean(scores, 0.25, axis=-1))
 
     def interval(self, *strata: Floats) -> tuple[Floats, Floats]:
         """The bootstrap interval of the statistic.
@@ -91,7 +95,7 @@ class Estimator:
         shape = strata[0].shape[:-1]
         if any(stratum.shape[-1] < 2 for stratum in strata):
             return np.full(shape, np.nan), np.full(shape, np.nan)
-        stats = _scipy_stats()
+        stats = scipy_stats()
         flat = [stratum.reshape(-1, stratum.shape[-1]) for stratum in strata]
         step = max(1, CHUNK // (self.resamples * sum(rows.shape[-1] for rows in flat)))
         ends = []
@@ -113,13 +117,26 @@ class Estimator:
         high = np.concatenate([np.atleast_1d(end.high) for end in ends])
         return low.reshape(shape), high.reshape(shape)
 
+    def columns(self, *strata: Floats) -> dict[str, Any]:
+        """The statistic and its interval as columns of a table.
 
-def _scipy_stats() -> Any:
+        Args:
+            strata: as for :meth:`interval`.
+
+        Returns:
+            `value`, `low` and `high`: arrays `[*]`, or scalars if the strata are `[runs]`.
+        """
+        low, high = self.interval(*strata)
+        return {"value": self.value(*strata)[()], "low": low[()], "high": high[()]}
+
+
+def scipy_stats() -> Any:
+    """The module `scipy.stats`, or a :class:`ConfigError` that says how to install it."""
     try:
         import scipy.stats
     except ImportError as error:
         raise ConfigError(
-            "intervals and interquartile means need scipy, which is not installed: "
+            "intervals and statistics other than the mean need scipy, which is not installed: "
             "pip install 'rlkit_sac[plots]'"
         ) from error
     return scipy.stats

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import warnings
 from collections.abc import Sequence
@@ -95,10 +96,9 @@ def select_runs(
     rows = select_rows(data, ["run", "task", "frames", column], names)
     empty = sorted(set(data["run"].map(str)) - set(rows["run"].map(str)))
     if empty:
-        warnings.warn(
+        warn(
             f"{len(empty)} of {data['run'].nunique()} runs left out, as they have no value of "
-            f"{column}: {', '.join(empty[:3])}{', …' if len(empty) > 3 else ''}",
-            stacklevel=3,
+            f"{column}: {', '.join(empty[:3])}{', …' if len(empty) > 3 else ''}"
         )
     _warn_of_repeats(rows, names)
     return rows, names
@@ -125,6 +125,24 @@ def split(data: pd.DataFrame, columns: Sequence[str]) -> list[tuple[Key, pd.Data
     for values, group in data.groupby(list(columns), sort=False, dropna=False):
         groups.append((dict(zip(columns, map(_plain, values), strict=True)), group))
     return sorted(groups, key=lambda group: [_order(value) for value in group[0].values()])
+
+
+def join(groups: Sequence[tuple[Key, pd.DataFrame]]) -> pd.DataFrame:
+    """Put tables one below the other, after columns with the values of their keys.
+
+    Args:
+        groups: tables of equal columns, with keys of equal names.
+
+    Example:
+        >>> join([({"task": "a"}, pd.DataFrame({"frames": [1, 2]}))])
+          task  frames
+        0    a       1
+        1    a       2
+    """
+    table = pd.concat([rows for _, rows in groups], ignore_index=True)
+    for index, name in enumerate(groups[0][0]):
+        table.insert(index, name, [key[name] for key, rows in groups for _ in range(len(rows))])
+    return table
 
 
 def comparable_runs(group: pd.DataFrame, *, same_interval: bool) -> list[pd.DataFrame]:
@@ -200,11 +218,18 @@ def warn_of_early_ends(group: pd.DataFrame, name: str, consequence: str) -> None
     )
     unfinished = all(status.get(run, "finished") != "finished" for run in early.index)
     advice = 'data[data["status"] == "finished"] leaves them out' if unfinished else "select runs"
-    warnings.warn(
+    warn(
         f"{len(early)} of {len(ends)} runs of {name} end early, the longest at frame {ends.max()}: "
-        f"{listing}; {consequence}; {advice} if they should not count",
-        stacklevel=3,
+        f"{listing}; {consequence}; {advice} if they should not count"
     )
+
+
+def warn(message: str) -> None:
+    """Warn at the line that calls a function of the analysis."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals["__name__"].startswith("rlkit_sac.analysis."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
 
 
 def _warn_of_repeats(data: pd.DataFrame, by: Sequence[str]) -> None:
@@ -222,11 +247,10 @@ def _warn_of_repeats(data: pd.DataFrame, by: Sequence[str]) -> None:
     if len(repeats):
         first = repeats.iloc[0]
         group = describe({name: _plain(first[name]) for name in [*by, "task"]})
-        warnings.warn(
+        warn(
             f"several runs of {group} have the seed {first['seed']}: each counts as a run of its "
             "own; if their configurations differ, tell them apart: load_runs(..., config=True) "
-            "shows the settings, by= takes them",
-            stacklevel=4,
+            "shows the settings, by= takes them"
         )
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rlkit_sac.analysis import final_performance, learning_curves
+from rlkit_sac.analysis import aggregate_scores, final_performance, learning_curves
 from rlkit_sac.analysis.groups import describe, select_rows, split
 from rlkit_sac.errors import ConfigError
 
@@ -46,9 +46,10 @@ def test_runs_that_end_early_are_named(table, function):
         r"1 of 3 runs of sac on Pendulum-v1 end early, the longest at frame 100: "
         r"sac/Pendulum-v1/1 at frame 50; .* select runs"
     )
-    with pytest.warns(UserWarning, match=message):
+    with pytest.warns(UserWarning, match=message) as caught:
         result = function(data)
     assert result["frames"].tolist()[-1] == 50
+    assert caught[0].filename == __file__
 
 
 def test_unfinished_runs_that_end_early_come_with_their_status_and_advice(table):
@@ -75,6 +76,13 @@ def test_runs_of_one_seed_are_counted_with_a_warning(table):
     data = table([(100, 1.0)], [(100, 3.0)]).assign(seed=[7, 7])
     with pytest.warns(UserWarning, match="several runs of sac on Pendulum-v1 have the seed 7"):
         assert learning_curves(data)["runs"].tolist() == [2]
+
+
+def test_warnings_point_to_the_line_that_calls_the_analysis(table):
+    data = table([(100, 1.0)], [(100, 3.0)]).assign(seed=[7, 7])
+    with pytest.warns(UserWarning, match="have the seed 7") as caught:
+        aggregate_scores(data, {"Pendulum-v1": (0, 1)})
+    assert caught[0].filename == __file__
 
 
 def test_runs_of_one_seed_with_different_settings_are_told_apart(table, recwarn):

@@ -1,10 +1,8 @@
-import itertools
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from rlkit_sac.analysis import aggregate_scores, final_performance
+from rlkit_sac.analysis import final_performance
 from rlkit_sac.errors import ConfigError
 
 
@@ -72,66 +70,3 @@ def test_each_task_and_setting_is_a_row(table, data):
         ["Pendulum-v1", "sac", 0.1, 1, 6.0],
         ["Pendulum-v1", "sac", 0.2, 2, 1.5],
     ]
-
-
-REFERENCES = {"A": (0.0, 10.0), "B": (-1000.0, 1000.0), "C": (0.0, 1.0)}
-
-
-@pytest.fixture
-def two_tasks(table):
-    first = table([(100, 1.0)], [(100, 2.0)], [(100, 6.0)], task="A")
-    return pd.concat([first, table([(100, 0.0)], [(100, 800.0)], [(100, 400.0)], task="B")])
-
-
-def test_scores_of_two_tasks_by_hand(two_tasks):
-    (row,) = aggregate_scores(two_tasks, REFERENCES).to_dict("records")
-    # Scores 0.1, 0.2, 0.6 and 0.5, 0.9, 0.7: without the lowest and the highest 2.0 / 4.
-    assert row["value"] == pytest.approx(0.5)
-    assert (row["recipe"], row["tasks"], row["runs"]) == ("sac", 2, 6)
-    (row,) = aggregate_scores(two_tasks, REFERENCES, statistic="mean").to_dict("records")
-    assert row["value"] == pytest.approx(0.5)
-
-
-def test_the_interval_of_scores_is_stratified_by_task(two_tasks):
-    (row,) = aggregate_scores(
-        two_tasks, REFERENCES, statistic="mean", confidence=0.8, resamples=99_999
-    ).to_dict("records")
-    means = sorted(
-        np.mean(a + b)
-        for a in itertools.product((0.1, 0.2, 0.6), repeat=3)
-        for b in itertools.product((0.5, 0.9, 0.7), repeat=3)
-    )
-    assert (row["low"], row["high"]) == pytest.approx((means[72], means[656]))  # of 729
-
-
-def test_scores_do_not_depend_on_the_scale_of_a_task(two_tasks):
-    scaled = two_tasks.copy()
-    scaled.loc[scaled["task"] == "A", "return_mean"] *= 1e6
-    before = aggregate_scores(two_tasks, REFERENCES)
-    after = aggregate_scores(scaled, {**REFERENCES, "A": (0.0, 1e7)})
-    pd.testing.assert_frame_equal(before, after)
-
-
-def test_a_task_with_a_single_run_leaves_no_interval(table, two_tasks):
-    data = pd.concat([two_tasks, table([(100, 0.5)], task="C")])
-    with pytest.warns(UserWarning, match="sac has different numbers of runs on the tasks"):
-        (row,) = aggregate_scores(data, REFERENCES, statistic="mean").to_dict("records")
-    assert row["value"] == pytest.approx(3.5 / 7)
-    assert np.isnan([row["low"], row["high"]]).all()
-
-
-def test_groups_are_compared_on_the_same_tasks_only(table, two_tasks):
-    data = pd.concat([two_tasks, table([(100, 1.0)], task="A", recipe="x")])
-    with pytest.raises(ConfigError, match="x has no run on B, which others have"):
-        aggregate_scores(data, REFERENCES)
-    assert aggregate_scores(data[data["task"] == "A"], REFERENCES)["recipe"].tolist() == [
-        "sac",
-        "x",
-    ]
-
-
-def test_references_are_needed_for_each_task(two_tasks):
-    with pytest.raises(ConfigError, match="no references for B; give the returns"):
-        aggregate_scores(two_tasks, {"A": (0, 1)})
-    with pytest.raises(ConfigError, match=r"references of A are equal, 1"):
-        aggregate_scores(two_tasks, {**REFERENCES, "A": (1, 1)})

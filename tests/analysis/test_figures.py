@@ -4,7 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rlkit_sac.analysis import learning_curves, plot_learning_curves
+from rlkit_sac.analysis import (
+    learning_curves,
+    performance_profiles,
+    plot_learning_curves,
+    plot_performance_profiles,
+)
 from rlkit_sac.errors import ConfigError
 
 
@@ -204,3 +209,27 @@ def test_what_is_not_installed_is_named_with_the_line_that_installs_it(monkeypat
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ConfigError, match=r"pip install 'rlkit_sac\[plots\]'"):
         plot_learning_curves(evaluations())
+
+
+def test_profiles_are_steps_with_bands(table, tmp_path):
+    data = pd.concat(
+        [
+            table([(1, 2.0)], [(1, 6.0)], recipe="x"),
+            table([(1, 4.0)], recipe="y"),
+        ]
+    )
+    profiles = performance_profiles(data, {"Pendulum-v1": (0, 10)}, confidence=0.4)
+    figure = plot_performance_profiles(profiles, title="Both", path=tmp_path / "profiles.png")
+    (axes,) = figure.axes
+    assert [line.get_xydata().tolist() for line in axes.lines] == [
+        [[0.2, 0.5], [0.4, 0.5], [0.6, 0.0]],
+        [[0.2, 1.0], [0.4, 0.0], [0.6, 0.0]],
+    ]
+    assert {line.get_drawstyle() for line in axes.lines} == {"steps-post"}
+    (band,) = axes.collections  # a single run has none
+    assert {(0.2, 0.5), (0.6, 0.5), (0.6, 0.0)} <= set(map(tuple, band.get_paths()[0].vertices))
+    assert labels(figure) == ["x (2 runs)", "y (1 run)"]
+    assert figure.get_suptitle() == "Both"
+    assert (tmp_path / "profiles.png").read_bytes()[:4] == b"\x89PNG"
+    with pytest.raises(ConfigError, match="the table has no column tau"):
+        plot_performance_profiles(data)

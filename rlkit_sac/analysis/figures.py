@@ -1,0 +1,309 @@
+"""Figures of learning curves and performance profiles.
+
+matplotlib is imported when a figure is drawn; no global matplotlib state is touched.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import pandas as pd
+
+from rlkit_sac.analysis.curves import aggregate_curves
+from rlkit_sac.analysis.estimates import Estimator, Statistic
+from rlkit_sac.analysis.groups import (
+    Key,
+    comparable_runs,
+    describe,
+    select_rows,
+    select_runs,
+    split,
+)
+from rlkit_sac.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+# Okabe and Ito's palette, distinguishable under every common color vision deficiency.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+LINE_STYLES = ("-", "--", ":", "-.")  # one per round through the colors
+FEW_POINTS = 50  # curves up to this length show their points
+PANELS_PER_ROW = 3
+SINGLE_PANEL = (7.0, 4.4)  # inches
+_LABELS = {
+    "return_mean": "return (deterministic evaluation)",
+    "return": "return (training episodes)",
+}
+
+
+def plot_learning_curves(
+    data: pd.DataFrame,
+    *,
+    column: str = "return_mean",
+    by: str | Sequence[str] = ("recipe",),
+    statistic: Statistic = "mean",
+    confidence: float = 0.95,
+    frames: int | Sequence[float] | None = None,
+    episodes: pd.DataFrame | None = None,
+    title: str | None = None,
+    path: str | PathLike[str] | None = None,
+) -> Figure:
+    """Plot the return of evaluations, or another column, over the frames of training.
+
+    Each task is a panel and each group a line, the same in all panels: the mean or interquartile
+    mean over its runs with a band, the bootstrap interval, as :func:`learning_curves` computes
+    them. A single run is a thin line without a band.
+
+    Only runs that can be compared are averaged: runs of a group that end 10 % or more before its
+    longest, or were evaluated at another interval, are drawn as lines of their own in the color of
+    the group, with a warning.
+
+    Args:
+        data: the evaluations of one or more runs, from `load_runs(path)`.
+        column: the column to plot. Default `"return_mean"`.
+        by: the grouping columns, such as `("recipe", "update.lr_actor")`. Default
+            `("recipe",)`.
+        statistic: `"mean"` (default) or `"iqm"`, the interquartile mean.
+        confidence: level of the interval. Default 0.95.
+        frames: where to interpolate, as for :func:`learning_curves`; runs of different intervals
+            are then averaged. Default: every frame at which any run of the line has a value.
+        episodes: the training episodes, from `load_runs(path, table="episodes")` with the same
+            `config`; each becomes a light dot. Default: none are drawn.
+        title: the figure's title. Default: none; panels are titled by their task.
+        path: where to save the figure; the suffix chooses the format, missing directories are
+            created. Default: it is not saved.
+
+    Returns:
+        The matplotlib figure.
+
+    Raises:
+        ConfigError: matplotlib or, for several runs, scipy is not installed, or one of the reasons
+            of :func:`learning_curves`.
+
+    Example:
+        >>> data = pd.DataFrame({
+        ...     "run": ["a", "a", "b", "b"], "recipe": "sac", "task": "Pendulum-v1",
+        ...     "frames": [0, 100, 0, 100], "return_mean": [-1000.0, -200.0, -1200.0, -160.0],
+        ... })
+        >>> figure = plot_learning_curves(data)
+        >>> figure.axes[0].get_xlabel()
+        'frames (environment steps)'
+    """
+    selected, by = select_runs(data, column, by)
+    lines, differing = [], []
+    for key, group in split(selected, ["task", *by]):
+        sets = comparable_runs(group, same_interval=frames is None)
+        lines += [({**key, "line": number}, part) for number, part in enumerate(sets)]
+        if len(sets) > 1:
+            ends = [(x["run"].nunique(), x["frames"].max(), x["run"].iloc[0]) for x in sets]
+            text = ", ".join(f"{runs} to frame {end} ({first})" for runs, end, first in ends)
+            differing.append(f"{describe(key)}: {text}")
+    if differing:
+        warnings.warn(
+            "runs of a group that differ in length or interval are drawn as lines of their own: "
+            f"{'; '.join(differing)}; select runs, or tell settings apart with by=",
+            stacklevel=2,
+        )
+    curves = aggregate_curves(lines, column, frames, Estimator(statistic, confidence))
+    if episodes is not None:
+        episodes = select_rows(episodes, ["task", "frames", "return"], by)
+    tasks = list(curves["task"].unique())
+    rows = math.ceil(len(tasks) / PANELS_PER_ROW)
+    columns = math.ceil(len(tasks) / rows)
+    size = SINGLE_PANEL if len(tasks) == 1 else (3.8 * columns, 3.0 * rows + 0.5)
+    figure = _empty_figure(*size)
+    panels = {task: figure.add_subplot(rows, columns, 1 + k) for k, task in enumerate(tasks)}
+    for index, (task, axes) in enumerate(panels.items()):
+        label = _LABELS.get(column, column) if index % columns == 0 else ""
+        _prepare(axes, "frames (environment steps)", label)
+        _scale_frames(axes)
+        axes.set_title(str(task))
+    handles = []
+    groups = split(curves, by)
+    for index, (key, group) in enumerate(groups):
+        color, style = _look(index)
+        for task_key, of_task in split(group, ["task"]):
+            axes = panels[task_key["task"]]
+            if episodes is not None:
+                dots = _matching(episodes, {**key, **task_key})
+                axes.scatter(
+                    dots["frames"], dots["return"], s=6, color=color, alpha=0.3, linewidth=0
+                )
+            drawn = [
+                _draw_curve(
+                    axes, curve, "frames", color, style, alpha=0.6 if line_key["line"] else 1.0
+                )
+                for line_key, curve in split(of_task, ["line"])
+            ]
+        drawn[0].set_label(f"{describe(key)} ({_count_runs(group)})")
+        handles.append(drawn[0])
+    if episodes is not None:
+        from matplotlib.lines import Line2D
+
+        gray = COLORS[0] if len(groups) == 1 else "0.5"
+        label = "training episodes"
+        handles.append(
+            Line2D([], [], linestyle="", marker="o", markersize=3, color=gray, label=label)
+        )
+    for axes in panels.values():
+        axes.set_xlim(left=0)
+    name = "mean" if statistic == "mean" else "interquartile mean"
+    interval = f"{100 * confidence:g}% bootstrap interval"
+    several = (curves["runs"] > 1).any()
+    heading = f"{name} over runs, band: {interval}" if several else None
+    _finish(figure, handles, heading, title, path)
+    return figure
+
+
+def plot_performance_profiles(
+    profiles: pd.DataFrame,
+    *,
+    title: str | None = None,
+    path: str | PathLike[str] | None = None,
+) -> Figure:
+    """Plot the share of runs whose normalized score is above each threshold.
+
+    Each group is a line in steps, with the pointwise bootstrap interval as a band.
+
+    Args:
+        profiles: the table of :func:`performance_profiles`.
+        title: the figure's title. Default: none.
+        path: where to save the figure, as for :func:`plot_learning_curves`. Default: it is not
+            saved.
+
+    Returns:
+        The matplotlib figure.
+
+    Raises:
+        ConfigError: the table has no rows or lacks a column, or matplotlib is not installed.
+
+    Example:
+        >>> profiles = pd.DataFrame({
+        ...     "recipe": "sac", "tau": [0.5, 0.7], "value": [0.5, 0.0], "low": [0.0, 0.0],
+        ...     "high": [1.0, 0.0], "tasks": 1, "runs": 2,
+        ... })
+        >>> plot_performance_profiles(profiles).axes[0].get_ylabel()
+        'share of runs with score > τ'
+    """
+    own = ["tau", "value", "low", "high", "tasks", "runs"]
+    by = [name for name in profiles.columns if name not in own]
+    rows = select_rows(profiles, ["tau", "value"], by)
+    figure = _empty_figure(*SINGLE_PANEL)
+    axes = figure.add_subplot()
+    _prepare(axes, "normalized score τ", "share of runs with score > τ")
+    handles = []
+    for index, (key, group) in enumerate(split(rows, by)):
+        line = _draw_curve(axes, group, "tau", *_look(index), step="post")
+        line.set_label(f"{describe(key)} ({_range(group['runs'], 'run')})")
+        handles.append(line)
+    _finish(figure, handles, "mean over tasks, band: bootstrap interval", title, path)
+    return figure
+
+
+def _empty_figure(width: float, height: float) -> Figure:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ConfigError(
+            "figures need matplotlib, which is not installed: pip install 'rlkit_sac[plots]'"
+        ) from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _finish(
+    figure: Figure,
+    handles: Sequence[Line2D],
+    heading: str | None,
+    title: str | None,
+    path: str | PathLike[str] | None,
+) -> None:
+    """Add the legend below the panels and the title, and save the figure."""
+    width, height = figure.get_size_inches()
+    longest = max(len(str(handle.get_label())) for handle in handles)
+    per_row = max(1, min(len(handles), int(12 * width / (longest + 6))))
+    figure.set_figheight(height + 0.25 * math.ceil(len(handles) / per_row))
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=per_row, title=heading, frameon=False
+    )
+    if title is not None:
+        figure.suptitle(title)
+    if path is not None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150)
+
+
+def _look(index: int) -> tuple[str, str]:
+    """The color and line style of a group."""
+    styles = LINE_STYLES[index // len(COLORS) % len(LINE_STYLES)]
+    return COLORS[index % len(COLORS)], styles
+
+
+def _scale_frames(axes: Axes) -> None:
+    from matplotlib.ticker import EngFormatter, MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+
+
+def _prepare(axes: Axes, x_label: str, y_label: str) -> None:
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    axes.grid(color="0.9")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_curve(
+    axes: Axes,
+    curve: pd.DataFrame,
+    x: str,
+    color: str,
+    line_style: str,
+    *,
+    alpha: float = 1.0,
+    step: Literal["post"] | None = None,
+) -> Line2D:
+    several = int(curve["runs"].iloc[0]) > 1
+    (line,) = axes.plot(
+        curve[x],
+        curve["value"],
+        color=color,
+        linestyle=line_style,
+        drawstyle=f"steps-{step}" if step else "default",
+        alpha=alpha,
+        linewidth=2 if several else 1,
+        marker="o" if len(curve) <= FEW_POINTS and not step else None,
+        markersize=3,
+    )
+    if several:
+        axes.fill_between(
+            curve[x], curve["low"], curve["high"], step=step, color=color, alpha=0.2, linewidth=0
+        )
+    return line
+
+
+def _matching(table: pd.DataFrame, key: Key) -> pd.DataFrame:
+    """The rows that have the values of a key; a missing value matches missing ones."""
+    for name, value in key.items():
+        table = table[table[name].isna() if value is None else table[name] == value]
+    return table
+
+
+def _count_runs(group: pd.DataFrame) -> str:
+    """How many runs and lines a group has on each task."""
+    lines = group.drop_duplicates(["task", "line"]).groupby("task")["runs"]
+    runs = _range(lines.sum(), "run")
+    return f"{runs}, {_range(lines.size(), 'line')}" if lines.size().max() > 1 else runs
+
+
+def _range(counts: pd.Series[int], unit: str) -> str:
+    fewest, most = counts.min(), counts.max()
+    count = f"{most}" if fewest == most else f"{fewest} to {most}"
+    return f"{count} {unit}" if most == 1 else f"{count} {unit}s"

@@ -1,0 +1,151 @@
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlkit_sac.analysis import probability_of_improvement
+from rlkit_sac.errors import ConfigError
+
+FAST = 200  # resamples where their number does not matter
+FEW = st.lists(st.integers(0, 5), min_size=2, max_size=5)  # with ties
+
+
+@pytest.fixture(scope="session")
+def groups(table):
+    """A table of groups, each a list of tasks, each a list of final values."""
+
+    def make(**groups):
+        return pd.concat(
+            [
+                table(*([(100, float(v))] for v in values), recipe=recipe, task=str(task))
+                for recipe, tasks in groups.items()
+                for task, values in enumerate(tasks)
+            ]
+        )
+
+    return make
+
+
+def wins(x, y):
+    """The probability of improvement on one task by its definition."""
+    return np.mean([(a > b) + (a == b) / 2 for a in x for b in y])
+
+
+def enumerated_interval(confidence, *tasks):
+    """Quantiles over all resamples of the runs of each task and group."""
+    options = (itertools.product(values, repeat=len(values)) for pair in tasks for values in pair)
+    resamples = itertools.product(*options)
+    results = sorted(
+        np.mean([wins(x, y) for x, y in zip(draw[::2], draw[1::2], strict=True)])
+        for draw in resamples
+    )
+    tail = (1 - confidence) / 2 * len(results)
+    return results[int(tail)], results[int(len(results) - tail)]
+
+
+def test_all_ordered_pairs_by_hand(groups):
+    table = probability_of_improvement(groups(b=[[3, 3, 0]], a=[[1, 2]], c=[[3, 1]]))
+    assert list(table.columns) == ["x", "y", "tasks", "runs_x", "runs_y", "value", "low", "high"]
+    # a over b wins 1 > 0 and 2 > 0 of 6 pairs, a over c ties 1 = 1 and wins 2 > 1 of 4, b over c
+    # ties 3 = 3 and wins 3 > 1, each twice, of 6.
+    assert table.drop(columns=["low", "high"]).to_numpy().tolist() == [
+        ["a", "b", 1, 2, 3, pytest.approx(2 / 6)],
+        ["a", "c", 1, 2, 2, 1.5 / 4],
+        ["b", "a", 1, 3, 2, pytest.approx(4 / 6)],
+        ["b", "c", 1, 3, 2, 3 / 6],
+        ["c", "a", 1, 2, 2, 2.5 / 4],
+        ["c", "b", 1, 2, 3, 3 / 6],
+    ]
+
+
+@given(tasks=st.lists(st.tuples(FEW, FEW), min_size=1, max_size=3))
+def test_the_value_is_the_share_of_pairs_won_on_average_over_tasks(groups, tasks):
+    x, y = zip(*tasks, strict=True)
+    table = probability_of_improvement(groups(x=x, y=y), resamples=FAST)
+    forth, back = table.to_dict("records")
+    assert forth["value"] == pytest.approx(np.mean([wins(*pair) for pair in tasks]))
+    statistics = [
+        scipy.stats.mannwhitneyu(*pair).statistic / math.prod(map(len, pair)) for pair in tasks
+    ]
+    assert forth["value"] == pytest.approx(np.mean(statistics))
+    assert forth["value"] + back["value"] == pytest.approx(1.0)
+    for row in (forth, back):
+        assert 0 <= row["low"] <= row["high"] <= 1
+
+
+def test_only_the_order_within_a_task_matters(groups):
+    x, y = [[1, 4, 6], [0, 2]], [[2, 3, 4], [1, 1]]
+    before = probability_of_improvement(groups(x=x, y=y), resamples=FAST)
+    x, y = ([np.exp(tasks[0]), -1e6 + 10 * np.array(tasks[1])] for tasks in (x, y))
+    pd.testing.assert_frame_equal(
+        before, probability_of_improvement(groups(x=x, y=y), resamples=FAST)
+    )
+
+
+@pytest.mark.parametrize("confidence", [0.95, 0.7, 0.4])
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        [([1, 3], [2, 4])],  # 16 resamples
+        [([1, 3, 5], [2, 3])],  # 108, with a tie
+        [([1, 3], [2, 4]), ([7, 5], [5, 6])],  # 256, stratified by task
+    ],
+)
+def test_the_interval_is_that_of_all_resamples(groups, tasks, confidence):
+    x, y = zip(*tasks, strict=True)
+    table = probability_of_improvement(groups(x=x, y=y), confidence=confidence, resamples=49_999)
+    ends = enumerated_interval(confidence, *tasks)
+    assert tuple(table.loc[0, ["low", "high"]]) == pytest.approx(ends)
+
+
+def test_three_runs_each_look_like_an_improvement_by_chance_in_a_fifth_of_all_orders(groups):
+    orders = itertools.combinations(range(6), 3)
+    false_alarms = 0
+    for x in orders:
+        y = [rank for rank in range(6) if rank not in x]
+        low, high = probability_of_improvement(groups(x=[x], y=[y]))[["low", "high"]].iloc[0]
+        false_alarms += low > 0.5 or high < 0.5
+        if min(x) > max(y):
+            assert (low, high) == (1.0, 1.0)
+    assert false_alarms == 4  # of 20
+    assert scipy.stats.mannwhitneyu([4, 5, 6], [1, 2, 3]).pvalue == pytest.approx(0.1)
+
+
+def test_ties_count_half_and_bring_no_warning(groups, recwarn):
+    table = probability_of_improvement(groups(x=[[2, 2, 2]], y=[[2, 2]]))
+    assert table[["value", "low", "high"]].to_numpy().tolist() == [[0.5] * 3] * 2
+    assert not recwarn.list
+
+
+def test_a_single_run_leaves_no_interval(groups):
+    table = probability_of_improvement(groups(x=[[2, 2], [1]], y=[[1, 3], [0, 1]]))
+    assert table["value"].tolist() == [(0.5 + 0.75) / 2, (0.5 + 0.25) / 2]
+    assert table[["low", "high"]].isna().all(axis=None)
+
+
+def test_final_values_are_means_over_the_last_evaluations(table):
+    x = table([(100, 0.0), (200, 9.0)], [(100, 4.0), (200, 4.0)], recipe="x")
+    data = pd.concat([x, table([(200, 5.0), (100, 5.0)], recipe="y")])
+    assert probability_of_improvement(data)["value"].tolist() == [0.5, 0.5]
+    assert probability_of_improvement(data, last=2)["value"].tolist() == [0.0, 1.0]
+
+
+def test_groups_are_named_by_their_settings(groups):
+    data = groups(sac=[[1, 2]]).assign(**{"update.lr": [0.1, 0.2]})
+    table = probability_of_improvement(data, by=["recipe", "update.lr"])
+    assert table[["x", "y"]].to_numpy().tolist() == [
+        ["sac, lr = 0.1", "sac, lr = 0.2"],
+        ["sac, lr = 0.2", "sac, lr = 0.1"],
+    ]
+
+
+def test_what_cannot_be_compared_is_refused(groups):
+    with pytest.raises(ConfigError, match=r"x is the only group; a comparison needs two"):
+        probability_of_improvement(groups(x=[[1, 2]]))
+    with pytest.raises(ConfigError, match="y has no run on 1, which others have; results on diff"):
+        probability_of_improvement(groups(x=[[1], [2]], y=[[1]]))
