@@ -1,0 +1,213 @@
+"""The figures and tables of docs/benchmarks.md, from evaluations kept in docs/data.
+
+    python recipes/benchmarks/learning.py
+    python recipes/benchmarks/learning.py --collect runs        # take over these runs first
+
+`--collect` copies the evaluations of all finished runs below the given folders to evaluations.csv,
+and what they were made with to runs.csv. Runs of a recipe with a configuration on a task take the
+place of all earlier ones. Figures and tables are then made from docs/data alone; published.csv has
+the numbers that others published.
+
+A group of runs is cut where its shortest run ends. The longer runs of a group are shown a second
+time, whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from rlkit_sac.analysis import (
+    final_performance,
+    learning_curves,
+    load_runs,
+    markdown_table,
+    plot_learning_curves,
+)
+from rlkit_sac.analysis.files import read_rows
+from rlkit_sac.analysis.run_json import read_description
+
+DOCS = Path(__file__).parents[2] / "docs"
+GROUP = ["recipe", "configuration", "task"]
+LONGER = ", longer"
+# What each figure shows, as recipe and configuration.
+FIGURES = {
+    "mujoco": ["sac/halfcheetah", "sac/hopper", "sac/walker2d"],
+    "small_tasks": [
+        *("sac/defaults", "value_sac/defaults", "kl_prior_sac/defaults", "sac/inverted_pendulum"),
+        *("discrete_sac/cartpole", "hybrid_sac/platform"),
+    ],
+    "acer": ["acer/cartpole", "acer/pendulum", "acer/halfcheetah"],
+}
+MARKERS = "DsX^"
+
+
+def main() -> None:
+    """Collect runs if asked to, then write the figures and the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--collect", nargs="+", metavar="RUNS", help="folders with new runs")
+    arguments = parser.parse_args()
+    if arguments.collect is not None:
+        collect(arguments.collect)
+    for name, shown in FIGURES.items():
+        draw(name, shown)
+    page = DOCS / "benchmarks.md"
+    page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def read(name: str) -> pd.DataFrame:
+    """A table of docs/data, numbers with all their digits."""
+    return read_rows(DOCS / "data" / f"{name}.csv", []).reset_index(drop=True)
+
+
+def collect(folders: list[str]) -> None:
+    """Take finished runs over into docs/data.
+
+    Args:
+        folders: run directories, or folders above them.
+    """
+    rows = load_runs(folders).query("status == 'finished'")
+    runs = pd.DataFrame([describe(Path(run)) for run in rows["run"].unique()])
+    rows = rows.merge(runs[["run", "configuration"]])
+    for name, new in (("evaluations", rows), ("runs", runs)):
+        kept = read(name)
+        replaced = kept[GROUP].agg(tuple, axis=1).isin(set(new[GROUP].agg(tuple, axis=1)))
+        table = pd.concat([kept[~replaced], new[kept.columns]])
+        table = table.sort_values([*GROUP, *kept.columns[3:5]]).convert_dtypes()
+        table.to_csv(DOCS / "data" / f"{name}.csv", index=False, lineterminator="\n")
+
+
+def describe(run: Path) -> dict[str, object]:
+    """What a run was made with, and the name of its configuration file.
+
+    Args:
+        run: its directory.
+    """
+    told = read_description(run / "run.json")
+    files = re.findall(r"--config[ =](\S+)", told["command"])
+    configuration = Path(files[-1]).stem if files else "defaults"
+    return {"run": str(run), "configuration": configuration, **told, **told["versions"]}
+
+
+def groups() -> pd.DataFrame:
+    """The kept evaluations; longer runs of a group are there twice, cut and as "…, longer"."""
+    data = read("evaluations")
+    data["run"] = data[[*GROUP, "seed"]].astype(str).agg("/".join, axis=1)
+    ends = data.groupby([*GROUP, "run"])["frames"].transform("max")
+    common = ends.groupby([data[name] for name in GROUP]).transform("min")
+    longer = data[ends > common]
+    longer = longer.assign(recipe=longer["recipe"] + LONGER)
+    return pd.concat([data[data["frames"] <= common], longer], ignore_index=True)
+
+
+def draw(name: str, shown: list[str]) -> None:
+    """A figure in docs/images/benchmarks: curves, and published returns as marks.
+
+    Args:
+        name: of the file.
+        shown: recipes with their configurations.
+    """
+    data, published = (
+        table[(table["recipe"].str.removesuffix(LONGER) + "/" + table["configuration"]).isin(shown)]
+        for table in (groups(), read("published"))
+    )
+    figure = plot_learning_curves(data)
+    ends = data.groupby("task")["frames"].max()
+    systems = list(published["system"].unique())
+    marks = {}
+    for axes in figure.axes:
+        task = axes.get_title()
+        for system, rows in published[published["task"] == task].groupby("system", sort=False):
+            reached = rows[rows["frames"] <= ends[task]]
+            if len(reached):
+                marks[system] = axes.plot(
+                    reached["frames"],
+                    reached["return"],
+                    linestyle="",
+                    marker=MARKERS[systems.index(system)],
+                    color="black",
+                    markerfacecolor="none",
+                    clip_on=False,
+                    label=f"published: {system}",
+                )[0]
+            else:
+                marks["later"] = axes.axhline(
+                    rows["return"].iloc[0],
+                    color="0.4",
+                    linestyle=":",
+                    label="published, after more frames",
+                )
+    figure.legend(handles=list(marks.values()), loc="outside upper center", ncols=3, frameon=False)
+    path = DOCS / "images" / "benchmarks" / f"{name}.png"
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=150, metadata={"Software": None})
+
+
+def filled(page: str) -> str:
+    """The page with its tables anew.
+
+    Args:
+        page: its text, with a pair of comments around each table.
+    """
+    for name, table in (("results", results()), ("published", beside_published())):
+        opening, closing = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+        pattern = re.compile(f"(?<={re.escape(opening)}).*?(?={re.escape(closing)})", re.DOTALL)
+        text = f"\n{markdown_table(table)}\n"
+        page, count = pattern.subn(lambda _, text=text: text, page)
+        if count != 1:
+            raise ValueError(f"docs/benchmarks.md has {count} places for {name}, not 1")
+    return page
+
+
+def results() -> pd.DataFrame:
+    """A row for each group of runs: how it ends, the minutes of a run, and the version."""
+    data = groups()
+    table = final_performance(data, by=["recipe", "configuration"])
+    seconds = data.groupby([*GROUP, "run"])["seconds"].max()
+    minutes = seconds.div(60).groupby(GROUP).mean().round(1).rename("minutes")
+    table = table.merge(minutes.reset_index())
+    versions = read("runs").groupby(GROUP)["rlkit_sac"].max()
+    keys = zip(*(table[name].str.removesuffix(LONGER) for name in GROUP), strict=True)
+    table["version"] = [versions[key] for key in keys]
+    columns = ["recipe", "task", "configuration", "frames", "runs", "mean", "low", "high", "best"]
+    return table.sort_values(["recipe", "task"])[[*columns, "minutes", "version"]]
+
+
+def beside_published() -> pd.DataFrame:
+    """A row for each published return: ours after as many frames, or at the end if that is less."""
+    data = groups()
+    rows = []
+    for row in read("published").to_dict("records"):
+        own = data[data["configuration"].eq(row["configuration"]) & data["task"].eq(row["task"])]
+        parts = [own[own["recipe"] == row["recipe"] + end] for end in ("", LONGER)]
+        if parts[0].empty:
+            continue
+        part = next((p for p in parts if p["frames"].max() >= row["frames"]), parts[0])
+        frames = np.nanmin([row["frames"], part["frames"].max()])
+        curve = learning_curves(part, frames=[frames]).iloc[0]
+        kind = ", training episodes" if row["kind"] == "training" else ""
+        rows.append(
+            {
+                "task": row["task"],
+                "recipe": row["recipe"],
+                **curve[["frames", "runs"]],
+                **{"mean": curve["value"], "low": curve["low"], "high": curve["high"]},
+                "published": row["return"],
+                "± std": row["std"],
+                "its runs": row["runs"],
+                "its frames": row["frames"],
+                "by": f"[{row['system']}]({row['source']}), {row['published_task']}{kind}",
+            }
+        )
+    whole = ["frames", "runs", "its runs", "its frames"]
+    return (
+        pd.DataFrame(rows).sort_values(["task", "its frames"]).astype(dict.fromkeys(whole, "Int64"))
+    )
+
+
+if __name__ == "__main__":
+    main()
