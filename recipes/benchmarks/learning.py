@@ -164,17 +164,13 @@ def filled(page: str) -> str:
 
 
 def results() -> pd.DataFrame:
-    """A row for each group of runs: how it ends, the minutes of a run, and the version."""
-    data = groups()
-    table = final_performance(data, by=["recipe", "configuration"])
-    seconds = data.groupby([*GROUP, "run"])["seconds"].max()
-    minutes = seconds.div(60).groupby(GROUP).mean().round(1).rename("minutes")
-    table = table.merge(minutes.reset_index())
+    """A row for each group of runs: how it ends, and the version it was made with."""
+    table = final_performance(groups(), by=["recipe", "configuration"])
     versions = read("runs").groupby(GROUP)["rlkit_sac"].max()
     keys = zip(*(table[name].str.removesuffix(LONGER) for name in GROUP), strict=True)
     table["version"] = [versions[key] for key in keys]
     columns = ["recipe", "task", "configuration", "frames", "runs", "mean", "low", "high", "best"]
-    return table.sort_values(["recipe", "task"])[[*columns, "minutes", "version"]]
+    return table.sort_values(["recipe", "task"])[[*columns, "version"]]
 
 
 def beside_published() -> pd.DataFrame:

@@ -118,5 +118,4 @@ def test_finished_runs_take_the_place_of_earlier_ones(learning, tmp_path, monkey
     assert list(table["recipe"]) == ["acer", "acer, longer"]
     assert list(table["frames"]) == [20, 30]
     assert list(table["mean"]) == [5, 9]
-    assert list(table["minutes"]) == [0.3, 0.5]
     assert list(table["version"]) == ["9.9.1", "9.9.1"]
