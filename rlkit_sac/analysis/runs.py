@@ -13,7 +13,7 @@ import yaml
 
 from rlkit_sac.analysis.files import Paths, as_paths, files_below, read_each, read_rows
 from rlkit_sac.analysis.run_json import IDENTITY, read_description
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import ConfigError, RunError, summary
 from rlkit_sac.untrusted import LARGEST_JSON, read_file
 
 # Each table with the columns that every run's file has.
@@ -91,7 +91,7 @@ def load_runs(
     data = pd.concat(filled or list(runs.values())[:1], ignore_index=True)
     if names is not False:
         names = _differing_names(configs) if names is True else names
-        names = [name for name in dict.fromkeys(names) if name not in IDENTITY]
+        names = [name for name in dict.fromkeys(names) if name not in data.columns]
         for index, (name, cells) in enumerate(_config_cells(configs, names).items()):
             of_run = dict(zip(runs, cells, strict=True))
             data.insert(1 + len(IDENTITY) + index, name, [of_run[run] for run in data["run"]])
@@ -106,7 +106,10 @@ def _find_runs(root: Path) -> Iterator[Path]:
 
 def _load_run(run_dir: Path, table: str) -> pd.DataFrame:
     description = read_description(run_dir / "run.json")
-    rows = read_rows(run_dir / f"{table}.csv", TABLES[table])
+    file = run_dir / f"{table}.csv"
+    rows = read_rows(file, TABLES[table])
+    if twice := [name for name in ("run", *IDENTITY) if name in rows.columns]:
+        raise RunError(f"{file} has a column {twice[0]}, which no table of a run has")
     identity = pd.DataFrame(
         {"run": str(run_dir), **{name: description[name] for name in IDENTITY}}, index=rows.index
     )
@@ -137,10 +140,11 @@ def _read_config(file: Path) -> dict[str, Any]:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
             raise ValueError("it has aliases, which no run writes")
         config = yaml.safe_load(text)
+        str(config)  # ValueError for a number too long to be shown, which may be hexadecimal
     except OSError as error:
         raise RunError(f"{file} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
-        raise RunError(f"{file} cannot be read as YAML: {' '.join(str(error).split())}") from error
+    except Exception as error:  # any error that wrong content of a file can cause
+        raise RunError(f"{file} cannot be read as YAML: {summary(error)}") from error
     if not isinstance(config, dict):
         raise RunError(f"{file} cannot be read as a configuration: it holds no 'key: value' lines")
     values = {}
@@ -205,4 +209,13 @@ def _differing_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
 def _cell(value: Any) -> str | float | None:
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
-    return json.dumps(value, sort_keys=True, default=str)
+    return json.dumps(_in_order(value), default=str)
+
+
+def _in_order(value: Any) -> Any:
+    """Mappings sorted by keys, which may be of several types; those that JSON lacks as text."""
+    if isinstance(value, dict):
+        pairs = sorted(value.items(), key=lambda pair: (type(pair[0]).__name__, pair[0]))
+        keys = [key if isinstance(key, str | int | float | None) else str(key) for key, _ in pairs]
+        return {key: _in_order(entry) for key, (_, entry) in zip(keys, pairs, strict=True)}
+    return [*map(_in_order, value)] if isinstance(value, list) else value

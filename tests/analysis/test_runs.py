@@ -96,6 +96,7 @@ DESCRIPTION = b'{"recipe": "sac", "task": "Ant-v5", "status": "finished", "seed"
         ("evaluations.csv, line 3: not UTF-8", b"frames,return_mean\n1,2\n\xff\xfe,1\n"),
         ("evaluations.csv, line 4: frames should", b"frames,return_mean\n1,2\n\n3x,4\n"),
         ("evaluations.csv has no column return_mean", b"frames,reward\n1,2\n"),
+        ("evaluations.csv has a column seed", b"frames,return_mean,seed\n1,2,3\n"),
     ],
 )
 def test_a_damaged_file_is_named_and_a_table_with_its_line(make_run, message, content):
