@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -90,7 +91,7 @@ def load_external_runs(
     """
     if table not in COLUMNS:
         raise ConfigError(f"table is {table!r}; choose 'evaluations' or 'episodes'")
-    roots = [path.resolve() for path in as_paths(paths)]
+    roots = [Path(os.path.realpath(path)) for path in as_paths(paths)]  # a link may lead to itself
     files = [file for root in roots for file in [root, *files_below(root)]]
     runs: dict[Path, list[Path]] = {}
     for file in dict.fromkeys(files):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -99,7 +100,7 @@ def load_runs(
 
 
 def _find_runs(root: Path) -> Iterator[Path]:
-    if not root.is_dir():
+    if not os.path.isdir(root):
         raise ConfigError(f"{root} is not a directory; give a run directory or one above runs")
     return (file.parent for file in files_below(root.resolve()) if file.name == "run.json")
 

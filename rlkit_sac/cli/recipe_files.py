@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import os
 import runpy
 import sys
 from collections.abc import Sequence
@@ -42,7 +43,7 @@ def find_recipe(name: str) -> Path:
     rlkit_sac.errors.ConfigError: there is no script ppo.py
     """
     if name.endswith(".py"):
-        if not Path(name).is_file():
+        if not os.path.isfile(name):
             raise ConfigError(f"there is no script {name}")
         return Path(name)
     recipes, wanted = shipped_recipes(), name.replace("-", "_").lower()

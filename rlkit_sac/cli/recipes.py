@@ -10,6 +10,7 @@ Examples:
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import textwrap
 from collections.abc import Iterator
@@ -69,7 +70,7 @@ def _description(config: Path) -> str:
 def _copy(recipe: Path, target: Path) -> None:
     script = target if target.suffix == ".py" else target / recipe.name
     files = dict(_files(recipe, script))
-    if existing := [str(file) for file in files.values() if file.exists()]:
+    if existing := [str(file) for file in files.values() if os.path.exists(file)]:
         raise ConfigError(
             f"{existing[0]} exists already, and nothing is overwritten: move it, or name another "
             f"target, rlkit-sac recipes copy {recipe.stem} TARGET"

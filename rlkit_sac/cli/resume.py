@@ -9,6 +9,7 @@ Examples:
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -67,8 +68,9 @@ def recipe_script(info: Mapping[str, Any], run: str) -> Path:
             f"{shlex.join(['rlkit-sac', 'train', 'SCRIPT.py', '--resume', run])}"
         ) from None
     recipe = shipped_recipes().get(script.stem)
-    gone = script.parent.name == "recipes" and not script.exists()  # with another installation
-    if recipe is not None and (gone or script.resolve() == recipe):
+    is_there = os.path.exists(script)  # also of a path that no system has
+    gone = script.parent.name == "recipes" and not is_there  # with another installation
+    if recipe is not None and (gone or (is_there and script.samefile(recipe))):
         return recipe
     raise ConfigError(
         f"{run} was begun by {script}, no recipe of this installation; to run that script: "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from rlkit_sac.errors import ConfigError
@@ -33,7 +34,7 @@ def check_run(arguments: argparse.Namespace) -> None:
     --episodes: must be >= 1, got 0
     """
     given, problems = vars(arguments), []
-    if not Path(arguments.run).is_dir():
+    if not os.path.isdir(arguments.run):
         problems.append(f"{arguments.run} is not a folder; give a run directory")
     if (episodes := given.get("episodes")) is not None and episodes < 1:
         problems.append(f"--episodes: must be >= 1, got {episodes}")

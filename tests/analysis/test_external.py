@@ -136,6 +136,9 @@ def test_what_a_log_lacks_is_named(tmp_path, monkeypatch):
         load_external_runs(tmp_path)
     with pytest.raises(ConfigError, match=r"no logs found under .*nowhere"):
         load_external_runs(tmp_path / "nowhere")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ConfigError, match=r"no logs found under .*loop"):
+        load_external_runs(tmp_path / "loop")
     with pytest.raises(ConfigError, match="table is 'metrics'; choose 'evaluations' or 'episodes'"):
         load_external_runs(SB3, table="metrics")
     with pytest.raises(RunError, match="has monitors alone: table='episodes' reads them"):

@@ -73,6 +73,8 @@ def test_what_is_not_there_is_named(tmp_path):
         load_runs(tmp_path)
     with pytest.raises(ConfigError, match="nowhere is not a directory"):
         load_runs(tmp_path / "nowhere")
+    with pytest.raises(ConfigError, match="x is not a directory"):
+        load_runs("x" * 300)
     with pytest.raises(ConfigError, match="no run found under an empty list"):
         load_runs([])
 

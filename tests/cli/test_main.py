@@ -15,6 +15,7 @@ from rlkit_sac.cli.recipe_files import shipped_recipes
 from tests.recipes.loading import RECIPES, config_files
 
 ROOT = RECIPES.parent
+LONG = "x" * 300  # more than a file system takes
 LIGHT = """
 import sys
 from rlkit_sac.cli import main
@@ -65,6 +66,10 @@ def test_a_reader_that_leaves_is_no_failure() -> None:
         (["evaluate", ".", "--episodes", "0"], "--episodes: must be >= 1, got 0"),
         (["evaluate", ".", "--seed", "-1"], "--seed: must be >= 0 and < 4294967296, got -1"),
         (["evaluate", ".", "--csv", "a.txt"], "must end in .csv, got a.txt"),
+        (["resume", LONG], f"{LONG} does not exist"),
+        (["evaluate", LONG], f"{LONG} is not a folder"),
+        (["train", f"{LONG}.py"], f"there is no script {LONG}.py"),
+        (["recipes", "copy", "sac", LONG], f"cannot copy to {LONG}: File name too long"),
         (["check-env", "Pendulun-v1"], "did you mean Pendulum-v1"),
         (["check-env", "Pendulum-v1", "--env.num_env", "2"], "did you mean --env.num_envs?"),
     ],

@@ -156,6 +156,8 @@ def test_a_run_does_not_choose_what_is_run(tmp_path: Path) -> None:
     for script in (tmp_path / "recipes" / "sac.py", tmp_path / "recipes" / "mine.py", Path("-c")):
         with pytest.raises(ConfigError, match=r"rlkit-sac train \S+ --resume run$"):
             recipe_script({"script": str(script)}, "run")
+    with pytest.raises(ConfigError, match="no recipe of this installation"):
+        recipe_script({"script": f"/{'x' * 300}/sac.py"}, "run")  # a name that no file can have
 
 
 CONTINUOUS = ["acer", "kl_prior_sac", "sac", "value_sac"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -102,8 +103,8 @@ def find_checkpoint(path: Path | str) -> tuple[Path, Path]:
     rlkit_sac.errors.ConfigError: nowhere does not exist; give a run directory, or one of its ...
     """
     path = from_start(path)
-    if not path.is_dir():
-        what = "is not a folder" if path.exists() else "does not exist"
+    if not os.path.isdir(path):  # also of a name that is too long
+        what = "is not a folder" if os.path.exists(path) else "does not exist"
         raise ConfigError(
             f"{path} {what}; give a run directory, or one of its checkpoints/step_<frames>"
         )

@@ -218,11 +218,13 @@ def find_checkpoint(run_dir: Path, which: str) -> Path:
     if which not in ("last", "best"):
         raise RunError(f"which is {which!r}; choose 'last' or 'best'")
     run_dir = from_start(run_dir)
-    if (run_dir / "policy.json").exists():
-        return run_dir
-    folders = (file.parent for file in run_dir.glob("checkpoints/step_*/policy.json"))
-    steps = {at: folder for folder in folders if (at := step_of(folder)) is not None}
-    steps |= step_folders(run_dir / "checkpoints")  # one whose policy.json is missing is damaged
+    with os_errors_named(f"{run_dir} cannot be read"):
+        if (run_dir / "policy.json").exists():
+            return run_dir
+        folders = (file.parent for file in run_dir.glob("checkpoints/step_*/policy.json"))
+        steps = {at: folder for folder in folders if (at := step_of(folder)) is not None}
+        # One whose policy.json is missing is damaged.
+        steps |= step_folders(run_dir / "checkpoints")
     if not steps:
         wanted = run_dir / "checkpoints" / "step_<frames>" / "policy.json"
         raise RunError(f"no policy to load: there is no {wanted}")

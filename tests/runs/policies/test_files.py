@@ -296,6 +296,11 @@ class WithAct(TensorDictModuleBase):
         return states.set("action", self.act(self.linear(states["observation"])))
 
 
+def test_a_name_that_no_folder_can_have_is_one_line() -> None:
+    with pytest.raises(RunError, match=r"x cannot be read: File name too long$"):
+        load_policy("x" * 300)
+
+
 def test_an_attribute_act_of_a_module_is_kept(tmp_path: Path) -> None:
     policy, mine = WithAct(), WithAct()
     save_policy(tmp_path, policy)
