@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -76,8 +77,10 @@ def write_atomically(path: Path, content: bytes) -> None:
     >>> file.read_bytes()
     b'hello'
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with os_errors_named(f"cannot write {path}"):
+        if path.exists() and not path.is_file():  # a device or pipe would be replaced
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         try:
             partial.unlink(missing_ok=True)
             with partial.open("xb") as file:  # and not where a link leads to
