@@ -24,8 +24,6 @@ LEFT_OUT = {
 # What a page's commands need that the page does not make, and numbers that would take too long.
 REPLACED = {
     "<run>": "*-seed0",
-    # An aside, whose run is not to be in the tables that the page shows.
-    "# not run\npython recipes/sac.py": "python recipes/sac.py --logging.dir aside",
     "--trials 40": "--trials 2",
     "PYTHONPATH=. ": "",  # the folder is on the path, and so is this package
     # Ten seconds suffice on an idle machine, but not on a busy one.
