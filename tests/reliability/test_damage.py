@@ -305,6 +305,19 @@ def test_a_damaged_run_json_is_one_line_wherever_it_is_read(capsys, path, case):
     assert snapshot(path) == before
 
 
+def test_the_run_json_of_another_run_is_refused(capsys, path):
+    file = path / "run.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"task": "Ant-v5", "seed": 3}))
+    before = snapshot(path)
+    code, text = resume(capsys, path, *MORE)
+    assert code == 2
+    assert [line.partition(", but ")[0] for line in text.splitlines()] == [
+        f"error: --resume: {file} is that of another run: its {entry}"
+        for entry in ("task is 'Ant-v5'", "seed is 3")
+    ]
+    assert snapshot(path) == before
+
+
 def test_a_run_json_that_does_not_name_its_script_is_refused(capsys, path):
     file = path / "run.json"
     entries = json.loads(file.read_text()) | {"script": None}

@@ -191,6 +191,12 @@ def check_resume(config: ResumableConfig) -> None:
             key for key in MAY_CHANGE if any(f"{each}.".startswith(f"{key}.") for each in options)
         ]
         problems.append(f"only {', '.join(changeable)} may change")
+    problems += [
+        f"{run_path / 'run.json'} is that of another run: its {name} is {info[name]!r:.60}, but "
+        f"{manifest.config[key]!r:.60} in {folder}"
+        for name, key in (("task", "env.id"), ("seed", "seed"))
+        if info[name] != manifest.config.get(key, info[name])
+    ]
     weights_at = map(int, options.get("loss.reward_weights_at", ()))
     replaced_at = [frames for frames in weights_at if frames <= manifest.frames]
     first_weights = "loss.reward_weights"
