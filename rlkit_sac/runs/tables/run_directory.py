@@ -187,6 +187,8 @@ class RunDirectory:
 
     def __enter__(self) -> RunDirectory:
         check_files(self.path)
+        if self._lock_file.is_symlink():  # the file that it leads to would be written over
+            raise ConfigError(f"{self.given / '.lock'} is a link: remove it")
         try:
             self._lock.acquire()
         except Timeout:
@@ -195,7 +197,7 @@ class RunDirectory:
                 "start a new run"
             ) from None
         except OSError as error:
-            raise ConfigError(f"cannot lock {self.given}: {error.strerror}") from error
+            raise ConfigError(f"cannot lock {self.given / '.lock'}: {error.strerror}") from error
         with suppress(OSError):  # a full disk; on Windows the file itself is locked
             self._lock_file.write_text(f"{os.getpid()} on {platform.node()}")
         try:

@@ -123,6 +123,20 @@ def test_facts_about_the_machine(tmp_path: Path) -> None:
     assert {"command", "host", "platform", "git_revision"} <= facts.keys()
 
 
+@pytest.mark.parametrize("target", ["metrics.csv", ".lock", "run.json", "nowhere"])
+def test_a_lock_that_is_a_link_is_refused_by_name(tmp_path: Path, target: str) -> None:
+    with create(tmp_path) as run:
+        run.begin()
+        run.write("metrics", {"frames": 1})
+    lock = run.path / ".lock"
+    lock.unlink(missing_ok=True)
+    before = {file: file.read_bytes() for file in run.path.iterdir()}
+    lock.symlink_to(target)
+    with pytest.raises(ConfigError, match=r"\.lock is a link: remove it$"):
+        RunDirectory(run.path).__enter__()
+    assert {file: file.read_bytes() for file in run.path.iterdir() if file != lock} == before
+
+
 def test_a_second_process_is_refused_while_the_first_runs(tmp_path: Path) -> None:
     path = create(tmp_path).path
     with hold(path) as holder:
