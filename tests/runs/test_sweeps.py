@@ -23,12 +23,13 @@ from optuna.trial import TrialState, create_trial  # noqa: E402
 
 from rlkit_sac.analysis import load_runs  # noqa: E402
 from rlkit_sac.config.conditions import config_errors  # noqa: E402
-from rlkit_sac.errors import ConfigError  # noqa: E402
+from rlkit_sac.errors import ConfigError, RunError  # noqa: E402
 from rlkit_sac.runs import RunConfig  # noqa: E402
 from rlkit_sac.runs.sweeps.options import SweepOptions  # noqa: E402
 from rlkit_sac.runs.sweeps.results import write_results  # noqa: E402
 from rlkit_sac.runs.sweeps.space import read_space  # noqa: E402
 from rlkit_sac.runs.sweeps.study import Sweep, number_of  # noqa: E402
+from rlkit_sac.runs.sweeps.sweep import run_sweep  # noqa: E402
 from tests.processes import Process  # noqa: E402
 from tests.recipes.loading import RECIPES, load_recipe  # noqa: E402
 
@@ -316,6 +317,54 @@ def test_a_study_belongs_to_one_space_and_one_configuration(tmp_path: Path, spac
 def test_a_storage_that_cannot_be_opened(tmp_path: Path, space: Path, url: str) -> None:
     with pytest.raises(ConfigError, match="cannot open the storage"):
         Sweep(tmp_path, "a", url, read_space(space, _tiny()), _tiny(), "none")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE study_user_attributes SET value_json = 'null'",
+        "UPDATE trial_params SET distribution_json = '[]'",
+        "UPDATE trial_user_attributes SET value_json = '[]' WHERE key = 'number'",
+        "ALTER TABLE trials RENAME COLUMN state TO lost",
+        None,
+    ],
+)
+def test_a_damaged_study_is_one_line_with_its_file(
+    tmp_path: Path, space: Path, damage: str | None
+) -> None:
+    make_sweep(tmp_path, space).ask(1)
+    file = tmp_path / "sweep" / "study.db"
+    if damage is None:
+        file.write_bytes(file.read_bytes()[:5000])
+    else:
+        with sqlite3.connect(file) as database:
+            database.execute(damage)
+    with pytest.raises(ConfigError, match=r"^cannot open the storage .*sweep/study\.db\): .*$"):
+        make_sweep(tmp_path, space)
+
+
+def test_a_storage_that_fails_later_is_one_line(
+    tmp_path: Path, space: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose(sweep: Sweep) -> None:
+        with sqlite3.connect(sweep.folder / "study.db") as database:
+            database.execute("DROP TABLE trials")
+        sweep.ask(1)
+
+    monkeypatch.setattr(Sweep, "open_trials", lose)
+    config = _tiny()
+    config.logging.dir = str(tmp_path)
+    with pytest.raises(
+        RunError, match=r"^the storage of the sweep \(.*study\.db\) has failed: .*$"
+    ):
+        run_sweep(lambda config: tmp_path, config, SweepOptions(trials=1, space=str(space)))
+
+
+def test_a_table_that_cannot_be_written_is_named(tmp_path: Path, space: Path) -> None:
+    sweep = make_sweep(tmp_path, space)
+    (sweep.folder / "trials.csv").mkdir()
+    with pytest.raises(RunError, match=r"cannot write .*trials\.csv: Is a directory"):
+        write_results(sweep)
 
 
 def _tiny() -> RunConfig:

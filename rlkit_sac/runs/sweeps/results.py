@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from rlkit_sac.analysis import write_table
 from rlkit_sac.config.yaml_file import to_yaml
-from rlkit_sac.runs.files import write_atomically
+from rlkit_sac.runs.files import os_errors_named, write_atomically
 from rlkit_sac.runs.sweeps.study import Sweep, describe_params, number_of
 from rlkit_sac.runs.tables.report import summary_table
 
@@ -28,8 +28,10 @@ def write_results(sweep: Sweep) -> bool:
         Whether a trial finished; without one there is no best setting.
     """
     trials = sweep.trials()
-    write_table(pd.DataFrame(map(_row, trials)), sweep.folder / "trials.csv")
-    lines = {"trials": str(sweep.folder / "trials.csv")}
+    table = sweep.folder / "trials.csv"
+    with os_errors_named(f"cannot write {table}"):
+        write_table(pd.DataFrame(map(_row, trials)), table)
+    lines = {"trials": str(table)}
     finished = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     if finished:
         best = sweep.study.best_trial
@@ -77,10 +79,11 @@ def _write_figures(sweep: Sweep, finished: int) -> list[Path]:
         ("importance", plots.plot_param_importances),
         ("parallel_coordinates", plots.plot_parallel_coordinate),
     ):
-        with suppress(ValueError, RuntimeError):  # of trials that are too few or all the same
+        # Of trials that are too few or all the same, or on a full disk.
+        with suppress(ValueError, RuntimeError, OSError):
             plot(sweep.study)
             pyplot.gcf().set_size_inches(12, 5)
-            written.append(sweep.folder / f"{name}.png")
-            pyplot.savefig(written[-1], dpi=120, bbox_inches="tight")
+            pyplot.savefig(file := sweep.folder / f"{name}.png", dpi=120, bbox_inches="tight")
+            written.append(file)
         pyplot.close("all")
     return written

@@ -12,7 +12,6 @@ from filelock import FileLock
 from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
 from optuna.trial import FrozenTrial, Trial, TrialState
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import SQLAlchemyError
 
 from rlkit_sac.config.flat import flat_config
 from rlkit_sac.errors import ConfigError, summary
@@ -57,6 +56,7 @@ class Sweep:
         self.folder, self.space, self.config = folder, space, config
         self._met: set[int] = set()
         url = storage or f"sqlite:///{folder / 'study.db'}"
+        self.place = "--storage" if storage else folder / "study.db"  # a URL may hold a password
         try:
             folder.mkdir(parents=True, exist_ok=True)
             is_sqlite = make_url(url).get_backend_name() == "sqlite"
@@ -76,8 +76,12 @@ class Sweep:
                     load_if_exists=True,
                 )
                 self._describe(name)
-        except (SQLAlchemyError, optuna.exceptions.OptunaError, ImportError, OSError) as error:
-            raise ConfigError(f"cannot open the storage of the sweep: {summary(error)}") from error
+            list(map(number_of, self.trials()))  # which reads all of it
+        except ConfigError:
+            raise
+        except Exception as error:  # any error that wrong content of a database can cause
+            text = f"cannot open the storage of the sweep ({self.place}): {summary(error)}"
+            raise ConfigError(text) from error
 
     def _describe(self, name: str) -> None:
         """Note what the trials have in common, or compare it with what was noted."""

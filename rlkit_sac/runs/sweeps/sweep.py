@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import optuna
+from optuna.exceptions import OptunaError
 from optuna.trial import TrialState
+from sqlalchemy.exc import SQLAlchemyError
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, RunError, summary
 from rlkit_sac.runs.files import from_start
 from rlkit_sac.runs.interrupts import acknowledge
 from rlkit_sac.runs.sweeps.options import SweepOptions
@@ -43,6 +45,7 @@ def run_sweep(main: Callable[[Any], Path], config: Any, options: SweepOptions) -
 
     Raises:
         ConfigError: for a wrong search space or storage, and if a trial ends with one.
+        RunError: if the storage fails later, or the results cannot be written.
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with warnings.catch_warnings():
@@ -55,8 +58,14 @@ def run_sweep(main: Callable[[Any], Path], config: Any, options: SweepOptions) -
         folder = from_start(config.logging.dir) / "sweeps" / name
         sweep = Sweep(folder, name, options.storage, space, config, options.pruner)
         print(f"sweep {name}: results in {folder}", flush=True)
-        signal, error = _run_trials(main, sweep, options)
-        found = write_results(sweep)
+        try:
+            signal, error = _run_trials(main, sweep, options)
+            found = write_results(sweep)
+        except (SQLAlchemyError, OptunaError) as failure:
+            raise RunError(
+                f"the storage of the sweep ({sweep.place}) has failed: {summary(failure)}; the "
+                "same command goes on with it"
+            ) from failure
         if error:
             raise ConfigError(error)
         if signal:
