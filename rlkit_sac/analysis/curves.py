@@ -84,6 +84,8 @@ def aggregate_curves(
     column: str,
     frames: int | Sequence[float] | None,
     estimator: Estimator,
+    *,
+    interval: bool = True,
 ) -> pd.DataFrame:
     """One curve for each group, as a table that begins with the columns of the keys.
 
@@ -92,6 +94,7 @@ def aggregate_curves(
         column: the column to aggregate.
         frames: as for :func:`learning_curves`.
         estimator: the statistic.
+        interval: whether `low` and `high` are among the columns. Default True.
 
     Returns:
         The table of :func:`learning_curves`.
@@ -99,7 +102,8 @@ def aggregate_curves(
     curves = []
     for key, group in groups:
         points, values = _on_common_frames(group, column, frames, describe(key))
-        curve = {"frames": points, **estimator.columns(values), "runs": values.shape[-1]}
+        found = estimator.columns(values) if interval else {"value": estimator.value(values)}
+        curve = {"frames": points, **found, "runs": values.shape[-1]}
         curves.append((key, pd.DataFrame(curve)))
     return join(curves)
 

@@ -6,7 +6,6 @@ matplotlib is imported when a figure is drawn; no global matplotlib state is tou
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -18,7 +17,7 @@ from rlkit_sac.analysis.curves import aggregate_curves
 from rlkit_sac.analysis.estimates import Estimator, Statistic
 from rlkit_sac.analysis.groups import (
     Key,
-    comparable_runs,
+    comparable_lines,
     describe,
     select_rows,
     select_runs,
@@ -97,20 +96,7 @@ def plot_learning_curves(
         'frames (environment steps)'
     """
     selected, by = select_runs(data, column, by)
-    lines, differing = [], []
-    for key, group in split(selected, ["task", *by]):
-        sets = comparable_runs(group, same_interval=frames is None)
-        lines += [({**key, "line": number}, part) for number, part in enumerate(sets)]
-        if len(sets) > 1:
-            ends = [(x["run"].nunique(), x["frames"].max(), x["run"].iloc[0]) for x in sets]
-            text = ", ".join(f"{runs} to frame {end} ({first})" for runs, end, first in ends)
-            differing.append(f"{describe(key)}: {text}")
-    if differing:
-        warnings.warn(
-            "runs of a group that differ in length or interval are drawn as lines of their own: "
-            f"{'; '.join(differing)}; select runs, or tell settings apart with by=",
-            stacklevel=2,
-        )
+    lines = comparable_lines(selected, by, same_interval=frames is None)
     curves = aggregate_curves(lines, column, frames, Estimator(statistic, confidence))
     if episodes is not None:
         episodes = select_rows(episodes, ["task", "frames", "return"], by)

@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+import numpy as np
 import pandas as pd
 
 from rlkit_sac.errors import RunError
@@ -133,6 +134,9 @@ def read_rows(
         )
         rows.index = pd.Index([number for number, _ in lines][0 if header else 1 :])
         check_numbers(file, rows, numbers)
+        for name in numbers:
+            if rows[name].dtype == object:  # integers of more than 64 bits
+                rows[name] = rows[name].astype(float)
     except (ValueError, OverflowError) as error:
         reason = " ".join(str(error).split())
         raise RunError(f"{file} cannot be read as a table: {reason}") from error
@@ -156,7 +160,9 @@ def check_numbers(file: Path, rows: pd.DataFrame, columns: Sequence[str]) -> Non
             f"{file} has no column {', '.join(missing)}; its columns: {', '.join(rows.columns)}"
         )
     for name in columns:
-        wrong = rows[name][pd.to_numeric(rows[name], errors="coerce").isna() & rows[name].notna()]
+        numbers = pd.to_numeric(rows[name], errors="coerce")
+        is_flag = rows[name].map(lambda cell: isinstance(cell, (bool, np.bool_)))
+        wrong = rows[name][(numbers.isna() & rows[name].notna()) | is_flag]
         if len(wrong):
             raise RunError(
                 f"{file}, line {wrong.index[0]}: {name} should be a number, not {wrong.iloc[0]!r}"

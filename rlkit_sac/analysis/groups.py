@@ -127,6 +127,37 @@ def split(data: pd.DataFrame, columns: Sequence[str]) -> list[tuple[Key, pd.Data
     return sorted(groups, key=lambda group: [_order(value) for value in group[0].values()])
 
 
+def comparable_lines(
+    rows: pd.DataFrame, by: Sequence[str], *, same_interval: bool
+) -> list[tuple[Key, pd.DataFrame]]:
+    """The rows of each task and group, of runs that differ in length or interval apart.
+
+    A warning names the groups that become several lines.
+
+    Args:
+        rows: a table of :func:`load_runs`.
+        by: the grouping columns besides the task.
+        same_interval: as of :func:`comparable_runs`.
+
+    Returns:
+        The rows of each line with their key, to which `line` is added: 0 for the most runs.
+    """
+    lines, differing = [], []
+    for key, group in split(rows, ["task", *by]):
+        sets = comparable_runs(group, same_interval=same_interval)
+        lines += [({**key, "line": number}, part) for number, part in enumerate(sets)]
+        if len(sets) > 1:
+            ends = [(x["run"].nunique(), x["frames"].max(), x["run"].iloc[0]) for x in sets]
+            text = ", ".join(f"{runs} to frame {end} ({first})" for runs, end, first in ends)
+            differing.append(f"{describe(key)}: {text}")
+    if differing:
+        warn(
+            "runs of a group that differ in length or interval are drawn as lines of their own: "
+            f"{'; '.join(differing)}; select runs, or tell settings apart with by="
+        )
+    return lines
+
+
 def join(groups: Sequence[tuple[Key, pd.DataFrame]]) -> pd.DataFrame:
     """Put tables one below the other, after columns with the values of their keys.
 

@@ -61,7 +61,7 @@ def markdown_table(table: pd.DataFrame) -> str:
     """
     columns = []
     for name in table.columns:
-        cells = [_escape(str(name)), *(_escape(_text(value)) for value in table[name])]
+        cells = [_escape(str(name)), *(_escape(cell_text(value)) for value in table[name])]
         width = max(3, *map(len, cells))
         numeric = pd.api.types.is_numeric_dtype(table[name])
         cells = [cell.rjust(width) if numeric else cell.ljust(width) for cell in cells]
@@ -70,7 +70,8 @@ def markdown_table(table: pd.DataFrame) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in zip(*columns, strict=True))
 
 
-def _text(value: Any) -> str:
+def cell_text(value: Any) -> str:
+    """A cell as :func:`markdown_table` rounds it."""
     if pd.isna(value):
         return ""
     if not isinstance(value, float):

@@ -1,4 +1,4 @@
-"""The command ``rlkit-sac``: train, resume, evaluate, record and export, check tasks.
+"""The command ``rlkit-sac``: train, resume, evaluate, record and export, report, check tasks.
 
 One file per command, which imports PyTorch only where it runs: ``--help`` is there at once.
 
@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from rlkit_sac import __version__
-from rlkit_sac.cli import check_env, evaluate, export, recipes, resume, sweep, train, video
-from rlkit_sac.errors import ConfigError, RlkitSacError
+from rlkit_sac.cli import check_env, evaluate, export, recipes, report, resume, sweep, train, video
+from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.signals import ended_by_interrupts
 
@@ -48,6 +48,7 @@ COMMANDS: Mapping[str, Command] = {
     "evaluate": evaluate,
     "video": video,
     "export": export,
+    "report": report,
     "check-env": check_env,
 }
 
@@ -93,19 +94,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if not {"", os.getcwd()} & set(sys.path):
         sys.path.append(os.getcwd())  # for the module of a user's own environment
-    if arguments.command != "recipes" and sys.stderr.isatty():
+    if arguments.command not in ("recipes", "report") and sys.stderr.isatty():
         print("loading PyTorch", file=sys.stderr)  # for some seconds nothing else happens
     try:
         with ended_by_interrupts():
             return COMMANDS[arguments.command].run(arguments)
-    except ConfigError as error:  # which may come before PyTorch is imported
-        print("\n".join(f"error: {line}" for line in str(error).splitlines()), file=sys.stderr)
-        return 2
-    except RlkitSacError as error:
+    except EnvironmentFault as error:
         from rlkit_sac.runs.failures import describe_failure
 
         print(describe_failure(error, None), file=sys.stderr)
         return 1
+    except RlkitSacError as error:  # which may come before PyTorch is imported
+        print("\n".join(f"error: {line}" for line in str(error).splitlines()), file=sys.stderr)
+        return 2 if isinstance(error, ConfigError) else 1
 
 
 def _examples(docstring: str | None) -> str:

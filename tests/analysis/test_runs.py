@@ -98,7 +98,6 @@ DESCRIPTION = b'{"recipe": "sac", "task": "Ant-v5", "status": "finished", "seed"
         ("evaluations.csv, line 3: not UTF-8", b"frames,return_mean\n1,2\n\xff\xfe,1\n"),
         ("evaluations.csv, line 4: frames should", b"frames,return_mean\n1,2\n\n3x,4\n"),
         ("evaluations.csv has no column return_mean", b"frames,reward\n1,2\n"),
-        ("evaluations.csv has a column seed", b"frames,return_mean,seed\n1,2,3\n"),
     ],
 )
 def test_a_damaged_file_is_named_and_a_table_with_its_line(make_run, message, content):
@@ -146,3 +145,16 @@ def test_loading_imports_neither_torch_nor_scipy_nor_matplotlib():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("frames,return_mean,seed\n1,2.0,3\n", "has a column 'seed', which run.json tells"),
+        ("frames,return_mean\n1,true\n", "line 2: return_mean should be a number, not"),
+    ],
+)
+def test_columns_that_no_run_writes_are_refused(make_run, text, message):
+    run_dir = make_run("a", evaluations=text)
+    with pytest.raises(RunError, match=message):
+        load_runs(run_dir)

@@ -1,0 +1,5 @@
+"""One HTML page about runs."""
+
+from rlkit_sac.analysis.report.page import write_report
+
+__all__ = ["write_report"]

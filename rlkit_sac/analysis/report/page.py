@@ -1,0 +1,159 @@
+"""The page: parts that are read from files beside this one, and the tables and data of runs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from os import PathLike
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import pandas as pd
+
+from rlkit_sac import __version__
+from rlkit_sac.analysis.estimates import Estimator, Statistic
+from rlkit_sac.analysis.figures import COLORS
+from rlkit_sac.analysis.files import Paths
+from rlkit_sac.analysis.performance import final_performance
+from rlkit_sac.analysis.report import sections
+from rlkit_sac.analysis.report.charts import BINS, MOST_ROWS, ChartData
+from rlkit_sac.analysis.report.html_table import escape
+from rlkit_sac.analysis.report.results import collected_warnings, read_results
+from rlkit_sac.errors import ConfigError
+
+# The same hues on a dark background.
+DARK_COLORS = ("#4BA3E3", "#F4874B", "#2FBF94", "#E59CC9", "#F0B93A", "#9AD7F5", "#E6E6E6")
+
+
+def write_report(
+    paths: Paths,
+    path: str | PathLike[str],
+    *,
+    by: str | Sequence[str] = ("recipe",),
+    statistic: Statistic = "mean",
+    confidence: float = 0.95,
+    title: str | None = None,
+) -> None:
+    r"""Write one HTML page about runs, which needs no other file and no network.
+
+    It shows the final performance, learning curves, metrics, training episodes, differences between
+    configurations, and versions and hardware. Numbers are those of :func:`final_performance` and
+    :func:`learning_curves`; each task and group is a curve, and runs of a group that differ in
+    length or interval are curves of their own, as of :func:`plot_learning_curves`.
+
+    Runs that are still being written, or failed, are shown as far as they are; damaged ones are
+    left out. Warnings stand on the page.
+
+    Args:
+        paths: a run directory, a directory above runs, or several of either.
+        path: the page, `.html`; an existing one is replaced. Missing directories are created.
+        by: the grouping columns besides the task, such as `("recipe", "update.lr_actor")`. Default
+            `("recipe",)`.
+        statistic: `"mean"` (default) or `"iqm"`, the interquartile mean, over the runs of a group.
+        confidence: level of the intervals. Default 0.95.
+        title: of the page. Default: the tasks.
+
+    Raises:
+        ConfigError: a path does not exist, no run is found, `by` names what no configuration has,
+            an argument is out of its range, the page has another suffix or cannot be written, or
+            scipy is not installed.
+        RunError: no run can be read.
+
+    Example:
+        >>> import tempfile
+        >>> run = Path(tempfile.mkdtemp())
+        >>> text = '{"recipe": "sac", "task": "Ant-v5", "seed": 0, "status": "finished"}'
+        >>> _ = (run / "run.json").write_text(text)
+        >>> _ = (run / "config.yaml").write_text("update: {lr_actor: 0.001}")
+        >>> _ = (run / "evaluations.csv").write_text("frames,return_mean\n1000,-150.0\n")
+        >>> write_report(run, run / "report.html")
+        >>> "<title>Runs on Ant-v5</title>" in (run / "report.html").read_text()
+        True
+    """
+    path = Path(path)
+    if path.suffix not in (".html", ".htm"):
+        raise ConfigError(f"{path} ends in {path.suffix!r}; a report is written as .html")
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder; name a file for the report")
+    estimator = Estimator(statistic, confidence)
+    with collected_warnings() as notes:
+        results = read_results(paths, by)
+        data = ChartData(results, estimator).content()
+        performance = pd.DataFrame()
+        if not results.evaluations.empty:
+            performance = final_performance(
+                results.evaluations, by=results.by, statistic=statistic, confidence=confidence
+            )
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
+    name = "mean" if statistic == "mean" else "interquartile mean"
+    tasks = [str(task["name"]) for task in data["tasks"]]
+    text = _page(
+        data,
+        title=escape(title or f"Runs on {', '.join(tasks)}"),
+        runs=_count(len(results.runs), "run"),
+        tasks=_count(len(tasks), "task"),
+        made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
+        version=__version__,
+        statistic=name,
+        interval=f"{100 * confidence:g}% bootstrap interval",
+        bins=str(BINS),
+        rows=str(MOST_ROWS),
+        notes=_notes(notes, results.root),
+        results=sections.results_section(results, performance, f"{name}, {100 * confidence:g}%"),
+        episodes=sections.episodes_section(results),
+        configuration=sections.config_section(results),
+        run_table=sections.runs_section(results),
+        system=sections.system_section(results),
+        videos=sections.videos_section(results, path.resolve().parent),
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _page(data: Mapping[str, Any], **texts: str) -> str:
+    """The template with everything in it; a browser runs its two scripts alone, by hash."""
+    library, script, template, style, library_style, license_text = (
+        Path(__file__).with_name(name).read_text(encoding="utf-8")
+        for name in (
+            *("uPlot.iife.min.js", "report.js", "template.html"),
+            *("report.css", "uPlot.min.css", "uPlot.LICENSE"),
+        )
+    )
+    palettes = {"light": COLORS, "dark": DARK_COLORS}
+    # In a script element, only "<" could end the data.
+    content = json.dumps({"palettes": palettes, **data}, allow_nan=False, separators=(",", ":"))
+    return Template(template).substitute(
+        texts,
+        script_hashes=f"{_hash(library)} {_hash(script)}",
+        style_hash=_hash(library_style + style),
+        style=library_style + style,
+        license=license_text,
+        library=library,
+        data=content.replace("<", "\\u003c"),
+        script=script,
+    )
+
+
+def _notes(notes: Sequence[str], root: str) -> str:
+    """A list of warnings, with paths relative to the folder of all runs."""
+    notes = [note.replace(f"{root}{os.sep}", "") for note in notes]
+    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    return f'<aside class="notes" aria-label="Notes"><ul>{items}</ul></aside>' if items else ""
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

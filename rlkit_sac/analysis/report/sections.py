@@ -1,0 +1,221 @@
+"""The tables of the report: results, episodes, configuration, runs, software, videos."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pandas as pd
+
+from rlkit_sac.analysis.config_columns import config_cells
+from rlkit_sac.analysis.groups import Key, describe, split
+from rlkit_sac.analysis.report.episodes import episode_statistics
+from rlkit_sac.analysis.report.html_table import HTML, escape, html_table
+from rlkit_sac.analysis.report.results import Results
+
+# Entries of run.json that tell how numbers and speed came about.
+_SYSTEM = ("host", "platform", "python", "git_revision", "device", "num_threads", "parameters")
+_VIDEOS = {".mp4", ".gif", ".webm"}
+_MOST_VALUES = 4  # that a cell lists
+
+
+def results_section(results: Results, performance: pd.DataFrame, interval: str) -> HTML:
+    """The table of :func:`final_performance`.
+
+    Args:
+        results: the runs.
+        performance: that table.
+        interval: what its interval is, in words.
+    """
+    if performance.empty:
+        return HTML("<p>No run has an evaluation yet.</p>")
+    numbers = [name for name in performance.columns if name not in ("task", *results.by)]
+    titles = {"iqm": "IQM", "low": f"{interval} from", "high": "to", "best": "best ever"}
+    rows = [
+        [row["task"], _group(results, row), *(row[name] for name in numbers)]
+        for row in _records(performance)
+    ]
+    headings = ["task", "group", *(titles.get(name, name) for name in numbers)]
+    return html_table(headings, rows, caption="Final performance")
+
+
+def episodes_section(results: Results) -> HTML:
+    """The table of :func:`episode_statistics`."""
+    if results.episodes.empty:
+        return HTML("<p>No training episode has ended yet.</p>")
+    statistics = episode_statistics(results.episodes, results.by)
+    numbers = [name for name in statistics.columns if name not in ("task", *results.by)]
+    rows = [
+        [row["task"], _group(results, row), *(row[name] for name in numbers)]
+        for row in _records(statistics)
+    ]
+    headings = ["task", "group", *(name.replace("_", " ") for name in numbers)]
+    return html_table(headings, rows, caption="Training episodes")
+
+
+def config_section(results: Results) -> HTML:
+    """What differs between the groups of runs, and what is the same in all."""
+    runs = results.runs[results.runs["run"].isin(list(results.configs))]
+    if runs.empty:
+        return HTML("<p>No run has a configuration that can be read.</p>")
+    configs = [results.configs[run] for run in runs["run"]]
+    names = list(dict.fromkeys(name for config in configs for name in config))
+    sections = {name.partition(".")[0] for name in names if "." in name}
+    cells = config_cells(configs, [name for name in names if name not in {*sections, "seed"}])
+    differing = {name for name, values in cells.items() if any(v != values[0] for v in values)}
+    groups = split(runs.reset_index(drop=True), ["task", *results.by])
+    rows = [
+        [name, *(_values([cells[name][row] for row in group.index]) for _, group in groups)]
+        for name in cells
+        if name in differing
+    ]
+    headings = ["option", *(_set_name(key) for key, _ in groups)]
+    text = html_table(headings, rows, caption="Differing options")
+    if not rows:
+        text = HTML("<p>All runs have the same configuration, but for the seed.</p>")
+    same = [[name, _value(cells[name][0])] for name in cells if name not in differing]
+    table = html_table(["option", "value"], same, caption="Common options")
+    title = f"{len(same)} options that are the same in all runs"
+    return HTML(f"{text}\n<details><summary>{title}</summary>{table}</details>")
+
+
+def runs_section(results: Results) -> HTML:
+    """A row for each run: how far it is and how it ended; then the commands."""
+    rows, commands = [], []
+    for row in _records(results.runs):
+        run, info = row["run"], results.descriptions[row["run"]]
+        frames, seconds = _progress(results, run)
+        total = results.configs.get(run, {}).get("collector.total_frames")
+        status = escape(row["status"])
+        rows.append(
+            {
+                "run": results.names[run],
+                "group": _group(results, row),
+                "seed": row["seed"],
+                "status": HTML(f'<span class="status {status}">{status}</span>'),
+                "error": _text(info.get("error")),
+                "frames": f"{_count(frames)} of {_count(total)}" if total else _count(frames),
+                "time": _duration(seconds),
+                "started": _text(info.get("started"))[:16].replace("T", " "),
+                "resumed": len(info.get("sessions") or []) or "",
+            }
+        )
+        command = HTML(f"<code>{escape(_text(info.get('command')))}</code>")
+        commands.append([results.names[run], command])
+    headings = [name for name in rows[0] if any(row[name] != "" for row in rows)]
+    cells = [[row[name] for name in headings] for row in rows]
+    table = html_table(headings, cells, caption="Runs")
+    listing = html_table(["run", "command"], commands, caption="Commands")
+    return HTML(f"{table}\n<details><summary>Commands</summary>{listing}</details>")
+
+
+def system_section(results: Results) -> HTML:
+    """Versions and hardware: what all runs share, and a row for each run of what differs."""
+    facts = {run: _system(info) for run, info in results.descriptions.items()}
+    names = list(dict.fromkeys(name for each in facts.values() for name in each))
+    columns = {name: [each.get(name) for each in facts.values()] for name in names}
+    same = [name for name, values in columns.items() if all(v == values[0] for v in values)]
+    differing = [name for name in names if name not in same]
+    common = [[name, columns[name][0]] for name in same]
+    text = html_table(["in all runs", "value"], common, caption="Versions and hardware of all runs")
+    if not differing:
+        return text
+    rows = [[results.names[run], *map(each.get, differing)] for run, each in facts.items()]
+    table = html_table(["run", *differing], rows, caption="Versions and hardware that differ")
+    names_text = ", ".join(map(escape, differing))
+    return HTML(f'<p class="note">Not the same in all runs: {names_text}.</p>\n{table}\n{text}')
+
+
+def videos_section(results: Results, folder: Path) -> HTML:
+    """Links to the videos of each run, relative to the page.
+
+    Args:
+        results: the runs.
+        folder: where the page lies.
+    """
+    rows = []
+    for run, name in results.names.items():
+        videos = Path(run, "videos")
+        files = sorted(videos.iterdir()) if videos.is_dir() else []
+        links = [
+            HTML(f'<a href="{_link(file, folder)}">{escape(file.name)}</a>')
+            for file in files
+            if file.suffix in _VIDEOS and file.is_file()
+        ]
+        if links:
+            rows.append([name, HTML(", ".join(links))])
+    return html_table(["run", "videos"], rows, caption="Videos") if rows else HTML("")
+
+
+def _link(file: Path, folder: Path) -> HTML:
+    """A relative address, in which each character with a meaning is quoted, also a colon."""
+    relative = Path(os.path.relpath(file, folder)).as_posix()
+    return escape("./" + PurePosixPath("/", relative).as_uri().removeprefix("file:///"))
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    rows = table.itertuples(index=False, name=None)
+    return [dict(zip(table.columns, row, strict=True)) for row in rows]
+
+
+def _group(results: Results, row: Mapping[str, Any]) -> HTML:
+    key = {name: None if pd.isna(row[name]) else row[name] for name in results.by}
+    number = results.group_of(key)
+    return HTML(f'<span class="swatch" data-group="{number}"></span>{escape(describe(key))}')
+
+
+def _set_name(key: Key) -> str:
+    group = describe({name: value for name, value in key.items() if name != "task"})
+    return f"{key['task']}: {group}"
+
+
+def _values(cells: list[Any]) -> Any:
+    different = list(dict.fromkeys(map(_value, cells)))
+    if len(different) == 1:
+        return different[0]
+    more = len(different) - _MOST_VALUES
+    text = " | ".join(different[:_MOST_VALUES]) + (f" | {more} more" if more > 0 else "")
+    return HTML(f'<span class="mixed" title="differs within the group">{escape(text)}</span>')
+
+
+def _value(cell: Any) -> str:
+    return cell if isinstance(cell, str) else json.dumps(cell)
+
+
+def _system(info: Mapping[str, Any]) -> dict[str, str]:
+    versions = info.get("versions")
+    facts = {name: info[name] for name in _SYSTEM if info.get(name) is not None}
+    facts |= versions if isinstance(versions, dict) else {}
+    return {name: _text(value) for name, value in facts.items()}
+
+
+def _text(value: Any) -> str:
+    return (
+        "" if value is None else value if isinstance(value, str) else json.dumps(value, default=str)
+    )
+
+
+def _progress(results: Results, run: str) -> tuple[float | None, float | None]:
+    """The last frames and seconds that any table of a run has."""
+    last: dict[str, float | None] = {"frames": None, "seconds": None}
+    for table in (results.evaluations, results.episodes, results.metrics):
+        for name in last:
+            if name in table and pd.api.types.is_numeric_dtype(table[name]):
+                value = table[name][table["run"] == run].max()
+                if pd.notna(value):
+                    last[name] = max(float(value), last[name] or 0.0)
+    return last["frames"], last["seconds"]
+
+
+def _count(frames: Any) -> str:
+    return f"{frames:,.0f}" if isinstance(frames, (int, float)) else _text(frames)
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None or not 0 <= seconds < 1e9:
+        return ""
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

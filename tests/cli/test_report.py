@@ -1,0 +1,72 @@
+"""The command `report`: a page beside the run or where it is told, without PyTorch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlkit_sac.cli import main
+
+WITHOUT_PYTORCH = """
+import sys
+from rlkit_sac.cli import main
+codes = [main(["report", "runs"]), main(["report", "damaged"])]
+assert "torch" not in sys.modules
+print(codes)
+"""
+
+
+@pytest.fixture
+def runs(folder: Path) -> Path:
+    for seed in range(2):
+        run = folder / "runs" / f"seed{seed}"
+        run.mkdir(parents=True)
+        info = {"recipe": "sac", "task": "Ant-v5", "seed": seed, "status": "finished"}
+        (run / "run.json").write_text(json.dumps(info))
+        (run / "config.yaml").write_text(f"update: {{lr_actor: {10.0**-seed}}}")
+        (run / "evaluations.csv").write_text("frames,return_mean\n100,5.0\n200,7.0\n")
+    return folder / "runs"
+
+
+def test_the_page_of_one_folder_lies_in_it(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "runs"]) == 0
+    assert capsys.readouterr() == ("runs/report.html\n", "")
+    assert "<title>Runs on Ant-v5</title>" in (runs / "report.html").read_text()
+
+
+def test_options_reach_the_page(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (runs / "seed1" / "evaluations.csv").write_text("frames,return_mean\n100,five\n")
+    options = ["--by", "recipe, update.lr_actor", "--statistic", "iqm", "--title", "<Mine>"]
+    assert main(["report", "runs/seed0", "runs/seed1", "-o", "new/a.html", *options]) == 0
+    output, error = capsys.readouterr()
+    assert output == "new/a.html\n"
+    (line,) = error.splitlines()
+    assert line.startswith("warning: 1 of 2 runs left out: ")
+    assert "should be a number, not 'five'" in line
+    text = Path("new/a.html").read_text()
+    assert "<h1>&lt;Mine&gt;</h1>" in text
+    assert "sac, lr_actor = 1" in text
+    assert "interquartile mean, 95% from" in text
+
+
+def test_an_unknown_group_is_an_error(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "runs", "--by", "update.lr_acto"]) == 2
+    assert "error: no config.yaml has a value 'update.lr_acto'" in capsys.readouterr().err
+    assert not (runs / "report.html").exists()
+
+
+def test_pytorch_is_not_imported_not_even_for_an_error(runs: Path) -> None:
+    damaged = runs.parent / "damaged"
+    damaged.mkdir()
+    (damaged / "run.json").write_text("{")
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PYTORCH], capture_output=True, text=True, cwd=runs.parent
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[0, 1]"
+    assert done.stderr.startswith("error: ")
+    assert "run.json is damaged" in done.stderr
