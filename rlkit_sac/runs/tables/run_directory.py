@@ -161,6 +161,9 @@ class RunDirectory:
         """
         for log in self._tables.values():
             log.cut()
+        for name in ("config.yaml", "run.json"):
+            for leftover in self.path.glob(f".{name}.*.partial"):  # of a killed process
+                leftover.unlink(missing_ok=True)
         if self.info["status"] != "created":
             stored = _read_info(self.path / "run.json")  # counters of this session may be here
             last = {name: stored.get(name) for name in _SESSION}

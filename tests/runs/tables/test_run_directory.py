@@ -123,6 +123,17 @@ def test_facts_about_the_machine(tmp_path: Path) -> None:
     assert {"command", "host", "platform", "git_revision"} <= facts.keys()
 
 
+def test_a_resumed_run_removes_what_a_killed_one_left_half_written(tmp_path: Path) -> None:
+    run = create(tmp_path)
+    others = [run.path / name for name in (".policy.onnx.7.partial", "partial")]
+    for file in (run.path / ".run.json.7.partial", run.path / ".config.yaml.12.partial", *others):
+        file.write_text("{")
+    with run:
+        run.begin()
+    left = [file for file in run.path.iterdir() if "partial" in file.name]
+    assert sorted(left) == sorted(others)
+
+
 @pytest.mark.parametrize("target", ["metrics.csv", ".lock", "run.json", "nowhere"])
 def test_a_lock_that_is_a_link_is_refused_by_name(tmp_path: Path, target: str) -> None:
     with create(tmp_path) as run:
