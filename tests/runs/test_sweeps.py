@@ -311,6 +311,10 @@ def test_a_study_belongs_to_one_space_and_one_configuration(tmp_path: Path, spac
     space.write_text(SPACE.replace("64", "128"))
     with pytest.raises(ConfigError, match=r"has another space of replay.batch_size"):
         make_sweep(tmp_path, space)
+    with sqlite3.connect(tmp_path / "sweep" / "study.db") as database:
+        database.execute("UPDATE study_directions SET direction = 'MINIMIZE'")
+    with pytest.raises(ConfigError, match="study sweep does not maximize"):
+        make_sweep(tmp_path, space)
 
 
 @pytest.mark.parametrize("url", ["nonsense", "sqlite:////dev/null/study.db"])
@@ -326,6 +330,7 @@ def test_a_storage_that_cannot_be_opened(tmp_path: Path, space: Path, url: str) 
         "UPDATE trial_params SET distribution_json = '[]'",
         "UPDATE trial_user_attributes SET value_json = '[]' WHERE key = 'number'",
         "ALTER TABLE trials RENAME COLUMN state TO lost",
+        "DELETE FROM study_directions",
         None,
     ],
 )

@@ -10,6 +10,7 @@ import numpy as np
 import optuna
 from filelock import FileLock
 from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 from sqlalchemy.engine import make_url
 
@@ -85,6 +86,8 @@ class Sweep:
 
     def _describe(self, name: str) -> None:
         """Note what the trials have in common, or compare it with what was noted."""
+        if self.study.direction != StudyDirection.MAXIMIZE:
+            raise ConfigError(f"the study {name} does not maximize: name a new one, --study NAME")
         distributions = self.space.distributions.items()
         facts = {
             "space": {
