@@ -45,8 +45,8 @@ def markdown_table(table: pd.DataFrame) -> str:
     """Format a table as Markdown with aligned columns.
 
     Args:
-        table: any table. Numbers are rounded to 4 significant digits, but never before the decimal
-            point; integers stay whole, missing values are empty.
+        table: any table. Numbers are rounded to 4 significant digits, but below 1e15 never before
+            the decimal point; integers stay whole, missing values are empty.
 
     Returns:
         The lines, each ending in a newline.
@@ -76,7 +76,7 @@ def cell_text(value: Any) -> str:
         return ""
     if not isinstance(value, float):
         return str(value)
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def _escape(text: str) -> str:

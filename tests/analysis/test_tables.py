@@ -37,10 +37,10 @@ def test_markdown_is_aligned_and_rounded(tmp_path):
 
 
 def test_no_number_is_rounded_before_its_point_or_to_zero():
-    values = [999.96, 1e5 + 0.4, 1e-8, -1234.5678, 0.0, 12.0, 1.5]
+    values = [999.96, 1e5 + 0.4, 1e-8, -1234.5678, 0.0, 12.0, 1.5, -2e30]
     lines = markdown_table(pd.DataFrame({"x": values})).splitlines()[2:]
     cells = [line.strip("| ") for line in lines]
-    assert cells == ["1000", "100000", "1e-08", "-1235", "0", "12", "1.5"]
+    assert cells == ["1000", "100000", "1e-08", "-1235", "0", "12", "1.5", "-2e+30"]
 
 
 def test_another_suffix_is_refused(tmp_path):

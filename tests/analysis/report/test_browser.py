@@ -125,6 +125,9 @@ const steps = async () => {
   found.themes.push(document.documentElement.dataset.theme);
   found.themes.push(getComputedStyle(document.body).backgroundColor);
   found.dark = [pixels(first)["75,163,227,255"] || 0, pixels(first)["0,114,178,255"] || 0];
+  const names = document.querySelectorAll(".u-label, #metric-task option");
+  for (const each of names) each.textContent = "x".repeat(300);
+  found.fits_long_names = document.documentElement.scrollWidth <= innerWidth;
 };
 addEventListener("load", async () => {
   try { await steps(); } catch (error) { problems.push(String(error.stack)); }
@@ -171,6 +174,7 @@ def test_it_loads_without_errors_and_draws_all_charts(found):
     assert min(found["drawn"]) > 5  # colors: lines, bands, axes, text
     assert min(found["colors"]) > 50  # pixels of each group
     assert found["fits"]
+    assert found["fits_long_names"]
     assert found["inside"]
 
 
