@@ -54,13 +54,13 @@ def read_config(file: Path) -> dict[str, Any]:
 
 
 def config_cells(
-    configs: Sequence[Mapping[str, Any]], names: Iterable[str]
+    configs: Sequence[Mapping[str, Any]], names: Iterable[str] | None = None
 ) -> dict[str, list[Any]]:
-    """Look up names in the configurations of several runs.
+    """The values of the configurations of several runs.
 
     Args:
         configs: one result of :func:`read_config` for each run.
-        names: the dotted names.
+        names: the dotted names. Default: those of all values, sections aside.
 
     Returns:
         For each name one cell per run: lists and mappings as JSON text, None where a run has no
@@ -75,6 +75,9 @@ def config_cells(
         {'network.num_cells': ['[64, 64]', '[256, 256]']}
     """
     known = dict.fromkeys(name for config in configs for name in config)
+    if names is None:
+        sections = {name.partition(".")[0] for name in known if "." in name}
+        names = [name for name in known if name not in sections]
     cells = {}
     for name in names:
         if name not in known:
@@ -98,9 +101,7 @@ def differing_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
         >>> differing_names([{"seed": 0, "device": "cpu"}, {"seed": 1, "device": "cpu"}])
         ['seed']
     """
-    known = dict.fromkeys(name for config in configs for name in config)
-    sections = {name.partition(".")[0] for name in known if "." in name}
-    cells = config_cells(configs, [name for name in known if name not in sections])
+    cells = config_cells(configs)
     return [name for name, values in cells.items() if any(v != values[0] for v in values)]
 
 

@@ -40,11 +40,22 @@ class ChartData:
         self._results = results
         self._estimator = estimator
         self._arrays: dict[tuple[float | None, ...], int] = {}  # frames and seconds, each once
-        self._seconds: dict[tuple[int, ...], int] = {}  # by the frames and runs of a line
         self._run_numbers = {run: number for number, run in enumerate(results.runs["run"])}
 
     def content(self) -> dict[str, Any]:
-        """All of it, with None for what is not a finite number."""
+        """What the script of the page draws, with None for what is not a finite number.
+
+        Returns:
+            - `groups`: their names, in the order of their colors;
+            - `runs`: their seeds in words;
+            - `tasks`: for each its `name`; `evaluations` and `episodes`, with `curves` over runs
+              and single `runs`; and `metrics`, whose `charts` each have a `name` and `curves`.
+              Averaged episodes and metrics tell the `width` of their bins in frames;
+            - `arrays`: the frames and seconds of all curves.
+
+            A curve has the numbers of its `group` and `line` or of its `run`, the places of its
+            `frames` and `seconds` among the arrays, `value`, and `low` and `high` of a band.
+        """
         results = self._results
         tasks = [self._task(str(task)) for task in sorted(set(results.runs["task"]))]
         return {
@@ -78,7 +89,8 @@ class ChartData:
         runs = []
         for key, group in split(rows, ["task", *self._results.by]) if len(rows) else []:
             for run, values in group.groupby("run"):
-                of_frames = values.groupby("frames", as_index=False)[_timed([column], rows)].mean()
+                columns = [column, "seconds"] if _has_seconds(rows) else [column]
+                of_frames = values.groupby("frames", as_index=False)[columns].mean()
                 curve = self._curve(of_frames.rename(columns={column: "value"}))
                 group_number = self._results.group_of(key)
                 runs.append({"group": group_number, "run": self._run_numbers[str(run)], **curve})
@@ -114,27 +126,19 @@ class ChartData:
     ) -> Iterator[dict[str, Any]]:
         if rows.empty:
             return
-        mean = Estimator()
         for key, line in comparable_lines(rows, self._results.by, same_interval=same_interval):
             part = [(key, line)]
             curve = aggregate_curves(
-                part, column, None, estimator or mean, interval=bool(estimator)
+                part, column, None, estimator or Estimator(), interval=bool(estimator)
             )
-            content = self._curve(curve)
-            if "seconds" in _timed([], line):
-                place = (
-                    content["frames"],
-                    *map(self._run_numbers.__getitem__, line["run"].unique()),
-                )
-                if place not in self._seconds:  # the same for all columns
-                    seconds = aggregate_curves(part, "seconds", None, mean, interval=False)
-                    self._seconds[place] = self._number_of(seconds["value"])
-                content["seconds"] = self._seconds[place]
+            if _has_seconds(line):
+                seconds = aggregate_curves(part, "seconds", None, Estimator(), interval=False)
+                curve["seconds"] = seconds["value"]
             yield {
                 "group": self._results.group_of(key),
                 "line": key["line"],
                 "runs": int(curve["runs"].iloc[0]),
-                **content,
+                **self._curve(curve),
             }
 
     def _curve(self, curve: pd.DataFrame) -> dict[str, Any]:
@@ -168,7 +172,7 @@ def averaged_rows(data: pd.DataFrame, width: int, columns: list[str]) -> pd.Data
         0   a     100     2.0
         1   a     200     9.0
     """
-    ways = {"seconds": "max"} if "seconds" in _timed([], data) else {}
+    ways = {"seconds": "max"} if _has_seconds(data) else {}
     for name in columns:
         ways[name] = name[-3:] if name.endswith(("_min", "_max")) else "mean"
     rest = [name for name in data.columns if name not in (*ways, "run", "frames")]
@@ -208,14 +212,13 @@ def rounded(values: Iterable[float]) -> list[float | None]:
     ]
 
 
-def _timed(columns: list[str], rows: pd.DataFrame) -> list[str]:
-    """The columns, and `seconds` if each row has them."""
-    has_times = (
+def _has_seconds(rows: pd.DataFrame) -> bool:
+    """Whether each row tells the seconds since training began."""
+    return (
         "seconds" in rows
         and pd.api.types.is_numeric_dtype(rows["seconds"])
-        and rows["seconds"].notna().all()
+        and bool(rows["seconds"].notna().all())
     )
-    return [*columns, "seconds"] if has_times else columns
 
 
 def _place(name: str) -> int:

@@ -40,6 +40,6 @@ def episode_statistics(episodes: pd.DataFrame, by: Sequence[str]) -> pd.DataFram
             cells = group[name] if name in group else pd.Series(index=group.index, dtype=float)
             numbers = pd.to_numeric(cells, errors="coerce").astype(float)
             row[name] = numbers.groupby(group["run"]).mean().mean()
-        row[f"return_last_{LAST}"] = runs["return"].apply(lambda x: x.iloc[-LAST:].mean()).mean()
+        row[f"return of last {LAST}"] = runs["return"].apply(lambda x: x.iloc[-LAST:].mean()).mean()
         rows.append(row)
     return pd.DataFrame(rows)

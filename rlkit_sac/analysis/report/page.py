@@ -24,7 +24,7 @@ from rlkit_sac.analysis.performance import final_performance
 from rlkit_sac.analysis.report import sections
 from rlkit_sac.analysis.report.charts import BINS, MOST_ROWS, ChartData
 from rlkit_sac.analysis.report.html_table import escape
-from rlkit_sac.analysis.report.results import collected_warnings, read_results
+from rlkit_sac.analysis.report.results import read_results
 from rlkit_sac.errors import ConfigError
 
 # The same hues on a dark background.
@@ -82,7 +82,8 @@ def write_report(
     if path.is_dir():
         raise ConfigError(f"{path} is a folder; name a file for the report")
     estimator = Estimator(statistic, confidence)
-    with collected_warnings() as notes:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         results = read_results(paths, by)
         data = ChartData(results, estimator).content()
         performance = pd.DataFrame()
@@ -90,6 +91,7 @@ def write_report(
             performance = final_performance(
                 results.evaluations, by=results.by, statistic=statistic, confidence=confidence
             )
+    notes = list(dict.fromkeys(str(x.message) for x in caught if x.category is UserWarning))
     for note in notes:
         warnings.warn(note, stacklevel=2)
     name = "mean" if statistic == "mean" else "interquartile mean"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -117,13 +116,3 @@ def _table(
     except RunError as error:
         warnings.warn(f"no {table} of any run: {error}", stacklevel=2)
         return pd.DataFrame()
-
-
-@contextmanager
-def collected_warnings() -> Iterator[list[str]]:
-    """The texts of the warnings about runs, each once, which are not shown meanwhile."""
-    texts: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield texts
-    texts += dict.fromkeys(str(each.message) for each in caught if each.category is UserWarning)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from rlkit_sac.analysis.config_columns import config_cells
+from rlkit_sac.analysis.config_columns import config_cells, differing_names
 from rlkit_sac.analysis.groups import Key, describe, split
 from rlkit_sac.analysis.report.episodes import episode_statistics
 from rlkit_sac.analysis.report.html_table import HTML, escape, html_table
@@ -32,14 +32,8 @@ def results_section(results: Results, performance: pd.DataFrame, interval: str) 
     """
     if performance.empty:
         return HTML("<p>No run has an evaluation yet.</p>")
-    numbers = [name for name in performance.columns if name not in ("task", *results.by)]
     titles = {"iqm": "IQM", "low": f"{interval} from", "high": "to", "best": "best ever"}
-    rows = [
-        [row["task"], _group(results, row), *(row[name] for name in numbers)]
-        for row in _records(performance)
-    ]
-    headings = ["task", "group", *(titles.get(name, name) for name in numbers)]
-    return html_table(headings, rows, caption="Final performance")
+    return _group_table(results, performance.rename(columns=titles), "Final performance")
 
 
 def episodes_section(results: Results) -> HTML:
@@ -47,13 +41,7 @@ def episodes_section(results: Results) -> HTML:
     if results.episodes.empty:
         return HTML("<p>No training episode has ended yet.</p>")
     statistics = episode_statistics(results.episodes, results.by)
-    numbers = [name for name in statistics.columns if name not in ("task", *results.by)]
-    rows = [
-        [row["task"], _group(results, row), *(row[name] for name in numbers)]
-        for row in _records(statistics)
-    ]
-    headings = ["task", "group", *(name.replace("_", " ") for name in numbers)]
-    return html_table(headings, rows, caption="Training episodes")
+    return _group_table(results, statistics, "Training episodes")
 
 
 def config_section(results: Results) -> HTML:
@@ -62,10 +50,9 @@ def config_section(results: Results) -> HTML:
     if runs.empty:
         return HTML("<p>No run has a configuration that can be read.</p>")
     configs = [results.configs[run] for run in runs["run"]]
-    names = list(dict.fromkeys(name for config in configs for name in config))
-    sections = {name.partition(".")[0] for name in names if "." in name}
-    cells = config_cells(configs, [name for name in names if name not in {*sections, "seed"}])
-    differing = {name for name, values in cells.items() if any(v != values[0] for v in values)}
+    cells = config_cells(configs)
+    cells.pop("seed", None)
+    differing = set(differing_names(configs))
     groups = split(runs.reset_index(drop=True), ["task", *results.by])
     rows = [
         [name, *(_values([cells[name][row] for row in group.index]) for _, group in groups)]
@@ -156,6 +143,16 @@ def _link(file: Path, folder: Path) -> HTML:
     return escape("./" + PurePosixPath("/", relative).as_uri().removeprefix("file:///"))
 
 
+def _group_table(results: Results, table: pd.DataFrame, caption: str) -> HTML:
+    """A table with a row for each task and group, whose grouping columns become one."""
+    numbers = [name for name in table.columns if name not in ("task", *results.by)]
+    rows = [
+        [row["task"], _group(results, row), *(row[name] for name in numbers)]
+        for row in _records(table)
+    ]
+    return html_table(["task", "group", *numbers], rows, caption=caption)
+
+
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     rows = table.itertuples(index=False, name=None)
     return [dict(zip(table.columns, row, strict=True)) for row in rows]
@@ -182,7 +179,7 @@ def _values(cells: list[Any]) -> Any:
 
 
 def _value(cell: Any) -> str:
-    return cell if isinstance(cell, str) else json.dumps(cell)
+    return cell if isinstance(cell, str) else json.dumps(cell, default=str)
 
 
 def _system(info: Mapping[str, Any]) -> dict[str, str]:
@@ -193,9 +190,7 @@ def _system(info: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    return (
-        "" if value is None else value if isinstance(value, str) else json.dumps(value, default=str)
-    )
+    return "" if value is None else _value(value)
 
 
 def _progress(results: Results, run: str) -> tuple[float | None, float | None]:
