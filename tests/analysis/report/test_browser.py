@@ -126,7 +126,8 @@ const steps = async () => {
   found.themes.push(getComputedStyle(document.body).backgroundColor);
   found.dark = [pixels(first)["75,163,227,255"] || 0, pixels(first)["0,114,178,255"] || 0];
   const names = document.querySelectorAll(".u-label, #metric-task option");
-  for (const each of names) each.textContent = "x".repeat(300);
+  for (const each of names) each.textContent = "x".repeat(2000);
+  found.legend_height = first.querySelector(".u-legend").offsetHeight;
   found.fits_long_names = document.documentElement.scrollWidth <= innerWidth;
 };
 addEventListener("load", async () => {
@@ -175,6 +176,7 @@ def test_it_loads_without_errors_and_draws_all_charts(found):
     assert min(found["colors"]) > 50  # pixels of each group
     assert found["fits"]
     assert found["fits_long_names"]
+    assert found["legend_height"] < 200
     assert found["inside"]
 
 
