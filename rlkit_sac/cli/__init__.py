@@ -88,7 +88,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 formatter_class=argparse.RawDescriptionHelpFormatter,
             )
         )
-    arguments = parser.parse_args(argv)
+    arguments, unknown = parser.parse_known_args(argv)
+    if unknown:  # a pattern of the shell may match several runs
+        hint = f"; {arguments.command} takes one run" if os.path.isdir(unknown[0]) else ""
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     if arguments.command is None:
         parser.print_help()
         return 0

@@ -99,6 +99,19 @@ def test_a_recipe_s_own_mistakes_keep_their_exit_code(
     assert capsys.readouterr().err == "error: unknown option --sed; did you mean --seed?\n"
 
 
+def test_a_pattern_that_matches_several_runs_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [str(folder / name) for name in ("a", "b")]
+    for run in runs:
+        Path(run).mkdir()
+    with pytest.raises(SystemExit) as stop:
+        main(["evaluate", *runs])
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert f"unrecognized arguments: {runs[1]}; evaluate takes one run" in error
+
+
 def test_recipes_are_listed_with_their_configurations(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["recipes"]) == 0
     listed = capsys.readouterr().out
