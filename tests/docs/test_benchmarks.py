@@ -55,6 +55,11 @@ def rows(header: str) -> list[list[str]]:
     return [cells for cells in found if not cells[0].startswith((":-", "--"))]
 
 
+def test_every_recipe_has_three_seeds() -> None:
+    recipes = {path.stem for path in (ROOT / "recipes").glob("*.py")}
+    assert {cells[0] for cells in rows("| recipe ") if int(cells[4]) >= 3} >= recipes
+
+
 def test_every_published_return_is_shown_with_its_source() -> None:
     page = PAGE.read_text(encoding="utf-8")
     shown = {(row["recipe"], row["task"]) for row in read("evaluations")}
