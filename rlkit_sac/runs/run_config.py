@@ -190,7 +190,7 @@ class BaseRunConfig:
             folder = [Check(("logging.dir",), lambda: check_writable(Path(self.logging.dir)))]
             start = Check(("warm_start.run",), lambda: check_warm_start(self.warm_start))
         else:
-            folder, start = [], Check(("resume",), lambda: check_resume(self))
+            folder, start = [], Check(("resume", "seed"), lambda: check_resume(self))
         return [
             Check(("device",), lambda: resolve_device(self.device)),
             Check(

@@ -10,8 +10,8 @@ from tests.recipes.running import Recipe
 SAC = Recipe("sac", "SACConfig")
 
 COMMANDS = {
-    "a path too long": (["--resume", "x" * 300], "--resume: [Errno 36] File name too long"),
-    "another": (["--warm_start.run", "x" * 300], "--warm_start.run: OSError: [Errno 36] File name"),
+    "a path too long": (["--resume", "x" * 300], f"--resume: {'x' * 300} does not exist"),
+    "another": (["--warm_start.run", "x" * 300], f"--warm_start.run: {'x' * 300} does not"),
     "a folder too long": (["--logging.dir", "x" * 300], "cannot be written: File name too long"),
     "a null character": (["--resume", "a\0b"], "--resume: a\\x00b does not exist; give a run"),
     "two lines": (["--device", "a\nb"], "--device: must be a text without control characters"),
