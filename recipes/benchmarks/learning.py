@@ -88,7 +88,8 @@ def describe(run: Path) -> dict[str, object]:
         run: its directory.
     """
     told = read_description(run / "run.json")
-    files = re.findall(r"--config[ =](\S+)", told["command"])
+    first = (told.get("sessions") or [told])[0]  # the command that resumed it names no file
+    files = re.findall(r"--config[ =](\S+)", first["command"])
     configuration = Path(files[-1]).stem if files else "defaults"
     return {"run": str(run), "configuration": configuration, **told, **told["versions"]}
 
