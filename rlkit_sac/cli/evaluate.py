@@ -56,12 +56,12 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.runs.checkpoints.retry import read_unpruned
     from rlkit_sac.runs.evaluation import per_dimension
     from rlkit_sac.runs.files import write_atomically
-    from rlkit_sac.runs.policies.files import find_checkpoint
+    from rlkit_sac.runs.policies.files import find_policy
     from rlkit_sac.runs.stored_run import read_run
     from rlkit_sac.runs.tables.report import summary_table
 
     checkpoint, stored, policy = read_unpruned(
-        lambda: find_checkpoint(Path(arguments.run), arguments.which),
+        lambda: find_policy(Path(arguments.run), arguments.which),
         lambda folder: (folder, read_run(folder), load_policy(folder)),
     )
     seed = stored.seed if arguments.seed is None else arguments.seed

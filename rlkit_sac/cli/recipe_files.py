@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import difflib
 import os
 import runpy
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -66,6 +68,34 @@ def summary(script: Path) -> str:
     """
     text = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
     return text.partition("\n")[0]
+
+
+def add_recipe(parser: argparse.ArgumentParser) -> None:
+    """Add ``RECIPE``; what comes after it is for the recipe."""
+    parser.add_argument(
+        "recipe", metavar="RECIPE", nargs="?", help="name of a recipe, or path of a script (.py)"
+    )
+    parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+
+def run_named(name: str | None, options: Sequence[str]) -> int:
+    """Run a recipe, or list the recipes if none is named.
+
+    Args:
+        name: as in :func:`find_recipe`.
+        options: its command line.
+
+    Returns:
+        The exit code, 2 for the list.
+    """
+    if name is None:
+        print("error: name a recipe:", file=sys.stderr)
+        for each, script in shipped_recipes().items():
+            text = f"  {each:<14}{summary(script)}"
+            print(textwrap.fill(text, 80, subsequent_indent=" " * 16), file=sys.stderr)
+        return 2
+    run_script(find_recipe(name), options)
+    return 0
 
 
 def run_script(script: Path, options: Sequence[str]) -> None:

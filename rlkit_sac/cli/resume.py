@@ -35,6 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.runs.checkpoints.resume import find_checkpoint
     from rlkit_sac.runs.tables.run_directory import RunDirectory
 
+    if arguments.options and os.path.isdir(arguments.options[0]):  # a pattern of the shell
+        raise ConfigError(f"resume takes one run, got {arguments.run} {arguments.options[0]}")
     path, _ = find_checkpoint(arguments.run)
     script = recipe_script(RunDirectory(path).info, arguments.run)
     run_script(script, ["--resume", arguments.run, *arguments.options])

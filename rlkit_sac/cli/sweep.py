@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 
-from rlkit_sac.cli.recipe_files import find_recipe, run_script
+from rlkit_sac.cli.recipe_files import add_recipe, run_named
 
 SUMMARY = "search for better options of a recipe with Optuna"
 
@@ -22,11 +22,9 @@ SUMMARY = "search for better options of a recipe with Optuna"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The recipe; what comes after it is for the recipe, in every trial."""
     parser.usage = "rlkit-sac sweep RECIPE [--trials N] [options of the recipe]"
-    parser.add_argument("recipe", metavar="RECIPE", help="name of a recipe, or path of a script")
-    parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    add_recipe(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the recipe with ``--trials``, 40 if none are given."""
-    run_script(find_recipe(arguments.recipe), ["--trials", "40", *arguments.options])
-    return 0
+    """Run the recipe with ``--trials``, 40 if none are given; without a name, list the recipes."""
+    return run_named(arguments.recipe, ["--trials", "40", *arguments.options])

@@ -32,7 +32,7 @@ from rlkit_sac.modules.normalization import (
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.runs.checkpoints.retry import read_unpruned
 from rlkit_sac.runs.files import os_errors_named
-from rlkit_sac.runs.policies.files import find_checkpoint, load_policy
+from rlkit_sac.runs.policies.files import find_policy, load_policy
 from rlkit_sac.runs.ranks import num_ranks
 from rlkit_sac.untrusted import read_file
 
@@ -180,7 +180,7 @@ def _source(config: PriorConfig) -> Any:
         assert config.run is not None
         try:
             run = Path(config.run)
-            return read_unpruned(lambda: find_checkpoint(run, config.which), _policy_in)
+            return read_unpruned(lambda: find_policy(run, config.which), _policy_in)
         except (RunError, OSError) as error:
             raise ConfigError(str(error)) from error
     if config.kind == "factory":

@@ -24,7 +24,7 @@ from rlkit_sac.runs.checkpoints.retry import read_unpruned
 from rlkit_sac.runs.evaluation import LONGEST_EPISODE
 from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import os_errors_named
-from rlkit_sac.runs.policies.files import find_checkpoint, load_policy
+from rlkit_sac.runs.policies.files import find_policy, load_policy
 from rlkit_sac.runs.random_streams import separate_random_streams
 from rlkit_sac.runs.stored_run import read_run
 from rlkit_sac.untrusted import check_files
@@ -146,7 +146,7 @@ def record_run(
         RunError: as ``load_policy``, or if a file cannot be written.
     """
     run, policy = read_unpruned(
-        lambda: find_checkpoint(Path(run_dir), which),
+        lambda: find_policy(Path(run_dir), which),
         lambda folder: (read_run(folder), load_policy(folder, into=into, device="cpu")),
     )
     check_files(run.path)

@@ -110,6 +110,29 @@ def test_a_pattern_that_matches_several_runs_is_named(
     assert stop.value.code == 2
     error = capsys.readouterr().err
     assert f"unrecognized arguments: {runs[1]}; evaluate takes one run" in error
+    assert main(["resume", *runs]) == 2
+    assert capsys.readouterr().err == f"error: resume takes one run, got {runs[0]} {runs[1]}\n"
+
+
+@pytest.mark.parametrize("command", [["sweep", "--trials", "4"], ["train", "--seed", "1"]])
+def test_options_before_the_recipe_are_refused_with_the_usage(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(command)
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert f"usage: rlkit-sac {command[0]} RECIPE" in error
+    assert f"unrecognized arguments: {command[1]}; options come after the recipe" in error
+
+
+def test_an_unknown_option_without_a_command_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--seed", "1"])
+    assert stop.value.code == 2
+    assert "rlkit-sac: error:" in capsys.readouterr().err
 
 
 def test_recipes_are_listed_with_their_configurations(capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,8 +146,11 @@ def test_recipes_are_listed_with_their_configurations(capsys: pytest.CaptureFixt
             assert f"\n  {config.stem} " in listed
 
 
-def test_without_a_recipe_they_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train"]) == 2
+@pytest.mark.parametrize("command", ["train", "sweep"])
+def test_without_a_recipe_they_are_listed(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command]) == 2
     first, *lines = capsys.readouterr().err.splitlines()
     assert first == "error: name a recipe:"
     assert [line.split()[0] for line in lines if line[2] != " "] == list(shipped_recipes())

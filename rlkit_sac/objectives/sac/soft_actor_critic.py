@@ -12,7 +12,6 @@ from tensordict.nn import (
     TensorDictModule,
     TensorDictModuleBase,
     TensorDictParams,
-    TensorDictSequential,
     dispatch,
 )
 from tensordict.utils import unravel_key
@@ -24,15 +23,13 @@ from torchrl.objectives import ValueEstimators
 
 from rlkit_sac import functional as F
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules import BoltzmannPolicy, EpsilonGreedy
-from rlkit_sac.modules.masked_critic import MaskedCritic
-from rlkit_sac.modules.normalization import NormalizedPolicy
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.objectives.checks.networks import actor_keys, refuse_batch_norm
 from rlkit_sac.objectives.checks.specs import hybrid_leaf
 from rlkit_sac.objectives.checks.validity import cut_steps
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.memory import Pass
+from rlkit_sac.objectives.sac.acting import acting_policy
 from rlkit_sac.objectives.sac.critics import CRITICS, Critics, SACTransitions
 from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
 from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
@@ -47,10 +44,8 @@ from rlkit_sac.objectives.sac.factors import (
 )
 from rlkit_sac.objectives.sac.options import SACOptions
 from rlkit_sac.objectives.sac.priors import Priors
+from rlkit_sac.objectives.sac.value_estimators import LAMBDAS, find_value_estimator
 from rlkit_sac.objectives.transitions import TransitionKeys, unraveled
-
-#: Lambda of the returns, by the value estimators of TorchRL that name them.
-_LAMBDAS = {ValueEstimators.TD0: 0.0, ValueEstimators.TD1: 1.0, ValueEstimators.TDLambda: 0.95}
 
 
 class CriticTerms(NamedTuple):
@@ -505,43 +500,7 @@ class SoftActorCriticLoss(LossContract):
                 :class:`~rlkit_sac.modules.EpsilonGreedy`; independently for each factor of the
                 policy.
         """
-        modules: list[TensorDictModuleBase] = []
-        if self.actor_network is not None:
-            modules.append(self.get_stateful_net("actor_network"))
-        discrete = self._discrete
-        if discrete is not None and (self._continuous is not None or not modules):
-            modules.append(
-                BoltzmannPolicy(
-                    self._acting_critics(),
-                    getattr(self, discrete.key("log_alpha")),
-                    discrete.temperature,
-                    reward_weights=self._reward_weights,
-                    reduction=self.policy_reduction,
-                    prior=self.priors.get(discrete.name),
-                    action_key=self._action_key(discrete),
-                    action_value_key=getattr(self.tensor_keys, self.critics.role),
-                )
-            )
-        if epsilon is not None:
-            modules = [EpsilonGreedy(module, epsilon) for module in modules]
-        policy = modules[0] if len(modules) == 1 else TensorDictSequential(*modules)
-        normalizer = self.observation_normalizer
-        return policy if normalizer is None else NormalizedPolicy(policy, normalizer)
-
-    def _acting_critics(self) -> TensorDictModuleBase:
-        """The stack of critics, with the mask that they have in the losses."""
-        critics = self.get_stateful_net(CRITICS)
-        if not self.mask_critics:
-            return critics
-        mask = self._parameter_mask
-        assert mask is not None
-        assert self._continuous is not None
-        return MaskedCritic(
-            critics,
-            mask.expand(self.num_qvalue_nets, *mask.shape),
-            action_key=self._action_key(self._continuous),
-            action_value_key=getattr(self.tensor_keys, self.critics.role),
-        )
+        return acting_policy(self, epsilon)
 
     # ------------------------------------------------------------------ changes during training
 
@@ -613,21 +572,8 @@ class SoftActorCriticLoss(LossContract):
             ConfigError: for an unknown hyperparameter or one outside [0, 1].
         """
         asked = self.default_value_estimator if value_type is None else value_type
-        name = asked.replace("_", "").lower() if isinstance(asked, str) else None
-        kind = next((e for e in _LAMBDAS if asked is e or name == e.name.lower()), None)
-        if kind is None:
-            raise NotImplementedError(
-                f"there is no value estimator {asked!r} here: soft values need the entropy at "
-                "every step of a return. Available: TD0, TD1, TDLambda"
-            )
-        takes = ["gamma", "lmbda"] if kind is ValueEstimators.TDLambda else ["gamma"]
-        unknown = sorted(hyperparams.keys() - takes)
-        if unknown:
-            raise ConfigError(
-                f"unknown hyperparameters of {kind.name}: {', '.join(unknown)}; "
-                f"it takes {' and '.join(takes)}"
-            )
-        self._set_numbers({"lmbda": _LAMBDAS[kind]} | hyperparams)
+        kind = find_value_estimator(asked, hyperparams)
+        self._set_numbers({"lmbda": LAMBDAS[kind]} | hyperparams)
         self.value_type = kind
         return self
 

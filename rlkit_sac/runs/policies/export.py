@@ -26,7 +26,7 @@ from rlkit_sac.runs.checkpoints.retry import read_unpruned
 from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import os_errors_named, read_described, write_atomically
 from rlkit_sac.runs.policies.act import Act
-from rlkit_sac.runs.policies.files import FORMAT_VERSION, find_checkpoint, load_policy
+from rlkit_sac.runs.policies.files import FORMAT_VERSION, find_policy, load_policy
 from rlkit_sac.runs.policies.task_policy import TaskPolicy
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 
@@ -91,7 +91,7 @@ def export_policy(
         check_installed("onnx", "onnxscript", "onnxruntime", extra="onnx")
     path = Path(path)
     folder, described, policy = read_unpruned(
-        lambda: find_checkpoint(Path(run_dir), which),
+        lambda: find_policy(Path(run_dir), which),
         lambda folder: (
             folder,
             read_described(folder / "policy.json", "a policy", versions=[1, FORMAT_VERSION]),

@@ -143,7 +143,7 @@ def load_policy(
         device = "cpu"
     target = None if device is None else resolve_device(str(device))
     description_file, description, weights_file, content = read_unpruned(
-        lambda: find_checkpoint(Path(run_dir), which), _read_files
+        lambda: find_policy(Path(run_dir), which), _read_files
     )
     try:
         weights = safetensors.torch.load(content)
@@ -209,7 +209,7 @@ def _described(description: dict[str, Any], file: Path) -> TensorDictModuleBase:
         raise RunError(text) from error
 
 
-def find_checkpoint(run_dir: Path, which: str) -> Path:
+def find_policy(run_dir: Path, which: str) -> Path:
     """The folder that :func:`load_policy` reads.
 
     Raises:

@@ -21,7 +21,7 @@ from typing import Any
 from rlkit_sac.errors import ConfigError, RlkitSacError
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.runs.failures import describe_failure, exit_code
-from rlkit_sac.runs.files import from_start
+from rlkit_sac.runs.files import from_start, write_atomically
 from rlkit_sac.runs.interrupts import (
     TIME_LIMIT_CODE,
     acknowledge,
@@ -201,7 +201,7 @@ class SeedProcess(SpawnProcess):
 
         with raised_signals():
             seed_run = run_seed(main, self._run_config)
-        self._result.write_text(json.dumps(dataclasses.asdict(seed_run)), encoding="utf-8")
+        write_atomically(self._result, json.dumps(dataclasses.asdict(seed_run)).encode())
         raise SystemExit(seed_run.exit_code)
 
     def result(self) -> SeedRun:
