@@ -4,9 +4,9 @@
     python recipes/benchmarks/learning.py --collect runs        # take over these runs first
 
 `--collect` copies the evaluations of all finished runs below the given folders to evaluations.csv,
-and what they were made with to runs.csv. Runs of a recipe with a configuration on a task take the
-place of all earlier ones. Figures and tables are then made from docs/data alone; published.csv has
-the numbers that others published.
+and what they were made with to runs.csv. A run takes the place of an earlier one of the same
+recipe, configuration, task and seed. Figures and tables are then made from docs/data alone;
+published.csv has the numbers that others published.
 
 A group of runs is cut where its shortest run ends. The longer runs of a group are shown a second
 time, whole.
@@ -33,6 +33,7 @@ from rlkit_sac.analysis.run_json import read_description
 
 DOCS = Path(__file__).parents[2] / "docs"
 GROUP = ["recipe", "configuration", "task"]
+RUN = [*GROUP, "seed"]
 LONGER = ", longer"
 # What each figure shows, as recipe and configuration.
 FIGURES = {
@@ -75,9 +76,9 @@ def collect(folders: list[str]) -> None:
     rows = rows.merge(runs[["run", "configuration"]])
     for name, new in (("evaluations", rows), ("runs", runs)):
         kept = read(name)
-        replaced = kept[GROUP].agg(tuple, axis=1).isin(set(new[GROUP].agg(tuple, axis=1)))
+        replaced = kept[RUN].agg(tuple, axis=1).isin(set(new[RUN].agg(tuple, axis=1)))
         table = pd.concat([kept[~replaced], new[kept.columns]])
-        table = table.sort_values([*GROUP, *kept.columns[3:5]]).convert_dtypes()
+        table = table.sort_values([*RUN, kept.columns[4]]).convert_dtypes()
         table.to_csv(DOCS / "data" / f"{name}.csv", index=False, lineterminator="\n")
 
 
@@ -97,7 +98,7 @@ def describe(run: Path) -> dict[str, object]:
 def groups() -> pd.DataFrame:
     """The kept evaluations; longer runs of a group are there twice, cut and as "…, longer"."""
     data = read("evaluations")
-    data["run"] = data[[*GROUP, "seed"]].astype(str).agg("/".join, axis=1)
+    data["run"] = data[RUN].astype(str).agg("/".join, axis=1)
     ends = data.groupby([*GROUP, "run"])["frames"].transform("max")
     common = ends.groupby([data[name] for name in GROUP]).transform("min")
     longer = data[ends > common]
@@ -165,9 +166,11 @@ def filled(page: str) -> str:
 
 
 def results() -> pd.DataFrame:
-    """A row for each group of runs: how it ends, and the version it was made with."""
+    """A row for each group of runs: how it ends, and the versions it was made with."""
     table = final_performance(groups(), by=["recipe", "configuration"])
-    versions = read("runs").groupby(GROUP)["rlkit_sac"].max()
+    versions = (
+        read("runs").groupby(GROUP)["rlkit_sac"].agg(lambda each: ", ".join(sorted(set(each))))
+    )
     keys = zip(*(table[name].str.removesuffix(LONGER) for name in GROUP), strict=True)
     table["version"] = [versions[key] for key in keys]
     columns = ["recipe", "task", "configuration", "frames", "runs", "mean", "low", "high", "best"]

@@ -104,11 +104,11 @@ def write_run(folder: Path, seed: int, returns: list[int], status: str) -> None:
 
 
 def test_finished_runs_take_the_place_of_earlier_ones(learning, tmp_path, monkeypatch) -> None:
-    """Numbers by hand: two seeds of which one is longer, and a third that still runs."""
+    """Numbers by hand: two new seeds of which one is longer, one that still runs, one kept."""
     (tmp_path / "data").mkdir()
     for name in ("evaluations", "runs"):
         header, *lines = (ROOT / "docs" / "data" / f"{name}.csv").read_text().splitlines()
-        lines = [line for line in lines if line.startswith("acer,cartpole")]
+        lines = [line for line in lines if re.match("acer,cartpole,CartPole-v1,[14],", line)]
         (tmp_path / "data" / f"{name}.csv").write_text("\n".join([header, *lines]) + "\n")
     monkeypatch.setattr(learning, "DOCS", tmp_path)
     write_run(tmp_path / "runs" / "a", 0, [1, 3, 9], "finished")
@@ -119,6 +119,14 @@ def test_finished_runs_take_the_place_of_earlier_ones(learning, tmp_path, monkey
     learning.collect([str(tmp_path / "runs")])
     assert (tmp_path / "data" / "evaluations.csv").read_text() == before
     assert str(tmp_path) not in before
+    old = [row for row in read("evaluations") if row["configuration"] == "cartpole"]
+    old = [row for row in old if (row["recipe"], row["seed"]) == ("acer", "4")]
+    kept = [row for row in csv.DictReader(before.splitlines()) if row["seed"] == "4"]
+    assert [float(row["return_mean"]) for row in kept] == [float(row["return_mean"]) for row in old]
+    for name in ("evaluations", "runs"):  # without it
+        path = tmp_path / "data" / f"{name}.csv"
+        lines = path.read_text().splitlines()
+        path.write_text("\n".join(x for x in lines if "CartPole-v1,4," not in x) + "\n")
     table = learning.results()
     assert list(table["recipe"]) == ["acer", "acer, longer"]
     assert list(table["frames"]) == [20, 30]
