@@ -147,9 +147,7 @@ def test_recipes_are_listed_with_their_configurations(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("command", ["train", "sweep"])
-def test_without_a_recipe_they_are_listed(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_recipe_they_are_listed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command]) == 2
     first, *lines = capsys.readouterr().err.splitlines()
     assert first == "error: name a recipe:"
