@@ -94,6 +94,7 @@
         return { curve: run, group: run.group, key: "value", kind: "run", label };
       });
       this.lines = [...edges, ...curves, ...runs];
+      this.visible = true; // until the watcher says otherwise: at first all are drawn
       charts.set(box, this);
       box.setAttribute("role", "img");
       watcher.observe(box);
@@ -260,11 +261,13 @@
     }
   });
 
+  function draw() {
+    for (const chart of charts.values()) chart.update();
+  }
+
   function redraw() {
-    for (const chart of charts.values()) {
-      chart.current = false;
-      chart.update();
-    }
+    for (const chart of charts.values()) chart.current = false;
+    draw();
   }
 
   function figure(title, part, sync, height) {
@@ -314,6 +317,7 @@
         grid.append(...members.map((chart) => figure(chart.name, chart, "metrics", 170)));
         panels.append(grid);
       }
+      draw();
     };
     select.onchange = show;
     parent.append(element("label", {}, "task ", select), panels);
@@ -353,9 +357,7 @@
   drawCurves();
   drawMetrics();
   addEventListener("beforeprint", () => {
-    for (const chart of charts.values()) {
-      chart.visible = true;
-      chart.update();
-    }
+    for (const chart of charts.values()) chart.visible = true;
+    draw();
   });
 })();

@@ -68,13 +68,12 @@ const set = async (id, value, name) => {
 const inside = (part, whole) => part.right <= whole.right + 1 && part.left >= whole.left - 1;
 const steps = async () => {
   const [first, episodes] = plots("curve-charts");
-  first.scrollIntoView(); // draws what is on screen
-  for (let k = 0; k < 50 && !first.querySelector("canvas"); k++) await pause(100);
-  dispatchEvent(new Event("beforeprint")); // draws the rest
-  await pause(100);
   found.charts = [plots("curve-charts").length, plots("metric-charts").length];
   found.drawn = [...plots("curve-charts"), ...plots("metric-charts")].map(pixels).map((counts) =>
     Object.keys(counts).length);
+  first.scrollIntoView();
+  await pause(100);
+  dispatchEvent(new Event("beforeprint")); // all follow the controls, also those off screen
   found.colors = ["0,114,178,255", "213,94,0,255"].map((color) => pixels(first)[color] || 0);
   found.fits = document.documentElement.scrollWidth <= innerWidth;
   found.inside = plots("curve-charts").every((plot) =>
