@@ -5,8 +5,9 @@
 
 `--collect` copies the evaluations of all finished runs below the given folders to evaluations.csv,
 and what they were made with to runs.csv. A run takes the place of an earlier one of the same
-recipe, configuration, task and seed. Figures and tables are then made from docs/data alone;
-published.csv has the numbers that others published.
+recipe, configuration, task and seed: where the configuration has changed since, run all seeds
+anew. Figures and tables are then made from docs/data alone; published.csv has the numbers that
+others published.
 
 A group of runs is cut where its shortest run ends. The longer runs of a group are shown a second
 time, whole.
@@ -74,6 +75,8 @@ def collect(folders: list[str]) -> None:
     rows = load_runs(folders).query("status == 'finished'")
     runs = pd.DataFrame([describe(Path(run)) for run in rows["run"].unique()])
     rows = rows.merge(runs[["run", "configuration"]])
+    if repeated := sorted(runs.loc[runs.duplicated(RUN, keep=False), "run"]):
+        raise SystemExit(f"several runs of the same seed: {', '.join(repeated)}; give one of them")
     for name, new in (("evaluations", rows), ("runs", runs)):
         kept = read(name)
         replaced = kept[RUN].agg(tuple, axis=1).isin(set(new[RUN].agg(tuple, axis=1)))

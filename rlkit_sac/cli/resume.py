@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "run", metavar="RUN", help="run directory, or one of its checkpoints/step_<frames>"
     )
-    parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    options = parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    options.required = False  # else an error asks for them too
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -130,9 +130,16 @@ def test_an_unknown_option_without_a_command_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit) as stop:
-        main(["--seed", "1"])
+        main(["--seed"])
     assert stop.value.code == 2
-    assert "rlkit-sac: error:" in capsys.readouterr().err
+    assert "rlkit-sac: error: unrecognized arguments: --seed\n" in capsys.readouterr().err
+
+
+def test_resume_without_a_run_asks_for_it_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["resume"])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.endswith("the following arguments are required: RUN\n")
 
 
 def test_recipes_are_listed_with_their_configurations(capsys: pytest.CaptureFixture[str]) -> None:

@@ -118,6 +118,10 @@ def test_finished_runs_take_the_place_of_earlier_ones(learning, tmp_path, monkey
     before = (tmp_path / "data" / "evaluations.csv").read_text()
     learning.collect([str(tmp_path / "runs")])
     assert (tmp_path / "data" / "evaluations.csv").read_text() == before
+    write_run(tmp_path / "again" / "b", 1, [5, 7], "finished")
+    with pytest.raises(SystemExit, match=r"several runs of the same seed: .*again/b.*runs/b"):
+        learning.collect([str(tmp_path / "runs"), str(tmp_path / "again")])
+    assert (tmp_path / "data" / "evaluations.csv").read_text() == before
     assert str(tmp_path) not in before
     old = [row for row in read("evaluations") if row["configuration"] == "cartpole"]
     old = [row for row in old if (row["recipe"], row["seed"]) == ("acer", "4")]

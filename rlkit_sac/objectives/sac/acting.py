@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def acting_policy(owner: SoftActorCriticLoss, epsilon: float | None) -> TensorDictModuleBase:
-    """A module that shares the live parameters of a loss: the actor, then the Boltzmann policy.
+    """The actor of a loss, its Boltzmann policy or both, as one module with its live parameters.
 
     Args:
         owner: the loss.
