@@ -94,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.path.isdir(unknown[0]):  # a pattern of the shell may match several runs
             hint = f"; {arguments.command} takes one run"
         elif "options" in arguments:
-            hint = "; options come after the recipe or the run"
+            hint = "; options come last"
         told = parsers.get(arguments.command, parser)
         told.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     if arguments.command is None:

@@ -18,7 +18,7 @@ from dataclasses import field, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlkit_sac.cli.recipe_files import shipped_recipes
+from rlkit_sac.cli.recipe_files import add_options, shipped_recipes
 from rlkit_sac.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The id; what comes after it are options of the section ``env``."""
     parser.usage = "rlkit-sac check-env ID [--env.OPTION VALUE ...]"
     parser.add_argument("id", metavar="ID", help="Gymnasium id, Name-v0 or module:Name-v0")
-    parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    add_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -75,7 +75,13 @@ def add_recipe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "recipe", metavar="RECIPE", nargs="?", help="name of a recipe, or path of a script (.py)"
     )
-    parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    add_options(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``options``: all that comes after the other arguments."""
+    options = parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    options.required = False  # else an error asks for them too
 
 
 def run_named(name: str | None, options: Sequence[str]) -> int:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlkit_sac.cli.recipe_files import run_script, shipped_recipes
+from rlkit_sac.cli.recipe_files import add_options, run_script, shipped_recipes
 from rlkit_sac.errors import ConfigError
 
 SUMMARY = "continue a run that was stopped, or extend a finished one"
@@ -27,8 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "run", metavar="RUN", help="run directory, or one of its checkpoints/step_<frames>"
     )
-    options = parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    options.required = False  # else an error asks for them too
+    add_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -114,16 +114,24 @@ def test_a_pattern_that_matches_several_runs_is_named(
     assert capsys.readouterr().err == f"error: resume takes one run, got {runs[0]} {runs[1]}\n"
 
 
-@pytest.mark.parametrize("command", [["sweep", "--trials", "4"], ["train", "--seed", "1"]])
-def test_options_before_the_recipe_are_refused_with_the_usage(
-    command: list[str], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("command", "first"),
+    [
+        (["sweep", "--trials", "4"], "RECIPE"),
+        (["train", "--seed", "1"], "RECIPE"),
+        (["resume", "--seed", "1"], "RUN"),
+        (["check-env", "--env.num_envs", "1"], "ID"),
+    ],
+)
+def test_options_before_the_rest_are_refused_with_the_usage(
+    command: list[str], first: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stop:
         main(command)
     assert stop.value.code == 2
     error = capsys.readouterr().err
-    assert f"usage: rlkit-sac {command[0]} RECIPE" in error
-    assert f"unrecognized arguments: {command[1]}; options come after the recipe" in error
+    assert f"usage: rlkit-sac {command[0]} {first}" in error
+    assert f"unrecognized arguments: {command[1]}; options come last\n" in error
 
 
 def test_an_unknown_option_without_a_command_is_refused(
@@ -135,11 +143,14 @@ def test_an_unknown_option_without_a_command_is_refused(
     assert "rlkit-sac: error: unrecognized arguments: --seed\n" in capsys.readouterr().err
 
 
-def test_resume_without_a_run_asks_for_it_alone(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("command", "first"), [("resume", "RUN"), ("check-env", "ID")])
+def test_options_are_not_asked_for(
+    command: str, first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stop:
-        main(["resume"])
+        main([command])
     assert stop.value.code == 2
-    assert capsys.readouterr().err.endswith("the following arguments are required: RUN\n")
+    assert capsys.readouterr().err.endswith(f"the following arguments are required: {first}\n")
 
 
 def test_recipes_are_listed_with_their_configurations(capsys: pytest.CaptureFixture[str]) -> None:
