@@ -1,11 +1,6 @@
 """From a Gymnasium id to a TorchRL environment."""
 
-from rlkit_sac.envs.episodes import (
-    SavedEpisodes,
-    can_save_episodes,
-    load_episodes,
-    save_episodes,
-)
+from rlkit_sac.envs.episodes import load_episodes, save_episodes
 from rlkit_sac.envs.make import check_env, closing_env, make_env
 from rlkit_sac.envs.specs import (
     check_scalar_reward,
@@ -23,8 +18,6 @@ from rlkit_sac.envs.torchrl_env import GymnasiumEnvs, PreviousAction
 __all__ = [
     "GymnasiumEnvs",
     "PreviousAction",
-    "SavedEpisodes",
-    "can_save_episodes",
     "check_env",
     "check_scalar_reward",
     "closing_env",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.spaces import Dict, Discrete, Space, Tuple
+from numpy.typing import NDArray
 
 from rlkit_sac.envs.returned import UnexpectedReturn, as_bool, values_of
-from rlkit_sac.envs.state import CannotSaveError
-from rlkit_sac.envs.state.objects import fixed_parts, read_simulator, write_simulator
 from rlkit_sac.errors import EnvironmentFault, RlkitSacError, summary
 
 _RESET = ("observation", "info")
@@ -42,7 +42,8 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
     The environment's action space is seeded along, for environments that draw from it. A reset
     with an explicit seed makes it the seed of the run and begins again at episode 0.
 
-    An unfinished episode can be saved, and continued in another process.
+    So an unfinished episode is its number and its actions since the reset, which another process
+    repeats to continue it.
 
     Args:
         env: any Gymnasium environment.
@@ -61,45 +62,39 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         self._seed = seed
         self._env_index = env_index
         self._next_episode = 0
-        self._step: int | None = None
-        self._at_reset: dict[str, Any] = {}
-        self._loaded: dict[str, Any] | None = None
+        self._actions: list[list[NDArray[Any]]] = []  # since the reset, the leaves of each
+        self._outcome: tuple[Any, Any] | None = None  # the last observation and reward
+        self._continued: tuple[Any, dict[str, Any]] | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begins the next episode, or continues the one that was loaded."""
+        """Begins the next episode, or returns the last observation of the one that was loaded."""
         if seed is not None:
-            self._seed = seed
-            self._next_episode = 0
-            self._loaded = None
-        loaded, self._loaded = self._loaded, None
-        self._step = None
+            self._seed, self._next_episode, self._continued = seed, 0, None
+        if self._continued is not None:
+            continued, self._continued = self._continued, None
+            return continued
+        self._actions = []
         derived = episode_seed(self._seed, self._env_index, self._next_episode)
         self._next_episode += 1
         self.env.action_space.seed(derived)
         _renew_box2d_world(self.env.unwrapped)
         result = self.env.reset(seed=derived, options=options)
         observation, info = values_of("reset", result, _RESET)
-        self._at_reset = {}
-        with suppress(Exception):  # objects may raise when their attributes are read
-            self._at_reset = fixed_parts(self.env)
-        self._step = 0
-        if loaded is not None:
-            write_simulator(self.env, loaded["simulator"])
-            self._step = loaded["step"]
+        self._outcome = observation, 0.0
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Takes one step, and counts it."""
-        if self._step is not None:
-            self._step += 1
+        """Takes one step, and notes its action."""
+        self._actions.append(_leaves(action))
         result = self.env.step(action)
         observation, reward, terminated, truncated, info = values_of("step", result, _STEP)
         if type(terminated) is not bool:
             terminated = as_bool("terminated", terminated)
         if type(truncated) is not bool:
             truncated = as_bool("truncated", truncated)
+        self._outcome = observation, reward
         return observation, reward, terminated, truncated, info
 
     @property
@@ -107,41 +102,32 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         """Where the environment is, for messages."""
         episode = max(self._next_episode - 1, 0)
         seed = episode_seed(self._seed, self._env_index, episode)
-        where = f"step {self._step}" if self._step else "the reset"
+        where = f"step {len(self._actions)}" if self._actions else "the reset"
         return f"{where} of its episode {episode} (reset seed {seed})"
 
     def save_episode(self) -> dict[str, Any]:
-        """Returns the number of the episode, the frames since its reset, and the simulator's state.
-
-        See :func:`rlkit_sac.envs.save_episodes`.
-        """
-        if self._loaded is not None:
-            return self._loaded
-        step = self._step or 0
+        """Returns the episode as :func:`rlkit_sac.envs.save_episodes` does."""
         return {
             "episode": max(self._next_episode - 1, 0),
-            "step": step,
-            "simulator": None if self._step is None else self._read_simulator()[0],
+            "actions": [np.stack(column) for column in zip(*self._actions, strict=True)],
+            "outcome": None if self._outcome is None else _leaves(self._outcome),
         }
 
-    def load_episode(self, saved: dict[str, Any]) -> bool:
-        """Lets the next reset continue a saved episode; False if it will begin the one after it."""
-        is_exact = saved["step"] == 0 or saved["simulator"] is not None
-        self._next_episode = saved["episode"] + (not is_exact)
-        self._loaded = saved if saved["simulator"] is not None else None
-        return is_exact
-
-    def why_not_saved(self) -> str | None:
-        """Returns what keeps the present state from being saved, None if nothing does."""
-        return self._read_simulator()[1]
-
-    def _read_simulator(self) -> tuple[Any, str | None]:
-        try:
-            return read_simulator(self.env, self._at_reset), None
-        except CannotSaveError as error:
-            return None, str(error)
-        except Exception as error:  # raised when attributes of an object are read
-            return None, summary(error)
+    def load_episode(self, saved: Mapping[str, Any]) -> bool:
+        """Continues an episode as :func:`rlkit_sac.envs.load_episodes` does, in the next reset."""
+        self._next_episode, self._continued = saved["episode"], None
+        observation, info = self.reset()
+        for leaves in zip(*saved["actions"], strict=True):
+            action = _structured(self.env.action_space, iter(leaves))
+            observation, _, terminated, truncated, info = self.step(action)
+            if terminated or truncated:
+                return False
+        if saved["outcome"] is not None:
+            found = zip(_leaves(self._outcome), saved["outcome"], strict=True)
+            if not all(np.array_equal(*pair, equal_nan=True) for pair in found):
+                return False
+        self._continued = observation, info
+        return True
 
 
 class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
@@ -199,6 +185,24 @@ class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
         raise EnvironmentFault(
             f"environment {self._env_index} raised {summary(error)} in {position}"
         ) from error
+
+
+def _leaves(value: Any) -> list[NDArray[Any]]:
+    """Copies of the parts of an action or observation that are neither tuple nor dictionary."""
+    if isinstance(value, (tuple, Mapping)):
+        parts = value if isinstance(value, tuple) else value.values()
+        return [leaf for part in parts for leaf in _leaves(part)]
+    return [np.array(value)]
+
+
+def _structured(space: Space[Any], leaves: Iterator[Any]) -> Any:
+    """The action whose :func:`_leaves` these are."""
+    if isinstance(space, Tuple):
+        return tuple(_structured(part, leaves) for part in space.spaces)
+    if isinstance(space, Dict):
+        return {name: _structured(part, leaves) for name, part in space.spaces.items()}
+    leaf = next(leaves)
+    return int(leaf) if isinstance(space, Discrete) else np.array(leaf)
 
 
 def _renew_box2d_world(env: Any) -> None:

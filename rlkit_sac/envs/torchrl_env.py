@@ -31,7 +31,7 @@ class EpisodicGymWrapper(GymWrapper):
     >>> from rlkit_sac.envs.seeding import EpisodeSeeding
     >>> env = EpisodicGymWrapper(EpisodeSeeding(gym.make("Pendulum-v1"), seed=0))
     >>> _ = env.rollout(3)
-    >>> env.save_episode()["step"]
+    >>> len(env.save_episode()["actions"][0])
     3
     """
 
@@ -48,14 +48,6 @@ class EpisodicGymWrapper(GymWrapper):
     def save_episode(self) -> dict[str, Any]:
         """Returns the episode as :func:`rlkit_sac.envs.save_episodes` does."""
         return self._env.get_wrapper_attr("save_episode")()
-
-    def load_episode(self, saved: dict[str, Any]) -> bool:
-        """Prepares the next reset as :func:`rlkit_sac.envs.load_episodes` does."""
-        return self._env.get_wrapper_attr("load_episode")(saved)
-
-    def why_not_saved(self) -> str | None:
-        """Returns what keeps the present state from being saved, None if nothing does."""
-        return self._env.get_wrapper_attr("why_not_saved")()
 
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
         with reporting(self._worker, self._env.close):

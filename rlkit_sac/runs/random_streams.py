@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from rlkit_sac.envs.state.plain_data import check_position
-
 # They mark the sequences of seeds that are derived from a run's seed.
 _EVALUATION, _RANKS = 1, 2
 
@@ -86,7 +84,6 @@ def set_random_state(state: Mapping[str, Any]) -> bool:
         Whether all of it could be set; false where other GPUs are in use than those of the state.
     """
     random.setstate(state["python"])
-    check_position(state["numpy"])
     np.random.set_state(state["numpy"])
     torch.set_rng_state(state["torch"])
     gpus = torch.cuda.device_count() if torch.cuda.is_initialized() else 0

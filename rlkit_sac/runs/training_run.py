@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.config.flat import flat_config
 from rlkit_sac.data import AnyCollector, SliceSampler, WorkerCollector
-from rlkit_sac.envs import SavedEpisodes, describe_task
+from rlkit_sac.envs import describe_task
 from rlkit_sac.errors import ConfigError, RunError, WorkersLost
 from rlkit_sac.runs.checkpoints import Checkpoints
 from rlkit_sac.runs.checkpoints.resume import begin_run, open_run
@@ -146,12 +146,10 @@ class TrainingRun:
         """
         if not self.frames:
             self._check_calls()
-        preferred = self._collector.between_episodes
         stop = bool(self._stop)  # what comes after this is obeyed after the next step
         if num_ranks() > 1:
-            stop, best, preferred = self._agreed(best)
-        due = partial(self._checkpoints.due, preferred=preferred)
-        if best or stop or due(self.frames):
+            stop, best = self._agreed(best)
+        if best or stop or self._checkpoints.due(self.frames):
             self._save()
         if stop:
             self._stop.obey()
@@ -197,19 +195,17 @@ class TrainingRun:
         self._end_if_solved()
         return is_best
 
-    def _agreed(self, best: bool) -> tuple[bool, bool, Callable[[], bool]]:
-        """Whether all ranks stop, and save for a best policy or in a good moment; all end or none.
+    def _agreed(self, best: bool) -> tuple[bool, bool]:
+        """Whether all ranks stop, and whether they save for a best policy; all end or none.
 
         A signal that comes after they have agreed counts at the next step.
         """
         ended = self._collector.frames >= self._collector.total_frames
-        apart = not self._collector.between_episodes()
-        reason, *flags = greatest(self._stop.reason, best, ended, apart)
-        best, ended, apart = map(bool, flags)
+        reason, is_best, has_ended = greatest(self._stop.reason, best, ended)
         self._stop.follow(int(reason))
-        if ended:
+        if has_ended:
             self._collector.end()
-        return bool(reason), best, lambda: not apart
+        return bool(reason), bool(is_best)
 
     def _save(self) -> None:
         with self._progress.phase("saving"):
@@ -290,8 +286,6 @@ def training_run(
                 "loss": loss_module,
                 "update": update,
                 "collector": collector,
-                # Each evaluation is seeded; this is for state that survives a reset.
-                "eval_env": SavedEpisodes(eval_env),
                 "log": log,
                 "run": directory,
                 **({"sampler": sampler} if sampler.state_dict() else {}),

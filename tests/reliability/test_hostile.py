@@ -17,19 +17,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import safetensors.torch
 import torch
 
 from rlkit_sac.analysis import load_runs
 from rlkit_sac.cli import main as rlkit_sac
-from rlkit_sac.envs.state.plain_data import make_generator, set_generator_state
 from rlkit_sac.errors import RlkitSacError
 from rlkit_sac.runs import load_policy, read_config, run_recipe
 from rlkit_sac.runs.checkpoints.folders import FileRecord
 from rlkit_sac.runs.files import checksum
-from rlkit_sac.runs.random_streams import random_state, set_random_state
 from tests import processes
 from tests.recipes.loading import load_recipe
 from tests.reliability.runs import SHORT
@@ -528,23 +525,6 @@ def test_a_module_that_a_run_brings_along_is_not_imported(capsys, path, monkeypa
     named, unknown = capsys.readouterr().err.splitlines()
     assert "env.id names the module 'brought_along', which is imported" in named
     assert "unknown environment" in unknown
-
-
-@pytest.mark.parametrize("position", [-(10**6), 10**6, float("nan")])
-def test_positions_beyond_the_words_of_a_generator_are_refused(position):
-    """With them NumPy reads from memory that is not the generator's, up to a crash."""
-    state = random_state()
-    words = (*state["numpy"][:2], position, *state["numpy"][3:])
-    with pytest.raises(ValueError, match="no such position"):
-        set_random_state(state | {"numpy": words})
-    philox = np.random.Generator(np.random.Philox(1))
-    with pytest.raises(ValueError, match="no such position"):
-        set_generator_state(philox, philox.bit_generator.state | {"buffer_pos": position})
-
-
-def test_no_function_of_numpy_is_called_as_a_generator():
-    with pytest.raises(ValueError, match="'test' is not a random generator"):
-        make_generator("test")
 
 
 LIMITED = """

@@ -122,11 +122,6 @@ class ActingLoop:
         """Number N of environments."""
         return len(self._envs)
 
-    @property
-    def at_reset(self) -> bool:
-        """Whether every environment is at the beginning of an episode."""
-        return bool(self.frame.arrays["is_init"].all())
-
     def reset(self) -> None:
         """Begin an episode in every environment, or continue those that were loaded."""
         for index in range(len(self)):

@@ -23,7 +23,7 @@ from rlkit_sac.data.collect.policy_entries import (
     state_keys,
     written_entries,
 )
-from rlkit_sac.envs import can_save_episodes, load_episodes, save_episodes
+from rlkit_sac.envs import load_episodes, save_episodes
 from rlkit_sac.errors import ConfigError, EnvironmentFault
 
 
@@ -59,13 +59,13 @@ class _EpisodeState:
 
     def _load_episodes(self, state: Mapping[str, Any]) -> list[bool]:
         """Continue the environments and the count of frames; which episodes continue exactly."""
-        kept = list(load_episodes(self.env, state["episodes"]))
+        kept = load_episodes(self.env, state["episodes"])
         self._frames = state["frames"]
         self.inexact_reasons = []
         if not all(kept):
             self.inexact_reasons = [
-                f"the state of {kept.count(False)} of {len(kept)} environments could not be saved "
-                "in the middle of an episode; the next episode begins there"
+                f"{kept.count(False)} of {len(kept)} environments, reset with the same seed and "
+                "given the same actions, did not return the same; the next episode begins there"
             ]
         return kept
 
@@ -180,14 +180,6 @@ class LightCollector(_EpisodeState):
         """
         self._loop.load_state_dict(state["loop"], kept=self._load_episodes(state))
 
-    def between_episodes(self) -> bool:
-        """Whether to prefer this moment for saving: a state that can be restored exactly is rare.
-
-        True if all environments are at the beginning of an episode and their state cannot be saved
-        in the middle of one.
-        """
-        return self._loop.at_reset and not can_save_episodes(self.env)
-
     def shutdown(self) -> None:
         """Close the environments."""
         if not self.env.is_closed:
@@ -198,8 +190,7 @@ class ResumableCollector(_EpisodeState, Collector):
     """TorchRL's collector, whose state includes that of its environments.
 
     TorchRL's own state does not include that of the environments, so that a resumed run begins new
-    episodes. Here an environment continues in the middle of an episode if its state can be saved,
-    and otherwise only at the beginning of one: each episode is seeded by its number.
+    episodes. Here an environment repeats its unfinished episode from its seed and actions.
 
     TorchRL offers no public access to its counters of frames and batches nor to the TensorDict that
     it steps from: ``_frames``, ``_iter``, ``_carrier`` and ``_increment_frames`` are its own names.
@@ -262,10 +253,6 @@ class ResumableCollector(_EpisodeState, Collector):
                 fits = mask.reshape(*mask.shape, *[1] * (saved.ndim - mask.ndim))
                 root.set(key, torch.where(fits, saved, fresh))
         self._carrier.update(root)
-
-    def between_episodes(self) -> bool:
-        """Whether to prefer this moment for saving, see :class:`LightCollector`."""
-        return bool(self._carrier.get("is_init").all()) and not can_save_episodes(self.env)
 
     def _increment_frames(self, numel: int) -> bool:
         """Count frames; whether they are all there.

@@ -166,13 +166,6 @@ class WorkerCollector:
                 raise WorkersLost(f"worker {index} does not answer")
             self.inexact_reasons += [f"worker {index}: {each}" for each in reason]
 
-    def between_episodes(self) -> bool:
-        """Whether to prefer this moment for saving, see :class:`~rlkit_sac.data.LightCollector`.
-
-        Never if workers collect all the time.
-        """
-        return self._is_sync and all(self._call_all("between_episodes", self._patience))
-
     def shutdown(self) -> None:
         """Close the environments, and end the workers."""
         if self._ray.is_initialized():

@@ -118,8 +118,8 @@ class Worker:
                 f"({self._num_envs})"
             )
         if any(self._episodes):
-            before = {"step": 1, "simulator": None}
-            load_episodes(env, [{"episode": number - 1, **before} for number in self._episodes])
+            begun = [{"episode": n, "actions": (), "outcome": None} for n in self._episodes]
+            load_episodes(env, begun)
         policy, random_policy = self._policy, self._random_policy
         if self._joined > 1:
             count = self._num_envs * self._joined
@@ -175,10 +175,6 @@ class Worker:
         self.start()
         self._collector.load_state_dict(deepcopy(state))  # Ray's arrays are read-only
         return self._collector.inexact_reasons
-
-    def between_episodes(self) -> bool:
-        """As of :class:`~rlkit_sac.data.LightCollector`."""
-        return self._collector.between_episodes()
 
     def shutdown(self) -> None:
         """Close the environments."""

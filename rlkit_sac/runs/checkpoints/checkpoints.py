@@ -30,7 +30,7 @@ from rlkit_sac.runs.checkpoints.replay_segments import (
     segment_range,
     write_segments,
 )
-from rlkit_sac.runs.checkpoints.state_tree import join_format_1, join_state, split_state
+from rlkit_sac.runs.checkpoints.state_tree import join_state, split_state
 from rlkit_sac.runs.files import os_errors_named
 from rlkit_sac.runs.misfits import misfits
 from rlkit_sac.runs.random_streams import random_state, set_random_state
@@ -101,17 +101,13 @@ class Checkpoints:
         self._segments: dict[str, FileRecord] = {}
         self.saved_at = 0
 
-    def due(self, frames: int, *, preferred: Callable[[], bool] = lambda: False) -> bool:
+    def due(self, frames: int) -> bool:
         """Whether a multiple of the interval was reached since the last checkpoint.
 
         Args:
             frames: frames of the run so far.
-            preferred: whether this is a good moment to save, which counts from half the interval
-                on; only called from then on.
         """
-        if self._every.due(self.saved_at, frames):
-            return True
-        return 2 * (frames - self.saved_at) >= self._every.interval and preferred()
+        return self._every.due(self.saved_at, frames)
 
     def save(self, frames: int) -> None:
         """Write a checkpoint, unless this frame has one, and delete what is no longer kept.
@@ -165,8 +161,7 @@ class Checkpoints:
             missing = [name for name in self._parts if name not in state]
             if missing:
                 raise RunError(f"it holds no state of {', '.join(missing)}")
-            stored = _stop_of(manifest.segments) or manifest.frames  # of a version without counts
-            counts = self._counts() | {"stored": stored} | state.get("replay", {})
+            counts = state["replay"]
             if counts["capacity"] != self._replay.storage.max_size:
                 raise RunError(f"its replay has another capacity, {counts['capacity']!r:.30}")
             check_segments(manifest.segments, **counts)
@@ -250,9 +245,8 @@ def read_state(manifest: Manifest) -> dict[str, Any]:
         tensors = safetensors.torch.load(content)
     except SafetensorError as error:
         raise RunError(f"{manifest.folder / STATE} is not a safetensors file: {error}") from error
-    join = join_format_1 if manifest.format_version == 1 else join_state
     try:
-        state: dict[str, Any] = dict(join(manifest.state, tensors))
+        state: dict[str, Any] = join_state(manifest.state, tensors)
     except Exception as error:  # any error that wrong content of a file can cause
         text = f"{manifest.folder} holds no state of a run: {error!r:.200}"
         raise RunError(text) from error

@@ -30,7 +30,7 @@ from rlkit_sac.runs.files import (
 )
 from rlkit_sac.untrusted import open_file
 
-FORMAT_VERSION = 2  # since 1 another notation of the state
+FORMAT_VERSION = 3
 MANIFEST = "checkpoint.json"
 _NAME = re.compile(r"step_([0-9]{1,18})")
 
@@ -156,7 +156,6 @@ class Manifest:
 
     Attributes:
         folder: the checkpoint.
-        format_version: 1 or 2, which differ in the notation of ``state``.
         frames: of the run.
         files: of the folder, by name.
         segments: replay files, by name.
@@ -165,7 +164,6 @@ class Manifest:
     """
 
     folder: Path
-    format_version: int
     frames: int
     files: dict[str, FileRecord]
     segments: dict[str, FileRecord]
@@ -180,11 +178,10 @@ class Manifest:
             RunError: naming the file, if it is missing, damaged or of another format.
         """
         file = folder / MANIFEST
-        content = read_described(file, "a checkpoint", versions=(1, FORMAT_VERSION))
+        content = read_described(file, "a checkpoint", versions=(FORMAT_VERSION,))
         try:
             manifest = cls(
                 folder,
-                content["format_version"],
                 content["frames"],
                 {name: FileRecord(**record) for name, record in content["files"].items()},
                 {name: FileRecord(**record) for name, record in content["segments"].items()},

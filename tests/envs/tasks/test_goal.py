@@ -12,7 +12,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from rlkit_sac.envs.state.objects import fixed_parts, read_simulator, write_simulator
 from rlkit_sac.envs.tasks.goal import GoalEnv, _distance, _goal_distance, _separate
 from tests.envs.tasks.scripts import goal_policy
 
@@ -304,28 +303,6 @@ def test_seeds_repeat_episodes() -> None:
     assert len({len(steps) for steps in first}) > 1
     env.reset(seed=0)
     assert not np.array_equal(env.reset()[0], env.reset()[0])
-
-
-def test_an_episode_saved_between_kicks_goes_on_as_it_would_have() -> None:
-    for kicks in (1, 2):
-        env, again = GoalEnv(), GoalEnv()
-        # A long one, and not at a border of the blocks in which random numbers are drawn.
-        seed = next(seed for seed in range(100) if len(trajectory(env, seed)) > kicks + 2)
-        observation, _ = env.reset(seed=seed)
-        parts = fixed_parts(env)
-        for _ in range(kicks):
-            observation, *_ = env.step(goal_policy(observation))
-        assert env._drawn
-        saved = json.loads(json.dumps(read_simulator(env, parts)))
-        again.reset(seed=1)
-        write_simulator(again, saved)
-        assert np.array_equal(again._observe(), observation)
-        ended = False
-        while not ended:
-            one, other = (each.step(goal_policy(observation)) for each in (env, again))
-            observation, ended = one[0], one[2] or one[3]
-            assert np.array_equal(observation, other[0])
-            assert one[1:] == other[1:]
 
 
 def test_pictures_show_everyone_in_place() -> None:

@@ -189,7 +189,7 @@ def test_a_saved_episode_of_a_thousand_choices_goes_on_with_its_velocity() -> No
         _, state = env.step_and_maybe_reset(state.update(action))
     assert load_episodes(again, save_episodes(env)) == [True]
     copy = again.reset()
-    assert save_episodes(again) == save_episodes(env)
+    assert torch.equal(copy["observation"], state["observation"])
     for action in actions[5:]:
         first, state = env.step_and_maybe_reset(state.update(action))
         second, copy = again.step_and_maybe_reset(copy.update(action))

@@ -126,20 +126,11 @@ def test_a_frame_is_saved_once(tmp_path):
     assert (tmp_path / "checkpoints" / "step_10" / "checkpoint.json").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("frames", "preferred", "due"),
-    [
-        (14, False, False),
-        (20, False, True),
-        (23, False, True),
-        (14, True, False),
-        (16, True, True),  # half the interval after the last
-    ],
-)
-def test_when_a_checkpoint_is_due(tmp_path, frames, preferred, due):
+@pytest.mark.parametrize(("frames", "due"), [(14, False), (20, True), (23, True)])
+def test_when_a_checkpoint_is_due(tmp_path, frames, due):
     run = Run(tmp_path, interval=10)
     run.save(11)
-    assert run.checkpoints.due(frames, preferred=lambda: preferred) is due
+    assert run.checkpoints.due(frames) is due
 
 
 def test_going_on_from_an_older_one_discards_the_newer(tmp_path):

@@ -105,7 +105,7 @@ def test_a_pickle_is_refused_and_not_executed(tmp_path, name):
     [
         ("[]", "does not describe a checkpoint"),
         ("{}", "does not describe a checkpoint"),
-        ('{"format_version": 99}', "has format version 99, this version reads 1"),
+        ('{"format_version": 99}', "has format version 99, this version reads 3"),
         ("[" * 100_000, "damaged"),
         ("\0", "damaged"),
     ],

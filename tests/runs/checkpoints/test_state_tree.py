@@ -8,8 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlkit_sac.envs.state import CannotSaveError
-from rlkit_sac.runs.checkpoints.state_tree import join_format_1, join_state, split_state
+from rlkit_sac.runs.checkpoints.state_tree import join_state, split_state
 
 SIMPLE = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 NESTED = st.recursive(
@@ -67,13 +66,13 @@ def test_tensors_keep_every_bit(value):
 @pytest.mark.parametrize(
     "dtype", ["float32", "float64", "int8", "uint8", "uint32", "uint64", "bool"]
 )
-def test_arrays_and_numpy_scalars_keep_type_and_value(dtype):
+def test_arrays_keep_type_and_value(dtype):
     array = np.arange(5).astype(dtype)
     found = on_disk_and_back((array, array[3]))
     assert isinstance(found[0], np.ndarray)
     assert found[0].dtype == array.dtype
     assert (found[0] == array).all()
-    assert type(found[1]) is type(array[3])
+    assert (found[1].dtype, found[1].shape) == (array.dtype, ())
     assert found[1] == array[3]
 
 
@@ -89,12 +88,9 @@ def test_a_split_state_does_not_change_with_what_it_was_taken_from():
     assert join_state(tree, tensors)["weight"].tolist() == [1.0, 1.0]
 
 
-@pytest.mark.parametrize(
-    "value", [object(), np.array([object()])], ids=["object", "array of objects"]
-)
-def test_what_cannot_be_saved_is_named(value):
-    with pytest.raises(CannotSaveError, match=r"^outer/1: an? .* cannot be saved"):
-        split_state({"outer": [0, value]})
+def test_what_cannot_be_saved_is_named():
+    with pytest.raises(TypeError, match=r"^outer/1: a set cannot be saved"):
+        split_state({"outer": [0, {1, 2}]})
 
 
 def test_names_of_tensors_are_the_keys_on_the_way_and_differ():
@@ -114,37 +110,7 @@ def test_classes_of_containers_come_back_as_the_built_in_ones(value):
     assert found == value
 
 
-@pytest.mark.parametrize("value", [{1, 2}, b"x", np.array(["text"])], ids=repr)
-def test_what_an_environment_may_hold_a_run_may_hold_too(value):
-    (found,) = on_disk_and_back([value])
-    assert type(found) is type(value)
-    assert found == value
-
-
 def test_arrays_may_be_views():
     array = np.arange(6.0).reshape(2, 3)
     found = on_disk_and_back([array, array[:, 1], torch.zeros(2).numpy()])
     assert [each.tolist() for each in found] == [[[0, 1, 2], [3, 4, 5]], [1, 4], [0, 0]]
-
-
-def test_a_state_of_format_1_is_read():
-    tree = {
-        "weight": {"__tensor__": "weight"},
-        "array": {"__array__": "array"},
-        "number": {"__numpy_scalar__": "number"},
-        "list": [{"__tuple__": [1, {"__tuple__": []}]}, None],
-        "dict": {"__dict__": [[{"__tuple__": ["next", 0]}, {"a": True}], [3, "x"]]},
-        "node": {"kind": "tuple", "items": []},
-    }
-    tensors = {
-        "weight": torch.ones(2),
-        "array": torch.tensor([1, 2], dtype=torch.int8),
-        "number": torch.tensor(1.5),
-    }
-    state = join_format_1(tree, tensors)
-    assert state["weight"] is tensors["weight"]
-    assert (state["array"].dtype, state["array"].tolist()) == (np.int8, [1, 2])
-    assert type(state["number"]) is np.float32
-    assert state["list"] == [(1, ()), None]
-    assert state["dict"] == {("next", 0): {"a": True}, 3: "x"}
-    assert state["node"] == tree["node"]  # for the environments to read
