@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cache, partial
-from itertools import pairwise
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -37,8 +36,7 @@ from rlkit_sac.config import (
 from rlkit_sac.config.bounds import PositiveFloat, Seed
 from rlkit_sac.config.conditions import Check, check_config
 from rlkit_sac.data.batch_steps import steps_per_batch
-from rlkit_sac.data.replay.buffer import check_memory, check_replay_fits
-from rlkit_sac.data.replay.packed import row_bytes
+from rlkit_sac.data.replay.buffer import check_replay_fits
 from rlkit_sac.data.workers.cluster import ray_cluster
 from rlkit_sac.envs import closing_env, make_env, observation_dim, reward_dim
 from rlkit_sac.errors import ConfigError
@@ -222,40 +220,11 @@ class BaseRunConfig:
                     device=resolve_device(self.device),
                 ),
             ),
-            *self._size_checks(facts),
             Check(("loss.schedules", "loss"), lambda: check_schedules(self.loss)),
             Check(("update.schedules", "update"), lambda: check_schedules(self.update)),
             start,
             *self.further_checks(facts),
         ]
-
-    def _size_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
-        """Whether the memory holds the least that networks, batches and samples take."""
-
-        def check(key: str) -> None:
-            transition = facts().transition
-            widths = getattr(self.network, "num_cells", [])  # a user's networks may have others
-            row, sizes = row_bytes(transition), [transition["observation"].numel(), *widths, 1]
-            critics = getattr(self.loss, "num_qvalue_nets", 1)
-            sampled = self.replay.batch_size * self._row_length
-            units = self.network.memory_size if self._has_memory else 0
-            needed = {
-                # A parameter has a gradient and two moments, of four bytes each.
-                "network.num_cells": 16 * critics * sum((a + 1) * b for a, b in pairwise(sizes)),
-                "network.memory_size": 48 * critics * units * (units + sizes[0]),
-                "collector.frames_per_batch": row * self.collector.batch_frames(self.batch_envs),
-                "replay.batch_size": sampled * (row + 4 * critics * (sum(widths) + 3 * units)),
-            }
-            check_memory(needed[key], resolve_device(self.device))
-
-        sections = ("network", "loss", "collector", "replay", "device", "env")
-        keys = (
-            "network.num_cells",
-            "network.memory_size",
-            "collector.frames_per_batch",
-            "replay.batch_size",
-        )
-        return [Check((key, *sections), partial(check, key)) for key in keys]
 
     def further_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
         """What the recipe checks besides.

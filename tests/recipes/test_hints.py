@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -106,46 +105,3 @@ def test_a_task_of_another_recipe_names_those_that_train_it(recipe: str, kind: s
     assert key == "env.id"
     recipes = f"recipe {names} trains" if len(KINDS[kind]) == 1 else f"recipes {names} train"
     assert text.endswith(f"but the actions are {actions}: the {recipes} this task")
-
-
-@pytest.mark.parametrize("recipe", ["sac", "acer"])
-@pytest.mark.parametrize(
-    ("section", "option", "size", "part"),
-    [
-        (
-            "network",
-            "num_cells",
-            [10**6, 10**6],
-            "needs at least ",
-        ),
-        ("network", "num_cells", [10**18, 10**18], "needs at least more than 2**100 bytes, but"),
-        ("replay", "batch_size", 10**12, "needs at least "),
-    ],
-)
-def test_sizes_that_cannot_fit_into_memory_are_refused(
-    recipe: str, section: str, option: str, size: object, part: str
-) -> None:
-    large = config(recipe)
-    setattr(large, section, replace(getattr(large, section), **{option: size}))
-    found = dict(config_errors(large))
-    key = f"{section}.{option}"
-    if key == "replay.batch_size" and recipe == "sac":
-        key, part = "replay.capacity", "must be at least batch_size"
-    assert part in found[key]
-    assert len(found) == 1
-
-
-def test_batches_that_cannot_fit_into_memory_are_refused() -> None:
-    large = config("sac")
-    large.collector.frames_per_batch = 10**12
-    ((key, text),) = config_errors(large)
-    assert key == "collector.frames_per_batch"
-    assert text.startswith("needs at least ")
-    assert " GiB), but the memory of cpu has " in text
-    large = config("acer")
-    large.collector.t_max, large.replay.batch_size = 400, 10**7
-    ((key, text),) = config_errors(large)
-    assert key == "replay.batch_size"  # of segments of t_max frames
-    assert text.startswith("needs at least ")
-    large = config("sac", num_threads=10**6)
-    assert config_errors(large) == [("num_threads", "must be >= 1 and <= 1024, got 1000000")]

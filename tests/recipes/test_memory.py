@@ -119,7 +119,6 @@ def test_the_policy_of_a_run_carries_its_state_in_an_environment(workplace):
             f"{GRU} --replay.slice_length 20 --compile true",
             "--compile: must be auto or false where",
         ),
-        (f"{GRU} --network.memory_size 1e9", "--network.memory_size: needs at least"),
     ],
 )
 def test_what_a_memory_cannot_do_is_refused_at_once(workplace, capsys, arguments, message):

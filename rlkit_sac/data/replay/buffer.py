@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import re
 import shutil
 from pathlib import Path
 from typing import Literal
@@ -21,7 +21,7 @@ from rlkit_sac.errors import ConfigError
 StorageKind = Literal["tensor", "memmap"]
 
 _MEMINFO = Path("/proc/meminfo")
-_CGROUP = Path("/sys/fs/cgroup")
+_CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
 def make_replay_buffer(
@@ -182,36 +182,16 @@ def check_replay_fits(
     if free is not None and capacity * per_transition > free:
         raise ConfigError(
             f"a replay buffer of {capacity} transitions needs "
-            f"{_too_much(capacity * per_transition, place, free)}; the largest capacity that fits "
-            f"is {free // per_transition}"
+            f"{_describe(capacity * per_transition)}, but the {place} has {_describe(free)} free; "
+            f"the largest capacity that fits is {free // per_transition}"
         )
-
-
-def check_memory(needed: int, device: torch.device | str) -> None:
-    """Refuses what cannot fit into the free memory of a device.
-
-    Args:
-        needed: bytes, at least.
-        device: where the tensors would lie.
-
-    Raises:
-        ConfigError: naming both sizes.
-
-    >>> check_memory(10**20, "cpu")
-    Traceback (most recent call last):
-    rlkit_sac.errors.ConfigError: needs at least 100000000000000000000 bytes (93132257461.55 GiB)...
-    """
-    free = free_device_memory(device)
-    if free is not None and needed > free:
-        raise ConfigError(f"needs at least {_too_much(needed, f'memory of {device}', free)}")
 
 
 def free_device_memory(device: torch.device | str) -> int | None:
     """Returns the bytes that new tensors on ``device`` can take; None where unknown.
 
-    For CUDA devices, their own memory; for others, that of the host: the memory available without
-    swapping, or what is left of the limit of a container's control group, if that is less. Where
-    the system reports neither, all physical memory.
+    For CUDA devices, their own memory; for others, that of the host: what Linux reports as
+    available without swapping, or the limit of a container if that is less.
 
     Args:
         device: where the tensors would lie.
@@ -223,8 +203,12 @@ def free_device_memory(device: torch.device | str) -> int | None:
     device = torch.device(device)
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    known = [free for free in (_host_memory(), _cgroup_memory()) if free is not None]
-    return min(known, default=None)
+    if not _MEMINFO.exists():
+        return None
+    (available,) = re.findall(r"^MemAvailable: +(\d+) kB$", _MEMINFO.read_text(), re.MULTILINE)
+    limit = _CONTAINER_LIMIT.read_text().strip() if _CONTAINER_LIMIT.exists() else "max"
+    free = int(available) * 1024
+    return free if limit == "max" else min(free, int(limit))
 
 
 def free_disk_space(directory: Path) -> int:
@@ -242,34 +226,5 @@ def free_disk_space(directory: Path) -> int:
     return shutil.disk_usage(directory).free
 
 
-def _host_memory() -> int | None:
-    if _MEMINFO.exists():
-        for line in _MEMINFO.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return None
-
-
-def _cgroup_memory() -> int | None:
-    try:
-        limit = int((_CGROUP / "memory.max").read_text())
-        used = int((_CGROUP / "memory.current").read_text())
-        statistics = (_CGROUP / "memory.stat").read_text().split()
-    except (OSError, ValueError):  # no control group, or no limit ("max")
-        return None
-    # Cached files count as used but are given back under pressure.
-    cached = int(statistics[statistics.index("inactive_file") + 1])
-    return max(0, limit - used + cached)
-
-
-def _too_much(needed: int, place: str, free: int) -> str:
-    return f"{_describe(needed)}, but the {place} has {_describe(free)} free"
-
-
 def _describe(num_bytes: int) -> str:
-    if num_bytes > 2**100:  # perhaps too many even for a float
-        return "more than 2**100 bytes"
     return f"{num_bytes} bytes ({num_bytes / 2**30:.2f} GiB)"

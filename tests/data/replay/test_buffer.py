@@ -131,21 +131,16 @@ def test_files_of_another_buffer_are_not_written_over(tmp_path: Path) -> None:
 def test_a_container_limit_below_the_free_memory_counts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    meminfo = tmp_path / "meminfo"
+    meminfo, limit = tmp_path / "meminfo", tmp_path / "memory.max"
     meminfo.write_text("MemTotal: 4000 kB\nMemFree: 10 kB\nMemAvailable: 3000 kB\n")
-    (tmp_path / "memory.max").write_text("max\n")
+    limit.write_text("max\n")
     monkeypatch.setattr(buffer, "_MEMINFO", meminfo)
-    monkeypatch.setattr(buffer, "_CGROUP", tmp_path)
+    monkeypatch.setattr(buffer, "_CONTAINER_LIMIT", limit)
     assert free_device_memory("cpu") == 3000 * 1024
-    (tmp_path / "memory.max").write_text("2000000\n")
-    (tmp_path / "memory.current").write_text("1500000\n")
-    (tmp_path / "memory.stat").write_text("anon 900000\ninactive_file 400000\n")
-    assert free_device_memory("cpu") == 900_000
+    limit.write_text("2000000\n")
+    assert free_device_memory("cpu") == 2_000_000
     meminfo.unlink()
-    (tmp_path / "memory.max").unlink()
-    physical = free_device_memory("cpu")
-    assert physical is not None
-    assert physical > 2**28
+    assert free_device_memory("cpu") is None
 
 
 def test_the_disk_of_a_directory_that_does_not_exist_is_that_of_its_parent(tmp_path: Path) -> None:
