@@ -68,20 +68,12 @@ class Press(gym.Env):
         return np.zeros(2, np.float32), float(action[0]), over, False, {}
 
 
-class Handle(Press):
-    """The same with something that cannot be saved in the middle of an episode."""
-
-    def __init__(self) -> None:
-        self.handle = iter(lambda: 0, 1)
-
-
 @pytest.fixture(autouse=True)
 def _tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     gym.register("Press-v0", entry_point=Press)
-    gym.register("Handle-v0", entry_point=Handle)
     yield
-    del gym.registry["Press-v0"], gym.registry["Handle-v0"]
+    del gym.registry["Press-v0"]
 
 
 @dataclass
@@ -403,16 +395,6 @@ def test_a_checkpoint_holds_the_policy_of_its_moment() -> None:
     for frames, action in ((2, 0.25), (4, 0.75)):
         policy = load_policy(loop.run.path / "checkpoints" / f"step_{frames}")
         assert policy(states.clone())["action"].item() == pytest.approx(action, abs=1e-5)
-
-
-def test_a_task_that_cannot_be_saved_in_an_episode_is_saved_between_two() -> None:
-    """As well as at the multiples: where an episode begins, half the interval after the last."""
-    for task, wanted in (("Press-v0", [16, 32, 36]), ("Handle-v0", [10, 16, 25, 32, 36])):
-        with begun(config(task=task, checkpoint=16, batch=1)) as loop:
-            for _ in range(36):
-                loop.collect()
-                loop.run.save_if_due(best=False)
-        assert saved_at(loop.run) == wanted
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
