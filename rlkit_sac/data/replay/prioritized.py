@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-import safetensors.torch
 import torch
 from torch import Tensor
 from torchrl.data import PrioritizedSampler as TorchRLPrioritizedSampler
-from torchrl.data.replay_buffers.samplers import Sampler
 from torchrl.data.replay_buffers.storages import Storage
 
+from rlkit_sac.data.replay.sampler import StatefulSampler
 from rlkit_sac.data.replay.sum_tree import SumTree
 from rlkit_sac.errors import ConfigError, RunError
 
@@ -21,7 +19,7 @@ from rlkit_sac.errors import ConfigError, RunError
 # TorchRL's buffers hand priorities on only to instances of TorchRL's class. Its constructor and sum
 # trees are not wanted here (they need a compiled extension), so it is a base in name alone.
 @TorchRLPrioritizedSampler.register
-class PrioritizedSampler(Sampler):
+class PrioritizedSampler(StatefulSampler):
     r"""Draws transitions in proportion to their last error, with importance weights.
 
     Transition :math:`i` of N is drawn with the probability :math:`P(i)`, with replacement, and
@@ -170,32 +168,9 @@ class PrioritizedSampler(Sampler):
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Continue from a state, with the exponents this sampler was given.
-
-        Raises:
-            RunError: for priorities that are not finite numbers >= 0, one for each transition.
-        """
-        frames, largest = state_dict["frames"], state_dict["largest"]
-        weights = state_dict["tree"]["weights"]
-        fine = largest > 0 and bool(((weights >= 0) & weights.isfinite()).all())
-        if not fine or weights.shape != (min(frames, self._capacity),):
-            raise RunError("the priorities are not finite numbers >= 0, one for each transition")
-        self.frames, self._largest = frames, largest
+        """Continue from a state, with the exponents this sampler was given."""
+        self.frames, self._largest = state_dict["frames"], state_dict["largest"]
         self._tree.load_state_dict(state_dict["tree"])
-
-    def dumps(self, path: Path | str) -> None:
-        """Write the state into a folder."""
-        state = self.state_dict()
-        numbers = torch.tensor([state["frames"], state["largest"]], dtype=torch.float64)
-        content = safetensors.torch.save({"numbers": numbers, **state["tree"]})
-        Path(path).mkdir(parents=True, exist_ok=True)
-        (Path(path) / "priorities.safetensors").write_bytes(content)
-
-    def loads(self, path: Path | str) -> None:
-        """Read the state from a folder."""
-        content = safetensors.torch.load((Path(path) / "priorities.safetensors").read_bytes())
-        frames, largest = content.pop("numbers").tolist()
-        self.load_state_dict({"frames": int(frames), "largest": largest, "tree": content})
 
     def __repr__(self) -> str:
         return f"PrioritizedSampler(alpha={self._alpha}, beta={self.beta}, eps={self._eps})"

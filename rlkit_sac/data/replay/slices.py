@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
-from torchrl.data.replay_buffers.samplers import Sampler
 from torchrl.data.replay_buffers.storages import Storage
 
 from rlkit_sac.data.batch_steps import steps_per_batch
+from rlkit_sac.data.replay.sampler import StatefulSampler
 from rlkit_sac.errors import ConfigError
 
-_FILE = "sampler.pt"
 
-
-class BlockSampler(Sampler):
+class BlockSampler(StatefulSampler):
     """Maps steps of environments to indices of the storage; subclasses draw the steps.
 
     Each ``extend`` stores a block: the frames of a batch of N environments and T steps, environment
@@ -88,15 +85,6 @@ class BlockSampler(Sampler):
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Continue from a state."""
         self.frames, self._refused = state_dict["frames"], None
-
-    def dumps(self, path: Path | str) -> None:
-        """Write the state into a folder."""
-        Path(path).mkdir(parents=True, exist_ok=True)
-        torch.save(self.state_dict(), Path(path) / _FILE)
-
-    def loads(self, path: Path | str) -> None:
-        """Read the state from a folder."""
-        self.load_state_dict(torch.load(Path(path) / _FILE, weights_only=True))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(length={self.length}, num_envs={self._num_envs})"

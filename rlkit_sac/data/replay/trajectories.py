@@ -10,7 +10,7 @@ from torch import Tensor
 from torchrl.data.replay_buffers.storages import Storage
 
 from rlkit_sac.data.replay.slices import BlockSampler
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import ConfigError
 
 _LARGE = 2**62
 _CHUNK = 1024  # frames read at once: storages return whole ones, and files may exceed the memory
@@ -95,23 +95,10 @@ class TrajectorySampler(BlockSampler):
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Continue from a state.
-
-        Raises:
-            RunError: for episodes that cannot be those of the frames.
-        """
+        """Continue from a state."""
         super().load_state_dict(state_dict)
         self._known = state_dict["known"]
         self._ended, self._running = (state_dict[key].cpu().clone() for key in ("ended", "running"))
-        (env, first, stop), last = self._ended.unbind(1), self._known // self._num_envs
-        inside = (env >= 0) & (env < self._num_envs) & (first >= 0) & (first < stop)
-        begun = (self._running >= 0) & (self._running <= last)
-        if (
-            not 0 <= self._known <= self.frames
-            or not (inside & (stop <= last)).all()
-            or not (begun.all() and begun.shape == (self._num_envs,))
-        ):
-            raise RunError("the episodes in replay are not those of its frames")
         self._list_episodes()
 
     def _empty(self) -> None:

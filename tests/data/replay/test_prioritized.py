@@ -168,22 +168,19 @@ def test_priorities_of_sequences_are_the_largest_of_their_steps() -> None:
         assert replay.sampler._tree.get(place.reshape(1)) == mine.max()
 
 
-def test_a_state_comes_back_to_the_last_bit(tmp_path) -> None:
+def test_a_state_comes_back_to_the_last_bit() -> None:
     first = packed(10, batch_size=6, beta_frames=30)
     first.extend(numbered(0, 13))
     first.sampler.update_priority(torch.arange(10), torch.rand(10) * 3)
-    copies = [packed(10, batch_size=6, beta_frames=30) for _ in range(2)]
-    copies[0].load_state_dict(first.state_dict())
-    first.dumps(tmp_path / "buffer")
-    copies[1].loads(tmp_path / "buffer")
-    for replay in copies:
-        assert replay.sampler.default_priority == first.sampler.default_priority
-        batches = []
-        for each in (first, replay):
-            torch.manual_seed(0)
-            batches.append(each.sample())
-        for key in ("number", "index", "priority_weight"):
-            assert torch.equal(batches[0][key], batches[1][key])
+    replay = packed(10, batch_size=6, beta_frames=30)
+    replay.load_state_dict(first.state_dict())
+    assert replay.sampler.default_priority == first.sampler.default_priority
+    batches = []
+    for each in (first, replay):
+        torch.manual_seed(0)
+        batches.append(each.sample())
+    for key in ("number", "index", "priority_weight"):
+        assert torch.equal(batches[0][key], batches[1][key])
 
 
 def test_an_emptied_buffer_forgets_its_priorities() -> None:

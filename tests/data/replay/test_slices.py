@@ -138,15 +138,6 @@ def test_a_state_goes_on_where_it_was() -> None:
     assert (parted.sample() == expected).all()
 
 
-def test_a_state_goes_through_files(tmp_path) -> None:
-    sampler = SliceSampler(4, capacity=31, num_envs=1)
-    sampler.extend(torch.arange(17))
-    sampler.dumps(tmp_path / "sampler")
-    other = SliceSampler(4, capacity=31, num_envs=1)
-    other.loads(tmp_path / "sampler")
-    assert other.frames == 17
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
