@@ -13,6 +13,7 @@ MODERN := import sys; sys.exit(sys.version_info < (3, 10))
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3.10; do \
 	$$python -c '$(MODERN)' 2>/dev/null && echo $$python && break; done)
 ARGS ?=
+RESUMED := test_half_the_frames_and_then_the_rest_equal_all_at_once
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,7 +29,7 @@ test-slow: $(VENV)/.installed-dev ## Run the slow tests: training to known resul
 
 test-lowest: .venv-lowest/.installed ## Train and resume with the lowest versions of the dependencies
 	.venv-lowest/bin/python -m pytest -m "not slow" tests/functional tests/config \
-		tests/recipes/test_version_0_1.py $(ARGS)
+		tests/recipes/test_{acer,discrete_sac,hybrid_sac}.py::$(RESUMED) $(ARGS)
 	.venv-lowest/bin/python recipes/sac.py --collector.total_frames 1200 --network.num_cells '[16]' \
 		--compile false --evaluation.episodes 1 --logging.progress false \
 		--logging.dir .venv-lowest/runs

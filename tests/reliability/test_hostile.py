@@ -428,67 +428,6 @@ def test_links_to_a_run_and_within_one_are_followed(capsys, path):
     assert resume(capsys, latest) == (0, "")
 
 
-def policy(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
-    return lambda path: describe(path / STEP / "policy.json", change)
-
-
-def of_task(**spaces: Any) -> Callable[[Path], None]:
-    return policy(lambda found: found["task"].update(spaces))
-
-
-def weights(change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Path], None]:
-    """Change the weights of a policy."""
-
-    def forge(path: Path) -> None:
-        file = path / STEP / "policy.safetensors"
-        tensors = safetensors.torch.load(file.read_bytes())
-        (name,) = [name for name in tensors if name.endswith("0.0.bias")]
-        tensors[name] = change(tensors[name]).contiguous()
-        content = safetensors.torch.save(tensors)
-        replace(path, file, content)
-        digest = FileRecord.of(content).sha256
-        policy(lambda found: found.update(weights_sha256=digest))(path)
-
-    return forge
-
-
-def rebuild(**arguments: Any) -> Callable[[Path], None]:
-    """Change the arguments of the actor behind the normalizer."""
-    return policy(lambda found: found["arguments"]["policy"]["arguments"].update(arguments))
-
-
-def normalizer(**arguments: Any) -> Callable[[Path], None]:
-    return policy(lambda found: found["arguments"]["normalizer"]["arguments"].update(arguments))
-
-
-DISCRETE = {"kind": "Discrete", "n": 2, "start": 0}
-POLICIES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "discrete actions": (of_task(action_space=DISCRETE), "continuous are its actions"),
-    "more layers than take no time": (rebuild(num_cells=[16] * 100_000), "more than 1000"),
-    "layers of 10**12 numbers": (rebuild(num_cells=[10**12, 16]), "of another shape or type"),
-    "an unknown builder": (
-        policy(lambda found: found.update(builder="os.system")),
-        "unknown builder",
-    ),
-    "NaN from the normalizer": (normalizer(clip=float("nan")), "acts with NaN"),
-    "a nested builder": (policy(lambda found: found.update(arguments=json.loads(nested(900)))), ""),
-    "NaN weights": (weights(lambda bias: bias * torch.nan), "with NaN"),
-    "broadcastable weights": (weights(lambda bias: bias[:1]), "[1] float32, in the module [16]"),
-    "complex weights": (weights(torch.Tensor.cfloat), "[16] complex64, in the module [16]"),
-    "integer weights": (weights(torch.Tensor.long), "[16] int64, in the module [16]"),
-}
-
-
-@pytest.mark.parametrize("case", POLICIES)
-def test_a_forged_policy_is_refused_by_name(path, case):
-    forge, message = POLICIES[case]
-    forge(path)
-    with bounded(), pytest.raises(RlkitSacError, match=r"policy\.(json|safetensors)") as refused:
-        load_policy(path)
-    assert message in str(refused.value)
-    assert len(str(refused.value)) < 1000
-
-
 OPTIONS = {
     "evaluation.episodes": -5,
     "env.max_episode_steps": 0.5,
