@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from rlkit_sac.envs.torchrl_env import GymnasiumEnvs
 from rlkit_sac.envs.workers import call_each
 
 _BOUNDS = ("low", "high")
-_MOST_NUMBERS = 10_000_000  # of a task that a file describes
 
 
 def describe_task(env: EnvBase) -> dict[str, Any] | None:
@@ -28,8 +26,8 @@ def describe_task(env: EnvBase) -> dict[str, Any] | None:
 
     Returns:
         ``None`` for an environment that :func:`~rlkit_sac.envs.make_env` did not make, or with
-        spaces other than `Box`, `Discrete`, `MultiBinary`, `MultiDiscrete`, `Tuple` and `Dict`, of
-        more than ten million numbers, or with names that JSON does not have, such as tuples.
+        spaces other than `Box`, `Discrete`, `MultiBinary`, `MultiDiscrete`, `Tuple` and `Dict`, or
+        with names that JSON does not have, such as tuples.
 
     >>> from rlkit_sac.envs import make_env
     >>> describe_task(make_env("CartPole-v1"))["action_space"]
@@ -48,7 +46,7 @@ def describe_task(env: EnvBase) -> dict[str, Any] | None:
         }
         read: dict[str, Any] = json.loads(json.dumps(described))
         conversions(read)
-    except (TypeError, ValueError):
+    except TypeError:
         return None
     return read
 
@@ -59,22 +57,17 @@ def conversions(task: dict[str, Any]) -> tuple[ObservationConversion, ActionConv
     Args:
         task: what :func:`describe_task` returned.
 
-    Raises:
-        ConfigError, KeyError, TypeError, ValueError: for anything else, or more than ten million
-            numbers, which are not allocated.
-
     >>> from rlkit_sac.envs import make_env
     >>> observe, act = conversions(describe_task(make_env("Pendulum-v1")))
     >>> act(np.array([0.5]))
     array([1.], dtype=float32)
     """
-    for name in ("observation_space", "action_space"):
-        if (size := _size(task[name])) > _MOST_NUMBERS:
-            raise ValueError(f"{name} has {size} numbers, more than {_MOST_NUMBERS}")
-    indices = task.get("observation_indices")  # which files of older versions do not have
+    observations, actions = (
+        space_from_json(task[name]) for name in ("observation_space", "action_space")
+    )
     return (
-        ObservationConversion(space_from_json(task["observation_space"]), indices=indices),
-        ActionConversion(space_from_json(task["action_space"]), rescale=task["rescale_actions"]),
+        ObservationConversion(observations, indices=task["observation_indices"]),
+        ActionConversion(actions, rescale=task["rescale_actions"]),
     )
 
 
@@ -132,32 +125,6 @@ def space_from_json(described: dict[str, Any]) -> Space[Any]:
         "MultiDiscrete": MultiDiscrete,
     }
     return plain[kind](**entries)
-
-
-def _leaves(described: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The descriptions in one that are neither of a `Tuple` nor of a `Dict`."""
-    if described["kind"] not in ("Tuple", "Dict"):
-        yield described
-        return
-    for part in described["parts"]:
-        yield from _leaves(part if described["kind"] == "Tuple" else part[1])
-
-
-def _size(described: dict[str, Any]) -> int:
-    """How many numbers the arrays of a space have, before there is one.
-
-    A `Discrete` beside a `Box` is not counted: it becomes few numbers whatever its size.
-    """
-    parts = list(_leaves(described))
-    if any(part["kind"] == "Box" for part in parts):
-        parts = [part for part in parts if part["kind"] != "Discrete"]
-    sizes = [
-        np.sum(part["nvec"], dtype=float)
-        if part["kind"] == "MultiDiscrete"
-        else np.prod(part["shape" if part["kind"] == "Box" else "n"], dtype=float)
-        for part in parts
-    ]
-    return int(sum(sizes))
 
 
 def _with_infinity(bound: NDArray[Any]) -> NDArray[Any]:

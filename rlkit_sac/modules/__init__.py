@@ -26,12 +26,6 @@ from rlkit_sac.modules.normalization import (
     RewardNormalizer,
 )
 from rlkit_sac.modules.perceptron import GaussianHead
-from rlkit_sac.modules.policies import (
-    boltzmann_policy,
-    categorical_behavior_policy,
-    gaussian_behavior_policy,
-    hybrid_policy,
-)
 from rlkit_sac.modules.priors.parts import UniformPrior
 from rlkit_sac.modules.priors.policy import PolicyPrior
 from rlkit_sac.modules.priors.same_action import SameActionPrior
@@ -60,15 +54,11 @@ __all__ = [
     "TanhGaussian",
     "UniformPrior",
     "action_value_critic",
-    "boltzmann_policy",
     "categorical_actor",
     "categorical_actor_critic",
-    "categorical_behavior_policy",
     "gaussian_actor",
     "gaussian_actor_critic",
-    "gaussian_behavior_policy",
     "hybrid_critic",
-    "hybrid_policy",
     "policy_states",
     "state_action_critic",
     "state_critic",

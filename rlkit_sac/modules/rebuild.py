@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModuleBase, TensorDictSequential
+from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictSequential
 from torch import Tensor, nn
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
@@ -22,57 +21,46 @@ from rlkit_sac.modules.actors import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.modules.behavior import BehaviorPolicy
-from rlkit_sac.modules.critics import action_value_critic, hybrid_critic
+from rlkit_sac.modules.boltzmann import BoltzmannPolicy
+from rlkit_sac.modules.critics import action_value_critic, hybrid_critic, stack_critics
 from rlkit_sac.modules.ensemble import structure
 from rlkit_sac.modules.masked_critic import MaskedCritic
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
 from rlkit_sac.modules.notes import Note, note_of
-from rlkit_sac.modules.policies import (
-    boltzmann_of_critic,
-    boltzmann_policy,
-    categorical_behavior_policy,
-    gaussian_behavior_policy,
-    hybrid_policy,
-)
-from rlkit_sac.modules.priors.policy import PolicyPrior
+from rlkit_sac.modules.temperature import AlphaParametrization, Temperature
 
 
 def build_from_note(note: Note) -> Any:
     """The module that a note describes, on the device ``meta``: shapes without memory.
 
     It takes a state dict with ``load_state_dict(..., assign=True)``. A note may come from a file:
-    it can name only what is listed here, and costs little whatever sizes it names.
+    it can name only what is listed here.
 
     Args:
-        note: what :func:`~rlkit_sac.modules.notes.note_of` returns, or the name and arguments of
-            one of the functions of :mod:`rlkit_sac.modules.policies`.
+        note: what :func:`~rlkit_sac.modules.notes.note_of` returns.
 
     Raises:
         ConfigError: for an unknown builder, or arguments that it refuses.
         TypeError, ValueError: for arguments that no module notes.
 
-    >>> build_from_note(note_of(hybrid_policy(3, [-1.0], [1.0], 2))).out_keys
-    ['loc', 'scale', ('action', 'continuous'), ('action', 'discrete')]
+    >>> build_from_note(note_of(categorical_actor(3, 2))).out_keys
+    ['logits', 'action']
     """
-    name, arguments = note["builder"], note["arguments"]
-    if not isinstance(name, str) or name not in _BUILDERS:
+    name = note["builder"]
+    if name not in _BUILDERS:
         raise ConfigError(f"unknown builder {name!r}; known are {sorted(_BUILDERS)}")
-    if arguments.get("action_dim", 0) > _MOST_ACTIONS:  # whose bounds take memory all the same
-        raise ConfigError(f"action_dim is {arguments['action_dim']}, above {_MOST_ACTIONS}")
-    if (layers := _layers(arguments)) > _MOST_LAYERS:  # each of which takes time
-        raise ConfigError(f"it describes {layers} layers, more than {_MOST_LAYERS}")
+    arguments = {option: _argument(value) for option, value in note["arguments"].items()}
     with torch.device("meta"):
-        return _BUILDERS[name](**{option: _argument(value) for option, value in arguments.items()})
+        return _BUILDERS[name](**arguments)
 
 
 def checked_note(policy: TensorDictModuleBase) -> Note | None:
     """The note of a policy, if it describes this policy.
 
-    What the note describes is built, and compared: all layers with their shapes, types and numbers,
-    and with the same weights all that the policy writes, and the probability of its action, for
-    observations of several sizes, of a policy with memory also for states and previous actions.
-    This is done once, and again where a layer or the note changed.
+    What the note describes is built and compared: all layers with their shapes, types and numbers,
+    and with the same weights all that the policy writes for observations at random, of a policy
+    with memory also for states and previous actions.
 
     Args:
         policy: any acting module; random generators stay as they are.
@@ -89,58 +77,39 @@ def checked_note(policy: TensorDictModuleBase) -> Note | None:
     True
     """
     note = note_of(policy)
-    if note is None:
-        return None
-    form = note, _form(policy)
-    if policy not in _checked or _checked[policy][0] != form:
-        _checked[policy] = form, _describes(note, policy)
-    return note if _checked[policy][1] else None
-
-
-def _form(policy: TensorDictModuleBase) -> tuple[dict[str, Any], str]:
-    return structure(policy), repr(policy)  # the latter has the arguments of distributions
+    return note if note is not None and _describes(note, policy) else None
 
 
 def _describes(note: Note, policy: TensorDictModuleBase) -> bool:
     try:
         rebuilt = build_from_note(note)
         rebuilt.load_state_dict(policy.state_dict(), strict=True, assign=True)
-        if _form(rebuilt) != _form(policy):
-            return False
         states = _states(note, rebuilt)
-        outputs = [_outputs(each, states.copy()) for each in (policy, rebuilt)]
+        with torch.no_grad(), set_exploration_type(ExplorationType.DETERMINISTIC):
+            outputs = [dict(each(states.copy()).items(True, True)) for each in (policy, rebuilt)]
         torch.testing.assert_close(*outputs, equal_nan=True)
     except Exception:  # of a module that is no longer what the note describes
         return False
-    return True
+    return structure(rebuilt) == structure(policy)
 
 
 def _states(note: Note, policy: TensorDictModuleBase) -> TensorDict:
-    """64 states at random for a policy, of which those with memory begin episodes or go on."""
+    """64 states at random for a policy, within episodes of one with memory."""
     own, weight = torch.Generator("cpu").manual_seed(0), next(policy.parameters())
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(64, *shape, generator=own, device="cpu").to(weight)
 
-    scales = torch.logspace(-2, 3, 64, device="cpu").unsqueeze(-1).to(weight)
-    states: dict[Any, Any] = {"observation": scales * normal(_noted(note, "observation_dim"))}
-    if carried := policy_states(policy):
-        memory = _noted(note, "memory")
-        length, count = memory.get("action_dim", 0), memory.get("num_actions", 0)
-        parts = {"continuous": normal(length), "discrete": normal().abs().long() % max(count, 1)}
-        previous = parts if length and count else parts["discrete" if count else "continuous"]
-        states |= {"prev_action": previous, "is_init": normal(1) > 0}
-        states |= {key: normal(*shape) for key, shape in carried.items()}
-    return TensorDict(states, batch_size=[64])
-
-
-def _outputs(policy: TensorDictModuleBase, states: TensorDict) -> dict[Any, Tensor]:
-    with torch.no_grad(), set_exploration_type(ExplorationType.DETERMINISTIC):
-        out = policy(states)
-        prior = PolicyPrior(policy)
-        dist, keys = prior.get_dist(out), prior.action_keys
-        score = dist.log_prob(out if len(keys) > 1 else out[keys[0]])
-    return {**dict(out.items(True, True)), "score": score}
+    memory = _noted(note, "memory") or {}
+    length, count = memory.get("action_dim", 0), memory.get("num_actions", 0)
+    parts = {"continuous": normal(length), "discrete": torch.zeros(64).long()}
+    states: dict[Any, Any] = {
+        "observation": normal(_noted(note, "observation_dim")),
+        "prev_action": parts if length and count else parts["discrete" if count else "continuous"],
+        "is_init": torch.zeros(64, 1).bool(),
+        **{key: normal(*shape) for key, shape in policy_states(policy).items()},
+    }
+    return TensorDict(states, batch_size=[64], device=weight.device)
 
 
 def _argument(value: Any) -> Any:
@@ -159,38 +128,33 @@ def _noted(value: Any, name: str) -> Any:
     return next((each for each in found if each is not None), None)
 
 
-def _layers(value: Any) -> int:
-    """Layers and modules in the arguments of a note."""
-    if not isinstance(value, dict):
-        return sum(map(_layers, value)) if isinstance(value, list) else 0
-    cells, layers = value.get("num_cells"), value.get("layers")
-    own = 1 + (len(cells) if isinstance(cells, list) else 0)
-    own += max(layers, 0) if isinstance(layers, int) else 0
-    return own + sum(map(_layers, value.values()))
+def _boltzmann_policy(
+    critic: TensorDictModule,
+    num_qvalue_nets: int,
+    *,
+    mode: AlphaParametrization,
+    minimum: float | None,
+    maximum: float | None,
+    **options: Any,
+) -> BoltzmannPolicy:
+    critics = stack_critics([critic] * num_qvalue_nets)
+    temperature = Temperature(mode, minimum, maximum)
+    return BoltzmannPolicy(critics, torch.zeros(()), temperature, **options)
 
-
-_MOST_ACTIONS, _MOST_LAYERS = 10_000, 1_000
-
-# The form of each policy that was compared with its note, and the result.
-_checked: WeakKeyDictionary[nn.Module, tuple[Any, bool]] = WeakKeyDictionary()
 
 _BUILDERS: dict[str, Callable[..., nn.Module]] = {
     "BehaviorPolicy": BehaviorPolicy,
-    "BoltzmannPolicy": boltzmann_of_critic,
+    "BoltzmannPolicy": _boltzmann_policy,
     "MaskedCritic": MaskedCritic,
     "NormalizedPolicy": NormalizedPolicy,
     "ObservationNormalizer": ObservationNormalizer,
     "TensorDictSequential": lambda modules: TensorDictSequential(*modules),
     "action_value_critic": action_value_critic,
-    "boltzmann_policy": boltzmann_policy,
     "categorical_actor": categorical_actor,
     "categorical_actor_critic": categorical_actor_critic,
-    "categorical_behavior_policy": categorical_behavior_policy,
     "gaussian_actor": gaussian_actor,
     "gaussian_actor_critic": gaussian_actor_critic,
-    "gaussian_behavior_policy": gaussian_behavior_policy,
     "hybrid_critic": hybrid_critic,
-    "hybrid_policy": hybrid_policy,
     "policy_operator": policy_operator,
     "tanh_gaussian_actor": tanh_gaussian_actor,
 }

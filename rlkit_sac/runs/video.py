@@ -71,9 +71,12 @@ def record_video(
         RunError: if a file cannot be written.
 
     >>> import tempfile
-    >>> from rlkit_sac.modules import hybrid_policy
+    >>> from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
+    >>> from rlkit_sac.objectives import HybridSACLoss
     >>> env = make_env("Platform-v0", render_mode="rgb_array")
-    >>> policy = hybrid_policy(9, [-1.0] * 3, [1.0] * 3, 3).eval()
+    >>> key = ("action", "continuous")
+    >>> actor = tanh_gaussian_actor(9, [-1.0] * 3, [1.0] * 3, action_key=key)
+    >>> policy = HybridSACLoss(actor, hybrid_critic(9, 3, 3)).policy().eval()
     >>> (file,) = record_video(policy, env, tempfile.mkdtemp(), format="gif")
     >>> file.name
     'episode_0-return_....gif'

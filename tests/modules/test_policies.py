@@ -15,14 +15,14 @@ from rlkit_sac.modules import (
     EpsilonGreedy,
     PlainPolicy,
     action_value_critic,
-    boltzmann_policy,
     categorical_actor,
     hybrid_critic,
-    hybrid_policy,
     policy_states,
     state_action_critic,
     tanh_gaussian_actor,
 )
+from rlkit_sac.modules.notes import note_of
+from rlkit_sac.modules.rebuild import build_from_note
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 
 CONTINUOUS, DISCRETE = ("action", "continuous"), ("action", "discrete")
@@ -191,20 +191,15 @@ def test_weights_travel_as_a_tensordict(kind):
 
 @pytest.mark.parametrize("reward_dim", [1, 2])
 @pytest.mark.parametrize("kind", ["boltzmann", "hybrid"])
-def test_a_policy_is_rebuilt_from_its_state_alone(kind, reward_dim):
+def test_a_policy_is_rebuilt_from_its_note_and_state(kind, reward_dim):
     torch.manual_seed(0)
     options = {"alpha_init": 0.3, "max_alpha": 0.2}
     loss = make_loss(kind, reward_dim, num_qvalue_nets=3, **options)
     if reward_dim == 2:
         loss.reward_weights = [1.0, -2.0]
-    arguments = {**CELLS, "reward_dim": reward_dim, "num_qvalue_nets": 3, "max_alpha": 0.2}
-    if kind == "hybrid":
-        rebuilt = hybrid_policy(4, **BOX, num_actions=3, **arguments)
-    else:
-        rebuilt = boltzmann_policy(4, 3, **arguments)
     policy, data = loss.policy(), states(50)
-    state = {name: value.detach().clone() for name, value in policy.state_dict().items()}
-    rebuilt.load_state_dict(state, strict=True)
+    rebuilt = build_from_note(note_of(policy))
+    rebuilt.load_state_dict(policy.state_dict(), strict=True, assign=True)
     for mode in (ExplorationType.DETERMINISTIC, ExplorationType.RANDOM):
         outs = []
         for each in (policy, rebuilt):

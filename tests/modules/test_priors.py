@@ -25,12 +25,13 @@ from rlkit_sac.modules import (
     PolicyPrior,
     SameActionPrior,
     UniformPrior,
-    boltzmann_policy,
+    action_value_critic,
     categorical_actor,
-    hybrid_policy,
+    hybrid_critic,
     tanh_gaussian_actor,
 )
 from rlkit_sac.modules.priors.frozen import FrozenPrior
+from rlkit_sac.objectives import DiscreteSACLoss, HybridSACLoss
 
 LOW, HIGH = torch.tensor([[-2.0, 0.1], [0.5, 0.3]], dtype=torch.float64)
 BOX = Bounded(LOW, HIGH, (2,), dtype=torch.float64)
@@ -228,7 +229,9 @@ def test_the_prior_of_an_actor_is_its_distribution(actor):
 
 
 def test_the_prior_of_a_hybrid_policy_takes_the_discrete_part_given_the_continuous_one():
-    policy = hybrid_policy(3, [-1.0] * 2, [1.0] * 2, 4, num_cells=[8])
+    key = ("action", "continuous")
+    actor = tanh_gaussian_actor(3, [-1.0] * 2, [1.0] * 2, num_cells=[8], action_key=key)
+    policy = HybridSACLoss(actor, hybrid_critic(3, 2, 4, num_cells=[8])).policy()
     prior = FrozenPrior(PolicyPrior(policy))
     assert prior.in_keys == ["observation"]
     c = (torch.rand(5, 2) * 2 - 1).requires_grad_()
@@ -245,7 +248,11 @@ def test_the_prior_of_a_hybrid_policy_takes_the_discrete_part_given_the_continuo
 
 
 @pytest.mark.parametrize(
-    "policy", [boltzmann_policy(3, 4, num_cells=[8]), categorical_actor(3, 4, num_cells=[8])]
+    "policy",
+    [
+        DiscreteSACLoss(action_value_critic(3, 4, num_cells=[8])).policy(),
+        categorical_actor(3, 4, num_cells=[8]),
+    ],
 )
 def test_the_prior_of_a_discrete_policy_has_its_frequencies(policy):
     states = TensorDict(observation=torch.randn(1, 3).expand(40_000, -1), batch_size=[40_000])

@@ -23,7 +23,8 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.modules.ensemble import perceptron_layers
-from rlkit_sac.modules.policies import boltzmann_policy
+from rlkit_sac.modules.notes import note_of
+from rlkit_sac.modules.rebuild import build_from_note
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 from tests.objectives.discrete_networks import make_actor as make_discrete_actor
 from tests.objectives.discrete_networks import make_discrete_data
@@ -249,16 +250,8 @@ def test_a_discrete_policy_goes_by_the_mean() -> None:
     policy.train()
     # Acting is without dropout, even in training mode.
     torch.testing.assert_close(policy.action_value(states), mean)
-    rebuilt = boltzmann_policy(
-        3,
-        4,
-        num_cells=[6],
-        critic_layer_norm=True,
-        critic_dropout=0.9,
-        num_qvalue_nets=3,
-        policy_reduction="mean",
-    ).double()
-    rebuilt.load_state_dict(policy.state_dict())
+    rebuilt = build_from_note(note_of(policy))
+    rebuilt.load_state_dict(policy.state_dict(), assign=True)
     torch.testing.assert_close(rebuilt.action_value(states), mean)
     # So is the policy of the losses, once dropout is off.
     loss.eval()

@@ -18,7 +18,8 @@ from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.modules import hybrid_policy, state_primer, tanh_gaussian_actor
+from rlkit_sac.modules import hybrid_critic, state_primer, tanh_gaussian_actor
+from rlkit_sac.objectives import HybridSACLoss
 from rlkit_sac.runs import evaluate, record_run, record_video
 from tests.recipes.running import Recipe
 from tests.reliability.runs import table
@@ -110,9 +111,11 @@ def test_a_policy_with_memory_remembers_its_episode(tmp_path: Path, kind: Any) -
 
 def test_a_built_in_task_is_recorded_at_its_speed(tmp_path: Path) -> None:
     env = make_env("Platform-v0", render_mode="rgb_array")
-    actor = hybrid_policy(9, [-1.0] * 3, [1.0] * 3, 3).eval()
-    (file,) = record_video(actor, env, tmp_path)
-    (length,) = evaluate(actor, env, episodes=1, seed=0).lengths
+    key = ("action", "continuous")
+    actor = tanh_gaussian_actor(9, [-1.0] * 3, [1.0] * 3, action_key=key)
+    policy = HybridSACLoss(actor, hybrid_critic(9, 3, 3)).policy().eval()
+    (file,) = record_video(policy, env, tmp_path)
+    (length,) = evaluate(policy, env, episodes=1, seed=0).lengths
     video: Any = get_reader(file)
     assert video.get_meta_data()["fps"] == 2.0
     assert video.get_meta_data()["size"] == (640, 128)

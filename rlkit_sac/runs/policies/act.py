@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from gymnasium.spaces import Box, Dict
 from tensordict import NestedKey, TensorDict
 from tensordict.nn import TensorDictModuleBase
 from torch import nn
@@ -107,8 +106,7 @@ class Act:
             raise RunError(
                 "acting without a TensorDict needs the task, which policy.json does not describe: "
                 "pass task=describe_task(env) to save_policy, or call the policy with a "
-                "TensorDict. Runs of versions before 0.2, and of environments that make_env did "
-                "not make, have none"
+                "TensorDict. Runs in environments that make_env did not make have none"
             )
         passed = ["is_init", *(each.read for each in self._carried.values())]
         if set(self._policy.in_keys) - {"observation", *(passed if self._carried else [])}:
@@ -148,34 +146,6 @@ class Act:
         to_task = self._converted[1]
         parts = {name: value.cpu().numpy() for name, value in _action_parts(written).items()}
         return to_task(parts.get("action", {"action": parts}))
-
-    def check(self) -> None:
-        """Refuse observations or actions of the task of other sizes or kinds than the policy's.
-
-        Raises:
-            ValueError: naming them.
-        """
-        if self._converted is None:
-            return
-        shape = self._converted[0].agent_space().shape or ()
-        entries: Entries = {"observation": torch.zeros(1, *shape)}
-        if self._carried:
-            entries |= self._before(None, None, (1,))
-        else:
-            first = next(each for each in self._policy.modules() if isinstance(each, nn.Linear))
-            if shape != (size := first.in_features,):
-                raise ValueError(f"its observations are {list(shape)}, wanted [{size}]")
-        written = self._act(entries, True, ExplorationType.DETERMINISTIC)
-        space = self._converted[1].agent_space()
-        parts: Any = space["action"] if isinstance(space, Dict) else {"action": space}
-        wanted = {name: isinstance(part, Box) for name, part in parts.items()}
-        acted = _action_parts(written)
-        found = {name: value.is_floating_point() for name, value in acted.items()}
-        if found != wanted:
-            raise ValueError(f"continuous are its actions {wanted}, those of the policy {found}")
-        if any(value.isnan().any() for value in acted.values()):
-            raise ValueError("the policy acts with NaN")
-        self._of_task(written)
 
     def _act(self, entries: Entries, batch: bool, mode: ExplorationType) -> Entries:
         observation = entries["observation"]

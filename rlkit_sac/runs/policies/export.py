@@ -94,11 +94,11 @@ def export_policy(
         lambda: find_policy(Path(run_dir), which),
         lambda folder: (
             folder,
-            read_described(folder / "policy.json", "a policy", versions=[1, FORMAT_VERSION]),
+            read_described(folder / "policy.json", "a policy", versions=[FORMAT_VERSION]),
             load_policy(folder, into=into),
         ),
     )
-    act = Act(policy, described.get("task"))
+    act = Act(policy, described["task"])
     module = TaskPolicy(policy, *act.conversions()).eval()
     run = folder.absolute().parents[1]
     metadata = {

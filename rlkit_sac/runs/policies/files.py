@@ -142,7 +142,7 @@ def load_policy(
     if device is None and into is None:
         device = "cpu"
     target = None if device is None else resolve_device(str(device))
-    description_file, description, weights_file, content = read_unpruned(
+    description, weights_file, content = read_unpruned(
         lambda: find_policy(Path(run_dir), which), _read_files
     )
     try:
@@ -159,14 +159,9 @@ def load_policy(
             else f"{weights_file} does not fit the {type(into).__name__} passed as into: "
             f"{misfit}. Pass a module built as in the run"
         )
-    try:
-        act = Act(policy, description.get("task"))
-        if into is None:
-            policy.load_state_dict(weights, strict=True, assign=True)
-            act.check()
-    except Exception as error:  # any error that wrong content of a file can cause
-        text = f"{description_file} does not describe a task of this policy: {error!r}"
-        raise RunError(text) from error
+    act = Act(policy, description["task"])
+    if into is None:
+        policy.load_state_dict(weights, strict=True, assign=True)
     if target is not None:
         policy.to(target)
     if into is not None:
@@ -176,37 +171,27 @@ def load_policy(
     return policy.eval()
 
 
-def _read_files(folder: Path) -> tuple[Path, dict[str, Any], Path, bytes]:
-    """The two files of a policy, each with what it holds."""
-    description_file, weights_file = folder / "policy.json", folder / "policy.safetensors"
-    description = read_described(description_file, "a policy", versions=[1, FORMAT_VERSION])
+def _read_files(folder: Path) -> tuple[dict[str, Any], Path, bytes]:
+    """What the files of a policy hold, and that of the weights."""
+    weights_file = folder / "policy.safetensors"
+    description = read_described(folder / "policy.json", "a policy", versions=[FORMAT_VERSION])
     with os_errors_named(f"{weights_file} cannot be read"):
         content = read_file(weights_file)
     if hashlib.sha256(content).hexdigest() != description.get("weights_sha256"):
         raise RunError(f"{weights_file} is damaged: its checksum is not that of policy.json")
-    return description_file, description, weights_file, content
+    return description, weights_file, content
 
 
 def _described(description: dict[str, Any], file: Path) -> TensorDictModuleBase:
     """The policy that a file describes, on the device ``meta``."""
-    if description.get("builder") is None:
+    if description["builder"] is None:
         raise RunError(
             f"{file.with_name('policy.json')} is of a policy that this package cannot build, such "
             "as one with networks of your own: build it and pass it, load_policy(run, into=policy);"
             " record_run and export_policy take into= as well"
         )
-    note = {"arguments": {}} | description
-    if "observation_normalizer" in note:  # of format 1
-        arguments = note["observation_normalizer"]
-        normalizer = {"builder": "ObservationNormalizer", "arguments": arguments}
-        parts = {"policy": dict(note), "normalizer": normalizer}
-        note = {"builder": "NormalizedPolicy", "arguments": parts}
-    try:
-        policy: TensorDictModuleBase = build_from_note(note)
-        return policy.double()  # the widest type, so that weights of any fit
-    except Exception as error:  # any error that wrong content of a file can cause
-        text = f"{file} does not hold the policy that policy.json describes: {error}"
-        raise RunError(text) from error
+    policy: TensorDictModuleBase = build_from_note(description)
+    return policy.double()  # the widest type, so that weights of any fit
 
 
 def find_policy(run_dir: Path, which: str) -> Path:

@@ -20,8 +20,8 @@ from rlkit_sac.data.workers.worker import Worker, flat_parameters, load_paramete
 from rlkit_sac.envs import make_env, save_episodes
 from rlkit_sac.envs.workers import reported_error
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RunError
-from rlkit_sac.modules import BehaviorPolicy, RandomBehavior, gaussian_actor
-from rlkit_sac.modules.policies import boltzmann_policy
+from rlkit_sac.modules import BehaviorPolicy, RandomBehavior, action_value_critic, gaussian_actor
+from rlkit_sac.objectives import DiscreteSACLoss
 from tests.data.collect.test_light_collector import TASKS
 from tests.data.workers.tasks import create
 from tests.recurrent_policies import recurrent_gaussian
@@ -171,7 +171,8 @@ def test_parameters_and_buffers_travel_by_dtype() -> None:
 
 @pytest.mark.parametrize("first", [None, [1.0, 1.0]])
 def test_reward_weights_may_begin_and_end_during_a_run(first: list[float] | None) -> None:
-    learner, worker = (boltzmann_policy(3, 2, num_cells=[8], reward_dim=2) for _ in range(2))
+    critics = (action_value_critic(3, 2, num_cells=[8], reward_dim=2) for _ in range(2))
+    learner, worker = (DiscreteSACLoss(critic).policy() for critic in critics)
     for weights in (first, [1.0, 0.5], [0.0, 2.0], None):
         learner.reward_weights.assign(weights, like=torch.zeros(()))
         load_parameters(worker, flat_parameters(learner))

@@ -120,6 +120,7 @@ def task(observations: str, actions: str) -> dict[str, Any]:
     """What `describe_task` writes for an environment of these spaces."""
     return {
         "observation_space": space_to_json(OBSERVATIONS[observations]),
+        "observation_indices": None,
         "action_space": space_to_json(ACTIONS[actions]),
         "rescale_actions": True,
     }

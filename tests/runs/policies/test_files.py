@@ -2,9 +2,8 @@ import hashlib
 import json
 import pickle
 import re
-import resource
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -314,14 +313,6 @@ def test_an_attribute_act_of_a_module_is_kept(tmp_path: Path) -> None:
     assert known.act(np.zeros(3)).shape == (1,)
 
 
-def test_a_task_that_is_wrong_leaves_the_module_as_it_was(tmp_path: Path) -> None:
-    step, mine = saved(tmp_path), build(1)
-    forge(step, task={"observation_space": {"kind": "os.system"}})
-    with pytest.raises(RunError, match="does not describe a task"):
-        load_policy(tmp_path, into=mine)
-    assert torch.equal(actions(mine), actions(build(1)))
-
-
 # ------------------------------------------------------------------ devices
 
 
@@ -384,40 +375,6 @@ def test_a_state_that_is_no_tensor_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"'module._extra_state' of its state dict is a dict"):
         save_policy(tmp_path / "step_1", policy)
     assert not (tmp_path / "step_1").exists()
-
-
-# ------------------------------------------------------------------ files of version 0.1
-
-OLD = {
-    "tanh_gaussian_actor": ("normalized", {"action_low": [-1.0], "action_high": [1.0]}),
-    "categorical_actor": ("categorical", {"num_actions": 2}),
-    "boltzmann_policy": ("boltzmann", {"num_actions": 2}),
-    "hybrid_policy": ("hybrid", {"action_low": [-1.0], "action_high": [1.0], "num_actions": 2}),
-    "categorical_behavior_policy": ("shared trunk", {"num_actions": 2, "shared_trunk": True}),
-    "gaussian_behavior_policy": ("gaussian behavior", {"action_dim": 1}),
-}
-
-
-@pytest.mark.parametrize("builder", OLD)
-def test_files_of_format_1_are_read(tmp_path: Path, builder: str) -> None:
-    kind, arguments = OLD[builder]
-    policy = make_policy(kind)
-    random_state(policy)
-    save_policy(tmp_path, policy)
-    old: dict[str, Any] = {"format_version": 1, "builder": builder}
-    old["arguments"] = {"observation_dim": 3, "num_cells": [8, 8], **arguments}
-    if kind == "normalized":
-        normalizer = {"observation_dim": 3, "clip": 10.0, "key": "observation"}
-        old["observation_normalizer"] = normalizer
-    forge(tmp_path, remove=["task"], **old)
-    loaded = load_policy(tmp_path)
-    assert type(loaded) is type(policy)
-    states = TensorDict(observation=OBSERVATIONS, batch_size=[10])
-    assert (loaded(states.clone()) == policy(states.clone())).all()
-    with pytest.raises(
-        RunError, match=r"pass task=describe_task\(env\) to save_policy.*before 0\.2"
-    ):
-        loaded.act(OBSERVATIONS[0].numpy())
 
 
 # ------------------------------------------------------------------ which checkpoint, and damage
@@ -483,96 +440,38 @@ def test_a_truncated_file_is_refused_by_name(
     shutil.rmtree(run)
 
 
-def forge(step: Path, *, remove: Sequence[str] = (), **changes: Any) -> None:
-    """Rewrite policy.json with a valid checksum, as someone with this source could."""
+def forge(step: Path, **changes: Any) -> None:
+    """Rewrite policy.json with a valid checksum."""
     description = json.loads((step / "policy.json").read_text())
-    for name in ("sha256", *remove):
-        del description[name]
+    del description["sha256"]
     description |= changes
     canonical = json.dumps(description, sort_keys=True)
     description["sha256"] = hashlib.sha256(canonical.encode()).hexdigest()
     (step / "policy.json").write_text(json.dumps(description))
 
 
-def nested(depth: int) -> dict[str, Any]:
-    """Arguments in arguments in arguments."""
-    note: dict[str, Any] = {}
-    for _ in range(depth):
-        note = {"modules": [{"builder": "TensorDictSequential", "arguments": note}]}
-    return note
-
-
 def box(size: int) -> dict[str, Any]:
     return {"kind": "Box", "dtype": "float32", "shape": [size], "low": -1.0, "high": 1.0}
 
 
-def many_boxes(number: int, size: int) -> dict[str, Any]:
-    return {"kind": "Tuple", "parts": [box(size)] * number}
-
-
-PENDULUM = {"observation_space": box(3), "action_space": box(1), "rescale_actions": True}
-MEMORY = {"kind": "lstm"}
-MANY = {"observation_dim": 3, "num_actions": 2, "num_qvalue_nets": 10**8}
+PENDULUM = {
+    "observation_space": box(3),
+    "observation_indices": None,
+    "action_space": box(1),
+    "rescale_actions": True,
+}
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"format_version": 3}, "has format version 3, this version reads 1 and 2"),
-        ({"builder": "os.system"}, r"unknown builder 'os\.system'; known are"),
-        ({"builder": ["x"]}, "unknown builder"),
-        ({"arguments": {"command": "ls"}}, "does not hold the policy"),
-        ({"arguments": ["ls"]}, "does not hold the policy"),
+        ({"format_version": 1}, "has format version 1, this version reads 2"),
+        ({"format_version": 3}, "has format version 3, this version reads 2"),
         ({"arguments": {**ARGUMENTS, "num_cells": [8, 9]}}, "does not hold the policy"),
-        ({"arguments": {**ARGUMENTS, "action_low": ["a"]}}, "does not hold the policy"),
-        ({"arguments": {"policy": {"builder": "x"}}}, "does not hold the policy"),
-        ({"arguments": nested(300)}, "does not hold the policy"),
-        ({"arguments": {**ARGUMENTS, "num_cells": [200_000, 150_000]}}, "of another shape"),
-        (
-            {"builder": "gaussian_actor", "arguments": {"observation_dim": 3, "action_dim": 10**8}},
-            "above 10000",
-        ),
-        ({"builder": "boltzmann_policy", "arguments": MANY}, "only in the file"),
-        ({"arguments": {**ARGUMENTS, "memory": {"kind": "gru"}}}, "does not hold the policy"),
-        ({"arguments": {**ARGUMENTS, "memory": {"kind": "rnn"}}}, "does not hold the policy"),
-        ({"arguments": {**ARGUMENTS, "memory": "gru"}}, "does not hold the policy"),
-        ({"arguments": {**ARGUMENTS, "memory": MEMORY | {"layers": 10**9}}}, "more than 1000"),
-        ({"arguments": {**ARGUMENTS, "memory": MEMORY | {"layers": 1.5}}}, "does not hold the pol"),
-        ({"arguments": {**ARGUMENTS, "memory": MEMORY | {"size": 10**9}}}, "does not hold the pol"),
-        ({"arguments": {**ARGUMENTS, "memory": MEMORY | {"size": -1}}}, "does not hold the policy"),
-        ({"arguments": {**ARGUMENTS, "memory": MEMORY | {"action_dim": 10**12}}}, "does not hold"),
-        ({"format_version": True}, "has format version True"),
-        ({"task": PENDULUM | {"observation_space": box(10**11)}}, "has 100000000000 numbers"),
-        ({"task": PENDULUM | {"action_space": box(10**11)}}, "has 100000000000 numbers"),
-        (
-            {"task": PENDULUM | {"observation_space": {"kind": "Discrete", "n": 10**11}}},
-            "has 100000000000 numbers",
-        ),
-        (
-            {"task": PENDULUM | {"observation_space": many_boxes(10**5, 10**6)}},
-            "has 100000000000 numbers",
-        ),
-        (
-            {"task": PENDULUM | {"observation_space": box(10**11) | {"parts": []}}},
-            "has 100000000000 numbers",
-        ),
-        ({"task": PENDULUM | {"observation_space": box(1)}}, r"observations are \[1\], wanted \[3"),
-        ({"task": PENDULUM | {"action_space": box(2)}}, r"the action has .*1\), wanted \(2,\)"),
-        ({"task": PENDULUM | {"observation_indices": [0, 7]}}, "the observation has 3 entries"),
-        ({"task": PENDULUM | {"observation_indices": []}}, "the observation has 3 entries"),
-        ({"task": PENDULUM | {"observation_indices": "01"}}, "the observation has 3 entries"),
-        ({"task": PENDULUM | {"observation_indices": {"0": 1}}}, "the observation has 3 entries"),
-        ({"task": PENDULUM | {"observation_indices": [[0], [1, 2]]}}, "does not describe a task"),
-        ({"task": PENDULUM | {"observation_indices": [1]}}, r"observations are \[1\], wanted \[3"),
         ({"weights_sha256": None}, "is damaged"),
-        ({"task": {}}, "does not describe a task"),
-        ({"task": {"observation_space": {"kind": "Discrete", "n": -1}}}, "does not describe a t"),
-        ({"task": [1]}, "does not describe a task"),
-        ({"task": {"observation_space": {"kind": "Box"}}}, "does not describe a task"),
-        ({"task": {"observation_space": {"kind": "os.system"}}}, "does not describe a task"),
     ],
 )
-def test_a_foreign_description_is_refused(
+def test_a_description_of_another_version_or_policy_is_refused(
     tmp_path: Path, changes: dict[str, Any], reason: str
 ) -> None:
     step = saved(tmp_path)
@@ -581,17 +480,6 @@ def test_a_foreign_description_is_refused(
         load_policy(tmp_path)
     assert str(step) in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("space", [{"observation_space": box(4)}, {"action_space": box(2)}])
-def test_a_policy_with_memory_and_the_task_of_another_are_refused(
-    tmp_path: Path, space: dict[str, Any]
-) -> None:
-    save_policy(tmp_path, make_policy("normalized GRU"), task=PENDULUM)
-    load_policy(tmp_path).act(np.zeros(3))
-    forge(tmp_path, task=PENDULUM | space)
-    with pytest.raises(RunError, match=r"policy\.json does not describe a task of this policy"):
-        load_policy(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["[1]", "{}", "3", "[" * 100_000])
@@ -618,15 +506,6 @@ def test_a_pickle_in_place_of_the_weights_is_never_executed(tmp_path: Path) -> N
     assert not trap.exists()
     pickle.loads(content)
     assert trap.exists()
-
-
-def test_a_foreign_description_takes_no_memory(tmp_path: Path) -> None:
-    step = saved(tmp_path)
-    forge(step, arguments={**ARGUMENTS, "num_cells": [8, 40_000_000]})
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(RunError, match="of another shape"):
-        load_policy(tmp_path)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # not 1.3 GiB
 
 
 def test_weights_of_another_policy_are_refused(tmp_path: Path) -> None:
