@@ -1,17 +1,10 @@
 """Settings of every test."""
 
-import multiprocessing
-
 import hypothesis
 import torch
 
 # One thread: the tensors are small, and results then do not depend on the machine's core count.
 torch.set_num_threads(1)
-
-# Processes of parallel environments begin as copies of one that has imported these. Those of
-# scripts, as in envs/test_workers.py, import them again, as a user's do.
-multiprocessing.set_start_method("forkserver", force=True)
-multiprocessing.set_forkserver_preload(["torchrl.envs", "rlkit_sac.envs"])
 
 # A first call into torch or pandas may take a second on a busy machine; that is no failure.
 # Examples are the same in every run, so that a failure is that of a change; others are drawn with

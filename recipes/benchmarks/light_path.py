@@ -29,8 +29,7 @@ from rlkit_sac.config.bounds import NonNegativeInt, PositiveInt
 from rlkit_sac.data import make_collector
 from rlkit_sac.envs import continuous_action_bounds, make_env, observation_dim
 from rlkit_sac.envs.seeding import EpisodeSeeding
-from rlkit_sac.envs.torchrl_env import EpisodicGymWrapper
-from rlkit_sac.envs.workers import base_env
+from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.modules import tanh_gaussian_actor
 from rlkit_sac.runs import run_recipe
 
@@ -129,9 +128,7 @@ def make_contestants(
 
 def plain_env(task: str) -> gym.Env[Any, Any]:
     """What ``gymnasium.make`` returns, without its checker, which looks at first steps only."""
-    base = base_env(make_env(task))
-    assert isinstance(base, EpisodicGymWrapper)
-    env = base.gym_env()
+    (env,) = gym_envs(make_env(task))
     while not isinstance(env, EpisodeSeeding):
         env = env.env  # type: ignore[attr-defined]
     return env.env

@@ -65,11 +65,9 @@ def _describe(env: EnvBase) -> dict[str, str]:
     from gymnasium.spaces import Dict
 
     from rlkit_sac.envs import parameter_mask, reward_dim
-    from rlkit_sac.envs.workers import call_each
+    from rlkit_sac.envs.torchrl_env import gym_envs
 
-    def of_task(name: str) -> Any:
-        return call_each(env, "get_wrapper_attr", name)[0]
-
+    of_task = gym_envs(env)[0].get_wrapper_attr
     policy_action = of_task("action_space")
     if isinstance(policy_action, Dict):  # hybrid
         policy_action = policy_action["action"]

@@ -29,15 +29,8 @@ class EnvConfig:
     id: str = "Pendulum-v1"
     """Gymnasium id of the task."""
 
-    num_envs: PositiveInt = 1
+    num_envs: Annotated[int, Field(ge=1, le=10_000)] = 1
     """Environments stepped together."""
-
-    parallel: bool = False
-    """Run each environment in its own process."""
-
-    timeout: Literal["auto"] | PositiveFloat | None = "auto"
-    """Seconds a step or reset may take, with env.parallel: auto is 60, null is TorchRL's
-    own limit, 10,000."""
 
     rescale_actions: bool = True
     """Present bounded continuous actions to the policy as [-1, 1]."""
@@ -50,18 +43,6 @@ class EnvConfig:
 
     kwargs: dict[str, Any] = field(default_factory=dict)
     """Keyword arguments of gymnasium.make, for example {goal_velocity: 0.1}."""
-
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
-        errors = []
-        if self.timeout not in ("auto", None) and not (self.parallel and self.num_envs > 1):
-            text = "needs env.parallel and env.num_envs > 1: only a process can be ended"
-            errors.append(("timeout", text))
-        most = 1_000 if self.parallel else 10_000
-        text = f"must be <= {most} where env.parallel is {str(self.parallel).lower()}"
-        if self.num_envs > most:
-            errors.append(("num_envs", f"{text}, got {self.num_envs}"))
-        return errors
 
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments of ``make_env`` for one environment."""

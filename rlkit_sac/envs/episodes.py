@@ -7,7 +7,7 @@ from typing import Any
 
 from torchrl.envs import EnvBase
 
-from rlkit_sac.envs.workers import base_env, call_each, is_batched
+from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError
 
 
@@ -30,7 +30,7 @@ def save_episodes(env: EnvBase) -> list[dict[str, Any]]:
     >>> [(saved["episode"], saved["actions"][0].shape) for saved in save_episodes(env)]
     [(0, (3, 1)), (0, (3, 1))]
     """
-    return call_each(env, "save_episode")
+    return [each.get_wrapper_attr("save_episode")() for each in gym_envs(env)]
 
 
 def load_episodes(env: EnvBase, episodes: Sequence[Mapping[str, Any]]) -> list[bool]:
@@ -59,15 +59,13 @@ def load_episodes(env: EnvBase, episodes: Sequence[Mapping[str, Any]]) -> list[b
     >>> bool((again.reset()["observation"] == last).all())
     True
     """
-    base = base_env(env)
-    count = base.num_workers if is_batched(base) else 1
-    if len(episodes) != count:
+    envs = gym_envs(env)
+    if len(episodes) != len(envs):
         raise ConfigError(
-            f"{len(episodes)} saved episodes do not fit {count} environments: "
+            f"{len(episodes)} saved episodes do not fit {len(envs)} environments: "
             "num_envs must be that of the saved run"
         )
-    gym_envs = call_each(env, "gym_env")
     return [
         each.get_wrapper_attr("load_episode")(saved)
-        for each, saved in zip(gym_envs, episodes, strict=True)
+        for each, saved in zip(envs, episodes, strict=True)
     ]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import random
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 import torch
 from gymnasium.envs.registration import EnvSpec
 from torchrl.data import Unbounded
@@ -24,9 +22,7 @@ from torchrl.envs import (
 )
 
 from rlkit_sac.envs.gym_env import find_env_spec, make_gym_env
-from rlkit_sac.envs.seeding import episode_seed
 from rlkit_sac.envs.torchrl_env import EpisodicGymWrapper, PreviousAction
-from rlkit_sac.envs.workers import WatchedParallelEnv, Worker, reporting
 from rlkit_sac.errors import ConfigError
 
 
@@ -35,8 +31,6 @@ def make_env(
     *,
     num_envs: int = 1,
     first_index: int = 0,
-    parallel: bool = False,
-    timeout: Literal["auto"] | float | None = "auto",
     seed: int = 0,
     device: torch.device | str = "cpu",
     rescale_actions: bool = True,
@@ -73,9 +67,6 @@ def make_env(
         num_envs: environments that run side by side. Default: 1.
         first_index: index of the first environment, where others of the run are made elsewhere.
             Default: 0.
-        parallel: whether several environments run in processes of their own. Default: False.
-        timeout: seconds that a step or reset of environments in processes may take; ``auto`` is 60,
-            None TorchRL's own limit, 10,000. Default: ``auto``.
         seed: seed of the run, at least 0. Default: 0.
         device: where the tensors lie. Default: CPU.
         rescale_actions: whether continuous actions are in [-1, 1] instead of the environment's
@@ -86,9 +77,7 @@ def make_env(
         kwargs: arguments of the environment's constructor.
         render_mode: Gymnasium's render mode.
 
-    Exceptions of an environment are raised as `EnvironmentFault`, also from a process of its own;
-    so are the unexpected end of such a process and its silence. Processes leave signals to the main
-    process and end with it.
+    Exceptions of an environment are raised as `EnvironmentFault`.
 
     Raises:
         ConfigError: the environment is unknown, cannot be built, or has unsupported spaces;
@@ -116,11 +105,6 @@ def make_env(
     )
     if num_envs == 1:
         base = create(env_index=first_index, device=device)
-    elif parallel:
-        seconds = 60.0 if timeout == "auto" else timeout
-        base = WatchedParallelEnv(
-            num_envs, create, first_index=first_index, timeout=seconds, device=device
-        )
     else:
         arguments = [{"env_index": first_index + index} for index in range(num_envs)]
         base = SerialEnv(num_envs, create, create_env_kwargs=arguments, device=device)
@@ -132,8 +116,6 @@ def make_env(
 @contextmanager
 def closing_env(env: EnvBase) -> Iterator[EnvBase]:
     """Close an environment at the end of the block, also after an exception.
-
-    Python does not exit while processes of a parallel environment are running.
 
     Args:
         env: open, or closed already by a collector.
@@ -204,28 +186,13 @@ def _make_single(
     *,
     env_index: int,
     device: torch.device | str = "cpu",
-    worker: Worker | None = None,
     **options: Any,
 ) -> EpisodicGymWrapper:
-    here = worker if worker is not None and worker.is_here else None
-    with reporting(here):
-        if here is not None:
-            here.set_up()
-            _seed_worker(options["seed"], env_index)
-        env = EpisodicGymWrapper(
-            make_gym_env(spec, env_index=env_index, **options),
-            worker=here,
-            categorical_action_encoding=True,
-            device=device,
-        )
+    env = EpisodicGymWrapper(
+        make_gym_env(spec, env_index=env_index, **options),
+        categorical_action_encoding=True,
+        device=device,
+    )
     # RewardSum gives the sum the spec of the reward, whose bounds are those of one step.
     env.reward_spec = Unbounded(shape=env.reward_spec.shape, device=device, dtype=torch.float32)
     return env
-
-
-def _seed_worker(seed: int, env_index: int) -> None:
-    """Seeds the global generators of a process, for environments that draw from them."""
-    derived = episode_seed(seed, env_index, 0)
-    random.seed(derived)
-    np.random.seed(derived)
-    torch.manual_seed(derived)

@@ -171,7 +171,7 @@ class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
             super().close()
         except (Exception, SystemExit) as error:
             text = f"environment {self._env_index} raised {summary(error)} in close"
-            print(f"warning: {text}", file=sys.stderr)  # TorchRL hides warnings of processes
+            print(f"warning: {text}", file=sys.stderr)
 
     def raise_fault(self, error: Exception | SystemExit) -> NoReturn:
         """Raises an exception of the environment as `EnvironmentFault`."""

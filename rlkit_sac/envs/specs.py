@@ -7,7 +7,7 @@ from torch import Tensor
 from torchrl.data import Bounded, Categorical, Composite, TensorSpec
 from torchrl.envs import EnvBase
 
-from rlkit_sac.envs.workers import call_each
+from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError
 
 
@@ -100,9 +100,6 @@ def parameter_mask(env: EnvBase) -> Tensor | None:
         Bool `[K, D]` on the environment's device, or None where each discrete action uses each
         dimension (see :class:`~rlkit_sac.envs.actions.AdaptedActions`).
 
-    Raises:
-        EnvironmentFault: the process of an environment has failed.
-
     >>> from rlkit_sac.envs import make_env
     >>> parameter_mask(make_env("rlkit_sac/Platform-v0"))
     tensor([[ True, False, False],
@@ -111,7 +108,7 @@ def parameter_mask(env: EnvBase) -> Tensor | None:
     >>> parameter_mask(make_env("rlkit_sac/Moving-v0")) is None
     True
     """
-    mask = call_each(env, "get_wrapper_attr", "parameter_mask")[0]
+    mask = gym_envs(env)[0].get_wrapper_attr("parameter_mask")
     return None if mask is None else torch.as_tensor(mask, device=env.device)
 
 

@@ -12,8 +12,7 @@ from torchrl.envs import EnvBase
 
 from rlkit_sac.envs.actions import ActionConversion
 from rlkit_sac.envs.observations import ObservationConversion
-from rlkit_sac.envs.torchrl_env import GymnasiumEnvs
-from rlkit_sac.envs.workers import call_each
+from rlkit_sac.envs.torchrl_env import GymnasiumEnvs, gym_envs
 
 _BOUNDS = ("low", "high")
 
@@ -35,8 +34,9 @@ def describe_task(env: EnvBase) -> dict[str, Any] | None:
     """
     if not GymnasiumEnvs.can_step(env):
         return None
-    observations = call_each(env, "get_wrapper_attr", "observation_conversion")[0]
-    actions = call_each(env, "get_wrapper_attr", "action_conversion")[0]
+    task = gym_envs(env)[0]
+    observations = task.get_wrapper_attr("observation_conversion")
+    actions = task.get_wrapper_attr("action_conversion")
     try:
         described = {
             "observation_space": space_to_json(observations.space),

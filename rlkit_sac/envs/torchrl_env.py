@@ -15,47 +15,47 @@ from torchrl.envs.transforms import InitTracker, RewardSum, StepCounter, Transfo
 from rlkit_sac.envs.actions import AdaptedActions
 from rlkit_sac.envs.observations import ArrayObservation, ArrayReward
 from rlkit_sac.envs.seeding import EpisodeSeeding, NamedFaults
-from rlkit_sac.envs.workers import Worker, base_env, call_each, reporting
 
 Wrapper = TypeVar("Wrapper", bound="gym.Wrapper[Any, Any, Any, Any]")
 
 
 class EpisodicGymWrapper(GymWrapper):
-    """TorchRL's wrapper of a Gymnasium environment, with the methods of its `EpisodeSeeding`.
+    """TorchRL's wrapper of an environment that :func:`~rlkit_sac.envs.make_env` made.
 
-    Args:
-        env: environment with an :class:`~rlkit_sac.envs.seeding.EpisodeSeeding` among its wrappers.
-        worker: where the environment has a process of its own, which ends with an exception.
-        options: as for ``GymWrapper``.
-
-    >>> from rlkit_sac.envs.seeding import EpisodeSeeding
-    >>> env = EpisodicGymWrapper(EpisodeSeeding(gym.make("Pendulum-v1"), seed=0))
-    >>> _ = env.rollout(3)
-    >>> len(env.save_episode()["actions"][0])
-    3
+    >>> EpisodicGymWrapper(gym.make("Pendulum-v1")).gym_env().spec.id
+    'Pendulum-v1'
     """
-
-    def __init__(
-        self, env: gym.Env[Any, Any] | None = None, *, worker: Worker | None = None, **options: Any
-    ) -> None:
-        super().__init__(env, **options)
-        self._worker = worker
 
     def gym_env(self) -> gym.Env[Any, Any]:
         """Returns the environment inside, as this wrapper steps it."""
         return self._env
 
-    def save_episode(self) -> dict[str, Any]:
-        """Returns the episode as :func:`rlkit_sac.envs.save_episodes` does."""
-        return self._env.get_wrapper_attr("save_episode")()
 
-    def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
-        with reporting(self._worker, self._env.close):
-            return super()._step(tensordict)
+def base_env(env: EnvBase) -> EnvBase:
+    """Returns the environment under all transforms."""
+    while isinstance(env, TransformedEnv):
+        env = env.base_env
+    return env
 
-    def _reset(self, tensordict: TensorDictBase | None = None, **options: Any) -> TensorDictBase:
-        with reporting(self._worker, self._env.close):
-            return super()._reset(tensordict, **options)
+
+def gym_envs(env: EnvBase) -> list[Any]:
+    """Returns the Gymnasium environments in an environment, as they are stepped.
+
+    Args:
+        env: what :func:`~rlkit_sac.envs.make_env` returned; several environments are started if
+            they are closed.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> envs = gym_envs(make_env("Pendulum-v1", num_envs=2))
+    >>> [each.get_wrapper_attr("max_torque") for each in envs]
+    [2.0, 2.0]
+    """
+    base = base_env(env)
+    if not isinstance(base, SerialEnv):
+        return [base.gym_env()]
+    if base.is_closed:
+        base.start()
+    return list(base.gym_env())
 
 
 class PreviousAction(Transform):
@@ -100,7 +100,7 @@ class GymnasiumEnvs:
     """Steps the environments of :func:`~rlkit_sac.envs.make_env` and writes into given arrays.
 
     Args:
-        env: what :func:`~rlkit_sac.envs.make_env` returned with ``parallel=False``.
+        env: what :func:`~rlkit_sac.envs.make_env` returned.
 
     >>> import numpy as np
     >>> from rlkit_sac.envs import make_env
@@ -114,7 +114,7 @@ class GymnasiumEnvs:
     """
 
     def __init__(self, env: EnvBase) -> None:
-        self._envs = [_DirectEnv(each) for each in call_each(env, "gym_env")]
+        self._envs = [_DirectEnv(each) for each in gym_envs(env)]
 
     def __len__(self) -> int:
         """Number N of environments."""
@@ -122,7 +122,7 @@ class GymnasiumEnvs:
 
     @staticmethod
     def can_step(env: EnvBase) -> bool:
-        """Whether an environment is one of :func:`~rlkit_sac.envs.make_env`, in this process."""
+        """Whether an environment is one of :func:`~rlkit_sac.envs.make_env`."""
         if not isinstance(env, TransformedEnv):
             return False
         expected = [InitTracker, StepCounter, RewardSum, PreviousAction]

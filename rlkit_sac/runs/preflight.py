@@ -30,28 +30,6 @@ from rlkit_sac.runs.ranks import num_ranks
 TIME_LIMIT = 10_000
 
 
-def check_collector_kind(collector: FramesConfig, env: EnvConfig) -> None:
-    """Refuse the light collector for environments in processes of their own.
-
-    Args:
-        collector: how frames are gathered.
-        env: how many environments there are, and where.
-
-    Raises:
-        ConfigError: saying what to choose instead.
-
-    >>> check_collector_kind(FramesConfig(kind="light"), EnvConfig(num_envs=2, parallel=True))
-    Traceback (most recent call last):
-        ...
-    rlkit_sac.errors.ConfigError: light steps environments in this process, but env.parallel is ...
-    """
-    if collector.kind == "light" and env.parallel and env.num_envs > 1:
-        raise ConfigError(
-            "light steps environments in this process, but env.parallel is true: choose auto or "
-            "torchrl, or leave env.parallel at false"
-        )
-
-
 def check_slices(
     replay: ReplayConfig,
     collector: CollectorConfig,

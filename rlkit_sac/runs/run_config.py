@@ -46,7 +46,6 @@ from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import start_folder
 from rlkit_sac.runs.preflight import (
     TaskFacts,
-    check_collector_kind,
     check_slices,
     check_task,
     check_writable,
@@ -152,9 +151,6 @@ class BaseRunConfig:
                 f"got {self.replay.batch_size}"
             )
             found.append(("replay.batch_size", text))
-        if self.workers.number and self.env.parallel:
-            text = "must be false where workers.number is above 0: the workers are the processes"
-            found.append(("env.parallel", text))
         if self.workers.mode == "async" and not self.workers.number:
             text = "async needs workers, but workers.number is 0: set it, or leave the mode out"
             found.append(("workers.mode", text))
@@ -194,10 +190,6 @@ class BaseRunConfig:
             Check(
                 ("collector.frames_per_batch", "env.num_envs", "workers"),
                 lambda: steps_per_batch(frames_per_batch, self.batch_envs),
-            ),
-            Check(
-                ("collector.kind", "env.parallel", "env.num_envs"),
-                lambda: check_collector_kind(self.collector, self.env),
             ),
             Check(
                 ("workers.number",),
@@ -333,8 +325,6 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
             return open_env(
                 num_envs=config.batch_envs,
                 first_index=config.batch_envs * rank(),
-                parallel=config.env.parallel,
-                timeout=config.env.timeout,
                 seed=config.seed,
             )
 
@@ -351,7 +341,4 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
         opened.enter_context(process_group(resolve_device(config.device)))
         seed_everything(seed)  # again, since checks may draw random numbers
         warn_without_updates(config.collector, config.batch_envs)
-        if config.env.parallel:
-            number = config.env.num_envs
-            print(f"starting {number} environments, each in its own process", flush=True)
         yield training_env(), open_env()

@@ -17,7 +17,7 @@ from torchrl.envs.utils import ExplorationType, set_exploration_type, step_mdp
 
 from rlkit_sac.config import EnvConfig
 from rlkit_sac.envs import closing_env, make_env
-from rlkit_sac.envs.workers import base_env, is_batched
+from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError, summary
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.checkpoints.retry import read_unpruned
@@ -90,10 +90,10 @@ def record_video(
     check_installed("imageio", "imageio_ffmpeg", extra="video")
     from imageio.v2 import get_writer
 
-    task = base_env(env)
-    if is_batched(task) or task.gym_env().render_mode != "rgb_array":
+    task, *others = gym_envs(env)
+    if others or task.render_mode != "rgb_array":
         raise ConfigError('videos need make_env(..., render_mode="rgb_array"), without num_envs')
-    fps = task.gym_env().metadata.get("render_fps") or 30
+    fps = task.metadata.get("render_fps") or 30
     options = (
         {"fps": fps, "macro_block_size": 2}
         if format == "mp4"
@@ -219,7 +219,7 @@ def _image(env: EnvBase) -> Any:
     if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         os.environ.setdefault("MUJOCO_GL", "egl")  # the default needs a display
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # the default complains
-    task = base_env(env).gym_env()
+    (task,) = gym_envs(env)
     try:
         return task.render()
     except Exception as error:  # any that a library for graphics raises

@@ -104,7 +104,7 @@ def test_later_yaml_files_win(tmp_path: Path) -> None:
         (["--network.num_cells", "[]"], "network", {"num_cells": []}),
         (["--network.log_std_min", "-5"], "network", {"log_std_min": -5.0}),
         (["--env.max_episode_steps", "null"], "env", {"max_episode_steps": None}),
-        (["--env.parallel", "true"], "env", {"parallel": True}),
+        (["--env.rescale_actions", "false"], "env", {"rescale_actions": False}),
         (["--loss.target_entropy=-3"], "loss", {"target_entropy": -3.0}),
         (["--loss.target_entropy", "neg_dim"], "loss", {"target_entropy": "neg_dim"}),
         (["--env.id=a=b"], "env", {"id": "a=b"}),
@@ -198,14 +198,20 @@ def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
         (["--sed"], "unknown option --sed; did you mean --seed?"),
         (["--version"], "unknown option --version; rlkit-sac --version shows it"),
         (["--no-compile"], "unknown option --no-compile; write --compile false"),
-        (["--no_parallel", "1"], "unknown option --no_parallel; write --env.parallel false"),
-        (["--no-env.parallel"], "unknown option --no-env.parallel; write --env.parallel false"),
+        (
+            ["--no_prioritized", "1"],
+            "unknown option --no_prioritized; write --replay.prioritized false",
+        ),
+        (
+            ["--no-replay.prioritized"],
+            "unknown option --no-replay.prioritized; write --replay.prioritized false",
+        ),
         (["--no-seed"], "unknown option --no-seed; did you mean --seed?"),
         (
             ["--env", "CartPole-v1"],
             "--env is a section; did you mean --env.id? Its options are --env.id, --env.num_envs, "
-            "--env.parallel, --env.timeout, --env.rescale_actions, --env.observation_indices, "
-            "--env.max_episode_steps, --env.kwargs",
+            "--env.rescale_actions, --env.observation_indices, --env.max_episode_steps, "
+            "--env.kwargs",
         ),
         (
             ["--network.num_cells", "64,64"],
@@ -223,7 +229,7 @@ def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
         ),
         (
             ["--env.num_envs", "10001"],
-            "--env.num_envs: must be <= 10000 where env.parallel is false, got 10001",
+            "--env.num_envs: must be >= 1 and <= 10000, got 10001",
         ),
         (["seed"], "unexpected argument 'seed'; options are written --name value"),
         (
@@ -493,7 +499,7 @@ class Nested:
 
 def test_sections_nest() -> None:
     assert parse_config(Nested, ["--inner.env.num_envs", "4"]).inner.env.num_envs == 4
-    with pytest.raises(ConfigError, match=r"--inner\.env\.num_envs: must be >= 1, got 0"):
+    with pytest.raises(ConfigError, match=r"--inner\.env\.num_envs: must be >= 1 and .*, got 0"):
         parse_config(Nested, ["--inner.env.num_envs", "0"])
 
 
@@ -536,7 +542,7 @@ class Checked:
             ["--seed: expected an integer, got 'x'", "--env.id: no such task"],
         ),
         (["--env.num_envs", "x"], ["--env.num_envs: expected an integer, got 'x'"]),
-        (["--env.num_envs", "0"], ["--env.num_envs: must be >= 1, got 0"]),
+        (["--env.num_envs", "0"], ["--env.num_envs: must be >= 1 and <= 10000, got 0"]),
         (["--env.idd", "A-v0"], ["unknown option --env.idd; did you mean --env.id?"]),
     ],
 )

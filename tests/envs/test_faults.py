@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import multiprocessing
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,26 +7,25 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from rlkit_sac.envs import closing_env, make_env, save_episodes
+from rlkit_sac.envs import closing_env, make_env
 from rlkit_sac.envs.seeding import episode_seed
-from rlkit_sac.errors import ConfigError, EnvironmentFault
+from rlkit_sac.errors import EnvironmentFault
 
 
 @pytest.fixture(autouse=True)
 def _faulty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes ``faulty:Faulty-v0`` an id, also for processes that are started."""
+    """Makes ``faulty:Faulty-v0`` an id."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     monkeypatch.delitem(sys.modules, "faulty", raising=False)
     gym.registry.pop("Faulty-v0", None)
 
 
-def fault(error: type[Exception] = EnvironmentFault, **options: Any) -> Exception:
+def fault(**options: Any) -> Exception:
     with (
         closing_env(make_env("faulty:Faulty-v0", seed=3, **options)) as env,
-        pytest.raises(error) as info,
+        pytest.raises(EnvironmentFault) as info,
     ):
         env.rollout(20, break_when_any_done=False)
-    assert multiprocessing.active_children() == []
     return info.value
 
 
@@ -51,7 +48,7 @@ def test_an_exception_is_told_with_environment_step_episode_and_seed(
     assert isinstance(error.__cause__, cause)
 
 
-@pytest.mark.parametrize("options", [{}, {"num_envs": 2}, {"num_envs": 2, "parallel": True}])
+@pytest.mark.parametrize("options", [{}, {"num_envs": 2}])
 def test_an_observation_of_another_shape_than_its_space_is_one_line(
     options: dict[str, Any],
 ) -> None:
@@ -60,47 +57,7 @@ def test_an_observation_of_another_shape_than_its_space_is_one_line(
         "environment 0: the observation has the shape [2], but the environment declares [3] (by "
         f"its observation_space), in step 3 of its episode 1 (reset seed {episode_seed(3, 0, 1)})"
     )
-    if not options.get("parallel"):
-        assert error.__cause__ is None  # no traceback through the package is shown
-
-
-def test_an_exception_in_another_process_arrives_as_it_was(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    options = {"num_envs": 2, "kwargs": {"how": "raise", "step": 3}}
-    error = fault(parallel=True, **options)
-    assert str(error) == str(fault(**options))
-    assert 'raise ZeroDivisionError("division by zero")' in str(error.__cause__)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_a_process_that_is_killed_is_named_with_the_signal() -> None:
-    error = fault(num_envs=2, parallel=True, kwargs={"how": "kill"})
-    assert "the process of environment" in str(error)
-    assert "was killed by SIGKILL" in str(error)
-
-
-def test_a_process_that_went_between_two_steps_is_noticed() -> None:
-    with closing_env(make_env("Pendulum-v1", num_envs=2, parallel=True)) as env:
-        env.reset()
-        env.base_env._workers[1].kill()
-        with pytest.raises(EnvironmentFault, match="environment 1 was killed by SIGKILL"):
-            save_episodes(env)
-
-
-@pytest.mark.slow
-def test_closing_takes_a_process_that_went() -> None:
-    with closing_env(make_env("Pendulum-v1", num_envs=2, parallel=True)) as env:
-        env.reset()
-        env.base_env._workers[0].kill()
-    assert multiprocessing.active_children() == []
-
-
-def test_an_environment_that_cannot_be_made_in_its_process_says_why() -> None:
-    error = fault(
-        ConfigError, num_envs=2, parallel=True, kwargs={"only_in_children_of": os.getpid()}
-    )
-    assert "ValueError: no license for a second process" in str(error)
+    assert error.__cause__ is None  # no traceback through the package is shown
 
 
 def test_an_environment_that_exits_is_an_error(monkeypatch) -> None:

@@ -14,7 +14,7 @@ from tensordict import TensorDict
 from torchrl.envs import EnvBase
 from torchrl.envs.utils import check_env_specs
 
-from rlkit_sac.envs import closing_env, make_env
+from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError
 
 CHEETAH, TREASURE = "mo-halfcheetah-v5", "mo_gymnasium:deep-sea-treasure-v0"
@@ -68,14 +68,10 @@ def test_the_treasure_ends_the_episode_with_what_it_is_worth() -> None:
     assert steps["next", "terminated"].item()
 
 
-@pytest.mark.parametrize("parallel", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_several_environments_give_what_each_gives_alone(parallel: bool) -> None:
+def test_several_environments_give_what_each_gives_alone() -> None:
     generator = torch.Generator().manual_seed(1)
     actions = 2 * torch.rand(30, 2, 6, generator=generator) - 1
-    with closing_env(
-        make_env(CHEETAH, num_envs=2, parallel=parallel, seed=5, max_episode_steps=12)
-    ) as env:
-        both = follow(env, actions)
+    both = follow(make_env(CHEETAH, num_envs=2, seed=5, max_episode_steps=12), actions)
     assert both["next", "reward"].shape == (30, 2, 2)
     # The first of them is the environment that is alone.
     alone = follow(make_env(CHEETAH, seed=5, max_episode_steps=12), actions[:, 0])

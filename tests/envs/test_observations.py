@@ -168,12 +168,6 @@ def test_chosen_entries_are_those_of_the_whole_vector_in_their_order(
         assert torch.equal(found, bounds[list(indices)].expand(found.shape))
 
 
-def test_chosen_entries_are_the_same_in_processes() -> None:
-    wanted = rollout("Pendulum-v1", num_envs=2)["observation"][..., [1, 0]]
-    found = rollout("Pendulum-v1", num_envs=2, parallel=True, observation_indices=[1, 0])
-    assert torch.equal(found["observation"], wanted)
-
-
 def test_both_collectors_give_the_chosen_entries() -> None:
     batches = []
     for kind in ("light", "torchrl"):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,7 +24,6 @@ OTHER = "but the environment declares [3] (by its observation_space)"
 FIVE = "wanted observation, reward, terminated, truncated, info"
 
 SERIAL = {"num_envs": 2}
-PROCESSES = {"num_envs": 2, "parallel": True}
 
 # What is odd, its value, and what the message says of it.
 REFUSED = [
@@ -154,7 +150,6 @@ def collect(options: Mapping[str, Any], **odd: str) -> TensorDictBase:
 def refusal(options: Mapping[str, Any], **odd: str) -> str:
     with pytest.raises(EnvironmentFault) as error:
         collect(options, **odd)
-    assert multiprocessing.active_children() == []
     return str(error.value)
 
 
@@ -173,54 +168,19 @@ def test_what_is_not_as_declared_is_refused(odd: str, value: str, space: str, pr
     check_refused(refusal(SERIAL, odd=odd, value=value, space=space), odd, problem)
 
 
-@pytest.mark.parametrize(
-    ("odd", "value", "problem"),
-    [
-        ("truncated", "None", f"truncated is None, {FLAG}"),
-        ("returned", "None", "reset returned None"),
-    ],
-)
-def test_so_it_is_in_a_process_of_its_own(odd: str, value: str, problem: str) -> None:
-    check_refused(refusal(PROCESSES, odd=odd, value=value), odd, problem)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("odd", "value", "space", "problem"), REFUSED)
-def test_each_is_refused_in_a_process_of_its_own(
-    odd: str, value: str, space: str, problem: str
+@pytest.mark.parametrize("options", [{}, SERIAL])
+@pytest.mark.parametrize(("odd", "value", "space", "gives"), ACCEPTED)
+def test_what_does_no_harm_is_accepted(
+    odd: str, value: str, space: str, gives: Any, options: Mapping[str, Any]
 ) -> None:
-    check_refused(refusal(PROCESSES, odd=odd, value=value, space=space), odd, problem)
-
-
-def check_accepted(
-    options: Mapping[str, Any], odd: str, value: str, space: str, gives: Any
-) -> None:
-    plain, batch = (
-        collect(options, space=space),
-        collect(options, odd=odd, value=value, space=space),
-    )
+    plain = collect(options, space=space)
+    batch = collect(options, odd=odd, value=value, space=space)
     if gives is not None:
         key = ("next", odd)
         assert batch[key][6].flatten().tolist() == gives
         plain[key][6] = batch[key][6]
     for key in ("observation", "reward", "terminated", "truncated"):
         assert torch.equal(batch["next", key], plain["next", key])
-
-
-@pytest.mark.parametrize("options", [{}, SERIAL])
-@pytest.mark.parametrize(("odd", "value", "space", "gives"), ACCEPTED)
-def test_what_does_no_harm_is_accepted(
-    odd: str, value: str, space: str, gives: Any, options: Mapping[str, Any]
-) -> None:
-    check_accepted(options, odd, value, space, gives)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("odd", "value", "space", "gives"), ACCEPTED)
-def test_each_is_accepted_in_a_process_of_its_own(
-    odd: str, value: str, space: str, gives: Any
-) -> None:
-    check_accepted(PROCESSES, odd, value, space, gives)
 
 
 @pytest.mark.parametrize("options", [{}, SERIAL])
@@ -246,34 +206,3 @@ def test_an_exception_in_close_does_not_hide_another_one() -> None:
         closing_env(make_env("odd:Odd-v0", kwargs={"odd": "close", "value": "throw(OSError())"})),
     ):
         raise ZeroDivisionError
-
-
-SCRIPT = """
-from rlkit_sac.envs import closing_env, make_env
-
-if __name__ == "__main__":
-    kwargs = {"odd": "close", "value": "throw(ValueError('no way'))"}
-    with closing_env(make_env("odd:Odd-v0", num_envs=2, parallel=True, kwargs=kwargs)) as env:
-        env.rollout(8)
-"""
-
-
-@pytest.mark.slow
-def test_an_exception_in_close_of_another_process_is_shown(tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text(SCRIPT)
-    paths = os.pathsep.join([str(Path(__file__).parents[2]), str(Path(__file__).parent)])
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "script.py")],
-        env=os.environ | {"PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stdout) == (0, "")
-    for index in range(2):
-        assert f"warning: environment {index} raised ValueError: no way in close" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_an_interrupt_that_another_process_raises_is_named() -> None:
-    text = refusal(PROCESSES, odd="step", value="throw(KeyboardInterrupt())")
-    assert text == "environment 0 raised KeyboardInterrupt"

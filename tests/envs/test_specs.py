@@ -9,7 +9,6 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete, Space, Tuple
 
 from rlkit_sac.envs import (
-    closing_env,
     continuous_action_bounds,
     discrete_action_count,
     has_discrete_actions,
@@ -121,11 +120,6 @@ def test_the_mask_tells_which_dimensions_a_choice_uses(
         else:
             assert mask.dtype == torch.bool
             assert ["".join(str(int(used)) for used in row) for row in mask] == rows
-
-
-def test_the_mask_of_environments_in_processes_of_their_own() -> None:
-    with closing_env(make_env("rlkit_sac/Platform-v0", num_envs=2, parallel=True)) as env:
-        assert torch.equal(parameter_mask(env), torch.eye(3, dtype=torch.bool))
 
 
 def test_other_observations_are_refused(register: Register) -> None:

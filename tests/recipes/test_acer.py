@@ -160,10 +160,9 @@ VARIANTS = {
     "files": "--replay.storage memmap --collector.t_max 25",
     "single frames": "--collector.t_max 1 --env.num_envs 5",
     "samples in evaluation": "--evaluation.epsilon 0.5",
-    "processes": "--env.parallel true",
 }
-# The same code as in test_sac.py, and in the tests of environments.
-OF_OTHERS = ("samples in evaluation", "processes")
+# The same code as in test_sac.py.
+OF_OTHERS = ("samples in evaluation",)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +205,7 @@ def test_runs_go_on_as_what_they_are(workplace, capsys):
     code, error = ACER.stop(capsys, "--resume", str(run), "--loss.gamma", "0.5")
     assert code == 2
     assert (
-        "only env.timeout, collector.total_frames, workers.address, workers.publish_interval, "
+        "only collector.total_frames, workers.address, workers.publish_interval, "
         "workers.restarts, workers.patience, workers.cpus, evaluation, update.lr, "
         "update.schedules, device" in error
     )

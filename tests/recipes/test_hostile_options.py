@@ -21,7 +21,7 @@ COMMANDS = {
     "threads": (["--num_threads", "1e9"], "must be >= 1 and <= 1024, got 1000000000"),
     "layers": (["--network.num_cells", str([8] * 2_000)], "should have at most 1000 items"),
     "critics": (["--loss.num_qvalue_nets", "1e9"], "must be >= 1 and <= 1000, got 1000000000"),
-    "environments": (["--env.num_envs", "1e9"], "must be <= 10000 where env.parallel is false"),
+    "environments": (["--env.num_envs", "1e9"], "must be >= 1 and <= 10000, got 1000000000"),
     "seeds": (["--seeds", "0-4294967295"], "--seeds: at most 1000 seeds, got "),
     "a device as a file": (["--config", "/dev/zero"], "/dev/zero: cannot be read: it is not a"),
     "nesting": (["--network.num_cells", "[" * 5_000], "expected a list, each item an integer, got"),

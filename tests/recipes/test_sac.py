@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from tests import processes
 from tests.recipes.loading import config_files
-from tests.recipes.running import SHORT, Recipe, options
+from tests.recipes.running import SHORT, Recipe
 
 SAC = Recipe("sac", "SACConfig")
 
@@ -187,20 +186,6 @@ def test_a_spoiled_frame_stops_the_run(workplace, capsys, spoil, number):
 @pytest.mark.parametrize("path", config_files("sac"), ids=lambda path: path.stem)
 def test_every_configuration_parses_and_names_its_command(path):
     SAC.assert_config_file(path)
-
-
-def test_a_failure_leaves_no_processes_of_parallel_environments(workplace, capsys):
-    """Workers that outlive the error would keep the recipe from exiting."""
-    before = set(multiprocessing.active_children())
-    code, error = SAC.stop(
-        capsys,
-        *SHORT,
-        *options("--env.id broken_envs:Broken-v0 --env.kwargs.spoil reward --env.num_envs 2"),
-        *options("--env.parallel true --collector.frames_per_batch 2"),
-    )
-    assert code == 1
-    assert "('next', 'reward') is nan at frame" in error
-    assert set(multiprocessing.active_children()) == before
 
 
 def test_a_run_without_a_finished_episode_still_draws_its_curve(workplace):

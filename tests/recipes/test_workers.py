@@ -166,7 +166,6 @@ def test_asynchronous_workers_resume(
 
 
 REFUSED = {
-    "--workers.number 2 --env.num_envs 2 --env.parallel true": "env.parallel: must be false where",
     "--workers.number 2 --workers.mode async --normalization.rewards true": (
         "normalization.rewards: must be false where workers.mode is async"
     ),

@@ -1,6 +1,5 @@
-"""An environment that in a process of its own never ends its step 70."""
+"""An environment that never ends its step 140."""
 
-import multiprocessing
 import time
 from pathlib import Path
 
@@ -18,7 +17,7 @@ class Hanging(gym.Env):
 
     def step(self, action):
         self.steps = getattr(self, "steps", 0) + 1
-        if self.steps == 70 and multiprocessing.parent_process() is not None:
+        if self.steps == 140:
             Path("hangs").touch()
             while True:
                 time.sleep(1)

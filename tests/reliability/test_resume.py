@@ -41,14 +41,6 @@ from tests.reliability.runs import (
         (90, ["--env.id", "Pendulum-v1", "--collector.kind", "torchrl"]),
         pytest.param(87, ["--env.id", "HalfCheetah-v5"], marks=pytest.mark.slow),
         pytest.param(90, ["--env.id", "Pendulum-v1", "--compile", "true"], marks=pytest.mark.slow),
-        pytest.param(
-            90,
-            [
-                *("--env.id", "MountainCarContinuous-v0", "--env.num_envs", "2"),
-                *("--env.parallel", "true", "--env.max_episode_steps", "40"),
-            ],
-            marks=pytest.mark.slow,  # a resume of processes is also part of test_signals
-        ),
     ],
     ids=[
         "episode boundary",
@@ -57,7 +49,6 @@ from tests.reliability.runs import (
         "torchrl",
         "mujoco",
         "compiled",
-        "processes",
     ],
 )
 def test_half_the_frames_and_then_the_rest_equal_all_at_once(tmp_path, half, options):

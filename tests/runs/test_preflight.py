@@ -76,7 +76,6 @@ def test_the_defaults_and_an_ordinary_task_pass():
     assert config_errors(odd()) == []
     light = CollectorConfig(kind="light")
     assert config_errors(Config(env=EnvConfig(num_envs=2), collector=light)) == []
-    assert config_errors(Config(env=EnvConfig(parallel=True), collector=light)) == []  # one: here
 
 
 @pytest.mark.parametrize(
@@ -104,13 +103,6 @@ def test_the_defaults_and_an_ordinary_task_pass():
             Config(env=EnvConfig(num_envs=2), collector=CollectorConfig(frames_per_batch=3)),
             "collector.frames_per_batch",
             "must be a multiple of the number of environments (2), got 3: choose 2 or 4",
-        ),
-        (
-            Config(
-                env=EnvConfig(num_envs=2, parallel=True), collector=CollectorConfig(kind="light")
-            ),
-            "collector.kind",
-            "light steps environments in this process, but env.parallel is true",
         ),
         (
             Config(logging=LoggingConfig(dir=f"{__file__}/runs")),

@@ -466,13 +466,6 @@ def test_seeds_together_learn_what_they_learn_alone(tmp_path: Path) -> None:
             pd.testing.assert_frame_equal(together[seed], metrics, check_exact=True)
 
 
-@pytest.mark.slow
-def test_seeds_at_once_may_have_parallel_environments(tmp_path: Path) -> None:
-    parallel = ["--env.num_envs", "2", "--env.parallel", "true"]
-    metrics = train(tmp_path / "runs", "--seeds", "0,1", "--jobs", "2", *parallel)
-    assert metrics.keys() == {0, 1}
-
-
 @pytest.mark.parametrize(
     ("endings", "code"),
     [((None, None), 0), ((75, None), 75), ((75, 75), 75), ((75, 1), 1), ((None, 1), 1)],

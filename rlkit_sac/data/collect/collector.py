@@ -373,9 +373,9 @@ def make_collector(
         return ResumableCollector(env, policy, device=env.device, **options)
     if not can_be_light:
         raise ConfigError(
-            "the light collector steps environments that make_env made, in this process, with a "
-            "policy that has in_keys: for processes of their own, other transforms or other "
-            "policies choose the collector 'torchrl' or 'auto'"
+            "the light collector steps environments that make_env made, with a policy that has "
+            "in_keys: for other transforms or other policies choose the collector 'torchrl' or "
+            "'auto'"
         )
     return LightCollector(env, policy, **options)
 

@@ -21,8 +21,8 @@ from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.collect.collector import CollectorKind
 from rlkit_sac.data.nested import NestedEntries
 from rlkit_sac.data.workers.cluster import check_capacity, import_ray
+from rlkit_sac.data.workers.reports import reported_error
 from rlkit_sac.data.workers.worker import Worker, flat_parameters
-from rlkit_sac.envs.workers import reported_error
 from rlkit_sac.errors import ConfigError, RlkitSacError, RunError, WorkersLost, summary
 from rlkit_sac.signals import leave_signals
 

@@ -18,9 +18,9 @@ from torchrl.modules import RandomPolicy
 
 from rlkit_sac.data.collect.collector import CollectorKind, make_collector
 from rlkit_sac.data.workers.padded_policy import PaddedPolicy
+from rlkit_sac.data.workers.reports import report_of
 from rlkit_sac.envs import load_episodes
-from rlkit_sac.envs.workers import report_of
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import ConfigError
 
 _ENDLESS = 2**50  # the learner counts the frames of the run
 
@@ -96,7 +96,7 @@ class Worker:
         try:
             return getattr(self, method)(*arguments), None
         except Exception as error:
-            return None, report_of(error, RunError, f"worker {self._index}")
+            return None, report_of(error, f"worker {self._index}")
 
     def start(self) -> None:
         """Make the environments and the collector, unless they are there.

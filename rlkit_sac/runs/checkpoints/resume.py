@@ -46,7 +46,6 @@ from rlkit_sac.runs.update_steps import PARAMETER_PREFIXES
 
 #: Options, and sections of options, that a resumed run may give other values.
 MAY_CHANGE = (
-    "env.timeout",
     "collector.total_frames",
     "workers.address",
     "workers.publish_interval",

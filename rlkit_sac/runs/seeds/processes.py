@@ -174,8 +174,6 @@ class SeedProcess(SpawnProcess):
         folder: of the two files, ``seed<number>.log`` and ``.json``.
     """
 
-    # Not a daemon: those may not have processes of their own, which parallel environments are.
-
     def __init__(self, main: Callable[[Any], Path], config: Any, folder: Path) -> None:
         super().__init__()
         self.seed: int = config.seed

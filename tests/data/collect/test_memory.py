@@ -188,14 +188,6 @@ def states_of(env: EnvBase, **options: object) -> torch.Tensor:
     return torch.cat(states, -3)
 
 
-@pytest.mark.slow
-def test_environments_in_processes_carry_the_state() -> None:
-    wanted = states_of(make_env("Pendulum-v1", num_envs=2), kind="light")
-    found = states_of(make_env("Pendulum-v1", num_envs=2, parallel=True))
-    assert torch.equal(found, wanted)
-    assert wanted.any()
-
-
 def test_an_environment_that_carries_the_state_is_left_alone() -> None:
     env = make_env("Pendulum-v1").append_transform(state_primer(recurrent_gaussian("gru")))
     count = len(env.transform)

@@ -16,9 +16,9 @@ from torch import nn
 
 from rlkit_sac.data import make_collector
 from rlkit_sac.data.collect.collector import CollectorKind
+from rlkit_sac.data.workers.reports import reported_error
 from rlkit_sac.data.workers.worker import Worker, flat_parameters, load_parameters
 from rlkit_sac.envs import make_env, save_episodes
-from rlkit_sac.envs.workers import reported_error
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RunError
 from rlkit_sac.modules import BehaviorPolicy, RandomBehavior, action_value_critic, gaussian_actor
 from rlkit_sac.objectives import DiscreteSACLoss
