@@ -8,14 +8,13 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import torch
 from gymnasium.spaces import Box, Dict, Discrete, Space, Tuple
 from numpy.typing import NDArray
 
+from rlkit_sac.action_bounds import check_bounds
 from rlkit_sac.envs.returned import UnexpectedReturn, shown
 from rlkit_sac.errors import ConfigError
-
-# Environments often write "unbounded" as the largest float instead of infinity.
-_LARGEST_BOUND = float(np.finfo(np.float32).max)
 
 _SUPPORTED = (
     "supported are a floating-point Box with finite bounds, Discrete, and any Tuple or Dict of "
@@ -268,16 +267,5 @@ def _check_box(space: Box, path: str) -> None:
             f"the action space {space}{f' at {path}' if path else ''} holds {space.dtype} values; "
             "a Box of actions must be floating-point (whole numbers are a Discrete space)"
         )
-    for name, bound in (("lower", space.low), ("upper", space.high)):
-        for index in np.argwhere(~(np.abs(bound) < _LARGEST_BOUND)):
-            raise ConfigError(
-                f"the {name} bound of action dimension {index.tolist()}{where} is "
-                f"{bound[tuple(index)]}; every bound must be finite: give the environment an "
-                "action space with finite bounds"
-            )
-    for index in np.argwhere(~(space.low < space.high)):
-        low, high = space.low[tuple(index)], space.high[tuple(index)]
-        raise ConfigError(
-            f"the lower bound {low} of action dimension {index.tolist()}{where} is not below its "
-            f"upper bound {high}; remove the dimension or widen its bounds"
-        )
+    low, high = (torch.from_numpy(bound.astype(np.float64)) for bound in (space.low, space.high))
+    check_bounds(low, high, where)

@@ -11,8 +11,9 @@ from torchrl.data import Bounded, UnboundedContinuous
 from torchrl.data import Categorical as CategoricalSpec
 from torchrl.modules import ActorValueOperator, IndependentNormal, ProbabilisticActor
 
+from rlkit_sac.action_bounds import check_bounds
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.distributions import TanhGaussian, check_box
+from rlkit_sac.modules.distributions import TanhGaussian
 from rlkit_sac.modules.dueling import Sampler, StochasticDuelingNetwork, draw_samples
 from rlkit_sac.modules.notes import noted
 from rlkit_sac.modules.perceptron import GaussianHead, LogStdMode, perceptron
@@ -69,7 +70,7 @@ def tanh_gaussian_actor(
     exact_high = torch.tensor(action_high, dtype=torch.float64, device="cpu")
     dtype = torch.get_default_dtype()
     low, high = exact_low.to(dtype), exact_high.to(dtype)
-    check_box(low, high)
+    check_bounds(low, high)
     head = GaussianHead(log_std_mode, log_std_min, log_std_max, tanh_loc=tanh_loc)
     state, outputs = state_inputs(observation_dim, memory, "actor"), 2 * len(action_low)
     network = perceptron(state.size, outputs, num_cells, activation, output_init=output_init)

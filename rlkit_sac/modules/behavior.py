@@ -21,6 +21,7 @@ from torchrl.data import Categorical as CategoricalSpec
 from torchrl.envs.utils import ExplorationType, exploration_type
 from torchrl.modules import MaskedOneHotCategorical, OneHotCategorical, TruncatedNormal
 
+from rlkit_sac.action_bounds import check_bounds
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import sample_categorical
 from rlkit_sac.modules.notes import Note, make_note
@@ -190,8 +191,7 @@ class RandomBehavior(TensorDictModuleBase):
         elif is_one and isinstance(action_spec, Bounded):
             self.kind = "continuous"
             low, high = action_spec.space.low, action_spec.space.high
-            if not bool(torch.isfinite(high - low).all()):
-                raise ConfigError(f"the bounds {low.tolist()} to {high.tolist()} are not finite")
+            check_bounds(low, high)
             parameters = [0.5 * (low + high), 0.5 * (high - low)]
         else:
             raise ConfigError(

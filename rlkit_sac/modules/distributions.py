@@ -1,4 +1,4 @@
-"""The squashed Gaussian of continuous policies, and a check of its bounds."""
+"""The squashed Gaussian of continuous policies."""
 
 import math
 
@@ -127,29 +127,3 @@ class TanhGaussian(Distribution):
             low, high = self._box
             slope = slope + (0.5 * (high - low)).log()
         return normal - slope
-
-
-def check_box(low: Tensor, high: Tensor) -> None:
-    """Refuse bounds without a finite, positive width in their own precision.
-
-    Args:
-        low: lower bounds, any shape.
-        high: upper bounds.
-
-    Raises:
-        ConfigError: naming the first dimension whose bounds are not usable.
-
-    >>> check_box(torch.tensor([-1.0, 0.0]), torch.tensor([1.0, torch.inf]))
-    Traceback (most recent call last):
-    rlkit_sac.errors.ConfigError: action dimension 1 has the bounds [0.0, inf]: ...
-    """
-    width = high - low
-    usable = (width > 0) & width.isfinite()
-    if bool(usable.all()):
-        return
-    dimension = int((~usable).flatten().nonzero()[0])
-    lower, upper = low.flatten()[dimension].item(), high.flatten()[dimension].item()
-    raise ConfigError(
-        f"action dimension {dimension} has the bounds [{lower}, {upper}]: a squashed policy needs "
-        f"finite ones, the lower below the upper, and a width that {low.dtype} can hold"
-    )

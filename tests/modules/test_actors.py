@@ -110,7 +110,7 @@ def test_whole_numbers_are_bounds_too() -> None:
     [(-math.inf, 1.0), (-1.0, math.inf), (1.0, 1.0), (1.0, -1.0), (math.nan, 1.0)],
 )
 def test_impossible_bounds_are_refused(low: float, high: float) -> None:
-    with pytest.raises(ConfigError, match=r"action dimension 1 has the bounds \[.*finite ones"):
+    with pytest.raises(ConfigError, match=r"action dimension \[1\] has the bounds \[.*finite ones"):
         tanh_gaussian_actor(3, [-1.0, low], [1.0, high])
 
 

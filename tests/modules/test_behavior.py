@@ -213,7 +213,10 @@ def test_a_random_behavior_needs_plain_actions() -> None:
             Bounded(-1.0, 1.0, shape=[4, 2]),
             r"of the shape \[4, 2\], wanted those of one environment",
         ),
-        (Bounded(-torch.inf, torch.inf, shape=[1]), r"bounds \[-inf\] to \[inf\] are not finite"),
+        (
+            Bounded(-torch.inf, torch.inf, shape=[1]),
+            r"dimension \[0\] has the bounds \[-inf, inf\]",
+        ),
     ):
         with pytest.raises(ConfigError, match=message):
             RandomBehavior(spec)

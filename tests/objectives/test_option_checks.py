@@ -102,7 +102,7 @@ def test_bounds_without_a_width_are_refused_whatever_the_target_entropy():
     for low, high in ((0.0, 0.0), (-math.inf, math.inf), (16777216.0, 16777216.5)):
         actor = foreign_actor()
         spec = Bounded(low, high, (2,))
-        with pytest.raises(ConfigError, match="action dimension 0 has the bounds"):
+        with pytest.raises(ConfigError, match=r"action dimension \[0\] has the bounds"):
             ContinuousSACLoss(actor, foreign_critic(), action_spec=spec, target_entropy=-2.0)
 
 

@@ -85,7 +85,7 @@ def test_the_defaults_and_an_ordinary_task_pass():
         (Config(env=EnvConfig(id="Pendulun-v1")), "env.id", "did you mean Pendulum-v1"),
         (Config(env=EnvConfig(kwargs={"wind": 1})), "env.id", "takes no argument 'wind'"),
         (Config(env=EnvConfig(id="CartPole-v1")), "env.id", "acts in continuous spaces"),
-        (odd(bound=float("inf")), "env.id", "the lower bound of action dimension [0] is -inf"),
+        (odd(bound=float("inf")), "env.id", "action dimension [0] has the bounds [-inf"),
         (odd(integers=True), "env.id", "must be floating-point"),
         (odd(observation=(8, 8, 3)), "env.id", "the observation has the shape [8, 8, 3]"),
         (odd(reward=(2, 3)), "env.id", "the reward has the shape [2, 3]"),

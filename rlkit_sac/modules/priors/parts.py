@@ -13,8 +13,8 @@ from torch.distributions import Categorical, Distribution
 from torchrl.data import Bounded, Composite, MultiCategorical, TensorSpec
 from torchrl.data import Categorical as CategoricalSpec
 
+from rlkit_sac.action_bounds import check_bounds
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.distributions import check_box
 
 
 class FactoredDistribution(Distribution):
@@ -159,7 +159,7 @@ def action_parts(spec: TensorSpec) -> dict[str, TensorSpec]:
                     f"the action spec{where} has the shape {list(part.shape)}: pass that of one "
                     "action [D] (for a batched environment env.full_action_spec_unbatched)"
                 )
-            check_box(part.space.low, part.space.high)
+            check_bounds(part.space.low, part.space.high)
         elif not isinstance(part, CategoricalSpec) or isinstance(part, MultiCategorical):
             raise ConfigError(
                 f"the action spec{where} is {type(part).__name__}: a prior needs a bounded box, or "

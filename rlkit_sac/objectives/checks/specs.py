@@ -3,8 +3,8 @@
 from tensordict import NestedKey
 from torchrl.data import Bounded, Categorical, Composite, MultiCategorical, OneHot, TensorSpec
 
+from rlkit_sac.action_bounds import check_bounds
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.distributions import check_box
 
 
 def action_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
@@ -28,7 +28,7 @@ def action_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
         if spec is not None and batch_dims:
             spec = spec[(0,) * batch_dims]
     if isinstance(spec, Bounded):
-        check_box(spec.space.low, spec.space.high)
+        check_bounds(spec.space.low, spec.space.high)
     return spec
 
 
