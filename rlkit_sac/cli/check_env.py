@@ -37,10 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the spaces, then each recipe with what speaks against it; 1 if none fits."""
+    """Print the spaces, and each recipe with what speaks against it; 1 if none fits."""
     from rlkit_sac.config import EnvConfig, parse_config
-    from rlkit_sac.envs import closing_env, make_env
-    from rlkit_sac.envs.make import check_steps
+    from rlkit_sac.envs import check_env, closing_env, make_env
     from rlkit_sac.runs.preflight import limit_episodes
 
     config_class = make_dataclass("", [("env", EnvConfig, field(default_factory=EnvConfig))])
@@ -50,13 +49,13 @@ def run(arguments: argparse.Namespace) -> int:
     with closing_env(make_env(task.id, **task.arguments())) as env:
         for name, text in _describe(env).items():
             print(f"{name:<16}{text}")
-        check_steps(env)
         print("\nrecipes")
         refusals = {name: _refusal(file, env) for name, file in shipped_recipes().items()}
     width = max(60, min(100, shutil.get_terminal_size().columns))
     for name, refusal in refusals.items():
         text = "trains it" if refusal is None else f"refuses it: {refusal}"
         print(textwrap.fill(f"{name:<16}{text}", width, subsequent_indent=" " * 16))
+    check_env(task.id, kwargs=task.kwargs)
     return 0 if None in refusals.values() else 1
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from itertools import accumulate, islice, pairwise
 from typing import Any
 
@@ -13,7 +13,6 @@ from gymnasium.spaces import Box, Dict, Discrete, Space, Tuple
 from numpy.typing import NDArray
 
 from rlkit_sac.action_bounds import check_bounds
-from rlkit_sac.envs.returned import UnexpectedReturn, shown
 from rlkit_sac.errors import ConfigError
 
 _SUPPORTED = (
@@ -170,9 +169,6 @@ def leaves(
     Yields:
         Path, space and value (or None) of each part.
 
-    Raises:
-        UnexpectedReturn: for an observation with other keys, or another number of parts.
-
     >>> from gymnasium.spaces import Discrete
     >>> space = Tuple([Discrete(2), Dict(speed=Discrete(3))])
     >>> list(leaves(space, (1, {"speed": 2})))
@@ -180,16 +176,11 @@ def leaves(
     """
     if isinstance(space, Tuple):
         parts: dict[Any, Space[Any]] = dict(enumerate(space.spaces))
-        fits = isinstance(value, Sequence | np.ndarray) and len(value) == len(parts)
     elif isinstance(space, Dict):
         parts = space.spaces
-        fits = isinstance(value, Mapping) and value.keys() == parts.keys()
     else:
         yield path, space, value
         return
-    if value is not None and not fits:
-        wanted = f"the keys {list(parts)}" if isinstance(space, Dict) else f"{len(parts)} parts"
-        raise UnexpectedReturn(f"the observation{at(path)} is {shown(value)}, wanted {wanted}")
     for key, part in parts.items():
         yield from leaves(part, None if value is None else value[key], (*path, key))
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
-import inspect
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
@@ -12,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec, load_env_creator, parse_env_id
+from gymnasium.envs.registration import EnvSpec
 
 from rlkit_sac.envs.actions import AdaptedActions
 from rlkit_sac.envs.observations import ArrayObservation, ArrayReward
@@ -38,7 +36,7 @@ def find_env_spec(env_id: str) -> EnvSpec:
             need no namespace, and those of MO-Gymnasium whose names begin with ``mo-`` no module.
 
     Raises:
-        ConfigError: the module cannot be imported or the id is unknown; near matches are named.
+        ConfigError: the module cannot be imported or the id is unknown; Gymnasium names a near one.
 
     >>> find_env_spec("Pendulum-v1").max_episode_steps
     200
@@ -52,8 +50,11 @@ def find_env_spec(env_id: str) -> EnvSpec:
         name = f"{NAMESPACE}/{name}"
     try:
         return gym.spec(name)
-    except (gym.error.Error, ValueError) as error:  # the latter for a version of many digits
-        raise ConfigError(_describe_unknown(env_id, name)) from error
+    except gym.error.Error as error:
+        raise ConfigError(
+            f"unknown environment {env_id!r}: {error} (name an environment of another package "
+            "together with the module that registers it: 'module:Name-v0')"
+        ) from error
 
 
 def make_gym_env(
@@ -94,13 +95,11 @@ def make_gym_env(
         env = AdaptedActions(ArrayReward(env), rescale=rescale_actions)
         env = ArrayObservation(env, indices=observation_indices)
         return NamedFaults(env, env_index=env_index)
-    except ConfigError as error:
-        NamedFaults(env, env_index=env_index).close()
-        raise ConfigError(f"{spec.id}: {error}") from None
-    except Exception as error:  # without the attributes of an environment, such as its spaces
+    except Exception as error:  # spaces that are not supported, or none at all
         with suppress(Exception):
             env.close()
-        raise ConfigError(f"{spec.id} cannot be used: {summary(error)}") from error
+        reason = error if isinstance(error, ConfigError) else summary(error)
+        raise ConfigError(f"{spec.id}: {reason}") from error
 
 
 def _import(module: str, env_id: str) -> None:
@@ -141,20 +140,7 @@ def _create(
         advice = error if extra is None else f"pip install 'rlkit_sac[{extra}]'"
         raise ConfigError(f"{spec.id} needs a missing package: {advice}") from error
     except (Exception, SystemExit) as error:
-        accepted = _accepted_arguments(spec)
-        unknown = [] if accepted is None else [name for name in arguments if name not in accepted]
-        if unknown == ["render_mode"]:
-            raise ConfigError(
-                f"{spec.id} cannot be rendered: its constructor takes no render_mode"
-            ) from error
-        if unknown:
-            raise ConfigError(
-                f"{spec.id} takes no argument {', '.join(map(repr, unknown))}; "
-                f"its arguments are {', '.join(accepted or ()) or 'none'}"
-            ) from error
-        raise ConfigError(
-            f"{spec.id} could not be created with arguments {arguments}: {summary(error)}"
-        ) from error
+        raise ConfigError(f"{spec.id} could not be created: {summary(error)}") from error
     modes = env.metadata.get("render_modes", [])
     if render_mode is not None and render_mode not in modes:
         env.close()
@@ -189,43 +175,9 @@ def _quiet_mujoco(spec: EnvSpec) -> Iterator[None]:
         mujoco.set_mju_user_warning(previous)
 
 
-def _describe_unknown(env_id: str, name: str) -> str:
-    try:
-        namespace, base, version = parse_env_id(name)
-    except (gym.error.Error, ValueError):
-        return f"{env_id!r} is not an environment id; ids look like 'Name-v0' or 'module:Name-v0'"
-    versions = [
-        spec.id
-        for spec in gym.registry.values()
-        if (spec.namespace, spec.name) == (namespace, base)
-    ]
-    if version is not None and versions:
-        return f"unknown version v{version} of {base}; registered are {', '.join(versions)}"
-    own = [env_id.removeprefix(f"{NAMESPACE}/") for env_id in gym.registry]
-    near = difflib.get_close_matches(name.removeprefix(f"{NAMESPACE}/"), own, n=3)
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    return (
-        f"unknown environment {env_id!r}{hint} (name an environment of another package together "
-        "with the module that registers it: 'module:Name-v0')"
-    )
-
-
 def _extra_of(spec: EnvSpec) -> str | None:
     """The extra that brings the simulator of an environment."""
     for package, extra in _EXTRAS.items():
         if isinstance(spec.entry_point, str) and spec.entry_point.startswith(package):
             return extra
     return None
-
-
-def _accepted_arguments(spec: EnvSpec) -> list[str] | None:
-    """Names the constructor accepts; None where it takes any or cannot be inspected."""
-    try:
-        entry_point = spec.entry_point
-        creator = load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
-        parameters = inspect.signature(creator).parameters.values()  # type: ignore[arg-type]
-    except Exception:
-        return None
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return None
-    return [parameter.name for parameter in parameters]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -10,6 +9,7 @@ from typing import Any
 
 import torch
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils import env_checker
 from torchrl.data import Unbounded
 from torchrl.envs import (
     Compose,
@@ -22,8 +22,8 @@ from torchrl.envs import (
 )
 
 from rlkit_sac.envs.gym_env import find_env_spec, make_gym_env
-from rlkit_sac.envs.torchrl_env import EpisodicGymWrapper, PreviousAction
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.envs.torchrl_env import EpisodicGymWrapper, PreviousAction, base_env
+from rlkit_sac.errors import ConfigError, EnvironmentFault, summary
 
 
 def make_env(
@@ -132,53 +132,29 @@ def closing_env(env: EnvBase) -> Iterator[EnvBase]:
 
 
 def check_env(env_id: str, *, kwargs: Mapping[str, Any] | None = None) -> None:
-    """Checks that an environment can be built and used, and leaves nothing behind.
+    """Checks that an environment can be built, by Gymnasium's ``check_env`` too.
+
+    What Gymnasium advises against is a warning.
 
     Args:
         env_id: Gymnasium id, ``Name-v0`` or ``module:Name-v0``.
         kwargs: arguments of the environment's constructor.
 
     Raises:
-        ConfigError: as :func:`make_env` and :func:`check_steps`.
-        EnvironmentFault: as :func:`check_steps`.
+        ConfigError: as :func:`make_env`.
+        EnvironmentFault: the environment raised an exception, or is not as Gymnasium wants it.
 
-    >>> check_env("Pendulum-v1")
+    >>> check_env("CartPole-v1")
     >>> check_env("Pendulun-v1")
     Traceback (most recent call last):
-    rlkit_sac.errors.ConfigError: unknown environment 'Pendulun-v1'; did you mean Pendulum-v1 or ...
+    rlkit_sac.errors.ConfigError: unknown environment 'Pendulun-v1': ... Did you mean: `Pendulum`...
     """
     with closing_env(make_env(env_id, kwargs=kwargs)) as env:
-        check_steps(env)
-
-
-def check_steps(env: EnvBase, *, frames: int = 50) -> None:
-    """Steps an environment with random actions, and checks what it returns.
-
-    An observation outside of its space is a warning.
-
-    Args:
-        env: as of :func:`make_env`.
-        frames: number of steps.
-
-    Raises:
-        ConfigError: for an observation or a reward that is not finite.
-        EnvironmentFault: for an exception, or a shape that is not that of the space.
-
-    >>> check_steps(make_env("CartPole-v1"))
-    """
-    steps = env.rollout(frames, break_when_any_done=False)
-    for key in ("observation", ("next", "observation"), ("next", "reward")):
-        if not steps[key].isfinite().all():
-            name = key if isinstance(key, str) else key[1]
-            raise ConfigError(f"the {name} is not finite within {frames} random steps: correct it")
-    space, seen = env.observation_spec["observation"].space, steps["next", "observation"]
-    low, high = getattr(space, "low", seen), getattr(space, "high", seen)
-    if not ((low <= seen) & (seen <= high)).all():
-        warnings.warn(
-            f"within {frames} random steps an observation leaves its space, which declares from "
-            f"{low.tolist()} to {high.tolist()}",
-            stacklevel=2,
-        )
+        task = base_env(env).gym_env().unwrapped
+        try:
+            env_checker.check_env(task, skip_render_check=True, skip_close_check=True)
+        except Exception as error:
+            raise EnvironmentFault(f"{env_id}: {summary(error)}") from error
 
 
 def _make_single(

@@ -12,13 +12,10 @@ from gymnasium.spaces import Box, Discrete, Space, flatten, flatten_space
 from numpy.typing import NDArray
 
 from rlkit_sac.envs.actions import at, leaves
-from rlkit_sac.envs.returned import UnexpectedReturn, as_dtype, as_numbers, shown
 from rlkit_sac.errors import ConfigError
 
 # Above this, a `Discrete` beside a `Box` is taken for a counter, and becomes one number.
 _MOST_CATEGORIES = 32
-
-_DECLARED_REWARD = "by its attribute reward_space, a Box as long as the vector; a scalar without it"
 
 
 class ArrayObservation(gym.ObservationWrapper[Any, Any, Any]):
@@ -86,7 +83,6 @@ class ObservationConversion:
         self.space = space
         self._is_box = isinstance(space, Box)
         parts = [leaf for _, leaf, _ in leaves(space)]
-        self._names = [f"the observation{at(path)}" for path, _, _ in leaves(space)]
         self._counts = any(isinstance(leaf, Box) for leaf in parts)
         self._boxes: list[Any] = [
             Box(0.0, 1.0, (1,)) if self.is_count(leaf) else flatten_space(leaf) for leaf in parts
@@ -105,20 +101,21 @@ class ObservationConversion:
     def __call__(self, observation: Any, *, batch: bool = False) -> NDArray[Any]:
         """Returns an array of the shape and dtype of :meth:`agent_space`, a copy.
 
+        Raises:
+            TypeError, ValueError: NumPy's, for another number of values or what are not numbers.
+
         Args:
             observation: one, or N in the structure of the space, as Gymnasium's vector environments
                 give them: each leaf an array with N in front.
             batch: whether there are N.
         """
         if self._is_box:
-            own = np.shape(observation) if batch else self.space.shape or ()
-            numbers = as_numbers("the observation", observation, own)
+            numbers = np.asarray(observation)
         else:
             flat = self._flatten_each if batch else self._flatten
-            parts = zip(self._names, leaves(self.space, observation), strict=True)
-            values = [flat(name, leaf, value) for name, (_, leaf, value) in parts]
-            numbers = np.concatenate(values, axis=-1)
-        array = as_dtype("the observation", numbers, self._dtype)
+            parts = [flat(leaf, value) for _, leaf, value in leaves(self.space, observation)]
+            numbers = np.concatenate(parts, axis=-1)
+        array = numbers.astype(self._dtype, casting="same_kind")
         array = array.reshape(-1, *self._shape) if batch else array.reshape(self._shape)
         return array if self.indices is None else array.take(self.indices, -1)
 
@@ -165,23 +162,14 @@ class ObservationConversion:
         """Whether a part of the space becomes one number, and not a one-hot vector."""
         return self._counts and isinstance(leaf, Discrete) and int(leaf.n) > _MOST_CATEGORIES
 
-    def _flatten_each(self, name: str, leaf: Space[Any], values: Any) -> Any:
-        return np.stack([self._flatten(name, leaf, value) for value in values])
+    def _flatten_each(self, leaf: Space[Any], values: Any) -> Any:
+        return np.stack([self._flatten(leaf, value) for value in values])
 
-    def _flatten(self, name: str, leaf: Space[Any], value: Any) -> Any:
-        if isinstance(leaf, Box):
-            return as_dtype(name, as_numbers(name, value, leaf.shape), leaf.dtype).ravel()
+    def _flatten(self, leaf: Space[Any], value: Any) -> Any:
         if isinstance(leaf, Discrete) and self.is_count(leaf):
-            count = as_dtype(name, as_numbers(name, value, ()), leaf.dtype).item()
-            return [min(max((count - int(leaf.start)) / (int(leaf.n) - 1), 0.0), 1.0)]
-        if isinstance(leaf, Discrete):
-            index = np.asarray(value)
-            fits = index.size == 1 and index.dtype.kind in "iub"
-            fits = fits and 0 <= (value := index.item()) - leaf.start < leaf.n
-        else:
-            fits = leaf.contains(value)
-        if not fits:
-            raise UnexpectedReturn(f"{name} is {shown(value)}, wanted one of {leaf}")
+            return [min(max((value - int(leaf.start)) / (int(leaf.n) - 1), 0.0), 1.0)]
+        if not isinstance(leaf, Box) and not leaf.contains(value):
+            raise ValueError(f"the observation has {value!r}, wanted one of {leaf}")
         return flatten(leaf, value)
 
 
@@ -209,7 +197,8 @@ class ArrayReward(gym.RewardWrapper[Any, Any]):
 
     Raises:
         ConfigError: the declared space is no `Box`.
-        UnexpectedReturn: in a step, for a reward of another shape than the declared one.
+        TypeError, ValueError: in a step, NumPy's for a reward of another length than the declared
+            one, or what are not numbers.
 
     >>> env = ArrayReward(gym.make("Pendulum-v1"))
     >>> _ = env.reset(seed=0)
@@ -234,5 +223,5 @@ class ArrayReward(gym.RewardWrapper[Any, Any]):
         """Returns the reward as an array of the declared shape."""
         if isinstance(reward, float) and self._shape == (1,):  # the usual ones, in less time
             return np.array([reward], np.float32)
-        array = as_numbers("the reward", reward, self._shape, declared=_DECLARED_REWARD)
-        return array.astype(np.float32).reshape(self._shape)
+        array = np.asarray(reward).astype(np.float32, casting="same_kind")
+        return array.reshape(self._shape)

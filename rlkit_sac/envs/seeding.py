@@ -11,11 +11,7 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete, Space, Tuple
 from numpy.typing import NDArray
 
-from rlkit_sac.envs.returned import UnexpectedReturn, as_bool, values_of
 from rlkit_sac.errors import EnvironmentFault, RlkitSacError, summary
-
-_RESET = ("observation", "info")
-_STEP = ("observation", "reward", "terminated", "truncated", "info")
 
 
 def episode_seed(seed: int, env_index: int, episode: int) -> int:
@@ -80,22 +76,16 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         self._next_episode += 1
         self.env.action_space.seed(derived)
         _renew_box2d_world(self.env.unwrapped)
-        result = self.env.reset(seed=derived, options=options)
-        observation, info = values_of("reset", result, _RESET)
+        observation, info = self.env.reset(seed=derived, options=options)
         self._outcome = observation, 0.0
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Takes one step, and notes its action."""
         self._actions.append(_leaves(action))
-        result = self.env.step(action)
-        observation, reward, terminated, truncated, info = values_of("step", result, _STEP)
-        if type(terminated) is not bool:
-            terminated = as_bool("terminated", terminated)
-        if type(truncated) is not bool:
-            truncated = as_bool("truncated", truncated)
+        observation, reward, terminated, truncated, info = self.env.step(action)
         self._outcome = observation, reward
-        return observation, reward, terminated, truncated, info
+        return observation, reward, bool(terminated), bool(truncated), info
 
     @property
     def position(self) -> str:
@@ -178,10 +168,6 @@ class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
         if isinstance(error, RlkitSacError):
             raise error
         position = self.env.get_wrapper_attr("position")
-        if isinstance(error, UnexpectedReturn):  # its traceback would lead into this package
-            raise EnvironmentFault(
-                f"environment {self._env_index}: {error}, in {position}"
-            ) from None
         raise EnvironmentFault(
             f"environment {self._env_index} raised {summary(error)} in {position}"
         ) from error

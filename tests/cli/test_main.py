@@ -75,7 +75,7 @@ def test_a_reader_that_leaves_is_no_failure() -> None:
         (["evaluate", LONG], f"{LONG} is not a folder"),
         (["train", f"{LONG}.py"], f"there is no script {LONG}.py"),
         (["recipes", "copy", "sac", LONG], f"cannot copy to {LONG}: File name too long"),
-        (["check-env", "Pendulun-v1"], "did you mean Pendulum-v1"),
+        (["check-env", "Pendulun-v1"], "Did you mean: `Pendulum`"),
         (["check-env", "Pendulum-v1", "--env.num_env", "2"], "did you mean --env.num_envs?"),
     ],
     ids=" ".join,

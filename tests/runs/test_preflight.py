@@ -82,8 +82,8 @@ def test_the_defaults_and_an_ordinary_task_pass():
     ("config", "key", "part"),
     [
         (Config(device="cuda:99"), "device", "device 'cuda:99' is not available here"),
-        (Config(env=EnvConfig(id="Pendulun-v1")), "env.id", "did you mean Pendulum-v1"),
-        (Config(env=EnvConfig(kwargs={"wind": 1})), "env.id", "takes no argument 'wind'"),
+        (Config(env=EnvConfig(id="Pendulun-v1")), "env.id", "Did you mean: `Pendulum`"),
+        (Config(env=EnvConfig(kwargs={"wind": 1})), "env.id", "unexpected keyword argument 'wind'"),
         (Config(env=EnvConfig(id="CartPole-v1")), "env.id", "acts in continuous spaces"),
         (odd(bound=float("inf")), "env.id", "action dimension [0] has the bounds [-inf"),
         (odd(integers=True), "env.id", "must be floating-point"),
