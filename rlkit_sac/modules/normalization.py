@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -54,12 +54,6 @@ class RunningStatistics(nn.Module):
         self.register_buffer("count", torch.zeros((), dtype=torch.int64))
         self.register_buffer("mean", torch.zeros(*shape, dtype=dtype))
         self.register_buffer("deviations", torch.zeros(*shape, dtype=dtype))
-
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        for name in ("count", "deviations"):
-            if (state_dict.get(prefix + name, self.count) < 0).any():
-                raise ValueError(f"{prefix}{name} is negative")
-        super()._load_from_state_dict(state_dict, prefix, *args)
 
     @property
     def variance(self) -> Tensor:

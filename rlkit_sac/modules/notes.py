@@ -15,6 +15,8 @@ from torch import nn
 Note: TypeAlias = dict[str, Any]
 P = ParamSpec("P")
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
+#: The functions that note their arguments, by name.
+BUILDERS: dict[str, Callable[..., nn.Module]] = {}
 
 
 def noted(builder: Callable[P, ModuleT]) -> Callable[P, ModuleT]:
@@ -41,6 +43,7 @@ def noted(builder: Callable[P, ModuleT]) -> Callable[P, ModuleT]:
         vars(module)["note"] = make_note(builder.__name__, **plain)
         return module
 
+    BUILDERS[builder.__name__] = build
     return build
 
 

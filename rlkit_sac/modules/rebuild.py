@@ -12,22 +12,14 @@ from torch import Tensor, nn
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.actors import (
-    categorical_actor,
-    categorical_actor_critic,
-    gaussian_actor,
-    gaussian_actor_critic,
-    policy_operator,
-    tanh_gaussian_actor,
-)
 from rlkit_sac.modules.behavior import BehaviorPolicy
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
-from rlkit_sac.modules.critics import action_value_critic, hybrid_critic, stack_critics
+from rlkit_sac.modules.critics import stack_critics
 from rlkit_sac.modules.ensemble import structure
 from rlkit_sac.modules.masked_critic import MaskedCritic
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
-from rlkit_sac.modules.notes import Note, note_of
+from rlkit_sac.modules.notes import BUILDERS, Note, note_of
 from rlkit_sac.modules.temperature import AlphaParametrization, Temperature
 
 
@@ -35,7 +27,7 @@ def build_from_note(note: Note) -> Any:
     """The module that a note describes, on the device ``meta``: shapes without memory.
 
     It takes a state dict with ``load_state_dict(..., assign=True)``. A note may come from a file:
-    it can name only what is listed here.
+    it can name only functions and classes of this package.
 
     Args:
         note: what :func:`~rlkit_sac.modules.notes.note_of` returns.
@@ -44,15 +36,16 @@ def build_from_note(note: Note) -> Any:
         ConfigError: for an unknown builder, or arguments that it refuses.
         TypeError, ValueError: for arguments that no module notes.
 
+    >>> from rlkit_sac.modules import categorical_actor
     >>> build_from_note(note_of(categorical_actor(3, 2))).out_keys
     ['logits', 'action']
     """
-    name = note["builder"]
-    if name not in _BUILDERS:
-        raise ConfigError(f"unknown builder {name!r}; known are {sorted(_BUILDERS)}")
+    name, builders = note["builder"], BUILDERS | _CLASSES
+    if name not in builders:
+        raise ConfigError(f"unknown builder {name!r}; known are {sorted(builders)}")
     arguments = {option: _argument(value) for option, value in note["arguments"].items()}
     with torch.device("meta"):
-        return _BUILDERS[name](**arguments)
+        return builders[name](**arguments)
 
 
 def checked_note(policy: TensorDictModuleBase) -> Note | None:
@@ -68,7 +61,7 @@ def checked_note(policy: TensorDictModuleBase) -> Note | None:
     Returns:
         ``None`` for a policy without a note, or with one that describes another policy.
 
-    >>> from torch import nn
+    >>> from rlkit_sac.modules import tanh_gaussian_actor
     >>> actor = tanh_gaussian_actor(3, [-1.0], [1.0])
     >>> checked_note(actor)["builder"]
     'tanh_gaussian_actor'
@@ -142,19 +135,11 @@ def _boltzmann_policy(
     return BoltzmannPolicy(critics, torch.zeros(()), temperature, **options)
 
 
-_BUILDERS: dict[str, Callable[..., nn.Module]] = {
+_CLASSES: dict[str, Callable[..., nn.Module]] = {
     "BehaviorPolicy": BehaviorPolicy,
     "BoltzmannPolicy": _boltzmann_policy,
     "MaskedCritic": MaskedCritic,
     "NormalizedPolicy": NormalizedPolicy,
     "ObservationNormalizer": ObservationNormalizer,
     "TensorDictSequential": lambda modules: TensorDictSequential(*modules),
-    "action_value_critic": action_value_critic,
-    "categorical_actor": categorical_actor,
-    "categorical_actor_critic": categorical_actor_critic,
-    "gaussian_actor": gaussian_actor,
-    "gaussian_actor_critic": gaussian_actor_critic,
-    "hybrid_critic": hybrid_critic,
-    "policy_operator": policy_operator,
-    "tanh_gaussian_actor": tanh_gaussian_actor,
 }

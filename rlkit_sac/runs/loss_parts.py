@@ -127,9 +127,9 @@ def _check_bounds(prior: nn.Module, env: EnvBase) -> None:
         return
     policy = prior.actor
     actor = policy.policy if isinstance(policy, NormalizedPolicy) else policy
-    own, wanted = getattr(actor, "spec", None), env.full_action_spec_unbatched["action"]
-    if (difference := _other_bounds(None if own is None else own["action"], wanted)) is not None:
-        raise BatchError(f"{difference}: choose env.rescale_actions as in its run")
+    spec, wanted = getattr(actor, "spec", None), env.full_action_spec_unbatched["action"]
+    own = None if spec is None else spec["action"]
+    _compare_bounds(own, wanted, "choose env.rescale_actions as in its run")
 
 
 def check_action_bounds(loss_module: LossModule, env: EnvBase) -> None:
@@ -156,22 +156,20 @@ def check_action_bounds(loss_module: LossModule, env: EnvBase) -> None:
     for role, spec in getattr(loss_module, "specs", {}).items():
         key = getattr(loss_module.tensor_keys, role)
         wanted = actions[key] if key in actions.keys(True, True) else None
-        if (difference := _other_bounds(spec, wanted)) is not None:
-            raise ConfigError(f"{difference}: make the actor with the bounds of the task")
+        _compare_bounds(spec, wanted, "make the actor with the bounds of the task")
 
 
-def _other_bounds(spec: TensorSpec | None, wanted: TensorSpec | None) -> str | None:
-    """How the bounds of a policy differ from those of a task, if both have some."""
+def _compare_bounds(spec: TensorSpec | None, wanted: TensorSpec | None, advice: str) -> None:
+    """Refuse the bounds of a policy that differ from those of a task, if both have some."""
     for name in ("low", "high"):
         own, here = (getattr(getattr(each, "space", None), name, None) for each in (spec, wanted))
         if own is None or here is None:
             continue
         if own.shape != here.shape or not bool((own.to(here) == here).all()):
-            return (
+            raise ConfigError(
                 f"the {name}er bounds of its actions are {own.tolist()}, but those of the task "
-                f"{here.tolist()}"
+                f"{here.tolist()}: {advice}"
             )
-    return None
 
 
 def _source(config: PriorConfig) -> Any:

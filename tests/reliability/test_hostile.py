@@ -275,10 +275,6 @@ RESUME: dict[str, tuple[Callable[[Path], object], str]] = {
         with_tensor("optimizers/actor/state/0/exp_avg", lambda v: v * torch.nan),
         "exp_avg of an optimizer holds NaN",
     ),
-    "a negative variance": (
-        with_tensor("loss/observation_normalizer.statistics.deviations", torch.neg),
-        "observation_normalizer.statistics.deviations is negative",
-    ),
     "a short state of PyTorch's generator": (with_tensor("random/torch", lambda v: v[:99]), STEP),
     "no tensors": (state(dict.clear), STEP),
     "2**60 bytes announced": (lambda path: announced(path, [2**58], 2**60), "state.safetensors"),

@@ -154,7 +154,12 @@ class PrioritizedSampler(StatefulSampler):
             return
         lowest, highest = torch.stack(torch.aminmax(priority)).tolist()  # both NaN if any is
         if not (lowest >= 0 and lowest + self._eps > 0 and highest < math.inf):
-            self._refuse(index, priority)
+            raise RunError(
+                f"the priorities are from {lowest} to {highest}; they must be finite numbers "
+                f"{'>= 0' if self._eps else '> 0'}. None was changed. They are the errors of the "
+                "critics: if these grow without bound, lower the learning rates or scale the "
+                "rewards"
+            )
         self._tree.set(index, (priority + self._eps) ** self._alpha)
         self._largest = max(self._largest, highest)
 
@@ -179,14 +184,3 @@ class PrioritizedSampler(StatefulSampler):
         self._tree = SumTree(self._capacity, device=self._device)
         self._largest = 1.0
         self.frames = 0
-
-    def _refuse(self, index: Tensor, priority: Tensor) -> None:
-        fine = priority.isfinite() & (priority >= 0) & (priority + self._eps > 0)
-        bad = int((~fine).nonzero()[0])
-        least = ">= 0" if self._eps else "> 0"
-        raise RunError(
-            f"the priority of the transition at place {int(index[bad])} is "
-            f"{priority[bad].item()}; priorities are finite numbers {least}. None was changed. "
-            "They are the errors of the critics: if these grow without bound, lower the learning "
-            "rates or scale the rewards"
-        )

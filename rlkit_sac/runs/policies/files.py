@@ -11,9 +11,8 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError
 from tensordict.nn import TensorDictModuleBase
-from torch import Tensor, nn
 
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import RunError
 from rlkit_sac.modules.rebuild import build_from_note, checked_note
 from rlkit_sac.runs.checkpoints import step_folders, step_of
 from rlkit_sac.runs.checkpoints.retry import read_unpruned
@@ -49,7 +48,6 @@ def save_policy(
             loaded policy can ``act``.
 
     Raises:
-        ConfigError: if the state dict of the policy holds anything but tensors.
         RunError: if a file cannot be written.
 
     >>> import tempfile
@@ -75,19 +73,12 @@ def policy_files(
     Args:
         policy: the acting module, on any device.
         task: as for :func:`save_policy`.
-
-    Raises:
-        ConfigError: if the state dict of the policy holds anything but tensors.
     """
-    state = policy.state_dict()
-    for name, value in state.items():
-        if not isinstance(value, Tensor):
-            raise ConfigError(
-                f"the policy cannot be saved: {name!r} of its state dict is a "
-                f"{type(value).__name__}, not a tensor"
-            )
     weights = safetensors.torch.save(
-        {name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()}
+        {
+            name: tensor.detach().cpu().contiguous().clone()
+            for name, tensor in policy.state_dict().items()
+        }
     )
     description: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
@@ -129,16 +120,10 @@ def load_policy(
 
     Raises:
         ConfigError: for a device that this machine does not have.
-        TypeError: for an ``into`` that is no module.
         RunError: naming the file, if one is missing, damaged, or not of this format; or if the
             weights do not fit ``into``, which then stays as it was. Weights of a wider type than
             the module's do not fit.
     """
-    if not isinstance(into, nn.Module | None):
-        raise TypeError(
-            f"into is {into!r}, but must be the module that takes the weights: build the policy as "
-            "in the run, or leave into out"
-        )
     if device is None and into is None:
         device = "cpu"
     target = None if device is None else resolve_device(str(device))
