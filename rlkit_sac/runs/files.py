@@ -7,7 +7,7 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -130,13 +130,13 @@ def checksum(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def read_described(file: Path, what: str, *, versions: Sequence[int]) -> dict[str, Any]:
+def read_described(file: Path, what: str, *, version: int) -> dict[str, Any]:
     """Read a JSON object that has a ``format_version`` and, as ``sha256``, its :func:`checksum`.
 
     Args:
         file: where it is.
         what: what it describes, for messages.
-        versions: the format versions that can be read.
+        version: the format version that can be read.
 
     Returns:
         The object without ``sha256``.
@@ -152,10 +152,8 @@ def read_described(file: Path, what: str, *, versions: Sequence[int]) -> dict[st
         raise RunError(f"{file} is damaged: it is not JSON ({error})") from error
     if not isinstance(content, dict) or "format_version" not in content:
         raise RunError(f"{file} does not describe {what}")
-    version = content["format_version"]
-    if type(version) is not int or version not in versions:
-        known = " and ".join(map(str, versions))
-        raise RunError(f"{file} has format version {version!r}, this version reads {known}")
+    if (found := content["format_version"]) != version:
+        raise RunError(f"{file} has format version {found!r}, this version reads {version}")
     if not intact:
         raise RunError(f"{file} is damaged: its checksum does not match its content")
     return content

@@ -178,7 +178,7 @@ class Manifest:
             RunError: naming the file, if it is missing, damaged or of another format.
         """
         file = folder / MANIFEST
-        content = read_described(file, "a checkpoint", versions=(FORMAT_VERSION,))
+        content = read_described(file, "a checkpoint", version=FORMAT_VERSION)
         try:
             manifest = cls(
                 folder,

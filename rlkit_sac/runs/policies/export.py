@@ -94,7 +94,7 @@ def export_policy(
         lambda: find_policy(Path(run_dir), which),
         lambda folder: (
             folder,
-            read_described(folder / "policy.json", "a policy", versions=[FORMAT_VERSION]),
+            read_described(folder / "policy.json", "a policy", version=FORMAT_VERSION),
             load_policy(folder, into=into),
         ),
     )

@@ -159,7 +159,7 @@ def load_policy(
 def _read_files(folder: Path) -> tuple[dict[str, Any], Path, bytes]:
     """What the files of a policy hold, and that of the weights."""
     weights_file = folder / "policy.safetensors"
-    description = read_described(folder / "policy.json", "a policy", versions=[FORMAT_VERSION])
+    description = read_described(folder / "policy.json", "a policy", version=FORMAT_VERSION)
     with os_errors_named(f"{weights_file} cannot be read"):
         content = read_file(weights_file)
     if hashlib.sha256(content).hexdigest() != description.get("weights_sha256"):
