@@ -39,11 +39,10 @@ if TYPE_CHECKING:  # "as": these names are for the users of the package
     from rlkit_sac.objectives import ContinuousSACLoss as ContinuousSACLoss
     from rlkit_sac.objectives import DiscreteSACLoss as DiscreteSACLoss
     from rlkit_sac.objectives import HybridSACLoss as HybridSACLoss
-    from rlkit_sac.objectives import ValueSACLoss as ValueSACLoss
 
 __version__ = "0.2.0"
 
-_LOSSES = ("ACERLoss", "ContinuousSACLoss", "DiscreteSACLoss", "HybridSACLoss", "ValueSACLoss")
+_LOSSES = ("ACERLoss", "ContinuousSACLoss", "DiscreteSACLoss", "HybridSACLoss")
 
 if not TYPE_CHECKING:  # mypy would take any name for one that __getattr__ gives
 

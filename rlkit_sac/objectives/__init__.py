@@ -3,18 +3,22 @@
 from rlkit_sac.objectives.acer import ACERLoss, check_trust_region_space
 from rlkit_sac.objectives.sac import (
     ContinuousSACLoss,
+    ContinuousSACOptions,
     DiscreteSACLoss,
+    DiscreteSACOptions,
     HybridSACLoss,
+    HybridSACOptions,
     SACOptions,
-    ValueSACLoss,
 )
 
 __all__ = [
     "ACERLoss",
     "ContinuousSACLoss",
+    "ContinuousSACOptions",
     "DiscreteSACLoss",
+    "DiscreteSACOptions",
     "HybridSACLoss",
+    "HybridSACOptions",
     "SACOptions",
-    "ValueSACLoss",
     "check_trust_region_space",
 ]

@@ -18,7 +18,13 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.memory import policy_states
-from rlkit_sac.objectives.checks.options import check_choice, check_number
+from rlkit_sac.objectives.checks.options import (
+    FINITE,
+    UNIT,
+    Bound,
+    check_choice,
+    check_number,
+)
 from rlkit_sac.objectives.checks.validity import valid_steps
 from rlkit_sac.objectives.memory import RecurrentNetwork, Rows
 from rlkit_sac.objectives.transitions import TransitionKeys, Transitions
@@ -45,7 +51,7 @@ class LossContract(LossModule):
     tensor_keys: _AcceptedKeys
 
     #: Options that :meth:`set_scalar` can change.
-    scalars: ClassVar[tuple[str, ...]] = ("gamma", "reward_scale")
+    scalars: ClassVar[dict[str, Bound]] = {"gamma": UNIT, "reward_scale": FINITE}
 
     gamma: float | Tensor
     reward_scale: float | Tensor
@@ -203,7 +209,7 @@ class LossContract(LossModule):
         """
         if option not in self.scalars or not hasattr(self, option):
             raise ConfigError(f"{type(self).__name__} has no number {option!r} that may change")
-        check_number(option, value)
+        check_number(option, value, self.scalars[option])
         current = getattr(self, option)
         if isinstance(current, Tensor):
             current.fill_(value)
@@ -211,10 +217,10 @@ class LossContract(LossModule):
         delattr(self, option)  # a graph reads the current value of a tensor
         self.register_buffer(option, self._like.detach().new_full((), value), persistent=False)
 
-    def _set_numbers(self, numbers: dict[str, float]) -> None:
-        """Set the numbers of the targets, such as the discount: all, or none if one is wrong."""
+    def _set_discounts(self, numbers: dict[str, float]) -> None:
+        """Set the numbers of the targets, such as ``gamma``: all, or none if one is wrong."""
         for option, value in numbers.items():
-            check_number(option, value)
+            check_number(option, value, UNIT)
         for option, value in numbers.items():
             self._buffers.pop(option, None)  # where `set_scalar` put it
             setattr(self, option, float(value))

@@ -28,7 +28,14 @@ from rlkit_sac.objectives.acer.terms import (
     full_precision,
 )
 from rlkit_sac.objectives.checks.batch import check_action, check_index
-from rlkit_sac.objectives.checks.options import check_choice, check_number
+from rlkit_sac.objectives.checks.options import (
+    COUNT,
+    FINITE,
+    NOT_NEGATIVE,
+    UNIT,
+    check_choice,
+    check_number,
+)
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
 
 _SPACES = {"discrete": get_args(CategoricalSpace), "continuous": get_args(GaussianSpace)}
@@ -196,7 +203,7 @@ class ACERLoss(SegmentLoss):
     ['entropy', 'kl', 'loss_actor', 'loss_critic', 'loss_entropy', 'value']
     """
 
-    scalars = ("gamma", "beta", "reward_scale")
+    scalars = {"gamma": UNIT, "beta": NOT_NEGATIVE, "reward_scale": FINITE}  # noqa: RUF012
 
     def __init__(
         self,
@@ -222,7 +229,7 @@ class ACERLoss(SegmentLoss):
         use_prioritized_weights: bool | Literal["auto"] = "auto",
         diagnostics: bool = False,
     ) -> None:
-        check_number("burn_in", burn_in)
+        check_number("burn_in", burn_in, COUNT)
         if reduction == "mean" and not normalize_loss_by_steps:
             reduction = "sum"
         super().__init__(
@@ -237,16 +244,15 @@ class ACERLoss(SegmentLoss):
         check_trust_region_space(trust_region_space, self.kind)
         if trust_region_space is None:
             trust_region_space = _SPACES[self.kind][0]
+        check_number("reward_scale", reward_scale, FINITE)
         for name, value in (
-            ("gamma", gamma),
             ("beta", beta),
-            ("reward_scale", reward_scale),
             ("policy_coef", policy_coef),
             ("critic_coef", critic_coef),
             ("truncation_threshold", 0.0 if truncation_threshold is None else truncation_threshold),
             ("trust_region_delta", trust_region_delta),
         ):
-            check_number(name, value)
+            check_number(name, value, NOT_NEGATIVE)
         self.beta, self.policy_coef, self.critic_coef = beta, policy_coef, critic_coef
         self.reward_scale = reward_scale
         self.truncation_threshold = truncation_threshold
@@ -464,7 +470,7 @@ class ACERLoss(SegmentLoss):
         unknown = sorted(hyperparams.keys() - {"gamma"})
         if unknown:
             raise ConfigError(f"unknown hyperparameters {', '.join(unknown)}; it takes gamma")
-        self._set_numbers(hyperparams)
+        self._set_discounts(hyperparams)
         return self
 
     def _default_out_keys(self) -> list[str]:

@@ -1,61 +1,50 @@
-"""The ranges of the numbers among the options of losses."""
+"""The bounds of the numbers and the choices among the options of losses."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from torch import Tensor
 
 from rlkit_sac.errors import ConfigError
 
 
-class _Range(NamedTuple):
+class Bound(NamedTuple):
+    """The numbers that an option may be, and how an error calls them."""
+
     text: str
     contains: Callable[[float], bool]
 
 
-_UNIT = _Range("in [0, 1]", lambda value: 0 <= value <= 1)
-_NOT_NEGATIVE = _Range("a finite number >= 0", lambda value: 0 <= value < math.inf)
-_POSITIVE = _Range("a finite number > 0", lambda value: 0 < value < math.inf)
-_COUNT = _Range("an integer >= 0", lambda value: 0 <= value < math.inf and value == int(value))
-_FINITE = _Range("a finite number", math.isfinite)
-_RANGES = {
-    "beta": _NOT_NEGATIVE,
-    "burn_in": _COUNT,
-    "critic_coef": _NOT_NEGATIVE,
-    "dqda_clipping": _POSITIVE,
-    "gamma": _UNIT,
-    "lmbda": _UNIT,
-    "policy_coef": _NOT_NEGATIVE,
-    "qvalue_coef": _NOT_NEGATIVE,
-    "reward_scale": _FINITE,
-    "target_entropy": _FINITE,
-    "truncation_threshold": _NOT_NEGATIVE,
-    "trust_region_delta": _NOT_NEGATIVE,
-}
+UNIT = Bound("in [0, 1]", lambda value: 0 <= value <= 1)
+NOT_NEGATIVE = Bound("a finite number >= 0", lambda value: 0 <= value < math.inf)
+POSITIVE = Bound("a finite number > 0", lambda value: 0 < value < math.inf)
+COUNT = Bound("an integer >= 0", lambda value: 0 <= value < math.inf and value == int(value))
+FINITE = Bound("a finite number", math.isfinite)
 
 
-def check_number(option: str, value: object) -> None:
-    """Refuse a number outside of the range of an option.
+def check_number(option: str, value: object, bound: Bound) -> None:
+    """Refuse a number outside of its bound.
 
     Args:
         option: of a loss.
         value: a number, or a tensor of one element.
+        bound: of the option.
 
     Raises:
-        ConfigError: naming the option, its value and the range.
+        ConfigError: naming the option, its value and the bound.
 
-    >>> check_number("gamma", 1.5)
+    >>> check_number("gamma", 1.5, UNIT)
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: gamma must be in [0, 1], not 1.5
     """
-    wanted = _RANGES[option]
     is_number = isinstance(value, Real) or (isinstance(value, Tensor) and value.numel() == 1)
-    if not (is_number and wanted.contains(float(value))):  # type: ignore[arg-type]
-        raise ConfigError(f"{option} must be {wanted.text}, not {value!r}")
+    if not (is_number and bound.contains(float(value))):  # type: ignore[arg-type]
+        raise ConfigError(f"{option} must be {bound.text}, not {value!r}")
 
 
 def check_choice(option: str, value: object, choices: Sequence[object]) -> None:
@@ -70,3 +59,22 @@ def check_choice(option: str, value: object, choices: Sequence[object]) -> None:
     """
     if value not in choices:
         raise ConfigError(f"{option} must be one of {', '.join(map(repr, choices))}, not {value!r}")
+
+
+def check_options(options: Any) -> None:
+    """Check each field of a dataclass that is a ``Literal`` or annotated with a :class:`Bound`.
+
+    Raises:
+        ConfigError: as :func:`check_number` and :func:`check_choice`.
+    """
+    for name, hint in _hints(type(options)).items():
+        value, (bound,) = getattr(options, name), getattr(hint, "__metadata__", (None,))
+        if bound is not None and value is not None:
+            check_number(name, value, bound)
+        if get_origin(hint) is Literal:
+            check_choice(name, value, get_args(hint))
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)

@@ -3,7 +3,19 @@
 from rlkit_sac.objectives.sac.continuous_sac import ContinuousSACLoss
 from rlkit_sac.objectives.sac.discrete_sac import DiscreteSACLoss
 from rlkit_sac.objectives.sac.hybrid_sac import HybridSACLoss
-from rlkit_sac.objectives.sac.options import SACOptions
-from rlkit_sac.objectives.sac.value_sac import ValueSACLoss
+from rlkit_sac.objectives.sac.options import (
+    ContinuousSACOptions,
+    DiscreteSACOptions,
+    HybridSACOptions,
+    SACOptions,
+)
 
-__all__ = ["ContinuousSACLoss", "DiscreteSACLoss", "HybridSACLoss", "SACOptions", "ValueSACLoss"]
+__all__ = [
+    "ContinuousSACLoss",
+    "ContinuousSACOptions",
+    "DiscreteSACLoss",
+    "DiscreteSACOptions",
+    "HybridSACLoss",
+    "HybridSACOptions",
+    "SACOptions",
+]

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
 
-from tensordict import NestedKey
-from tensordict.nn import TensorDictModule
-from torch import Tensor, nn
-from torchrl.data import TensorSpec
+import torch
+from tensordict import NestedKey, TensorDictBase
+from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictParams
+from tensordict.utils import unravel_key
+from torch import Tensor
 
-from rlkit_sac.functional.sac import CriticReduction, LossFunction
-from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
-from rlkit_sac.modules.temperature import AlphaParametrization
-from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
-from rlkit_sac.objectives.sac.critics import Critics
+from rlkit_sac.errors import BatchError, ConfigError
+from rlkit_sac.functional import soft_value, value_loss, weigh_rewards
+from rlkit_sac.objectives.checks.batch import check_values
+from rlkit_sac.objectives.checks.networks import check_member
+from rlkit_sac.objectives.sac.critics import CRITICS, Critics, SACTransitions
+from rlkit_sac.objectives.sac.diagnostics import statistic_keys, value_statistics
+from rlkit_sac.objectives.sac.draws import PolicyDraw
 from rlkit_sac.objectives.sac.factors import ContinuousFactor
-from rlkit_sac.objectives.sac.options import NUM_CRITICS, PolicyLossSteps, SACOptions
-from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
-from rlkit_sac.objectives.sac.target_entropy import TargetEntropy
+from rlkit_sac.objectives.sac.options import ContinuousSACOptions, takes
+from rlkit_sac.objectives.sac.soft_actor_critic import CriticTerms, SoftActorCriticLoss
 
 
+@takes(ContinuousSACOptions)
 class ContinuousSACLoss(SoftActorCriticLoss):
     r"""Losses of soft actor-critic with a reparameterized policy over continuous actions.
 
@@ -40,6 +44,20 @@ class ContinuousSACLoss(SoftActorCriticLoss):
     (arXiv:1812.05905), eq. 5-9 and 18, without the factor 1/2 of eq. 5. A time limit
     (``truncated``) bootstraps; only ``terminated`` does not.
 
+    **With a value network** V, the original form, the critics regress on its target network and it
+    on the live critics, which then have no targets of their own,
+
+    .. math::
+        y &= r + \gamma\,(1 - \text{terminated})\,\bar V(s') \\
+        L_V &= \operatorname{mean}_B \left(V(s)
+            - \operatorname{sg}\left(\min_i Q_i(s, a) - \alpha \log\pi(a|s)\right)\right)^2 \\
+        L_\pi &= \operatorname{mean}_B \left[\alpha \log\pi(a|s)
+            - \left(\min_i Q_i(s, a) - \operatorname{sg}(V(s))\right)\right]
+
+    with the other losses as above; sg stops gradients, and V(s) in the actor loss changes its
+    value, not its gradient. Source: Haarnoja et al. 2018 (arXiv:1801.01290), eq. 5-13, without the
+    factor 1/2 of eq. 5 and 7 and with the two critics of its section 4.2.
+
     Reads, with batch shape ``[*]`` (for sequences ``[*, T]``): ``observation`` and whatever else
     the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` only
     here); ``action`` ``[*, D]``; ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``;
@@ -48,8 +66,8 @@ class ContinuousSACLoss(SoftActorCriticLoss):
 
     Writes into the batch the priority ``td_error`` ``[*]``, :math:`\sqrt{\sum_i (Q_i - y)^2}`
     with the mean square over reward dimensions, and 0 in invalid steps. Returns ``loss_actor``,
-    ``loss_qvalue``, ``loss_alpha``, ``alpha`` and ``entropy`` (nats), with a prior ``kl`` (nats),
-    and the critics' statistics with ``diagnostics=True``.
+    ``loss_qvalue``, ``loss_alpha``, with a value network ``loss_value``, ``alpha`` and ``entropy``
+    (nats), with a prior ``kl`` (nats), and the critics' statistics with ``diagnostics=True``.
 
     Args:
         actor_network: a TorchRL ``ProbabilisticActor``; its distribution gives reparameterized
@@ -57,8 +75,10 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         qvalue_network: writes ``state_action_value`` ``[*, 1]`` (``[*, M]`` for vector rewards). A
             single module is copied, each copy newly initialized; the modules of a list are used as
             given. A trunk shared with the actor becomes the critics' own copy.
+        value_network: reads no action and writes ``state_value`` ``[*, 1]`` (``[*, M]``), or
+            ``None`` (default). A trunk shared with the actor becomes its own copy.
 
-    All keyword arguments are documented in :class:`SACOptions`.
+    Keyword arguments are those of :class:`ContinuousSACOptions`.
 
     Raises:
         ConfigError: for an invalid option or network.
@@ -86,6 +106,10 @@ class ContinuousSACLoss(SoftActorCriticLoss):
     ['alpha', 'entropy', 'loss_actor', 'loss_alpha', 'loss_qvalue']
     >>> batch["td_error"].shape
     torch.Size([8])
+    >>> from rlkit_sac.modules import state_critic
+    >>> actor, critic = tanh_gaussian_actor(3, [-1.0], [1.0]), state_action_critic(3, 1)
+    >>> "loss_value" in ContinuousSACLoss(actor, critic, state_critic(3))(batch)
+    True
     """
 
     @dataclass
@@ -97,43 +121,151 @@ class ContinuousSACLoss(SoftActorCriticLoss):
     factor_kinds = (("", ContinuousFactor),)
     critics = Critics()
 
+    value_network: TensorDictModule | None
+    value_network_params: TensorDictParams
+    target_value_network_params: TensorDictParams
     target_entropy: float | None
 
     def __init__(
         self,
         actor_network: TensorDictModule,
         qvalue_network: TensorDictModule | Sequence[TensorDictModule],
-        *,
-        num_qvalue_nets: int = NUM_CRITICS,
-        target_subset: int | None = None,
-        policy_reduction: CriticReduction = "min",
-        gamma: float = 0.99,
-        loss_function: LossFunction = "l2",
-        qvalue_coef: float = 1.0,
-        reward_scale: float = 1.0,
-        reward_weights: Tensor | Sequence[float] | None = None,
-        alpha_init: float = 1.0,
-        min_alpha: float | None = None,
-        max_alpha: float | None = None,
-        fixed_alpha: bool = False,
-        alpha_parametrization: AlphaParametrization = "log",
-        target_entropy: TargetEntropy = "auto",
-        min_prob: float = 0.1,
-        prior_network: nn.Module | None = None,
-        target_kld_per_dim: float = 3.0,
-        action_spec: TensorSpec | None = None,
-        dqda_clipping: float | None = None,
-        use_entropy_reward: bool = True,
-        normalize_entropy_reward: bool = False,
-        policy_loss_steps: PolicyLossSteps = "first",
-        reduction: Reduction = "mean",
-        scalar_output_mode: ScalarOutputMode | None = None,
-        use_prioritized_weights: bool | Literal["auto"] = "auto",
-        observation_normalizer: ObservationNormalizer | None = None,
-        reward_normalizer: RewardNormalizer | None = None,
-        burn_in: int = 0,
-        deactivate_vmap: bool = False,
-        diagnostics: bool = False,
+        value_network: TensorDictModule | None = None,
+        **options: Any,
     ) -> None:
-        options = SACOptions.of_call(locals())
-        super().__init__(actor_network, qvalue_network, options)
+        with_targets = CRITICS if value_network is None else _VALUE
+        super().__init__(actor_network, qvalue_network, options, with_targets=with_targets)
+        if value_network is None:
+            self.value_network = None
+            return
+        if self.target_subset is not None:
+            raise ConfigError(
+                f"target_subset is {self.target_subset}, but with a value_network the critics have "
+                "no targets: leave it out"
+            )
+        if not hasattr(value_network, "in_keys"):
+            raise ConfigError(
+                f"value_network is a {type(value_network).__name__} without in_keys: wrap it in a "
+                "TensorDictModule that reads the observation"
+            )
+        check_member(value_network, _VALUE)
+        of_actor = {id(parameter) for parameter in actor_network.parameters()}
+        if any(id(parameter) in of_actor for parameter in value_network.parameters()):
+            value_network = deepcopy(value_network)
+        self.convert_to_functional(value_network, _VALUE, create_target_params=True)
+        self._find_memory(_VALUE)
+
+    def value_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of the value network alone, ``loss_value`` of :meth:`forward`.
+
+        The running mean of ``normalize_entropy_reward`` moves in :meth:`forward` and
+        :meth:`qvalue_loss` only.
+
+        Args:
+            tensordict: ``[*]``, not modified.
+
+        Returns:
+            The loss, and ``alpha``, ``entropy`` and, with a prior, ``kl``.
+
+        Raises:
+            ConfigError: for a loss without a value network.
+        """
+        if self.value_network is None:
+            raise ConfigError("this ContinuousSACLoss has no value_network: pass one")
+        read = self._read(tensordict)
+        draw = self._draw(read.states)
+        loss = self._reduce_alone(self._further_losses(draw)["loss_value"], tensordict)
+        return loss, self._scalars(draw, read.valid)
+
+    # ------------------------------------------------------------------ the value network
+
+    def _networks(self) -> Iterable[TensorDictModuleBase]:
+        return filter(None, (*super()._networks(), self.value_network))
+
+    def _network_keys(self) -> list[NestedKey]:
+        return [*super()._network_keys(), *self._keys_of(_VALUE)]
+
+    def _check_network_keys(self) -> None:
+        super()._check_network_keys()
+        if self.value_network is None:
+            return
+        read, written = self.value_network.in_keys, self.value_network.out_keys
+        if unravel_key(self.tensor_keys.action) in map(unravel_key, read):
+            raise BatchError(
+                f"value_network reads {read}, and so the action {self.tensor_keys.action!r}: it "
+                "values states, so let it read the observation alone"
+            )
+        if unravel_key(self.tensor_keys.value) not in map(unravel_key, written):
+            raise BatchError(
+                f"value_network writes {written}, not {self.tensor_keys.value!r}: name its output "
+                "so, or name the right one with set_keys(value=...)"
+            )
+
+    def _loss_keys(self) -> list[str]:
+        of_value = [] if self.value_network is None else ["loss_value"]
+        return [*super()._loss_keys(), *of_value]
+
+    def _default_out_keys(self) -> list[str]:
+        shown = self.diagnostics and self.value_network is not None
+        return [*super()._default_out_keys(), *(statistic_keys("v") if shown else [])]
+
+    def _draw(self, states: TensorDictBase) -> PolicyDraw:
+        draw = super()._draw(states)
+        if self.value_network is None:
+            return draw
+        value = self._policy_value(draw)
+        state_value = self._state_value(states, _VALUE, value.shape[-1])
+        return replace(draw, value=value, state_value=state_value)
+
+    def _next_draw(self, read: SACTransitions) -> PolicyDraw | None:
+        if self.value_network is None or self.policy_loss_steps != "first":
+            return super()._next_draw(read)
+        if not (self.lmbda or self.entropy_centers):
+            return None
+        with torch.no_grad():  # the log-probability is all that is asked for
+            return super()._draw(read.next_states)
+
+    def _state_value(self, states: TensorDictBase, name: str, reward_dim: int) -> Tensor:
+        """The output ``[*, M]`` of the value network or of its target."""
+        inputs = self._head_inputs(_VALUE, self._normalized(states).copy(), name)
+        params = getattr(self, f"{name}_params")
+        with params.to_module(self.value_network, preserve_module_state=False):
+            value = self._head(_VALUE)(inputs).get(self.tensor_keys.value)
+        check_values(value.unsqueeze(0), (*states.batch_size, reward_dim), reward_dim, _VALUE)
+        return value.to(self.compute_dtype)
+
+    def _next_value(
+        self, read: SACTransitions, next_draw: PolicyDraw | None, reward_dim: int
+    ) -> tuple[Tensor, Tensor]:
+        if self.value_network is None:
+            return super()._next_value(read, next_draw, reward_dim)
+        value = self._state_value(read.next_states, f"target_{_VALUE}", reward_dim)
+        if next_draw is None:
+            return value, torch.zeros_like(value)
+        return value, self._entropy_bonus(next_draw).unsqueeze(-1)
+
+    def _actor_loss_at(self, draw: PolicyDraw) -> Tensor:
+        """Loss ``[*]``; the baseline V(s) changes its value, not its gradient."""
+        loss = super()._actor_loss_at(draw)
+        if draw.state_value is None:
+            return loss
+        return loss + weigh_rewards(draw.state_value.detach(), self.reward_weights)
+
+    def _further_losses(self, draw: PolicyDraw) -> dict[str, Tensor]:
+        if draw.state_value is None:
+            return {}
+        assert draw.value is not None
+        with torch.no_grad():
+            target = soft_value(draw.value, self._entropy_bonus(draw).unsqueeze(-1))
+        return {"loss_value": value_loss(draw.state_value, target, self.loss_function)}
+
+    def _statistics(
+        self, critics: CriticTerms, draw: PolicyDraw, valid: Tensor | None
+    ) -> dict[str, Tensor]:
+        of_critics = super()._statistics(critics, draw, valid)
+        if draw.state_value is None:
+            return of_critics
+        return of_critics | value_statistics("v", draw.state_value, valid)
+
+
+_VALUE = "value_network"

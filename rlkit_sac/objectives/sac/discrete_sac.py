@@ -4,30 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 from tensordict import NestedKey
 from tensordict.nn import TensorDictModule
-from torch import Tensor, nn
-from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.functional.sac import CriticReduction, LossFunction
-from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
-from rlkit_sac.modules.temperature import AlphaParametrization
-from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
 from rlkit_sac.objectives.sac.critics import ActionValueCritics
 from rlkit_sac.objectives.sac.factors import DiscreteFactor
-from rlkit_sac.objectives.sac.options import (
-    NUM_CRITICS,
-    DiscreteEntropy,
-    PolicyLossSteps,
-    SACOptions,
-)
+from rlkit_sac.objectives.sac.options import DiscreteSACOptions, takes
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
-from rlkit_sac.objectives.sac.target_entropy import TargetEntropy
 
 
+@takes(DiscreteSACOptions)
 class DiscreteSACLoss(SoftActorCriticLoss):
     r"""Losses of soft actor-critic over discrete actions, with a policy made of the critics alone.
 
@@ -72,7 +61,7 @@ class DiscreteSACLoss(SoftActorCriticLoss):
         actor_network: a TorchRL ``ProbabilisticActor`` with a ``Categorical`` distribution over
             indices, or ``None``. TorchRL's order, the actor first, is accepted too.
 
-    All keyword arguments are documented in :class:`SACOptions`.
+    Keyword arguments are those of :class:`DiscreteSACOptions`.
 
     Raises:
         ConfigError: for an invalid option or network.
@@ -107,7 +96,11 @@ class DiscreteSACLoss(SoftActorCriticLoss):
 
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
-    scalars = ("gamma", "qvalue_coef", "reward_scale", "target_entropy")
+    scalars = {  # noqa: RUF012
+        name: bound
+        for name, bound in SoftActorCriticLoss.scalars.items()
+        if name != "dqda_clipping"
+    }
     factor_kinds = (("", DiscreteFactor),)
     critics = ActionValueCritics()
 
@@ -117,39 +110,8 @@ class DiscreteSACLoss(SoftActorCriticLoss):
         self,
         qvalue_network: TensorDictModule | Sequence[TensorDictModule],
         actor_network: TensorDictModule | None = None,
-        *,
-        num_qvalue_nets: int = NUM_CRITICS,
-        target_subset: int | None = None,
-        policy_reduction: CriticReduction = "min",
-        gamma: float = 0.99,
-        loss_function: LossFunction = "l2",
-        qvalue_coef: float = 1.0,
-        reward_scale: float = 1.0,
-        reward_weights: Tensor | Sequence[float] | None = None,
-        alpha_init: float = 1.0,
-        min_alpha: float | None = None,
-        max_alpha: float | None = None,
-        fixed_alpha: bool = False,
-        alpha_parametrization: AlphaParametrization = "log",
-        target_entropy: TargetEntropy = "auto",
-        min_prob: float = 0.1,
-        prior_network: nn.Module | None = None,
-        target_kld_discrete: float | None = None,
-        action_spec: TensorSpec | None = None,
-        discrete_entropy: DiscreteEntropy = "expected",
-        use_entropy_reward: bool = True,
-        normalize_entropy_reward: bool = False,
-        policy_loss_steps: PolicyLossSteps = "first",
-        reduction: Reduction = "mean",
-        scalar_output_mode: ScalarOutputMode | None = None,
-        use_prioritized_weights: bool | Literal["auto"] = "auto",
-        observation_normalizer: ObservationNormalizer | None = None,
-        reward_normalizer: RewardNormalizer | None = None,
-        burn_in: int = 0,
-        deactivate_vmap: bool = False,
-        diagnostics: bool = False,
+        **options: Any,
     ) -> None:
-        options = SACOptions.of_call(locals())
         if hasattr(qvalue_network, "get_dist"):  # TorchRL's order: the actor first
             qvalue_network, actor_network = actor_network, qvalue_network
         if qvalue_network is None or hasattr(qvalue_network, "get_dist"):

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -24,7 +24,12 @@ from rlkit_sac.modules.priors.parts import PartwisePrior
 from rlkit_sac.modules.temperature import Temperature
 from rlkit_sac.objectives.checks.specs import action_leaf, discrete_leaf
 from rlkit_sac.objectives.sac.draws import Draw
-from rlkit_sac.objectives.sac.options import DiscreteEntropy, SACOptions
+from rlkit_sac.objectives.sac.options import (
+    ContinuousSACOptions,
+    DiscreteSACOptions,
+    HybridSACOptions,
+    SACOptions,
+)
 from rlkit_sac.objectives.sac.target_entropy import (
     TargetEntropy,
     continuous_target_kld,
@@ -102,7 +107,8 @@ class ContinuousFactor(Factor):
     @classmethod
     def of(cls, options: SACOptions, **common: Any) -> ContinuousFactor:
         """Make a continuous factor."""
-        masked = options.parameter_mask is not None and options.mask_entropy
+        assert isinstance(options, ContinuousSACOptions)
+        masked = isinstance(options, HybridSACOptions) and options.masks_entropy
         return cls(**common, target_kld=options.target_kld_per_dim, masked=masked)
 
     def spec(
@@ -206,11 +212,12 @@ class DiscreteFactor(Factor):
     """
 
     target_kld: float | None
-    entropy: DiscreteEntropy
+    entropy: Literal["expected", "sampled"]
 
     @classmethod
     def of(cls, options: SACOptions, **common: Any) -> DiscreteFactor:
         """Make a discrete factor."""
+        assert isinstance(options, DiscreteSACOptions)
         entropy = options.discrete_entropy
         return cls(**common, target_kld=options.target_kld_discrete, entropy=entropy)
 

@@ -4,32 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from tensordict import NestedKey
 from tensordict.nn import TensorDictModule
-from torch import Tensor, nn
-from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.functional.sac import CriticReduction, LossFunction
 from rlkit_sac.modules.masked_critic import mask_matrix, used_dimensions
-from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
-from rlkit_sac.modules.temperature import AlphaParametrization
-from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
 from rlkit_sac.objectives.sac.critics import ActionValueCritics
 from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor
-from rlkit_sac.objectives.sac.options import (
-    NUM_CRITICS,
-    DiscreteEntropy,
-    PerFactor,
-    PolicyLossSteps,
-    SACOptions,
-)
+from rlkit_sac.objectives.sac.options import HybridSACOptions, takes
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
-from rlkit_sac.objectives.sac.target_entropy import TargetEntropy
 
 
+@takes(HybridSACOptions)
 class HybridSACLoss(SoftActorCriticLoss):
     r"""Losses of soft actor-critic over hybrid actions, one discrete and one continuous part.
 
@@ -87,7 +75,7 @@ class HybridSACLoss(SoftActorCriticLoss):
             initialized; the modules of a list are used as given. A trunk shared with the actor
             becomes the critics' own copy.
 
-    All keyword arguments are documented in :class:`SACOptions`.
+    Keyword arguments are those of :class:`HybridSACOptions`.
 
     Raises:
         ConfigError: for an invalid option or network.
@@ -140,51 +128,15 @@ class HybridSACLoss(SoftActorCriticLoss):
         self,
         actor_network: TensorDictModule,
         qvalue_network: TensorDictModule | Sequence[TensorDictModule],
-        *,
-        num_qvalue_nets: int = NUM_CRITICS,
-        target_subset: int | None = None,
-        policy_reduction: CriticReduction = "min",
-        gamma: float = 0.99,
-        loss_function: LossFunction = "l2",
-        qvalue_coef: float = 1.0,
-        reward_scale: float = 1.0,
-        reward_weights: Tensor | Sequence[float] | None = None,
-        alpha_init: PerFactor[float] = 1.0,
-        min_alpha: PerFactor[float | None] = None,
-        max_alpha: PerFactor[float | None] = None,
-        fixed_alpha: PerFactor[bool] = False,
-        alpha_parametrization: PerFactor[AlphaParametrization] = "log",
-        target_entropy: PerFactor[TargetEntropy] = "auto",
-        min_prob: float = 0.1,
-        prior_network: PerFactor[nn.Module | None] = None,
-        target_kld_per_dim: float = 3.0,
-        target_kld_discrete: float | None = None,
-        action_spec: TensorSpec | None = None,
-        parameter_mask: Tensor | Sequence[Sequence[bool]] | None = None,
-        mask_entropy: bool = True,
-        mask_critics: bool = False,
-        discrete_entropy: DiscreteEntropy = "expected",
-        dqda_clipping: float | None = None,
-        use_entropy_reward: bool = True,
-        normalize_entropy_reward: bool = False,
-        policy_loss_steps: PolicyLossSteps = "first",
-        reduction: Reduction = "mean",
-        scalar_output_mode: ScalarOutputMode | None = None,
-        use_prioritized_weights: bool | Literal["auto"] = "auto",
-        observation_normalizer: ObservationNormalizer | None = None,
-        reward_normalizer: RewardNormalizer | None = None,
-        burn_in: int = 0,
-        deactivate_vmap: bool = False,
-        diagnostics: bool = False,
+        **options: Any,
     ) -> None:
-        options = SACOptions.of_call(locals())
         super().__init__(actor_network, qvalue_network, options)
         self.register_buffer("_parameter_mask", None, persistent=False)
         self.register_buffer("_used_dimensions", None, persistent=False)
-        if parameter_mask is not None:
-            self._parameter_mask = mask_matrix(parameter_mask).to(self._like)
+        if (mask := options.get("parameter_mask")) is not None:
+            self._parameter_mask = mask_matrix(mask).to(self._like)
             self._used_dimensions = used_dimensions(self._parameter_mask)
-        elif mask_critics:
+        elif self.mask_critics:
             raise ConfigError(
                 "mask_critics is true without a parameter_mask: pass the mask that says which "
                 "dimensions each discrete action uses"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -25,6 +25,7 @@ from rlkit_sac import functional as F
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.objectives.checks.networks import actor_keys, refuse_batch_norm
+from rlkit_sac.objectives.checks.options import FINITE, NOT_NEGATIVE, POSITIVE, UNIT, Bound
 from rlkit_sac.objectives.checks.specs import hybrid_leaf
 from rlkit_sac.objectives.checks.validity import cut_steps
 from rlkit_sac.objectives.contract import LossContract
@@ -79,19 +80,20 @@ class SoftActorCriticLoss(LossContract):
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
     default_value_estimator = ValueEstimators.TD0
-    scalars: ClassVar[tuple[str, ...]] = (
-        "gamma",
-        "qvalue_coef",
-        "reward_scale",
-        "dqda_clipping",
-        "target_entropy",
-    )
+    scalars: ClassVar[dict[str, Bound]] = {
+        "gamma": UNIT,
+        "qvalue_coef": NOT_NEGATIVE,
+        "reward_scale": FINITE,
+        "dqda_clipping": POSITIVE,
+        "target_entropy": FINITE,
+    }
 
     #: The kind of each factor by name, in the order of pairs of options.
     factor_kinds: ClassVar[tuple[tuple[str, type[Factor]], ...]]
     critics: ClassVar[Critics]
+    options_class: ClassVar[type[SACOptions]]
     #: The networks that have target networks.
-    target_networks: ClassVar[tuple[str, ...]] = (CRITICS,)
+    target_networks: tuple[str, ...]
 
     actor_network: TensorDictModule | None
     actor_network_params: TensorDictParams
@@ -111,17 +113,21 @@ class SoftActorCriticLoss(LossContract):
         self,
         actor_network: TensorDictModule | None,
         qvalue_network: TensorDictModule | Sequence[TensorDictModule],
-        options: SACOptions,
+        arguments: Mapping[str, Any],
+        *,
+        with_targets: str = CRITICS,
     ) -> None:
+        options = self.options_class(**arguments)
+        self.target_networks = (with_targets,)
         super().__init__(
             options.reduction, options.scalar_output_mode, options.use_prioritized_weights
         )
         self.loss_function = options.loss_function
         self.qvalue_coef = options.qvalue_coef
         self.reward_scale = options.reward_scale
-        self.dqda_clipping = options.dqda_clipping
+        self.dqda_clipping = getattr(options, "dqda_clipping", None)
         self.use_entropy_reward = options.use_entropy_reward
-        self.mask_critics = options.mask_critics
+        self.mask_critics = getattr(options, "mask_critics", False)
         self.policy_loss_steps = options.policy_loss_steps
         self.policy_reduction = options.policy_reduction
         self.deactivate_vmap = options.deactivate_vmap
@@ -573,7 +579,7 @@ class SoftActorCriticLoss(LossContract):
         """
         asked = self.default_value_estimator if value_type is None else value_type
         kind = find_value_estimator(asked, hyperparams)
-        self._set_numbers({"lmbda": LAMBDAS[kind]} | hyperparams)
+        self._set_discounts({"lmbda": LAMBDAS[kind]} | hyperparams)
         self.value_type = kind
         return self
 
