@@ -18,11 +18,16 @@ from torch.optim import Adam
 from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
-from rlkit_sac.config import ValueLossConfig, ValueNetworkConfig, ValueUpdateConfig, WarmStartConfig
+from rlkit_sac.config import (
+    ContinuousLossConfig,
+    ValueNetworkConfig,
+    ValueUpdateConfig,
+    WarmStartConfig,
+)
 from rlkit_sac.data import example_transition, make_replay_buffer
 from rlkit_sac.envs import continuous_action_bounds, observation_dim, reward_dim
 from rlkit_sac.modules import state_action_critic, state_critic, tanh_gaussian_actor
-from rlkit_sac.objectives import ValueSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
     RunConfig,
     first_compiled_update,
@@ -45,7 +50,7 @@ class ValueSACConfig(RunConfig):
     """A run of soft actor-critic with a value network; the defaults learn Pendulum-v1."""
 
     network: ValueNetworkConfig = field(default_factory=ValueNetworkConfig)
-    loss: ValueLossConfig = field(default_factory=ValueLossConfig)
+    loss: ContinuousLossConfig = field(default_factory=ContinuousLossConfig)
     update: ValueUpdateConfig = field(default_factory=ValueUpdateConfig)
     warm_start: WarmStartConfig = field(
         default_factory=lambda: WarmStartConfig(modules=["actor", "qvalue", "value", "alpha"])
@@ -91,7 +96,7 @@ def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     value = state_critic(
         **sizes, num_cells=config.network.num_cells, activation=config.network.activation
     ).to(device)
-    loss_module = ValueSACLoss(
+    loss_module = ContinuousSACLoss(
         actor,
         critics,
         value,

@@ -25,7 +25,6 @@ from rlkit_sac.config.loss import (
     LossConfig,
     ReturnConfig,
     TemperatureConfig,
-    ValueLossConfig,
 )
 from rlkit_sac.config.network import (
     GaussianNetworkConfig,
@@ -80,7 +79,6 @@ __all__ = [
     "StorageConfig",
     "TemperatureConfig",
     "UpdateConfig",
-    "ValueLossConfig",
     "ValueNetworkConfig",
     "ValueUpdateConfig",
     "WarmStartConfig",

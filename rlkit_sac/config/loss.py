@@ -145,24 +145,6 @@ class ContinuousLossConfig(TemperatureConfig):
 
 
 @dataclass
-class ValueLossConfig(ContinuousLossConfig):
-    """Options of the soft actor-critic loss with a value network.
-
-    >>> ValueLossConfig(target_subset=1).errors()
-    [('target_subset', 'must be null, as the critics have no targets, got 1')]
-    """
-
-    not_arguments = (*LossConfig.not_arguments, "target_subset")
-
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
-        if self.target_subset is None:
-            return super().errors()
-        text = f"must be null, as the critics have no targets, got {self.target_subset}"
-        return [("target_subset", text)]
-
-
-@dataclass
 class DiscreteLossConfig(TemperatureConfig):
     """Options of the soft actor-critic loss for discrete actions.
 

@@ -1,5 +1,6 @@
 """Choices that the options repeat, since they import no other part of the package."""
 
+from dataclasses import fields
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -15,7 +16,12 @@ from rlkit_sac.graph import MatmulPrecision
 from rlkit_sac.modules import ActionKind
 from rlkit_sac.modules.perceptron import ACTIVATIONS, LogStdMode
 from rlkit_sac.modules.temperature import AlphaParametrization
-from rlkit_sac.objectives.sac.options import DiscreteEntropy, PolicyLossSteps
+from rlkit_sac.objectives import (
+    ContinuousSACOptions,
+    DiscreteSACOptions,
+    HybridSACOptions,
+    SACOptions,
+)
 
 
 def choices(section: type, option: str) -> Any:
@@ -36,9 +42,12 @@ def choices(section: type, option: str) -> Any:
         (choices(config.GaussianNetworkConfig, "log_std_mode"), get_args(LogStdMode)),
         (choices(config.ReplayConfig, "storage"), get_args(StorageKind)),
         (choices(config.LossConfig, "loss_function"), get_args(LossFunction)),
-        (choices(config.LossConfig, "policy_loss_steps"), get_args(PolicyLossSteps)),
+        (choices(config.LossConfig, "policy_loss_steps"), choices(SACOptions, "policy_loss_steps")),
         (choices(config.LossConfig, "policy_reduction"), get_args(CriticReduction)),
-        (choices(config.DiscreteLossConfig, "discrete_entropy"), get_args(DiscreteEntropy)),
+        (
+            choices(config.DiscreteLossConfig, "discrete_entropy"),
+            choices(DiscreteSACOptions, "discrete_entropy"),
+        ),
         (
             choices(config.ACERLossConfig, "trust_region_space"),
             (*get_args(CategoricalSpace), *get_args(GaussianSpace)),
@@ -47,3 +56,19 @@ def choices(section: type, option: str) -> Any:
 )
 def test_the_choices_are_those_of_their_owner(own: Any, owner: Any) -> None:
     assert set(own) == set(owner)
+
+
+@pytest.mark.parametrize(
+    ("section", "options"),
+    [
+        (config.ContinuousLossConfig, ContinuousSACOptions),
+        (config.KLPriorLossConfig, ContinuousSACOptions),
+        (config.DiscreteLossConfig, DiscreteSACOptions),
+        (config.HybridLossConfig, HybridSACOptions),
+    ],
+)
+def test_options_of_losses_have_the_defaults_of_the_losses(section: Any, options: Any) -> None:
+    own = {field.name: field.default for field in fields(options)}
+    given = section().arguments()
+    given.pop("parameter_mask", None)  # true where the task's own mask is asked for
+    assert given == {name: own[name] for name in given}

@@ -32,7 +32,7 @@ PAIRS = [
     ("continuous_sac", "SACLoss", "ContinuousSACLoss"),
     ("discrete_sac", "DiscreteSACLoss", "DiscreteSACLoss"),
     ("hybrid_sac", "SACLoss", "HybridSACLoss"),
-    ("value_sac", "SACLoss", "ValueSACLoss"),
+    ("value_sac", "SACLoss", "ContinuousSACLoss"),
     ("kl_prior", "SACLoss", "ContinuousSACLoss"),
     ("acer", "A2CLoss", "ACERLoss"),
 ]
@@ -199,7 +199,7 @@ def test_with_a_value_network() -> None:
     single = torchrl.SACLoss(*networks, num_qvalue_nets=1, loss_function="l2")
     loss, metadata = single.qvalue_v1_loss(continuous())
     assert torch.allclose(metadata["td_error"].mean(), loss)  # (Q - y)^2
-    ours = own.ValueSACLoss(tanh_gaussian_actor(3, [-2.0] * 2, [2.0] * 2), *networks[1:])
+    ours = own.ContinuousSACLoss(tanh_gaussian_actor(3, [-2.0] * 2, [2.0] * 2), *networks[1:])
     assert ours(continuous(5))["loss_value"].isfinite()
 
 

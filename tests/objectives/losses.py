@@ -18,7 +18,7 @@ from rlkit_sac.modules import (
     state_critic,
     tanh_gaussian_actor,
 )
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss, ValueSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 from tests.objectives.discrete_networks import make_discrete_data
 from tests.objectives.networks import make_data
 
@@ -40,7 +40,7 @@ def own_loss(kind: str, reward_dim: int = 1, **options) -> LossModule:
         return ContinuousSACLoss(box_actor(), state_action_critic(4, 2, **sizes), **options)
     if kind == "value":
         critic = state_action_critic(4, 2, **sizes)
-        return ValueSACLoss(box_actor(), critic, state_critic(4, **sizes), **options)
+        return ContinuousSACLoss(box_actor(), critic, state_critic(4, **sizes), **options)
     if kind == "hybrid":
         actor = box_actor(action_key=CONTINUOUS)
         return HybridSACLoss(actor, hybrid_critic(4, 2, 3, **sizes), **options)

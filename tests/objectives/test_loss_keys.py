@@ -9,7 +9,7 @@ from torch import nn
 
 from rlkit_sac.errors import BatchError
 from rlkit_sac.modules import hybrid_critic, state_action_critic, tanh_gaussian_actor
-from rlkit_sac.objectives import HybridSACLoss, ValueSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss, HybridSACLoss
 from tests.objectives.comparison import assert_same, losses_of
 from tests.objectives.losses import CONTINUOUS, DISCRETE, KINDS, box_actor, make_batch, own_loss
 
@@ -95,7 +95,7 @@ def test_the_parts_of_a_hybrid_action_are_renamed_together_or_apart():
 def test_another_value_key_and_inputs_of_its_own():
     torch.manual_seed(0)
     value = TensorDictModule(nn.Linear(7, 1), in_keys=["privileged"], out_keys=["v"])
-    loss = ValueSACLoss(
+    loss = ContinuousSACLoss(
         tanh_gaussian_actor(4, [-1.0, -1.0], [1.0, 1.0]), state_action_critic(4, 2), value
     )
     loss.set_keys(value="v")

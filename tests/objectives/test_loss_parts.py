@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections import defaultdict
-from itertools import pairwise
-from typing import Generic, get_type_hints
+from dataclasses import fields
+from typing import Generic
 from unittest import mock
 
 import pytest
@@ -33,8 +32,6 @@ from rlkit_sac.objectives import (
     ContinuousSACLoss,
     DiscreteSACLoss,
     HybridSACLoss,
-    SACOptions,
-    ValueSACLoss,
 )
 from tests.objectives import comparison
 from tests.objectives.discrete_networks import make_discrete_data, make_discrete_loss
@@ -305,7 +302,7 @@ def test_a_composite_distribution_is_refused_by_name(kind, parts, heads) -> None
         "continuous": lambda: ContinuousSACLoss(
             actor, state_action_critic(4, 2), target_entropy=-2
         ),
-        "value": lambda: ValueSACLoss(
+        "value": lambda: ContinuousSACLoss(
             actor, state_action_critic(4, 2), state_critic(4), target_entropy=-2
         ),
         "categorical": lambda: DiscreteSACLoss(action_value_critic(4, 3), actor),
@@ -340,7 +337,7 @@ def test_losses_are_in_single_precision_under_autocast(kind) -> None:
 
 # ------------------------------------------------------------------ what the losses share
 
-LOSSES = [ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss, ValueSACLoss]
+LOSSES = [ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss]
 
 
 def keywords(loss: type[LossModule]) -> dict[str, inspect.Parameter]:
@@ -348,43 +345,16 @@ def keywords(loss: type[LossModule]) -> dict[str, inspect.Parameter]:
     return {name: each for name, each in parameters.items() if each.kind is each.KEYWORD_ONLY}
 
 
-def test_shared_options_have_one_default_and_one_type() -> None:
-    owners = defaultdict(list)
-    for loss in LOSSES:
-        for name in keywords(loss):
-            owners[name].append(loss)
-    shared = {name: losses for name, losses in owners.items() if len(losses) > 1}
-    assert len(shared) > 25
-    for name, losses in shared.items():
-        for first, second in pairwise(losses):
-            assert keywords(first)[name].default == keywords(second)[name].default, name
-        types = {loss: get_type_hints(loss.__init__)[name] for loss in losses}
-        of_hybrid = types.pop(HybridSACLoss, None)
-        (one, *others) = types.values()
-        assert all(other == one for other in others), name
-        if of_hybrid is not None:
-            assert of_hybrid in (one, one | tuple[one, one] | list[one]), name
-
-
 @pytest.mark.parametrize("loss", LOSSES)
-def test_every_argument_is_documented(loss) -> None:
-    assert set(keywords(loss)) <= set(listed_arguments(SACOptions))
-    parameters = inspect.signature(loss.__init__).parameters
-    assert listed_arguments(loss) == [
-        name for name in parameters if name != "self" and name not in keywords(loss)
-    ]
-
-
-def test_the_options_are_documented_in_their_order() -> None:
-    assert listed_arguments(SACOptions) == list(inspect.signature(SACOptions).parameters)
-
-
-def listed_arguments(documented: type) -> list[str]:
-    """The names under ``Args`` of a docstring."""
-    text = inspect.cleandoc(documented.__doc__ or "")
-    sections = re.split(r"^(\w[\w ]*):$", text, flags=re.MULTILINE)
-    bodies = dict(zip(sections[1::2], sections[2::2], strict=True))
-    return re.findall(r"^    (\w+): \S", bodies["Args"], flags=re.MULTILINE)
+def test_every_argument_is_shown_and_documented(loss) -> None:
+    parameters = inspect.signature(loss).parameters
+    assert set(keywords(loss)) == {field.name for field in fields(loss.options_class)}
+    networks = [name for name in parameters if name not in keywords(loss)]
+    text = inspect.cleandoc(loss.__doc__ or "").partition("\nArgs:\n")[2].partition("\n\n")[0]
+    assert re.findall(r"^    (\w+): \S", text, flags=re.MULTILINE) == networks
+    sources = "".join(inspect.getsource(kind) for kind in loss.options_class.__mro__[:-1])
+    for name in keywords(loss):
+        assert re.search(rf'^    {name}: .*\n    r?""".', sources, flags=re.MULTILINE), name
 
 
 PUBLIC = [

@@ -22,7 +22,7 @@ from rlkit_sac.modules import (
     state_action_critic,
     tanh_gaussian_actor,
 )
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss, ValueSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 from tests.objectives.losses import (
     CONTINUOUS,
     DISCRETE,
@@ -216,4 +216,4 @@ BAD_VALUE_NETWORKS = {
 def test_value_networks_that_cannot_be_are_refused(network, error, message):
     actor = tanh_gaussian_actor(4, [-1.0, -1.0], [1.0, 1.0])
     with pytest.raises(error, match=message):
-        ValueSACLoss(actor, state_action_critic(4, 2), network())(make_batch("value", 5))
+        ContinuousSACLoss(actor, state_action_critic(4, 2), network())(make_batch("value", 5))

@@ -9,7 +9,7 @@ from torchrl.data import Bounded
 from torchrl.modules import NormalParamExtractor, ProbabilisticActor, TanhNormal
 
 from rlkit_sac.modules import action_value_critic, state_action_critic, tanh_gaussian_actor
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, ValueSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss
 from tests.objectives.losses import Joined, foreign_actor, make_batch
 
 
@@ -66,7 +66,7 @@ def test_evaluation_mode_reaches_the_value_network():
     net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 1))
     actor = tanh_gaussian_actor(4, [-1.0, -1.0], [1.0, 1.0])
     loss, data = (
-        ValueSACLoss(
+        ContinuousSACLoss(
             actor,
             state_action_critic(4, 2),
             TensorDictModule(net, ["observation"], ["state_value"]),
@@ -128,7 +128,7 @@ def test_a_trunk_of_the_value_network_shared_with_the_actor_becomes_a_copy():
     value = TensorDictModule(
         nn.Sequential(trunk, nn.Linear(8, 1)), in_keys=["observation"], out_keys=["state_value"]
     )
-    loss = ValueSACLoss(actor, state_action_critic(4, 2, num_cells=[8]), value)
+    loss = ContinuousSACLoss(actor, state_action_critic(4, 2, num_cells=[8]), value)
     loss(make_batch("value", 6))["loss_value"].backward()
     assert all(p.grad is None for p in loss.actor_network_params.parameters())
     assert all(p.grad.any() for p in loss.value_network_params.parameters())

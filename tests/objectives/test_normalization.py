@@ -25,7 +25,7 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.modules.priors.parts import FactoredDistribution
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss, ValueSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 from tests.objectives.comparison import assert_same, results
 
 CELLS = {"num_cells": [8, 8]}
@@ -43,9 +43,9 @@ def hybrid(**options) -> HybridSACLoss:
     return HybridSACLoss(actor, hybrid_critic(3, 2, 4, **CELLS), **options)
 
 
-def valued(**options) -> ValueSACLoss:
+def valued(**options) -> ContinuousSACLoss:
     actor, critic = tanh_gaussian_actor(3, **BOX, **CELLS), state_action_critic(3, 2, **CELLS)
-    return ValueSACLoss(actor, critic, state_critic(3, **CELLS), **options)
+    return ContinuousSACLoss(actor, critic, state_critic(3, **CELLS), **options)
 
 
 LOSSES: dict[str, Callable[..., LossModule]] = {

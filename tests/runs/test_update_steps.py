@@ -14,7 +14,7 @@ from rlkit_sac.modules import (
     state_critic,
     tanh_gaussian_actor,
 )
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss, ValueSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 from rlkit_sac.runs import parameter_groups
 from rlkit_sac.updates import LossStep, TargetStep, Update
 from tests.runs.recipe_updates import make_update
@@ -212,11 +212,11 @@ def test_both_temperatures_of_a_hybrid_loss_are_one_group(fixed: Any, count: int
     assert {f"grad_norm_{name}" for name in names} <= set(scalars)
 
 
-def make_value_loss() -> ValueSACLoss:
+def make_value_loss() -> ContinuousSACLoss:
     torch.manual_seed(0)
     actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
     critic = state_action_critic(3, 1, num_cells=[8])
-    return ValueSACLoss(actor, critic, state_critic(3, num_cells=[8]))
+    return ContinuousSACLoss(actor, critic, state_critic(3, num_cells=[8]))
 
 
 def test_a_value_network_has_a_group_of_its_own() -> None:

@@ -67,7 +67,7 @@ def check_options(options: Any) -> None:
     Raises:
         ConfigError: as :func:`check_number` and :func:`check_choice`.
     """
-    for name, hint in _hints(type(options)).items():
+    for name, hint in _hints(type(options)).items():  # type: ignore[arg-type]
         value, (bound,) = getattr(options, name), getattr(hint, "__metadata__", (None,))
         if bound is not None and value is not None:
             check_number(name, value, bound)

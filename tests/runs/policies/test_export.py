@@ -36,7 +36,7 @@ from rlkit_sac.modules import (
     state_critic,
     tanh_gaussian_actor,
 )
-from rlkit_sac.objectives import HybridSACLoss, ValueSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss, HybridSACLoss
 from rlkit_sac.runs import export_policy, load_policy, save_policy
 from rlkit_sac.runs.policies.task_policy import TaskPolicy
 from tests.runs.policies.policies import (
@@ -71,9 +71,9 @@ ACTIONS: dict[str, Space[Any]] = {
 }
 
 
-def value(dim: int) -> ValueSACLoss:
+def value(dim: int) -> ContinuousSACLoss:
     actor = tanh_gaussian_actor(dim, **BOX, **CELLS)
-    return ValueSACLoss(actor, state_action_critic(dim, 1), state_critic(dim))
+    return ContinuousSACLoss(actor, state_action_critic(dim, 1), state_critic(dim))
 
 
 def weighted_hybrid(dim: int) -> HybridSACLoss:
