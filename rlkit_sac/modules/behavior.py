@@ -7,7 +7,6 @@ from typing import Literal
 import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import (
-    CompositeDistribution,
     ProbabilisticTensorDictModule,
     ProbabilisticTensorDictSequential,
     TensorDictModuleBase,
@@ -54,12 +53,6 @@ def action_kind(actor: TensorDictModuleBase) -> ActionKind:
     heads = [each for each in actor.modules() if isinstance(each, ProbabilisticTensorDictModule)]
     found = heads[-1].distribution_class
     found = getattr(found, "func", found)  # of a functools.partial
-    if found is CompositeDistribution:
-        raise ConfigError(
-            "the actor's distribution is a CompositeDistribution, of several actions at once, "
-            "which ACER does not support: give it one action with a Categorical or an "
-            "IndependentNormal distribution"
-        )
     if isinstance(found, type) and not issubclass(found, ONE_HOT):
         if issubclass(found, Categorical):
             return "discrete"

@@ -57,8 +57,7 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
         action_key: where ``advantage_network`` reads the action.
 
     Raises:
-        ConfigError: for networks that are no TensorDict modules, an advantage network that reads no
-            action, or less than one sample.
+        ConfigError: for an advantage network that reads no action, or less than one sample.
 
     Source: Wang et al. 2016 (arXiv:1611.01224), eq. 13.
 
@@ -83,15 +82,6 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
         action_key: NestedKey = "action",
     ) -> None:
         super().__init__()
-        for name, network in (
-            ("value_network", value_network),
-            ("advantage_network", advantage_network),
-        ):
-            if not hasattr(network, "in_keys"):
-                raise ConfigError(
-                    f"{name} is a {type(network).__name__} without in_keys: wrap it in a "
-                    "TensorDictModule"
-                )
         if num_samples < 1:
             raise ConfigError(f"num_samples must be at least 1, not {num_samples}")
         read = [unravel_key(key) for key in advantage_network.in_keys]

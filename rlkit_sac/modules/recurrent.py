@@ -111,7 +111,7 @@ def state_inputs(observation_dim: int, memory: MemoryOptions | None, owner: str)
             ``actor_state_h`` and ``actor_state_c``.
 
     Raises:
-        ConfigError: for unknown options, or sizes that are no integers in their range.
+        ConfigError: for unknown options, or sizes out of their range.
 
     >>> state_inputs(3, {"kind": "gru", "size": 8, "action_dim": 1}, "actor")[:2]
     (12, ['memory', 'memory_input'])
@@ -146,15 +146,9 @@ def state_inputs(observation_dim: int, memory: MemoryOptions | None, owner: str)
     return StateInputs(size + width, ["memory", "memory_input"], [embedding, remember])
 
 
-def _is_valid(memory: Any) -> bool:
-    if not isinstance(memory, Mapping) or memory.get("kind") not in ("gru", "lstm"):
-        return False
+def _is_valid(memory: Mapping[str, Any]) -> bool:
     smallest = {"size": 1, "layers": 1, "action_dim": 0, "num_actions": 0}
-    return all(
-        name in smallest
-        and hasattr(value, "__index__")
-        and not isinstance(value, bool)
-        and value >= smallest[name]
-        for name, value in memory.items()
-        if name != "kind"
+    sizes = {name: value for name, value in memory.items() if name != "kind"}
+    return memory.get("kind") in ("gru", "lstm") and all(
+        name in smallest and value >= smallest[name] for name, value in sizes.items()
     )

@@ -114,7 +114,5 @@ def test_refusals() -> None:
     value, advantage = state_critic(3), state_action_critic(3, 2)
     with pytest.raises(ConfigError, match="num_samples must be at least 1, not 0"):
         StochasticDuelingNetwork(value, advantage, 0)
-    with pytest.raises(ConfigError, match="value_network is a Linear without in_keys"):
-        StochasticDuelingNetwork(nn.Linear(3, 1), advantage)
     with pytest.raises(ConfigError, match="not the action 'action'"):
         StochasticDuelingNetwork(value, state_critic(3))

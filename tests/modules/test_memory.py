@@ -240,11 +240,10 @@ def test_cells_that_rows_cannot_run_are_refused(option: str) -> None:
 @pytest.mark.parametrize(
     "memory",
     [
-        "gru",
         {},
         {"kind": "rnn"},
         {"kind": "gru", "units": 8},
-        *({"kind": "gru", "size": size} for size in (0, 8.0, "8", True)),
+        *({"kind": "gru", "size": size} for size in (0, -8)),
         {"kind": "gru", "layers": 0},
         {"kind": "gru", "action_dim": -1},
     ],

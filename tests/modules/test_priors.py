@@ -177,7 +177,7 @@ BAD = {
         "has no distribution",
     ),
     "no prior": (lambda: FrozenPrior(nn.Linear(1, 1)), "without in_keys"),
-    "an object": (lambda: FrozenPrior("uniform"), "prior_network is a str"),
+    "an object": (lambda: FrozenPrior("uniform"), "prior_network is a str without in_keys"),
     "a memory": (
         lambda: FrozenPrior(PolicyPrior(categorical_actor(3, 2, memory={"kind": "lstm"}))),
         "acts by a memory, 'actor_state_h', 'actor_state_c': .* a policy without memory",

@@ -445,7 +445,7 @@ def test_composite_distributions_are_refused() -> None:
             "distribution_map": dict.fromkeys(("action", "other"), torch.distributions.Categorical)
         },
     )
-    with pytest.raises(ConfigError, match="is a CompositeDistribution, of several actions at once"):
+    with pytest.raises(ConfigError, match="is CompositeDistribution, wanted"):
         ACERLoss(actor, action_value_critic(3, 2))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +13,7 @@ from tensordict import TensorDictBase
 from torchrl.data import RandomSampler, TensorDictReplayBuffer
 from torchrl.data.replay_buffers.samplers import Sampler
 
-from rlkit_sac.data.replay.memmap import file_bytes, make_memmap_storage, temporary_folder
+from rlkit_sac.data.replay.memmap import file_bytes, make_memmap_storage
 from rlkit_sac.data.replay.packed import PackedReplayBuffer, row_bytes
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay.slices import SliceSampler
@@ -174,7 +175,7 @@ def check_replay_fits(
     elif storage == "memmap":
         if directory is not None and directory.exists() and any(directory.iterdir()):
             raise ConfigError(f"the replay directory {directory} is not empty; choose a new one")
-        directory = directory or temporary_folder()
+        directory = directory or Path(tempfile.gettempdir())
         place, free = f"disk of {directory}", free_disk_space(directory)
         per_transition = file_bytes(example)
     else:

@@ -30,21 +30,6 @@ def file_bytes(transition: TensorDictBase) -> int:
     return _INDEX.nbytes + sum(value.nbytes for value in transition.values(True, True))
 
 
-def temporary_folder() -> Path:
-    """The folder of temporary files.
-
-    Raises:
-        ConfigError: none can be written.
-
-    >>> temporary_folder().is_dir()
-    True
-    """
-    try:
-        return Path(tempfile.gettempdir())
-    except OSError as error:
-        raise ConfigError(f"{error.strerror}: free space there, or set TMPDIR") from error
-
-
 def make_memmap_storage(
     example: TensorDictBase, *, capacity: int, directory: Path | None = None
 ) -> LazyMemmapStorage:
@@ -67,7 +52,7 @@ def make_memmap_storage(
     >>> make_memmap_storage(TensorDict(observation=torch.zeros(3)), capacity=100).max_size
     100
     """
-    place, folder = directory or temporary_folder(), directory
+    place, folder = directory or Path(tempfile.gettempdir()), directory
     try:
         folder = folder or Path(tempfile.mkdtemp(prefix="rlkit_sac-replay-", dir=place))
         storage = LazyMemmapStorage(capacity, scratch_dir=folder)

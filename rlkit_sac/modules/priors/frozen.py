@@ -42,21 +42,12 @@ class FrozenPrior(nn.Module):
 
     def __init__(self, prior: Any, part: str = "") -> None:
         super().__init__()
-        if not isinstance(prior, nn.Module):
-            raise ConfigError(
-                f"prior_network is a {type(prior).__name__}: pass a module such as UniformPrior"
-            )
         for name in ("in_keys", "get_dist"):
             if not hasattr(prior, name):
                 raise ConfigError(
                     f"prior_network is a {type(prior).__name__} without {name}: pass a module with "
                     "in_keys and get_dist(tensordict), or PolicyPrior(actor)"
                 )
-        if isinstance(prior.in_keys, str):
-            raise ConfigError(
-                f"in_keys of the {type(prior).__name__} is the string {prior.in_keys!r}: make it a "
-                f"list, [{prior.in_keys!r}]"
-            )
         if states := policy_states(prior):
             raise ConfigError(
                 f"prior_network acts by a memory, {', '.join(map(repr, states))}: a prior scores "
