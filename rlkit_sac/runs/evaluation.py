@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tensordict import TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.data import ActingLoop
-from rlkit_sac.data.collect.finite import check_frames
-from rlkit_sac.data.collect.policy_entries import next_key, state_keys
-from rlkit_sac.errors import BatchError, EnvironmentFault, RunError
+from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.random_streams import separate_random_streams
 
@@ -106,15 +102,15 @@ def evaluate(
 
     Args:
         policy: the acting module.
-        env: an environment that training does not use, on the policy's device, with
-            `RewardSum` and `StepCounter`.
+        env: what :func:`~rlkit_sac.envs.make_env` returned, for evaluations alone, on the policy's
+            device.
         episodes: number of episodes, at least 1.
         seed: seed of the evaluation; choose another than that of training.
         deterministic: act with the mode of the policy, or with a sample.
         reward_weights: weights ``[M]`` of a vector reward; default ones.
 
     Raises:
-        BatchError: if the environment does not write ``episode_reward`` and ``step_count``.
+        ConfigError: for another environment, or a policy without ``in_keys`` and ``out_keys``.
         RunError: for an episode without end, and for NaN or infinity from the environment or the
             policy, with the frame of the episode.
         EnvironmentFault: for an exception inside the environment.
@@ -126,6 +122,11 @@ def evaluate(
     >>> evaluate(actor, env, episodes=2, seed=1).lengths
     array([20, 20])
     """
+    if not ActingLoop.can_run(env, policy):
+        raise ConfigError(
+            "evaluations are in environments as make_env returns them, without other transforms, "
+            "with a policy that has in_keys and out_keys"
+        )
     mode = ExplorationType.DETERMINISTIC if deterministic else ExplorationType.RANDOM
     results: list[tuple[NDArray[Any], int]] = []
     num_envs = env.batch_size.numel()
@@ -135,13 +136,12 @@ def evaluate(
         set_exploration_type(mode),
         torch.no_grad(),
     ):
-        check = partial(check_frames, env=env, policy=policy, frames=None)
-        loop = ActingLoop(env, policy) if ActingLoop.can_run(env, policy) else None
+        loop = ActingLoop(env, policy)
         for done in range(0, episodes, num_envs):
             # Reseeding each round keeps its initial states the same, however long the last took.
             env.set_seed(seed + done)
             try:
-                ended = _first_episodes(policy, env, loop, check)
+                ended = _first_episodes(loop)
             except RunError as error:
                 raise type(error)(f"in an evaluation: {error}") from error.__cause__
             results += [ended[index] for index in range(min(num_envs, episodes - done))]
@@ -154,57 +154,22 @@ def evaluate(
     )
 
 
-def _first_episodes(
-    policy: TensorDictModuleBase,
-    env: EnvBase,
-    loop: ActingLoop | None,
-    check: Callable[[TensorDictBase], None],
-) -> dict[int, tuple[NDArray[Any], int]]:
+def _first_episodes(loop: ActingLoop) -> dict[int, tuple[NDArray[Any], int]]:
     """Return ``[M]`` and length of each environment's next episode, by index of the environment."""
-    num_envs = env.batch_size.numel()
     ended: dict[int, tuple[NDArray[Any], int]] = {}
+    keys = ("done", "episode_reward", "step_count")
+    done, sums, counts = (loop.frame.arrays["next", key] for key in keys)
 
-    def all_ended(done: NDArray[Any], sums: NDArray[Any], counts: NDArray[Any]) -> bool:
+    def all_ended() -> bool:
         for index in np.flatnonzero(done).tolist():
             ended.setdefault(index, (sums[index].copy(), int(counts[index, 0])))
-        return len(ended) == num_envs
+        return len(ended) == len(loop)
 
-    keys = ("done", "episode_reward", "step_count")
-    if loop is not None:
-        arrays = [loop.frame.arrays["next", key] for key in keys]
-        loop.reset()
-        for first in range(0, LONGEST_EPISODE, _CHECKED_TOGETHER):
-            steps = min(_CHECKED_TOGETHER, LONGEST_EPISODE - first)
-            loop.rollout(steps, check=check, until=lambda: all_ended(*arrays))
-            if len(ended) == num_envs:
-                return ended
-    else:
-        step = env.reset()
-        for key in keys[1:]:
-            if step.get(key, None) is None:
-                raise BatchError(
-                    f"evaluation needs '{key}', but the environment gives {sorted(step.keys())}; "
-                    "append torchrl's RewardSum and StepCounter to it"
-                )
-        frames: list[TensorDictBase] = []
-        for count in range(1, LONGEST_EPISODE + 1):
-            acted = policy(step)
-            states = {key: acted[next_key(key)] for key in state_keys(policy)}
-            try:
-                before, step = env.step_and_maybe_reset(acted)
-            except EnvironmentFault:
-                for each in (*frames, acted):  # one of them may be its cause
-                    check(each.unsqueeze(-1))
-                raise
-            step.update(states)
-            frames.append(before.exclude(*states))
-            after = [before["next", key].reshape(num_envs, -1).cpu().numpy() for key in keys]
-            over = all_ended(*after)
-            if over or count % _CHECKED_TOGETHER == 0:
-                check(torch.stack(frames, env.batch_dims))
-                frames = []
-            if over:
-                return ended
+    loop.reset()
+    for first in range(0, LONGEST_EPISODE, _CHECKED_TOGETHER):
+        loop.rollout(min(_CHECKED_TOGETHER, LONGEST_EPISODE - first), until=all_ended)
+        if len(ended) == len(loop):
+            return ended
     raise RunError(
         f"an episode did not end within {LONGEST_EPISODE:,} frames: give the environment a time "
         "limit (env.max_episode_steps)"

@@ -104,7 +104,7 @@ def test_it_is_collected_and_replayed(num_envs: int) -> None:
         replay = make_replay_buffer(example_transition(env, KEYS), capacity=100, batch_size=16)
         for batch in collector:
             transitions = batch.select(*KEYS)
-            check_finite(transitions, frames=0)
+            check_finite(transitions)
             replay.extend(transitions.reshape(-1))
         sample = replay.sample()
     assert len(replay) == 60

@@ -178,7 +178,7 @@ def test_a_spoiled_frame_stops_the_run(workplace, capsys, spoil, number):
     arguments = [*SHORT, "--env.id", "broken_envs:Broken-v0", "--env.kwargs.spoil", spoil]
     code, error = SAC.stop(capsys, *arguments)
     assert code == 1
-    assert f"('next', '{spoil}') is {number} at frame 27" in error
+    assert f"at frame 27 of the run: ('next', '{spoil}') is {number} at frame" in error
     (info,) = workplace.glob("runs/sac/*/*/run.json")
     assert json.loads(info.read_text())["status"] == "failed"
 

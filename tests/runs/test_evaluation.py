@@ -1,16 +1,18 @@
 import random
-from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from gymnasium.envs.classic_control import PendulumEnv
+from gymnasium.envs.registration import EnvSpec
 from tensordict.nn import TensorDictModule
-from torchrl.envs import DoubleToFloat, EnvBase, GymEnv, SerialEnv
+from torchrl.envs import DoubleToFloat, EnvBase, GymEnv
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.data import ActingLoop
 from rlkit_sac.envs import make_env
-from rlkit_sac.errors import BatchError, RunError
+from rlkit_sac.envs.torchrl_env import gym_envs
+from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules import tanh_gaussian_actor
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate
 from rlkit_sac.runs.random_streams import evaluation_seed, seed_everything
@@ -97,9 +99,24 @@ def test_returns_and_lengths_equal_a_plain_loop() -> None:
     assert result.lengths.dtype == np.int64
 
 
+class Limited(PendulumEnv):
+    """Ends its episodes after ``limit`` frames."""
+
+    limit = 2
+
+    def reset(self, **options: Any) -> Any:
+        self.steps = 0
+        return super().reset(**options)
+
+    def step(self, action: Any) -> Any:
+        self.steps += 1
+        return *super().step(action)[:3], self.steps == self.limit, {}
+
+
 def test_short_episodes_are_not_favored(policy: TensorDictModule) -> None:
-    creators = [partial(make_env, "Pendulum-v1", max_episode_steps=limit) for limit in (2, 9)]
-    result = evaluate(policy, SerialEnv(2, creators), episodes=5, seed=0)
+    env = make_env(EnvSpec("Limited-v0", entry_point=Limited), num_envs=2)
+    gym_envs(env)[1].unwrapped.limit = 9
+    result = evaluate(policy, env, episodes=5, seed=0)
     assert result.lengths.tolist() == [2, 9, 2, 9, 2]
 
 
@@ -142,9 +159,13 @@ def test_sampling_differs_from_the_mode(policy: TensorDictModule, env: EnvBase) 
     assert sample.lengths.tolist() == [LIMIT] * 3
 
 
-def test_an_environment_without_return_is_refused(policy: TensorDictModule) -> None:
-    with pytest.raises(BatchError, match="needs 'episode_reward'"):
-        evaluate(policy, GymEnv("Pendulum-v1"), episodes=1, seed=0)
+def test_other_environments_and_policies_are_refused(policy: TensorDictModule) -> None:
+    transformed = make_env("Pendulum-v1").append_transform(DoubleToFloat())
+    for env in (GymEnv("Pendulum-v1"), transformed):
+        with pytest.raises(ConfigError, match="environments as make_env returns them"):
+            evaluate(policy, env, episodes=1, seed=0)
+    with pytest.raises(ConfigError, match="a policy that has in_keys and out_keys"):
+        evaluate(torch.nn.Linear(3, 1), make_env("Pendulum-v1"), episodes=1, seed=0)
 
 
 def test_row() -> None:
@@ -214,15 +235,11 @@ def returns_by_hand(policy: TensorDictModule, num_envs: int, carried: list[str])
     return returns
 
 
-@pytest.mark.parametrize("is_light", [True, False])
 @pytest.mark.parametrize(("cells", "num_envs"), [("gru", 1), ("lstm", 2)])
-def test_memory_runs_through_each_episode(cells: Cells, num_envs: int, is_light: bool) -> None:
+def test_memory_runs_through_each_episode(cells: Cells, num_envs: int) -> None:
     torch.manual_seed(0)
     policy = recurrent_gaussian(cells)
     env = make_env("Pendulum-v1", num_envs=num_envs, max_episode_steps=60)
-    if not is_light:
-        env.append_transform(DoubleToFloat())
-        assert not ActingLoop.can_run(env, policy)
     before = streams()
     found = evaluate(policy, env, episodes=4, seed=11).returns.tolist()
     assert streams() == before

@@ -11,10 +11,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
-from torchrl.envs import ObservationNorm
 
 from rlkit_sac.data import make_collector
-from rlkit_sac.envs import closing_env, make_env
+from rlkit_sac.envs import make_env
 from rlkit_sac.errors import RunError
 from rlkit_sac.modules import tanh_gaussian_actor
 from rlkit_sac.runs import read_config
@@ -79,56 +78,41 @@ def _task() -> Iterator[None]:
     del gym.registry["Bad-v0"]
 
 
-LIGHT: dict[str, Any] = {}
-TORCHRL = {"transformed": True}
-SERIAL = {"num_envs": 2, "transformed": True}
-LIGHT_SERIAL = {"num_envs": 2}
-
-
-def message(
-    error: type[RunError] = RunError,
-    *,
-    num_envs: int = 1,
-    transformed: bool = False,
-    **kwargs: Any,
-) -> str:
+def message(*, num_envs: int, **kwargs: Any) -> str:
     policy = tanh_gaussian_actor(2, [-1.0], [1.0], num_cells=[4])
-    with closing_env(make_env("Bad-v0", num_envs=num_envs, kwargs=kwargs)) as env:
-        if transformed:  # which the acting loop cannot step
-            env = env.append_transform(ObservationNorm(0.0, 1.0, ["observation"]))
-        with pytest.raises(error) as info:
-            evaluate(policy, env, episodes=4, seed=0)
+    env = make_env("Bad-v0", num_envs=num_envs, kwargs=kwargs)
+    with pytest.raises(RunError) as info:
+        evaluate(policy, env, episodes=4, seed=0)
     text = str(info.value)
     assert text.startswith("in an evaluation: ")
     assert "\n" not in text
     return text.removeprefix("in an evaluation: ")
 
 
-@pytest.mark.parametrize("options", [LIGHT, LIGHT_SERIAL, TORCHRL, SERIAL])
+@pytest.mark.parametrize("num_envs", [1, 2])
 @pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
 @pytest.mark.parametrize("what", ["reward", "observation"])
-def test_the_frame_of_the_episode_is_named(what: str, number: str, options: dict[str, Any]) -> None:
-    text = message(what=what, number=number, **options)
+def test_the_frame_of_the_episode_is_named(what: str, number: str, num_envs: int) -> None:
+    text = message(what=what, number=number, num_envs=num_envs)
     assert text == (
         f"('next', '{what}') is {number} at frame 3 of its episode in environment 0. "
         "The environment returned it: correct it there"
     )
 
 
-@pytest.mark.parametrize("options", [LIGHT, LIGHT_SERIAL, TORCHRL, SERIAL])
+@pytest.mark.parametrize("num_envs", [1, 2])
 @pytest.mark.parametrize("strict", [False, True])
-def test_of_a_reset_the_observation_is_named_and_not_the_action(
-    strict: bool, options: dict[str, Any]
-) -> None:
-    text = message(what="observation", at=0, strict=strict, **options)
+def test_the_observation_of_a_reset_is_named_not_the_action(strict: bool, num_envs: int) -> None:
+    text = message(what="observation", at=0, strict=strict, num_envs=num_envs)
     assert text == (
         "'observation' is nan at frame 1 of its episode in environment 0. "
-        "The environment returned it in the reset before that frame: correct it there"
+        "The environment returned it: correct it there"
     )
 
 
-@pytest.mark.parametrize("kind", ["light", "torchrl"])
-@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "strict"), [("light", False), ("light", True), ("torchrl", False)]
+)
 def test_so_it_is_in_training(strict: bool, kind: Any) -> None:
     env = make_env(
         "Bad-v0", kwargs={"what": "observation", "at": 0, "episode": 2, "strict": strict}
@@ -136,7 +120,7 @@ def test_so_it_is_in_training(strict: bool, kind: Any) -> None:
     policy = tanh_gaussian_actor(2, [-1.0], [1.0], num_cells=[4])
     batches = iter(make_collector(env, policy, total_frames=12, frames_per_batch=3, kind=kind))
     next(batches)
-    with pytest.raises(RunError, match=r"^'observation' is nan at .* in the reset before that"):
+    with pytest.raises(RunError, match=r" 'observation' is nan at frame 1 of its episode"):
         next(batches)
 
 

@@ -9,12 +9,13 @@ from typing import Any, cast
 import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
-from tensordict import NestedKey, TensorDict, TensorDictBase
+from tensordict import NestedKey, TensorDict
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor
 from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType
 
+from rlkit_sac.data.collect.finite import check_frames
 from rlkit_sac.data.collect.frame import Frame
 from rlkit_sac.data.collect.policy_entries import (
     check_saved_state,
@@ -65,7 +66,7 @@ class ActingLoop:
         exploration_type: ExplorationType | None = None,
         random_policy: TensorDictModuleBase | None = None,
     ) -> None:
-        self._env = env
+        self._env, self._acting = env, policy
         self._random_policy = random_policy
         self._device = env.device or torch.device("cpu")
         self._batch_size = env.batch_size
@@ -165,21 +166,22 @@ class ActingLoop:
         self,
         steps: int,
         *,
-        check: Callable[[TensorDictBase], None],
         random: bool = False,
         until: Callable[[], bool] | None = None,
+        first_index: int = 0,
     ) -> None:
         """Take some steps, and keep them as the batch of ``frame``.
 
         Args:
             steps: of each environment.
-            check: called with the frames where some may not be finite.
             random: as for :meth:`step`.
             until: called after each step; true makes it the last one.
+            first_index: of the environments, for messages.
 
         Raises:
-            EnvironmentFault: for an exception inside an environment; ``check`` comes first, since
-                the numbers may be its cause.
+            RunError: for NaN or infinity from an environment or the policy.
+            EnvironmentFault: for an exception inside an environment, unless such numbers may be
+                its cause.
         """
         frame = self.frame
         frame.begin_batch(steps)
@@ -195,7 +197,7 @@ class ActingLoop:
                     break
         finally:
             if not frame.is_finite():
-                check(frame.batch())
+                check_frames(frame.batch(), self._env, self._acting, first_index=first_index)
 
     def _act(self, unchanged: bool) -> Entries:
         # Copies, because a policy may keep them, and in memory that PyTorch has aligned.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import torch
 from tensordict import TensorDictBase
 from tensordict.nn import TensorDictModuleBase
+from tensordict.utils import expand_as_right
 from torchrl.collectors import Collector
 from torchrl.data import Unbounded
 from torchrl.envs import EnvBase, TensorDictPrimer
@@ -24,43 +26,68 @@ from rlkit_sac.data.collect.policy_entries import (
     written_entries,
 )
 from rlkit_sac.envs import load_episodes, save_episodes
-from rlkit_sac.errors import ConfigError, EnvironmentFault
+from rlkit_sac.errors import ConfigError, RunError
 
 
-class _EpisodeState:
-    """What both collectors share: the state of their environments, and errors with frame numbers.
+class _ResumableCollector:
+    """What both collectors share: frames of the run, and the episodes of the environments.
 
     Attributes:
+        frames: collected so far.
         inexact_reasons: why the environments do not continue exactly from the loaded state, if so.
         first_index: of the environments, for messages.
         workers: that collect a batch together, each an equal part, for messages.
     """
 
-    env: EnvBase
-    inexact_reasons: Sequence[str] = ()
     first_index = 0
     workers = 1
-    total_frames: int
-    _frames: int
-    _acting: object  # the policy
 
-    @property
-    def frames(self) -> int:
-        """Frames collected so far."""
-        return self._frames
+    def __init__(
+        self,
+        env: EnvBase,
+        policy: TensorDictModuleBase,
+        *,
+        total_frames: int,
+        frames_per_batch: int,
+        init_random_frames: int = 0,
+    ) -> None:
+        self.env = env
+        self.total_frames, self.frames_per_batch = total_frames, frames_per_batch
+        self.init_random_frames = init_random_frames
+        self.frames = 0
+        self.inexact_reasons: Sequence[str] = ()
+        self._steps = steps_per_batch(frames_per_batch, env.batch_size.numel())
+        self._policy = policy
 
-    @frames.setter
-    def frames(self, frames: int) -> None:
-        self._frames = frames
+    def __iter__(self) -> Iterator[TensorDictBase]:
+        while self.frames < self.total_frames:
+            try:
+                batch = self._collect(random=self.frames < self.init_random_frames)
+            except RunError as error:
+                first = self.frames + 1
+                last = self.frames + self.frames_per_batch * self.workers
+                when = f"frame {first}" if first == last else f"the frames {first} to {last}"
+                text = f"at {when} of the run: {error}"
+                raise type(error)(text) from error.__cause__
+            self.frames += batch.numel()
+            yield batch
+
+    def _collect(self, *, random: bool) -> TensorDictBase:
+        """The next batch, which is finite, or the `RunError` of an environment or the policy."""
+        raise NotImplementedError
 
     def end(self) -> None:
         """Collect no further batch."""
-        self.total_frames = self._frames
+        self.total_frames = self.frames
+
+    def state_dict(self) -> dict[str, Any]:
+        """Frames so far, and the environments' episodes."""
+        return {"frames": self.frames, "episodes": save_episodes(self.env)}
 
     def _load_episodes(self, state: Mapping[str, Any]) -> list[bool]:
         """Continue the environments and the count of frames; which episodes continue exactly."""
         kept = load_episodes(self.env, state["episodes"])
-        self._frames = state["frames"]
+        self.frames = state["frames"]
         self.inexact_reasons = []
         if not all(kept):
             self.inexact_reasons = [
@@ -69,29 +96,13 @@ class _EpisodeState:
             ]
         return kept
 
-    def _check_finite(self, batch: TensorDictBase) -> None:
-        check_frames(
-            batch,
-            self.env,
-            self._acting,
-            frames=self._frames,
-            first_index=self.first_index,
-            workers=self.workers,
-        )
-
-    def _at_frame(self, fault: EnvironmentFault, batch: int) -> EnvironmentFault:
-        """The fault with the frames of the run in its message.
-
-        Args:
-            fault: of an environment.
-            batch: frames collected when it happened.
-        """
-        first, last = self._frames + 1, self._frames + batch * self.workers
-        when = f"frame {first}" if first == last else f"the frames {first} to {last}"
-        return EnvironmentFault(f"at {when} of the run: {fault}")
+    def shutdown(self) -> None:
+        """Close the environments."""
+        if not self.env.is_closed:
+            self.env.close()
 
 
-class LightCollector(_EpisodeState):
+class LightCollector(_ResumableCollector):
     """Collects the same batches as TorchRL's collector, in a fraction of its time.
 
     Keys, values and random numbers are the same. The Gymnasium environments are stepped directly,
@@ -109,9 +120,6 @@ class LightCollector(_EpisodeState):
     Raises:
         ConfigError: for a number of frames that the environments cannot share evenly.
 
-    Attributes:
-        inexact_reasons: why the environments do not continue exactly from the loaded state, if so.
-
     >>> from rlkit_sac.envs import make_env
     >>> from rlkit_sac.modules import tanh_gaussian_actor
     >>> policy = tanh_gaussian_actor(3, [-1.0], [1.0])
@@ -127,49 +135,22 @@ class LightCollector(_EpisodeState):
         env: EnvBase,
         policy: TensorDictModuleBase,
         *,
-        total_frames: int,
-        frames_per_batch: int,
-        init_random_frames: int = 0,
         random_policy: TensorDictModuleBase | None = None,
+        **options: int,
     ) -> None:
-        self._steps = steps_per_batch(frames_per_batch, env.batch_size.numel())
-        self.env = env
-        self.total_frames, self.frames_per_batch = total_frames, frames_per_batch
-        self.init_random_frames = init_random_frames
-        self._frames = 0
-        self._acting = policy
+        super().__init__(env, policy, **options)
         self._loop = ActingLoop(
             env, policy, exploration_type=ExplorationType.RANDOM, random_policy=random_policy
         )
         self._loop.reset()
 
-    def __iter__(self) -> Iterator[TensorDictBase]:
-        while self._frames < self.total_frames:
-            batch = self.rollout()
-            self._frames += batch.numel()
-            yield batch
-
-    def rollout(self) -> TensorDictBase:
-        """Collect one batch.
-
-        Raises:
-            EnvironmentFault: for an exception inside an environment, with the frames of the run.
-            RunError: for NaN or infinity from an environment or the policy.
-        """
-        random = self._frames < self.init_random_frames
-        try:
-            self._loop.rollout(self._steps, random=random, check=self._check_finite)
-        except EnvironmentFault as fault:
-            raise self._at_frame(fault, self.frames_per_batch) from fault.__cause__
+    def _collect(self, *, random: bool) -> TensorDictBase:
+        self._loop.rollout(self._steps, random=random, first_index=self.first_index)
         return self._loop.frame.batch()
 
     def state_dict(self) -> dict[str, Any]:
         """Frames so far, the environments' episodes, and the entries of the next step."""
-        return {
-            "frames": self._frames,
-            "episodes": save_episodes(self.env),
-            "loop": self._loop.state_dict(),
-        }
+        return super().state_dict() | {"loop": self._loop.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state.
@@ -180,27 +161,19 @@ class LightCollector(_EpisodeState):
         """
         self._loop.load_state_dict(state["loop"], kept=self._load_episodes(state))
 
-    def shutdown(self) -> None:
-        """Close the environments."""
-        if not self.env.is_closed:
-            self.env.close()
 
-
-class ResumableCollector(_EpisodeState, Collector):
-    """TorchRL's collector, whose state includes that of its environments.
+class TorchRLCollector(_ResumableCollector):
+    """Yields the batches of TorchRL's collector, and resumes it.
 
     TorchRL's own state does not include that of the environments, so that a resumed run begins new
-    episodes. Here an environment repeats its unfinished episode from its seed and actions.
-
-    TorchRL offers no public access to its counters of frames and batches nor to the TensorDict that
-    it steps from: ``_frames``, ``_iter``, ``_carrier`` and ``_increment_frames`` are its own names.
+    episodes. Here an environment repeats its unfinished episode from its seed and actions, and the
+    TensorDict that TorchRL steps from, to which it offers no public access, is ``_carrier``.
 
     Args:
         env: batched or not.
         policy: acts on the environment's device.
-        init_random_frames: first frames, with actions drawn from the action space.
-        random_policy: acts instead of these draws, see :func:`make_collector`.
-        options: as for TorchRL's collector.
+        random_policy: acts in the first frames, see :func:`make_collector`.
+        options: numbers of frames, as of :class:`LightCollector`.
     """
 
     def __init__(
@@ -208,30 +181,37 @@ class ResumableCollector(_EpisodeState, Collector):
         env: EnvBase,
         policy: TensorDictModuleBase,
         *,
-        init_random_frames: int = 0,
         random_policy: TensorDictModuleBase | None = None,
-        **options: Any,
+        **options: int,
     ) -> None:
-        self._random_first = None
-        if random_policy is None and init_random_frames and state_keys(policy):
+        super().__init__(_with_states(env, policy), policy, **options)
+        if random_policy is None and state_keys(policy):
             random_policy = RandomPolicy(env.full_action_spec)
+        self._random_first = None
         if random_policy is not None:
             self._random_first = policy = _RandomFirst(policy, random_policy)
-            self._random_frames, init_random_frames = init_random_frames, 0
-        self._acting = policy
-        super().__init__(
-            _with_states(env, policy), policy, init_random_frames=init_random_frames, **options
+        self._collector = Collector(
+            self.env,
+            policy,
+            total_frames=-1,  # endless: at the end TorchRL would close the environments
+            frames_per_batch=self.frames_per_batch,
+            device=env.device,
         )
+        self._batches = iter(self._collector)
+
+    def _collect(self, *, random: bool) -> TensorDictBase:
+        if self._random_first is not None:
+            self._random_first.is_random = random
+        else:
+            self._collector.init_random_frames = math.inf if random else 0
+        batch: TensorDictBase = next(self._batches)
+        check_frames(batch, self.env, self._policy, first_index=self.first_index)
+        return batch
 
     def state_dict(self) -> dict[str, Any]:
         """Frames so far, the environments' episodes, and the TensorDict of the next step."""
-        root = self._carrier.exclude("collector")
-        return {
-            "frames": self._frames,
-            "iter": self._iter,
-            "episodes": save_episodes(self.env),
-            "root": list(root.items(True, True)),
-        }
+        root = self._collector._carrier.exclude("collector")
+        return super().state_dict() | {"root": list(root.items(True, True))}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state.
@@ -239,47 +219,16 @@ class ResumableCollector(_EpisodeState, Collector):
         Raises:
             ConfigError: as of :class:`LightCollector`.
         """
-        check_saved_state((key for key, _ in state["root"]), state_keys(self._acting))
+        saved = dict(state["root"])
+        check_saved_state(saved, state_keys(self._policy))
         kept = self._load_episodes(state)
-        self._iter = state["iter"]
         with torch.no_grad():
             root = self.env.reset()
         mask = torch.tensor(kept, device=root.device).reshape(root.batch_size)
-        for key, value in state["root"]:
-            saved, fresh = value.to(root.device), root.get(key, None)
-            if fresh is None or all(kept):
-                root.set(key, saved)
-            else:
-                fits = mask.reshape(*mask.shape, *[1] * (saved.ndim - mask.ndim))
-                root.set(key, torch.where(fits, saved, fresh))
-        self._carrier.update(root)
-
-    def _increment_frames(self, numel: int) -> bool:
-        """Count frames; whether they are all there.
-
-        TorchRL would close the environments here, before the last batch is out and their state is
-        saved; whoever opened them closes them, or :meth:`shutdown`.
-        """
-        self._frames += numel
-        return bool(self._frames >= self.total_frames)
-
-    def rollout(self) -> TensorDictBase:
-        """Collect one batch.
-
-        Raises:
-            EnvironmentFault: for an exception inside an environment, with the frames of the run.
-            RunError: for NaN or infinity from an environment or the policy.
-        """
-        if self._random_first is not None:
-            self._random_first.is_random = self._frames < self._random_frames
-        try:
-            batch = super().rollout()
-        except EnvironmentFault as fault:
-            acted = self._carrier.exclude("next").unsqueeze(-1)  # the numbers may be its cause
-            check_frames(acted, self.env, self._acting, frames=None, first_index=self.first_index)
-            raise self._at_frame(fault, self.requested_frames_per_batch) from fault.__cause__
-        self._check_finite(batch)
-        return batch
+        for key, fresh in list(root.items(True, True)):
+            before = saved[key].to(fresh.device)
+            root.set(key, torch.where(expand_as_right(mask, fresh), before, fresh))
+        self._collector._carrier.update(root)
 
 
 class _RandomFirst(TensorDictModuleBase):
@@ -309,7 +258,7 @@ def _with_states(env: EnvBase, policy: TensorDictModuleBase) -> EnvBase:
     return env.append_transform(TensorDictPrimer(specs, expand_specs=True))
 
 
-AnyCollector: TypeAlias = LightCollector | ResumableCollector
+AnyCollector: TypeAlias = LightCollector | TorchRLCollector
 CollectorKind = Literal["auto", "light", "torchrl"]
 
 
@@ -370,7 +319,7 @@ def make_collector(
     }
     can_be_light = ActingLoop.can_run(env, policy)
     if kind == "torchrl" or (kind == "auto" and not can_be_light):
-        return ResumableCollector(env, policy, device=env.device, **options)
+        return TorchRLCollector(env, policy, **options)
     if not can_be_light:
         raise ConfigError(
             "the light collector steps environments that make_env made, with a policy that has "

@@ -3,7 +3,6 @@ import torch
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torch import nn
-from torchrl.collectors import Collector
 
 from rlkit_sac.data import make_collector
 from rlkit_sac.envs import make_env
@@ -129,18 +128,6 @@ def test_environments_share_a_batch_evenly(frames_per_batch: int) -> None:
     message = rf"frames_per_batch must be a multiple of .* \(2\), got {frames_per_batch}: choose "
     with pytest.raises(ConfigError, match=message):
         make_collector(env, constant(), total_frames=30, frames_per_batch=frames_per_batch)
-
-
-def test_torchrls_collector_has_the_private_names_that_a_resumed_run_sets() -> None:
-    """Renamed in TorchRL, they would be set without effect."""
-    env = make_env("Pendulum-v1")
-    collector = Collector(env, constant(), total_frames=4, frames_per_batch=2)
-    next(iter(collector))
-    assert (collector._frames, collector._iter) == (2, 0)
-    assert collector._carrier["step_count"].item() == 2
-    assert not collector._increment_frames(1)
-    assert collector._increment_frames(1)
-    collector.shutdown(raise_on_error=False)
 
 
 def test_the_last_batch_is_whole() -> None:

@@ -163,7 +163,7 @@ def test_a_number_that_is_not_finite_ends_the_run() -> None:
     envs = partial(create, how="nan", faulty=1)
     with (
         collecting(envs) as collector,
-        pytest.raises(RunError, match="is nan at frame 24 in environment 1"),
+        pytest.raises(RunError, match="is nan at frame 5 of its episode in environment 1"),
     ):
         list(collector)
 

@@ -201,7 +201,7 @@ def faulty(how: str, *, num_envs: int = 1, **options: Any) -> Worker:
     ("how", "error", "message"),
     [
         ("raise", EnvironmentFault, "the frames 41 to 60 of the run: environment 2 raised Zero"),
-        ("nan", RunError, r"'reward'\) is nan at frame 48 in environment 2"),
+        ("nan", RunError, r"'reward'\) is nan at frame 5 of its episode in environment 2"),
     ],
 )
 def test_errors_tell_the_frame_and_the_environment_of_the_run(
