@@ -183,7 +183,7 @@ def test_a_reward_that_is_not_finite_in_one_dimension_is_named(workplace, capsys
         capsys, "--env.id", "broken_envs:Vector-v0", "--env.kwargs.spoil", "reward"
     )
     assert code == 1
-    assert "error: at frame 27 of the run: ('next', 'reward') is nan at frame 27 of" in error
+    assert "error: at frame 27 of the run: ('next', 'reward') is nan at frame" in error
 
 
 SCALAR = "is for vector rewards, but the task's reward is a single number: leave it out"
