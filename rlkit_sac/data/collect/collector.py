@@ -211,7 +211,9 @@ class TorchRLCollector(_ResumableCollector):
     def state_dict(self) -> dict[str, Any]:
         """Frames so far, the environments' episodes, and the TensorDict of the next step."""
         root = self._collector._carrier.exclude("collector")
-        return super().state_dict() | {"root": list(root.items(True, True))}
+        return super().state_dict() | {
+            "root": [(key, root[key]) for key in sorted(root.keys(True, True), key=str)]
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state.
