@@ -12,7 +12,6 @@ of the ratios of the uncompiled to the compiled update 95 % bootstrap intervals.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -20,7 +19,7 @@ import pandas as pd
 import torch
 from tensordict import TensorDict, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
-from timing import describe_machine, load_averages, median, refuse_fallback, take_turns
+from timing import UpdateTimingConfig, medians, run_benchmark, take_turns
 from torch.optim import RMSprop
 from torchrl.objectives import LossModule, SoftUpdate
 
@@ -42,7 +41,7 @@ OBSERVATION_DIM = {"discrete": 4, "continuous": 3}
 
 
 @dataclass
-class ACERTimingConfig:
+class ACERTimingConfig(UpdateTimingConfig):
     """The sizes of an update, and how often it is timed."""
 
     segments: list[PositiveInt] = field(default_factory=lambda: [8, 32, 128])
@@ -51,31 +50,20 @@ class ACERTimingConfig:
     """Steps T of a segment."""
     num_cells: list[PositiveInt] = field(default_factory=lambda: [64, 64])
     """Widths of the hidden layers of actor and critic."""
-    rounds: PositiveInt = 60
-    """Rounds, in which each contestant has one turn."""
-    updates: PositiveInt = 5
-    """Updates of a turn."""
-    warm_up: PositiveInt = 10
-    """Updates of each contestant before the first turn."""
-    num_threads: PositiveInt = 1
-    """PyTorch's CPU threads."""
-    output: str | None = None
-    """CSV file for the times of each round; null writes none."""
 
 
 def main(config: ACERTimingConfig) -> None:
-    """Measure, print a table, and write the rounds if asked to."""
-    torch.set_num_threads(config.num_threads)
-    torch.manual_seed(0)
-    refuse_fallback()
-    print(describe_machine(config.num_threads))
-    print(f"load averages at the start: {load_averages()}")
+    """Measure both kinds of actions at all sizes."""
     cases = [(kind, count) for kind in OBSERVATION_DIM for count in config.segments]
-    rounds = pd.concat([measure(*case, config) for case in cases], ignore_index=True)
-    print(summary(rounds).to_string(index=False, float_format="{:.2f}".format))
-    print(f"load averages at the end: {load_averages()}")
-    if config.output is not None:
-        rounds.to_csv(config.output, index=False)
+    run_benchmark(
+        config,
+        lambda: pd.concat([measure(*case, config) for case in cases], ignore_index=True),
+        partial(
+            medians,
+            by=["actions", "segments"],
+            ratios={"speedup": ("update_ms", "compiled_ms")},
+        ),
+    )
 
 
 def measure(kind: str, segments: int, config: ACERTimingConfig) -> pd.DataFrame:
@@ -85,15 +73,14 @@ def measure(kind: str, segments: int, config: ACERTimingConfig) -> pd.DataFrame:
     )
     loss = eager.loss_module
     batch = random_segments(loss.policy(), kind, segments, config.t_max)
-    contestants: dict[str, Callable[[], object]] = {
+    contestants = {
         "loss_ms": partial(loss_and_gradients, loss, batch),
         "update_ms": partial(eager, batch),
         "compiled_ms": partial(compiled, batch),
     }
-    for contestant in contestants.values():
-        for _ in range(config.warm_up):
-            contestant()
-    rounds = take_turns(contestants, rounds=config.rounds, calls=config.updates)
+    rounds = take_turns(
+        contestants, rounds=config.rounds, calls=config.updates, warm_up=config.warm_up
+    )
     rounds.insert(0, "segments", segments)
     rounds.insert(0, "actions", kind)
     return rounds
@@ -154,16 +141,6 @@ def loss_and_gradients(loss: LossModule, batch: TensorDictBase) -> None:
     total = sum(losses[name] for name in LOSSES)
     assert isinstance(total, torch.Tensor)
     total.backward()
-
-
-def summary(rounds: pd.DataFrame) -> pd.DataFrame:
-    """Median times, and how many times as fast the compiled update is, in each case."""
-    rows = []
-    for (kind, segments), group in rounds.groupby(["actions", "segments"], sort=False):
-        times = group[["loss_ms", "update_ms", "compiled_ms"]].median()
-        speedup = str(median(group["update_ms"] / group["compiled_ms"]))
-        rows.append({"actions": kind, "segments": segments, **times, "speedup": speedup})
-    return pd.DataFrame(rows)
 
 
 if __name__ == "__main__":

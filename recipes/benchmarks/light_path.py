@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -23,7 +24,7 @@ import numpy as np
 import pandas as pd
 import torch
 from tensordict.nn import TensorDictModule
-from timing import describe_machine, load_averages, median, take_turns
+from timing import TimingConfig, medians, run_benchmark, take_turns
 
 from rlkit_sac.config.bounds import NonNegativeInt, PositiveInt
 from rlkit_sac.data import make_collector
@@ -37,7 +38,7 @@ _ENDLESS = 10**12  # frames
 
 
 @dataclass
-class LightPathConfig:
+class LightPathConfig(TimingConfig):
     """What is measured, and how often."""
 
     tasks: list[str] = field(default_factory=lambda: ["Pendulum-v1", "HalfCheetah-v5"])
@@ -48,51 +49,38 @@ class LightPathConfig:
     """Whether TorchRL's collector takes part."""
     num_cells: list[PositiveInt] = field(default_factory=lambda: [256, 256])
     """Widths of the hidden layers of the actor."""
-    rounds: PositiveInt = 40
-    """Rounds, in which each contestant has one turn."""
     frames: PositiveInt = 200
     """Frames of a turn, in whole batches."""
     products: NonNegativeInt = 20
     """Products of [256, 256] matrices before a cold batch; 0 measures hot ones alone."""
     warm_up: PositiveInt = 200
     """Frames of each contestant before the first turn."""
-    num_threads: PositiveInt = 1
-    """PyTorch's CPU threads."""
-    output: str | None = None
-    """CSV file for the times of each round; null writes none."""
 
 
 def main(config: LightPathConfig) -> None:
-    """Measure every task, print a table, and write the rounds if asked to."""
-    torch.set_num_threads(config.num_threads)
-    torch.manual_seed(0)
-    print(describe_machine(config.num_threads))
-    print(f"load averages at the start: {load_averages()}")
-    rounds = pd.concat(
-        [
-            measure(task, frames_per_batch, caches, config)
-            for task in config.tasks
-            for frames_per_batch in config.frames_per_batch
-            for caches in ("hot", "cold")[: 1 + bool(config.products)]
-        ],
-        ignore_index=True,
+    """Measure every task."""
+    cases = [
+        (task, frames_per_batch, caches)
+        for task in config.tasks
+        for frames_per_batch in config.frames_per_batch
+        for caches in ("hot", "cold")[: 1 + bool(config.products)]
+    ]
+    ratios = {f"{kind}_ratio": (f"{kind}_us", "plain_us") for kind in ("light", "torchrl")}
+    run_benchmark(
+        config,
+        lambda: pd.concat([measure(*case, config) for case in cases], ignore_index=True),
+        partial(medians, by=["task", "frames_per_batch", "caches"], ratios=ratios),
     )
-    print(summary(rounds).to_string(index=False))
-    print(f"load averages at the end: {load_averages()}")
-    if config.output is not None:
-        rounds.to_csv(config.output, index=False)
 
 
 def measure(task: str, frames_per_batch: int, caches: str, config: LightPathConfig) -> pd.DataFrame:
     """Time all contestants in turns; one row for each round, in microseconds a frame."""
     contestants = make_contestants(task, frames_per_batch, config)
-    for contestant in contestants.values():
-        for _ in range(-(-config.warm_up // frames_per_batch)):
-            contestant()
     rounds = take_turns(
         contestants,
         rounds=config.rounds,
         calls=-(-config.frames // frames_per_batch),
+        warm_up=-(-config.warm_up // frames_per_batch),
         before=Products(config.products) if caches == "cold" else None,
     )
     rounds[list(contestants)] *= 1e3 / frames_per_batch
@@ -189,19 +177,6 @@ class Products:
         """Multiply."""
         for other in self.others:
             torch.relu(self.factor @ other)
-
-
-def summary(rounds: pd.DataFrame) -> pd.DataFrame:
-    """Median times of a frame, and the medians of the ratios to the plain loop."""
-    rows = []
-    times = [name for name in rounds if name.endswith("_us")]
-    for setting, group in rounds.groupby(["task", "frames_per_batch", "caches"], sort=False):
-        row = dict(zip(("task", "frames_per_batch", "caches"), setting, strict=True))
-        row |= {name: f"{group[name].median():.1f}" for name in times}
-        for name in times[1:]:
-            row[name.replace("_us", "_ratio")] = str(median(group[name] / group["plain_us"]))
-        rows.append(row)
-    return pd.DataFrame(rows)
 
 
 if __name__ == "__main__":

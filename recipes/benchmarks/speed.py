@@ -44,27 +44,15 @@ SystemName = Literal[SACSystem, ACERSystem]
 SAC_SYSTEMS: tuple[SACSystem, ...] = get_args(SACSystem)
 
 
-@dataclass(frozen=True)
-class System:
-    """What is timed.
-
-    Attributes:
-        script: in the folder of the peers.
-        module: without which it cannot run.
-    """
-
-    script: str
-    module: str
-
-
+# The script of each in the folder of the peers, and the module without which it cannot run.
 SYSTEMS = {
-    "rlkit_sac": System("recipe_sac.py", "rlkit_sac"),
-    "sb3": System("sb3_sac.py", "stable_baselines3"),
-    "sbx": System("sbx_sac.py", "sbx"),
-    "cleanrl": System("cleanrl_sac.py", "torch"),
-    "torchrl": System("torchrl_sac.py", "torchrl"),
-    "acer": System("recipe_acer.py", "rlkit_sac"),
-    "pfrl": System("pfrl_acer.py", "pfrl"),
+    "rlkit_sac": ("recipe_sac.py", "rlkit_sac"),
+    "sb3": ("sb3_sac.py", "stable_baselines3"),
+    "sbx": ("sbx_sac.py", "sbx"),
+    "cleanrl": ("cleanrl_sac.py", "torch"),
+    "torchrl": ("torchrl_sac.py", "torchrl"),
+    "acer": ("recipe_acer.py", "rlkit_sac"),
+    "pfrl": ("pfrl_acer.py", "pfrl"),
 }
 
 
@@ -143,7 +131,7 @@ def main(config: SpeedConfig) -> None:
 
 def is_there(system: str, config: SpeedConfig) -> bool:
     """Whether a system can run; says why not."""
-    module = SYSTEMS[system].module
+    _, module = SYSTEMS[system]
     python = interpreter(system, config)
     script = "import importlib.util, sys; sys.exit(not importlib.util.find_spec(sys.argv[1]))"
     if not Path(python).exists():
@@ -165,8 +153,8 @@ def timed_run(system: str, index: int, config: SpeedConfig) -> dict[str, Any]:
         RunError: if the process fails.
     """
     warmup = 0 if config.wall else config.warmup
-    script = str(PEERS / SYSTEMS[system].script)
-    command = [interpreter(system, config), script, "--task", config.played_task]
+    script, _ = SYSTEMS[system]
+    command = [interpreter(system, config), str(PEERS / script), "--task", config.played_task]
     command += ["--frames", str(config.frames), "--warmup", str(warmup)]
     command += ["--num_threads", str(config.num_threads), "--seed", str(index)]
     before = os.getloadavg()[0]
@@ -248,20 +236,14 @@ def summary(runs: pd.DataFrame) -> pd.DataFrame:
         runs: one row for each run, as in the CSV file.
     """
     rates = runs.pivot(index="round", columns="system", values="frames_per_second")
-    seconds = runs.groupby("system")["seconds"].median()
-    first, *_ = runs["system"]
-    rows = []
-    for system in runs["system"].unique():
-        own = rates[system]
-        row = {"system": system, "seconds": seconds[system], "frames/s": own.median()}
-        if not runs["wall"].any():
-            row["frames/CPU s"] = runs.loc[
-                runs["system"] == system, "frames_per_cpu_second"
-            ].median()
-        row |= {"slowest": own.min(), "fastest": own.max()}
-        ratio = "" if system == first else str(median(rates[first] / own))
-        rows.append({**row, f"{first} / system": ratio})
-    return pd.DataFrame(rows)
+    first, *others = runs["system"].unique()
+    table = runs.groupby("system", sort=False)[["seconds", "frames_per_second"]].median()
+    if not runs["wall"].any():
+        table["frames/CPU s"] = runs.groupby("system")["frames_per_cpu_second"].median()
+    table["slowest"], table["fastest"] = rates.min(), rates.max()
+    ratios = {system: str(median(rates[first] / rates[system])) for system in others}
+    table[f"{first} / system"] = pd.Series({first: "", **ratios})
+    return table.rename(columns={"frames_per_second": "frames/s"}).reset_index()
 
 
 if __name__ == "__main__":

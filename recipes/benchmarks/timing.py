@@ -1,4 +1,4 @@
-"""What the benchmarks share: turns under one load, medians of ratios, the state of the machine."""
+"""What the benchmarks share: options, turns under one load, medians of ratios, what is printed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,63 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import ArrayLike
+
+from rlkit_sac.config import PositiveInt
+
+
+@dataclass
+class TimingConfig:
+    """How often is measured, with how many threads, and where the times go."""
+
+    rounds: PositiveInt = 60
+    """Rounds, in which each contestant has one turn."""
+    num_threads: PositiveInt = 1
+    """PyTorch's CPU threads."""
+    output: str | None = None
+    """CSV file for the times of each round; null writes none."""
+
+
+@dataclass
+class UpdateTimingConfig(TimingConfig):
+    """How often updates are timed."""
+
+    updates: PositiveInt = 5
+    """Updates of a turn."""
+    warm_up: PositiveInt = 10
+    """Updates of each contestant before the first turn."""
+
+
+def run_benchmark(
+    config: TimingConfig,
+    measure: Callable[[], pd.DataFrame],
+    summary: Callable[[pd.DataFrame], pd.DataFrame],
+) -> None:
+    """Measure, print a table, and write the rounds if asked to.
+
+    Args:
+        config: options.
+        measure: returns the times of each round.
+        summary: makes the table of them.
+    """
+    torch.set_num_threads(config.num_threads)
+    torch.manual_seed(0)
+    # An update that cannot be compiled must not be timed in place of a compiled one.
+    warnings.filterwarnings("error", message="(?s).*run uncompiled")
+    print(describe_machine(config.num_threads))
+    print(f"load averages at the start: {load_averages()}")
+    rounds = measure()
+    print(summary(rounds).to_string(index=False, float_format="{:.2f}".format))
+    print(f"load averages at the end: {load_averages()}")
+    if config.output is not None:
+        rounds.to_csv(config.output, index=False)
 
 
 class Median(NamedTuple):
@@ -37,6 +87,7 @@ def take_turns(
     *,
     rounds: int,
     calls: int,
+    warm_up: int = 0,
     before: Callable[[], object] | None = None,
 ) -> pd.DataFrame:
     """Time functions in turns, so that all of them meet the same load of the machine.
@@ -45,11 +96,15 @@ def take_turns(
         contestants: what to call, by name.
         rounds: each contestant has one turn in each.
         calls: of a turn.
+        warm_up: calls of each contestant before the first turn.
         before: what to call before each call, without counting its time.
 
     Returns:
         One row for each round: ``round``, and for each contestant its milliseconds a call.
     """
+    for contestant in contestants.values():
+        for _ in range(warm_up):
+            contestant()
     rows = []
     for index in range(rounds):
         row: dict[str, float] = {"round": index}
@@ -84,9 +139,26 @@ def median(values: ArrayLike, *, resamples: int = 9999) -> Median:
     return Median(float(np.median(array)), float(low), float(high))
 
 
-def refuse_fallback() -> None:
-    """Let an update that cannot be compiled fail: it would be timed in place of a compiled one."""
-    warnings.filterwarnings("error", message="(?s).*run uncompiled")
+def medians(
+    rounds: pd.DataFrame, *, by: Sequence[str], ratios: Mapping[str, tuple[str, str]]
+) -> pd.DataFrame:
+    """A row for each case: the medians of its times, and of their ratios with their intervals.
+
+    Args:
+        rounds: a row for each round of a case; the columns of times end in their unit.
+        by: columns that tell cases apart.
+        ratios: of two columns each, by name; without those whose columns are not there.
+    """
+    times = [name for name in rounds if name.endswith(("_ms", "_us"))]
+    rows = []
+    for case, group in rounds.groupby(list(by), sort=False):
+        found = {
+            name: str(median(group[above] / group[below]))
+            for name, (above, below) in ratios.items()
+            if {above, below} <= set(times)
+        }
+        rows.append({**dict(zip(by, case, strict=True)), **group[times].median(), **found})
+    return pd.DataFrame(rows)
 
 
 def describe_machine(num_threads: int) -> str:

@@ -17,30 +17,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Literal, get_args
 
 import pandas as pd
 import torch
-from losses import (
-    HALF_CHEETAH,
-    LOSS_NAMES,
-    LossName,
-    UpdateTimingConfig,
-    make_loss,
-    make_update,
-    random_batch,
-)
+import torchrl_losses
 from tensordict import TensorDict
-from timing import describe_machine, load_averages, median, refuse_fallback, take_turns
+from timing import UpdateTimingConfig, medians, run_benchmark, take_turns
 from torch import Tensor
 from torch.fx import Node
+from torch.optim import Adam
+from torchrl.objectives import LossModule, SACLoss, SoftUpdate
 
-from rlkit_sac.config import UpdateConfig
+from rlkit_sac.config import PositiveInt, UpdateConfig
 from rlkit_sac.graph import MatmulPrecision, Recording, record, round_matmuls, set_matmul_precision
-from rlkit_sac.runs import run_recipe
+from rlkit_sac.modules import (
+    action_value_critic,
+    hybrid_critic,
+    state_action_critic,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
+from rlkit_sac.runs import parameter_groups, run_recipe, update_steps
 from rlkit_sac.updates import LossStep, Update
 from rlkit_sac.updates.gradients import LossGradients
 
-KINDS = ("eager", "compiled", "products", "bfloat16")
+LossName = Literal["continuous", "discrete", "hybrid", "torchrl"]
+# Of HalfCheetah, and of a choice beside its actions.
+OBSERVATION_DIM, ACTION_DIM, NUM_ACTIONS = 17, 6, 3
 _PRODUCTS = {
     torch.ops.aten.mm.default: torch.mm,
     torch.ops.aten.addmm.default: torch.mm,
@@ -53,8 +57,14 @@ _PRODUCTS = {
 class UpdateBenchmarkConfig(UpdateTimingConfig):
     """What is measured, and how often."""
 
-    losses: list[LossName] = field(default_factory=lambda: list(LOSS_NAMES))
+    losses: list[LossName] = field(default_factory=lambda: list(get_args(LossName)))
     """Whose updates; torchrl is TorchRL's SACLoss."""
+    num_cells: list[PositiveInt] = field(default_factory=lambda: [256, 256])
+    """Widths of the hidden layers of actor and critics."""
+    batch_size: PositiveInt = 256
+    """Transitions of an update."""
+    num_qvalue_nets: PositiveInt = 2
+    """Number of critics."""
     matmul_precision: MatmulPrecision = "auto"
     """CPU matrix products: exact as PyTorch has them, auto as exact but fast, or bfloat16."""
     bfloat16: bool = False
@@ -62,49 +72,132 @@ class UpdateBenchmarkConfig(UpdateTimingConfig):
 
 
 def main(config: UpdateBenchmarkConfig) -> None:
-    """Measure, print a table, and write the rounds if asked to."""
-    torch.set_num_threads(config.num_threads)
-    torch.manual_seed(0)
-    refuse_fallback()
-    print(describe_machine(config.num_threads))
-    print(f"load averages at the start: {load_averages()}")
-    contestants: dict[str, Callable[[], object]] = {}
-    for name in config.losses:
-        for kind, contestant in zip(KINDS, make_contestants(name, config), strict=False):
-            contestants[f"{name}_{kind}_ms"] = contestant
-    for contestant in contestants.values():
-        for _ in range(config.warm_up):
-            contestant()
-    rounds = take_turns(contestants, rounds=config.rounds, calls=config.updates)
-    print(summary(rounds, config.losses).to_string(index=False, float_format="{:.2f}".format))
-    print(f"load averages at the end: {load_averages()}")
-    if config.output is not None:
-        rounds.to_csv(config.output, index=False)
+    """Measure all losses in turns."""
+    ratios = {
+        "eager / compiled": ("eager_ms", "compiled_ms"),
+        "compiled / products": ("compiled_ms", "products_ms"),
+        "compiled / bfloat16": ("compiled_ms", "bfloat16_ms"),
+    }
+    run_benchmark(config, partial(measure, config), partial(medians, by=["loss"], ratios=ratios))
+
+
+def measure(config: UpdateBenchmarkConfig) -> pd.DataFrame:
+    """One row for each loss and round, in milliseconds a call."""
+    contestants = {
+        f"{name} {kind}": contestant
+        for name in config.losses
+        for kind, contestant in make_contestants(name, config).items()
+    }
+    rounds = take_turns(
+        contestants, rounds=config.rounds, calls=config.updates, warm_up=config.warm_up
+    )
+    parts = [
+        rounds.filter(regex=f"^{name} |round").rename(columns=lambda column: column.split(" ")[-1])
+        for name in config.losses
+    ]
+    return pd.concat(parts, keys=config.losses, names=["loss", None]).reset_index("loss")
 
 
 def make_contestants(
     name: LossName, config: UpdateBenchmarkConfig
-) -> tuple[Callable[[], object], ...]:
-    """The update uncompiled, the update compiled, its matrix products, the last if asked for."""
-    batch = random_batch(name, HALF_CHEETAH, config.batch_size)
-    update_config = UpdateConfig(matmul_precision=config.matmul_precision)
-    eager, compiled = (
-        make_update(make_loss(name, HALF_CHEETAH, config), update_config, compile_from=first)
-        for first in (None, 1)
-    )
+) -> dict[str, Callable[[], object]]:
+    """The update uncompiled, the update compiled, its matrix products; rounded ones if asked for.
+
+    The keys are the columns of their times.
+    """
+    batch = random_batch(name, config.batch_size)
+
+    def update(precision: MatmulPrecision, compile_from: int | None) -> Update:
+        options = UpdateConfig(matmul_precision=precision)
+        return make_update(make_loss(name, config), options, compile_from=compile_from)
+
+    eager = update(config.matmul_precision, None)
     recording = record_gradients(eager, batch)
     if config.matmul_precision == "bfloat16":
         round_matmuls(recording.graph)
-    products = make_products(recording, config.matmul_precision)
-    contestants = partial(eager, batch), partial(compiled, batch), products
-    if not config.bfloat16:
-        return contestants
-    rounded = make_update(
-        make_loss(name, HALF_CHEETAH, config),
-        UpdateConfig(matmul_precision="bfloat16"),
-        compile_from=1,
+    contestants = {
+        "eager_ms": partial(eager, batch),
+        "compiled_ms": partial(update(config.matmul_precision, 1), batch),
+        "products_ms": make_products(recording, config.matmul_precision),
+    }
+    if config.bfloat16:
+        contestants["bfloat16_ms"] = partial(update("bfloat16", 1), batch)
+    return contestants
+
+
+def make_loss(name: LossName, config: UpdateBenchmarkConfig) -> LossModule:
+    """A loss with networks as the recipes make them; TorchRL's with networks as its users do."""
+    if name == "torchrl":
+        sizes = torchrl_losses.Sizes(
+            config.batch_size, tuple(config.num_cells), OBSERVATION_DIM, ACTION_DIM, NUM_ACTIONS
+        )
+        return SACLoss(
+            torchrl_losses.gaussian(sizes),
+            torchrl_losses.critic(sizes),
+            num_qvalue_nets=config.num_qvalue_nets,
+            loss_function="l2",
+            target_entropy=-float(ACTION_DIM),
+        )
+    nets = {"num_qvalue_nets": config.num_qvalue_nets, "diagnostics": True}
+    sizes = {"observation_dim": OBSERVATION_DIM, "num_cells": config.num_cells}
+    if name == "discrete":
+        return DiscreteSACLoss(action_value_critic(**sizes, num_actions=NUM_ACTIONS), **nets)
+    bounds = {"action_low": [-1.0] * ACTION_DIM, "action_high": [1.0] * ACTION_DIM}
+    if name == "continuous":
+        values = state_action_critic(**sizes, action_dim=ACTION_DIM)
+        return ContinuousSACLoss(tanh_gaussian_actor(**sizes, **bounds), values, **nets)
+    actor = tanh_gaussian_actor(**sizes, **bounds, action_key=("action", "continuous"))
+    values = hybrid_critic(**sizes, action_dim=ACTION_DIM, num_actions=NUM_ACTIONS)
+    return HybridSACLoss(actor, values, **nets)
+
+
+def random_batch(name: LossName, size: int) -> TensorDict:
+    """Transitions of random numbers for a loss, none of which ends an episode."""
+    continuous = 2 * torch.rand(size, ACTION_DIM) - 1
+    discrete = torch.randint(NUM_ACTIONS, (size,))
+    actions = {
+        "continuous": continuous,
+        "torchrl": continuous,
+        "discrete": discrete,
+        "hybrid": TensorDict(continuous=continuous, discrete=discrete, batch_size=[size]),
+    }
+    return TensorDict(
+        observation=torch.randn(size, OBSERVATION_DIM),
+        action=actions[name],
+        next=TensorDict(
+            observation=torch.randn(size, OBSERVATION_DIM),
+            reward=torch.randn(size, 1),
+            done=torch.zeros(size, 1, dtype=torch.bool),
+            terminated=torch.zeros(size, 1, dtype=torch.bool),
+            batch_size=[size],
+        ),
+        batch_size=[size],
     )
-    return *contestants, partial(rounded, batch)
+
+
+def make_update(
+    loss_module: LossModule, config: UpdateConfig, *, compile_from: int | None = None
+) -> Update:
+    """The update of the recipes of soft actor-critic.
+
+    Args:
+        loss_module: a loss of :func:`make_loss`.
+        config: learning rates, order, periods.
+        compile_from: count of the first update that is compiled; None for no update.
+    """
+    groups = parameter_groups(loss_module)
+    optimizers = {
+        name: Adam(group, lr=getattr(config, f"lr_{name}"), fused=True)
+        for name, group in groups.items()
+    }
+    return Update(
+        loss_module,
+        optimizers,
+        update_steps(config, groups),
+        target_updater=SoftUpdate(loss_module, tau=config.target_update_tau),
+        compile_from=compile_from,
+        matmul_precision=config.matmul_precision,
+    )
 
 
 def record_gradients(update: Update, batch: TensorDict) -> Recording:
@@ -144,28 +237,6 @@ def make_products(recording: Recording, kernels: MatmulPrecision) -> Callable[[]
                 call()
 
     return run
-
-
-def summary(rounds: pd.DataFrame, losses: list[LossName]) -> pd.DataFrame:
-    """Median times, and medians of the ratios with their intervals, for each loss."""
-    rows = []
-    for loss in losses:
-        times = {
-            kind: rounds[column] for kind in KINDS if (column := f"{loss}_{kind}_ms") in rounds
-        }
-        faster = {}
-        if "bfloat16" in times:
-            faster["compiled / bfloat16"] = str(median(times["compiled"] / times["bfloat16"]))
-        rows.append(
-            {
-                "loss": loss,
-                **{f"{kind}_ms": values.median() for kind, values in times.items()},
-                "eager / compiled": str(median(times["eager"] / times["compiled"])),
-                "compiled / products": str(median(times["compiled"] / times["products"])),
-                **faster,
-            }
-        )
-    return pd.DataFrame(rows)
 
 
 def _random_operand(node: Node) -> Tensor:

@@ -6,7 +6,7 @@
 Pendulum-v1 whose step takes some milliseconds without using a CPU, as a simulator on another
 machine would; one update every eight frames. Runs with 0 (in this process), 1 and more asynchronous
 workers take turns, so that they meet the same load of the machine. At the end one worker is killed:
-the table shows the longest time without a batch from then on, and what was lost.
+a line above the table tells the longest time without a batch from then on.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ from typing import Any
 
 import gymnasium as gym
 import pandas as pd
-import torch
 from gymnasium.envs.classic_control import PendulumEnv
-from losses import make_update
 from tensordict import TensorDictBase
-from timing import describe_machine, load_averages, median
+from timing import TimingConfig, median, run_benchmark
+from update import make_update
 
 from rlkit_sac.config import PositiveInt, UpdateConfig
 from rlkit_sac.data import (
@@ -49,7 +48,7 @@ CPUS_PER_WORKER = 0.1  # they wait most of the time
 
 
 @dataclass
-class WorkersTimingConfig:
+class WorkersTimingConfig(TimingConfig):
     """What is measured, and how often."""
 
     milliseconds: float = 20.0
@@ -62,10 +61,6 @@ class WorkersTimingConfig:
     """Batches of a turn."""
     rounds: PositiveInt = 5
     """Turns of each number of workers."""
-    num_threads: PositiveInt = 1
-    """PyTorch's CPU threads of the learner."""
-    output: str | None = None
-    """CSV file for the figures of each round; null writes none."""
 
 
 class SlowPendulum(PendulumEnv):
@@ -93,10 +88,12 @@ gym.register("SlowPendulum-v0", entry_point=SlowPendulum, max_episode_steps=200)
 
 
 def main(config: WorkersTimingConfig) -> None:
-    """Measure, print tables, and write the rounds if asked to."""
-    torch.set_num_threads(config.num_threads)
-    print(describe_machine(config.num_threads))
-    print(f"load averages at the start: {load_averages()}")
+    """Measure all numbers of workers in turns."""
+    run_benchmark(config, partial(measure, config), summary)
+
+
+def measure(config: WorkersTimingConfig) -> pd.DataFrame:
+    """One row for each round and number of workers; then kill a worker."""
     with ExitStack() as stack:
         stack.enter_context(ray_cluster(workers=sum(config.workers), cpus=CPUS_PER_WORKER))
         folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -109,14 +106,10 @@ def main(config: WorkersTimingConfig) -> None:
             for index in range(config.rounds)
             for number, loop in loops.items()
         ]
-        rounds = pd.DataFrame(rows)
-        print(summary(rounds).to_string(index=False))
-        print(f"load averages at the end: {load_averages()}")
         most = max(config.workers)
         if most > 1:
             print(after_a_kill(loops[most], config, kill_file))
-    if config.output is not None:
-        rounds.to_csv(config.output, index=False)
+    return pd.DataFrame(rows)
 
 
 class Loop:

@@ -10,10 +10,15 @@ RECIPES = Path(__file__).parents[2] / "recipes"
 
 def load_recipe(name: str) -> ModuleType:
     if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, RECIPES / f"{name}.py")
+        file = RECIPES / f"{name}.py"
+        spec = importlib.util.spec_from_file_location(name, file)
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
-        spec.loader.exec_module(module)
+        sys.path.insert(0, str(file.parent))  # as Python does for a script
+        try:
+            spec.loader.exec_module(module)
+        finally:
+            sys.path.remove(str(file.parent))
     return sys.modules[name]
 
 

@@ -19,10 +19,9 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.updates import LossStep, Update
-from tests.recipes.loading import load_recipe
+from tests.updates import torchrl_losses as losses
+from tests.updates.torchrl_losses import CASES, SMALL
 
-losses = load_recipe("benchmarks/torchrl_losses")
-CASES, Sizes = losses.CASES, losses.Sizes
 BRANCH = "what it computes depends on the values of tensors"
 UNCOMPILED = {
     "A2CLoss, clip_value": BRANCH,
@@ -57,7 +56,7 @@ def make_update(name: str, compile_from: int | None) -> Update:
     torch.manual_seed(0)
     # Some gradients are zero but for rounding, as those of the keys' biases in attention. A large
     # eps keeps Adam from making whole steps of them.
-    return losses.make_update(name, Sizes(), compile_from, lr=1e-3, eps=1e-3)
+    return losses.make_update(CASES[name], SMALL, compile_from, lr=1e-3, eps=1e-3)
 
 
 def tensors(data: dict | TensorDict) -> dict[object, Tensor]:
@@ -74,7 +73,7 @@ def assert_same_updates(name: str) -> None:
         update.loss_module.to(dtype)
     for seed in range(3):
         torch.manual_seed(100 + seed)
-        batch = CASES[name].make_batch(Sizes())
+        batch = CASES[name].make_batch(SMALL)
         batch = batch.apply(lambda value: value.to(dtype) if value.is_floating_point() else value)
         results = []
         for update in (first, second):
@@ -121,25 +120,25 @@ def test_its_update_runs_uncompiled_after_one_warning(name: str) -> None:
 def test_a_loss_that_returns_a_tuple_is_refused(name: str) -> None:
     update = make_update(name, None)
     with pytest.raises(ConfigError, match=rf"{name} returns a tuple instead of a TensorDict"):
-        update(CASES[name].make_batch(Sizes()))
+        update(CASES[name].make_batch(SMALL))
 
 
 def test_a_loss_without_out_keys_is_checked_in_the_call() -> None:
     case = CASES["WorldModelLoss"]
-    loss = case.make_loss(Sizes())
+    loss = case.make_loss(SMALL)
     step = LossStep(("loss_value",), ("all",))
     update = Update(loss, {"all": torch.optim.Adam(loss.parameters())}, [step])
     assert update.scalar_names == ("loss_value", "grad_norm_all")
     with pytest.raises(ConfigError, match="'loss_value', but WorldModelLoss writes 'loss_reward'"):
-        update(case.make_batch(Sizes()))
+        update(case.make_batch(SMALL))
 
 
 def test_a_loss_that_is_not_reduced_is_refused() -> None:
-    loss = objectives.DTLoss(losses.deterministic(Sizes()), reduction="none")
+    loss = objectives.DTLoss(losses.deterministic(SMALL), reduction="none")
     step = LossStep(("loss",), ("all",))
     update = Update(loss, {"all": torch.optim.Adam(loss.parameters())}, [step])
     with pytest.raises(ConfigError, match=r"loss of DTLoss must be a scalar.*\[8, 2\]: reduce it"):
-        update(CASES["DTLoss"].make_batch(Sizes()))
+        update(CASES["DTLoss"].make_batch(SMALL))
 
 
 def test_the_documentation_says_what_becomes_of_each() -> None:

@@ -50,21 +50,9 @@ class Actor(nn.Module):
         return squashed * self.scale + self.center, log_prob.sum(-1, keepdim=True)
 
 
-class Critic(nn.Module):
-    """The value of an action.
-
-    Args:
-        observation_dim: length of the observation.
-        action_dim: length of the action.
-    """
-
-    def __init__(self, observation_dim: int, action_dim: int) -> None:
-        super().__init__()
-        self.body = mlp(observation_dim + action_dim, 1)
-
-    def forward(self, observation: Tensor, action: Tensor) -> Tensor:
-        """Its estimate."""
-        return self.body(torch.cat([observation, action], dim=-1))
+def values(critic: nn.Module, observation: Tensor, action: Tensor) -> Tensor:
+    """The values of actions."""
+    return critic(torch.cat([observation, action], dim=-1))
 
 
 class Replay:
@@ -101,8 +89,8 @@ def train(settings: Settings) -> None:
     observation_dim, action_dim = env.observation_space.shape[0], env.action_space.shape[0]
 
     actor = Actor(observation_dim, env.action_space)
-    critics = [Critic(observation_dim, action_dim) for _ in range(2)]
-    targets = [Critic(observation_dim, action_dim) for _ in range(2)]
+    critics = [mlp(observation_dim + action_dim, 1) for _ in range(2)]
+    targets = [mlp(observation_dim + action_dim, 1) for _ in range(2)]
     for critic, target in zip(critics, targets, strict=True):
         target.load_state_dict(critic.state_dict())
     log_alpha = torch.zeros(1, requires_grad=True)
@@ -130,17 +118,17 @@ def train(settings: Settings) -> None:
         alpha = log_alpha.exp().detach()
         with torch.no_grad():
             next_actions, next_log_prob = actor(next_states)
-            next_values = torch.min(*(target(next_states, next_actions) for target in targets))
+            next_values = torch.min(*(values(each, next_states, next_actions) for each in targets))
             goal = rewards + GAMMA * (1 - ends) * (next_values - alpha * next_log_prob)
-        loss = sum(F.mse_loss(critic(states, actions), goal) for critic in critics)
+        loss = sum(F.mse_loss(values(critic, states, actions), goal) for critic in critics)
         critic_optimizer.zero_grad()
         loss.backward()
         critic_optimizer.step()
 
         new_actions, log_prob = actor(states)
-        values = torch.min(*(critic(states, new_actions) for critic in critics))
+        smaller = torch.min(*(values(critic, states, new_actions) for critic in critics))
         actor_optimizer.zero_grad()
-        (alpha * log_prob - values).mean().backward()
+        (alpha * log_prob - smaller).mean().backward()
         actor_optimizer.step()
 
         alpha_optimizer.zero_grad()
