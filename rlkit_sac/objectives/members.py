@@ -29,12 +29,14 @@ class Members(NamedTuple):
         params: stacked, ``[R]``; those of a single network for :meth:`params_of` alone.
         randomness: of ``torch.vmap``.
         one_by_one: whether to run one network after another, in place of ``torch.vmap``.
+        dtype: that losses compute in, also under autocast.
     """
 
     network: nn.Module
     params: TensorDictBase
     randomness: str = "error"
     one_by_one: bool = False
+    dtype: torch.dtype | None = None
 
     def params_of(self, part: nn.Module) -> TensorDictBase:
         """The parameters of a part of the network, or of all of it."""

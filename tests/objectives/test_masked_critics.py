@@ -176,7 +176,7 @@ def values_of(module: HybridSACLoss | MaskedCritic, data: TensorDict, c: Tensor)
     inputs = data.clone()
     inputs[CONTINUOUS] = c
     if isinstance(module, HybridSACLoss):
-        return module.critics.values(module, inputs, module.qvalue_network_params)
+        return module.critics.values(module._members(module.qvalue_network_params), inputs)
     value = module(inputs)["action_value"]
     return value.reshape(1, *data.batch_size, len(module.mask), -1)
 

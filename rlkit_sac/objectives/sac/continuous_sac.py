@@ -119,7 +119,6 @@ class ContinuousSACLoss(SoftActorCriticLoss):
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
     factor_kinds = (("", ContinuousFactor),)
-    critics = Critics()
 
     value_network: TensorDictModule | None
     value_network_params: TensorDictParams
@@ -176,6 +175,9 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         draw = self._draw(read.states)
         loss = self._reduce_alone(self._further_losses(draw)["loss_value"], tensordict)
         return loss, self._scalars(draw, read.valid)
+
+    def _make_critics(self, options: Any) -> Critics:
+        return Critics(**self._of_critics(options))
 
     # ------------------------------------------------------------------ the value network
 

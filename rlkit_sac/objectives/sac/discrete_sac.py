@@ -102,7 +102,6 @@ class DiscreteSACLoss(SoftActorCriticLoss):
         if name != "dqda_clipping"
     }
     factor_kinds = (("", DiscreteFactor),)
-    critics = ActionValueCritics()
 
     target_entropy: float | None
 
@@ -120,3 +119,6 @@ class DiscreteSACLoss(SoftActorCriticLoss):
                 "writes one value for each action, and an actor_network or None"
             )
         super().__init__(actor_network, qvalue_network, options)
+
+    def _make_critics(self, options: Any) -> ActionValueCritics:
+        return ActionValueCritics(**self._of_critics(options), spec=self.specs["action"])

@@ -10,7 +10,6 @@ from tensordict import NestedKey
 from tensordict.nn import TensorDictModule
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.masked_critic import mask_matrix, used_dimensions
 from rlkit_sac.objectives.sac.critics import ActionValueCritics
 from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor
 from rlkit_sac.objectives.sac.options import HybridSACOptions, takes
@@ -119,7 +118,6 @@ class HybridSACLoss(SoftActorCriticLoss):
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
     factor_kinds = (("discrete", DiscreteFactor), ("continuous", ContinuousFactor))
-    critics = ActionValueCritics(action_roles=("action_continuous",), index_role="action_discrete")
 
     target_entropy_discrete: float | None
     target_entropy_continuous: float | None
@@ -131,16 +129,20 @@ class HybridSACLoss(SoftActorCriticLoss):
         **options: Any,
     ) -> None:
         super().__init__(actor_network, qvalue_network, options)
-        self.register_buffer("_parameter_mask", None, persistent=False)
-        self.register_buffer("_used_dimensions", None, persistent=False)
-        if (mask := options.get("parameter_mask")) is not None:
-            self._parameter_mask = mask_matrix(mask).to(self._like)
-            self._used_dimensions = used_dimensions(self._parameter_mask)
-        elif self.mask_critics:
+
+    def _make_critics(self, options: Any) -> ActionValueCritics:
+        if options.mask_critics and self.parameter_mask is None:
             raise ConfigError(
                 "mask_critics is true without a parameter_mask: pass the mask that says which "
                 "dimensions each discrete action uses"
             )
+        return ActionValueCritics(
+            **self._of_critics(options),
+            mask=self.parameter_mask if options.mask_critics else None,
+            action_roles=("action_continuous",),
+            index_role="action_discrete",
+            spec=self.specs["action_discrete"],
+        )
 
     def set_keys(self, **kwargs: Any) -> None:
         """Rename entries; ``action`` renames both parts of the action, which are nested in it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, cast
@@ -23,15 +24,18 @@ from torchrl.objectives import ValueEstimators
 
 from rlkit_sac import functional as F
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules.acting import acting_policy
+from rlkit_sac.modules.boltzmann import BoltzmannPolicy
+from rlkit_sac.modules.masked_critic import MaskedCritic
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.objectives.checks.networks import actor_keys, refuse_batch_norm
 from rlkit_sac.objectives.checks.options import FINITE, NOT_NEGATIVE, POSITIVE, UNIT, Bound
 from rlkit_sac.objectives.checks.specs import hybrid_leaf
 from rlkit_sac.objectives.checks.validity import cut_steps
 from rlkit_sac.objectives.contract import LossContract
+from rlkit_sac.objectives.members import Members
 from rlkit_sac.objectives.memory import Pass
-from rlkit_sac.objectives.sac.acting import acting_policy
-from rlkit_sac.objectives.sac.critics import CRITICS, Critics, SACTransitions
+from rlkit_sac.objectives.sac.critics import CRITICS, Critics, SACTransitions, TargetCritics
 from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
 from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
 from rlkit_sac.objectives.sac.ensemble import critic_list, register_critics
@@ -44,6 +48,7 @@ from rlkit_sac.objectives.sac.factors import (
     make_factors,
 )
 from rlkit_sac.objectives.sac.options import SACOptions
+from rlkit_sac.objectives.sac.parameter_mask import ParameterMask
 from rlkit_sac.objectives.sac.priors import Priors
 from rlkit_sac.objectives.sac.value_estimators import LAMBDAS, find_value_estimator
 from rlkit_sac.objectives.transitions import TransitionKeys, unraveled
@@ -90,7 +95,6 @@ class SoftActorCriticLoss(LossContract):
 
     #: The kind of each factor by name, in the order of pairs of options.
     factor_kinds: ClassVar[tuple[tuple[str, type[Factor]], ...]]
-    critics: ClassVar[Critics]
     options_class: ClassVar[type[SACOptions]]
     #: The networks that have target networks.
     target_networks: tuple[str, ...]
@@ -101,8 +105,7 @@ class SoftActorCriticLoss(LossContract):
     qvalue_network: TensorDictModule
     qvalue_network_params: TensorDictParams
     target_qvalue_network_params: TensorDictParams
-    _parameter_mask: Tensor | None
-    _used_dimensions: Tensor | None
+    critics: Critics
     #: Whose first ``target_subset`` make the targets, as ranks agree upon it; None draws it.
     critic_order: Tensor | None
     lmbda: float
@@ -127,7 +130,6 @@ class SoftActorCriticLoss(LossContract):
         self.reward_scale = options.reward_scale
         self.dqda_clipping = getattr(options, "dqda_clipping", None)
         self.use_entropy_reward = options.use_entropy_reward
-        self.mask_critics = getattr(options, "mask_critics", False)
         self.policy_loss_steps = options.policy_loss_steps
         self.policy_reduction = options.policy_reduction
         self.deactivate_vmap = options.deactivate_vmap
@@ -155,6 +157,8 @@ class SoftActorCriticLoss(LossContract):
 
         like = next(self.qvalue_network_params.parameters())
         self.factors = make_factors(self.factor_kinds, options)
+        mask = getattr(options, "parameter_mask", None)
+        self.parameter_mask = None if mask is None else ParameterMask(mask).to(like)
         alpha_init = options.of_each("alpha_init", list(self.factors))
         for name, factor in self.factors.items():
             start = factor.temperature.initial_parameter(alpha_init[name])
@@ -173,7 +177,42 @@ class SoftActorCriticLoss(LossContract):
                 self.entropy_centers[factor.key("log_prob")] = center
         self._set_actor_keys()
         self._set_targets(options.action_spec)
+        self.critics = self._make_critics(options)
         self.make_value_estimator(gamma=options.gamma)
+
+    @abstractmethod
+    def _make_critics(self, options: Any) -> Critics:
+        """The critics of this kind of policy."""
+
+    def _of_critics(self, options: SACOptions) -> dict[str, Any]:
+        """What critics of any kind are made of."""
+        return {
+            "network": self.qvalue_network,
+            "keys": self.tensor_keys,
+            "memory": self.recurrent.get(CRITICS),
+            "normalizer": self.observation_normalizer,
+            "weights": self._reward_weights,
+            "loss_function": options.loss_function,
+        }
+
+    def _members(self, params: TensorDictBase) -> Members:
+        """Critics with some parameters."""
+        how = self.vmap_randomness, self.deactivate_vmap, self.compute_dtype
+        return Members(self.qvalue_network, params, *how)
+
+    def _draw_targets(self) -> TargetCritics:
+        """All target critics, or a random subset, without replacement."""
+        params = self.target_qvalue_network_params
+        if self.target_subset in (None, self.num_qvalue_nets):
+            return TargetCritics(self._members(params), None)
+        order = self.critic_order
+        if order is None:
+            order = torch.randperm(self.num_qvalue_nets, device=next(params.buffers()).device)
+        indices = order[: self.target_subset]
+        subset = params.data.apply(
+            lambda stacked: stacked.index_select(0, indices), batch_size=indices.shape
+        )
+        return TargetCritics(self._members(subset), indices)
 
     def _set_actor_keys(self) -> None:
         """Set the keys to those the actor writes."""
@@ -289,16 +328,13 @@ class SoftActorCriticLoss(LossContract):
         return read, draw, next_draw, critics
 
     def _critic_terms(self, read: SACTransitions, draw: PolicyDraw, target: Tensor) -> CriticTerms:
-        q = draw.q
-        if q is None:
-            name = self._continuous.name  # type: ignore[union-attr]
-            like = draw.factors[name].action
-            q = self.critics.values_of_taken(self, read.states, read.batch, like)
-        q = self.critics.of_taken_index(self, q, read.batch)
-        error = F.td_error(q, target)
+        live, continuous = self._members(self.qvalue_network_params), self._continuous
+        like = None if continuous is None else draw.factors[continuous.name].action
+        q = self.critics.of_taken(live, read.states, read.batch, like=like, q=draw.q)
+        error = F.td_error(self.critics.scalar(q), target)
         if read.valid is not None:
             error = torch.where(read.valid, error, torch.zeros_like(error))
-        return CriticTerms(q, target, F.critic_loss(q, target, self.loss_function), error)
+        return CriticTerms(self.critics.scalar(q), target, self.critics.loss(q, target), error)
 
     def _target(self, read: SACTransitions, next_draw: PolicyDraw | None) -> Tensor:
         """Targets ``[*, M]`` of the critics."""
@@ -322,10 +358,8 @@ class SoftActorCriticLoss(LossContract):
     ) -> tuple[Tensor, Tensor]:
         """The soft value ``[*, M]`` of the next states, and the entropy bonus in it, ``[*, 1]``."""
         assert next_draw is not None
-        targets = self.critics.draw_targets(self) if read.targets is None else read.targets
-        value = self.critics.target(
-            self, targets, next_draw.inputs, next_draw.log_probs, reward_dim
-        )
+        targets = self._draw_targets() if read.targets is None else read.targets
+        value = self.critics.target(targets, next_draw.inputs, next_draw.log_probs, reward_dim)
         bonus = self._entropy_bonus(next_draw).unsqueeze(-1)
         return F.soft_value(value, bonus), bonus
 
@@ -374,8 +408,8 @@ class SoftActorCriticLoss(LossContract):
         """The reduced value ``[*, (K,) M]`` of the live critics for the sampled action."""
         if draw.value is not None:
             return draw.value
-        q = self.critics.values(self, draw.inputs, self.qvalue_network_params.data)
-        return self.critics.reduced(self, q, self.policy_reduction)
+        q = self.critics.values(self._members(self.qvalue_network_params.data), draw.inputs)
+        return self.critics.reduced(q, self.policy_reduction)
 
     def _alpha_loss(self, drawn: Sequence[PolicyDraw]) -> Tensor:
         """Loss ``[*]`` of the temperatures, summed over the samples; 0 for fixed ones."""
@@ -431,11 +465,11 @@ class SoftActorCriticLoss(LossContract):
             return PolicyDraw(draws, inputs)
         live = self.qvalue_network_params
         if continuous is None:
-            q: Tensor | None = self.critics.values(self, inputs, live)
+            q: Tensor | None = self.critics.values(self._members(live), inputs)
             reducible = cast(Tensor, q).detach()
         else:
-            q, reducible = None, self.critics.values(self, inputs, live.data)
-        value = self.critics.reduced(self, reducible, self.policy_reduction)
+            q, reducible = None, self.critics.values(self._members(live.data), inputs)
+        value = self.critics.reduced(reducible, self.policy_reduction)
         log_prior = discrete.log_prior(
             self.priors.get(discrete.name),
             inputs,
@@ -451,9 +485,9 @@ class SoftActorCriticLoss(LossContract):
             log_probs = F.boltzmann_log_prob(weighed, self.alpha(discrete.name), prior_of_each)
         draws = {discrete.name: discrete.draw(log_probs, log_prior)} | draws
         if continuous is not None and continuous.masked:
-            assert self._parameter_mask is not None
+            assert self.parameter_mask is not None
             drawn = draws[continuous.name]
-            draws[continuous.name] = continuous.weighed(drawn, log_probs, self._parameter_mask)
+            draws[continuous.name] = continuous.weighed(drawn, log_probs, self.parameter_mask.mask)
         return PolicyDraw(draws, inputs, log_probs, q, value)
 
     def _next_draw(self, read: SACTransitions) -> PolicyDraw | None:
@@ -506,7 +540,35 @@ class SoftActorCriticLoss(LossContract):
                 :class:`~rlkit_sac.modules.EpsilonGreedy`; independently for each factor of the
                 policy.
         """
-        return acting_policy(self, epsilon)
+        actor = critics = None
+        if self.actor_network is not None:
+            actor = self.get_stateful_net("actor_network")
+        discrete = self._discrete
+        if discrete is not None and (self._continuous is not None or actor is None):
+            critics = BoltzmannPolicy(
+                self._acting_critics(),
+                getattr(self, discrete.key("log_alpha")),
+                discrete.temperature,
+                reward_weights=self._reward_weights,
+                reduction=self.policy_reduction,
+                prior=self.priors.get(discrete.name),
+                action_key=self._action_key(discrete),
+                action_value_key=self.critics.key(self.critics.role),
+            )
+        parts = [each for each in (actor, critics) if each is not None]
+        return acting_policy(parts, self.observation_normalizer, epsilon=epsilon)
+
+    def _acting_critics(self) -> TensorDictModuleBase:
+        """The stack of critics, with the mask that they have in the losses."""
+        critics, mask = self.get_stateful_net(CRITICS), self.critics.mask
+        if mask is None:
+            return critics
+        return MaskedCritic(
+            critics,
+            mask.mask.expand(self.num_qvalue_nets, *mask.mask.shape),
+            action_key=self.critics.key(self.critics.action_roles[0]),
+            action_value_key=self.critics.key(self.critics.role),
+        )
 
     # ------------------------------------------------------------------ changes during training
 
@@ -620,7 +682,7 @@ class SoftActorCriticLoss(LossContract):
             sequential="TD(lambda)" if self.lmbda else sequential,
         )
         remembering = with_targets and self.recurrent and CRITICS in self.target_networks
-        targets = self.critics.draw_targets(self) if remembering else None
+        targets = self._draw_targets() if remembering else None
         read = SACTransitions(**vars(transitions), targets=targets)
         return self._remember(tensordict, read, with_targets) if self.recurrent else read
 
@@ -638,7 +700,7 @@ class SoftActorCriticLoss(LossContract):
                 params, members = getattr(self, f"{target}_params"), None
                 if name == CRITICS:
                     assert read.targets is not None
-                    params, members = read.targets
+                    params, members = read.targets.members.params, read.targets.indices
                 passes.append(Pass(network, target, params, members, at_states=False, grad=False))
         done = read.batch.get(("next", self.tensor_keys.done)).bool()
         vmap = {"randomness": self.vmap_randomness, "one_by_one": self.deactivate_vmap}
@@ -661,7 +723,7 @@ class SoftActorCriticLoss(LossContract):
 
     def _check_network_keys(self) -> None:
         """Refuse networks that read or write unexpected entries."""
-        self.critics.check_keys(self)
+        self.critics.check_keys()
         actions = {self._action_key(each) for each in self.factors.values()}
         for name, network in self.recurrent.items():
             for key in unraveled(*network.embedding.in_keys, network.memory.in_keys[0]):
