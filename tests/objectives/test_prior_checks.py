@@ -56,13 +56,6 @@ def test_a_target_out_of_reach_is_refused_once_the_critics_tell_the_actions():
         loss(make_batch("boltzmann", 6))
 
 
-def test_keys_as_a_string_are_refused():
-    prior = Probabilities([0.5, 0.5])
-    prior.in_keys = "observation"
-    with pytest.raises(ConfigError, match=r"make it a list, \['observation'\]"):
-        own_loss("boltzmann", prior_network=prior)
-
-
 def test_a_batch_without_the_previous_action_is_refused_by_name():
     with pytest.raises(BatchError, match="no entry 'prev_action', 'is_init'"):
         own_loss("continuous", prior_network=SameActionPrior(BOX))(make_batch("continuous", 6))
