@@ -23,7 +23,7 @@ from torchrl.modules import MaskedOneHotCategorical, OneHotCategorical, Truncate
 from rlkit_sac.action_bounds import check_bounds
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import sample_categorical
-from rlkit_sac.modules.notes import Note, make_note
+from rlkit_sac.modules.notes import note_by
 
 ActionKind = Literal["discrete", "continuous"]
 
@@ -128,10 +128,7 @@ class BehaviorPolicy(TensorDictModuleBase):
         keys = (actor.dist_sample_keys[0], *self.behavior_keys, *self._next_keys)
         self.out_keys = [unravel_key(key) for key in keys]
 
-    @property
-    def note(self) -> Note | None:
-        """How to build it, see :mod:`rlkit_sac.modules.notes`."""
-        return make_note("BehaviorPolicy", actor=self.actor, behavior_keys=self.behavior_keys)
+    note = note_by("actor", "behavior_keys")
 
     @dispatch(auto_batch_size=False)
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:

@@ -13,7 +13,7 @@ from torch import Tensor, distributed, nn
 from torch.distributions import Distribution
 
 from rlkit_sac.errors import BatchError
-from rlkit_sac.modules.notes import Note, make_note
+from rlkit_sac.modules.notes import note_by
 
 _EPS = 1e-8  # added to variances, which may be 0
 _AS_OBSERVED = "as_observed"  # holds the entries before normalization
@@ -114,15 +114,7 @@ class ObservationNormalizer(nn.Module):
         self.observation_dim, self.clip, self.key = observation_dim, clip, key
         self.statistics = RunningStatistics([observation_dim], dtype=dtype)
 
-    @property
-    def note(self) -> Note | None:
-        """How to build it, see :mod:`rlkit_sac.modules.notes`."""
-        return make_note(
-            "ObservationNormalizer",
-            observation_dim=self.observation_dim,
-            clip=self.clip,
-            key=self.key,
-        )
+    note = note_by("observation_dim", "clip", "key")
 
     def observe(self, observation: Tensor) -> None:
         """Update the statistics with observations ``[*, observation_dim]``."""
@@ -249,10 +241,7 @@ class NormalizedPolicy(TensorDictModuleBase):
         self.policy, self.normalizer = policy, normalizer
         self.in_keys, self.out_keys = list(policy.in_keys), list(policy.out_keys)
 
-    @property
-    def note(self) -> Note | None:
-        """How to build it, see :mod:`rlkit_sac.modules.notes`."""
-        return make_note("NormalizedPolicy", policy=self.policy, normalizer=self.normalizer)
+    note = note_by("policy", "normalizer")
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write what the policy writes into ``tensordict`` and return it."""

@@ -47,6 +47,23 @@ def noted(builder: Callable[P, ModuleT]) -> Callable[P, ModuleT]:
     return build
 
 
+def note_by(*names: str) -> property:
+    """The property ``note`` of a class whose arguments are attributes of the same names.
+
+    >>> class Scale(nn.Module):
+    ...     factor = 2.0
+    ...     note = note_by("factor")
+    >>> Scale().note
+    {'builder': 'Scale', 'arguments': {'factor': 2.0}}
+    """
+
+    def note(module: nn.Module) -> Note | None:
+        """How to build it, see :mod:`rlkit_sac.modules.notes`."""
+        return make_note(type(module).__name__, **{name: getattr(module, name) for name in names})
+
+    return property(note)
+
+
 def make_note(builder: str, **arguments: Any) -> Note | None:
     """A note, in which each module among the arguments stands for its own.
 

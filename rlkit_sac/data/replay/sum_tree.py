@@ -24,8 +24,6 @@ class SumTree:
 
     >>> tree = SumTree(3)
     >>> tree.set(torch.tensor([0, 2]), torch.tensor([1.0, 3.0]))
-    >>> tree.total
-    tensor(4., dtype=torch.float64)
     >>> indices, probabilities = tree.draw(100)
     >>> sorted(set(zip(indices.tolist(), probabilities.tolist())))
     [(0, 0.25), (2, 0.75)]
@@ -38,15 +36,6 @@ class SumTree:
         self._weights = torch.zeros(groups * _WIDTH**2, **options)
         self._sums = torch.zeros(groups * _WIDTH, **options)
         self._top = torch.zeros(groups, **options)
-
-    @property
-    def total(self) -> Tensor:
-        """The sum of all weights, a scalar."""
-        return self._top.sum()
-
-    def get(self, indices: Tensor) -> Tensor:
-        """The weights ``[n]`` at indices ``[n]``."""
-        return self._weights[indices]
 
     def set(self, indices: Tensor, weights: Tensor) -> None:
         """Set the weights ``[n]`` at indices ``[n]``; of a repeated index the largest counts."""

@@ -98,7 +98,7 @@ def test_priorities_reach_the_buffer_by_the_key_of_the_loss() -> None:
     batch = replay.sample()
     errors = batch["index"].double() + 2.0
     replay.update_tensordict_priority(batch.set("td_error", errors))
-    found = replay.sampler._tree.get(batch["index"])
+    found = replay.sampler._tree._weights[batch["index"]]
     assert torch.equal(found, errors)
 
 
