@@ -53,6 +53,7 @@ def ray_cluster(address: str | None = None, *, workers: int, cpus: float = 1.0) 
     if address not in (None, "auto"):
         _check_reachable(str(address))
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # of workers, after the first
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
     options: dict[str, Any] = {} if address else {"include_dashboard": False}
     ray._private.worker._worker_logs_enabled = False  # its paragraph about each worker that died

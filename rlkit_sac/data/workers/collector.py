@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from functools import partial
@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tensordict import NestedKey, TensorDict, TensorDictBase
+from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 
@@ -21,8 +21,7 @@ from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.collect.collector import CollectorKind
 from rlkit_sac.data.nested import NestedEntries
 from rlkit_sac.data.workers.cluster import check_capacity, import_ray
-from rlkit_sac.data.workers.reports import reported_error
-from rlkit_sac.data.workers.worker import Worker, flat_parameters
+from rlkit_sac.data.workers.worker import Worker, policy_values
 from rlkit_sac.errors import ConfigError, RlkitSacError, RunError, WorkersLost, summary
 from rlkit_sac.signals import leave_signals
 
@@ -59,7 +58,7 @@ class WorkerCollector:
         self._ray = import_ray()
         self.total_frames, self.frames_per_batch = total_frames, frames_per_batch
         self.inexact_reasons: Sequence[str] = ()
-        self._frames = 0
+        self.frames = 0
         self._policy, self._is_sync = policy, is_sync
         self._device = next((each.device for each in policy.parameters()), torch.device("cpu"))
         self._updates, self._publish_interval = updates, publish_interval
@@ -70,69 +69,42 @@ class WorkerCollector:
         self._trajectories = np.zeros(workers * num_envs, np.int64)
         self._deaths = [0] * workers
         self._published: Any = None
-        self._vectors: list[torch.Tensor] = []
         self._publish_at = 0
-        self._known: dict[int, Any] = {}
         # Calls that are not answered yet, and their workers: for a batch, and to begin anew.
         self._pending: dict[Any, int] = {}
         self._starting: dict[Any, int] = {}
-        self._ready: list[tuple[int, TensorDictBase]] = []
-        self._failure: RlkitSacError | None = None
-        self._failed: set[int] = set()
         self._make_actor = make_actor
         self._actors: dict[int, Any] = {}
-        try:
-            for worker in range(workers):
-                self._begin(worker)
-            self._wait_for_start()
-        except BaseException:
-            self._give_up()
-            raise
-
-    @property
-    def frames(self) -> int:
-        """Frames yielded so far."""
-        return self._frames
+        for worker in range(workers):
+            self._begin(worker)
 
     def end(self) -> None:
         """Yield no further batch."""
-        self.total_frames = self._frames
+        self.total_frames = self.frames
 
     def __iter__(self) -> Iterator[TensorDictBase]:
-        while self._frames < self.total_frames:
-            if self._failure is not None:
-                failure, self._failure = self._failure, None
-                raise failure
+        while self.frames < self.total_frames:
             batch = self._joint_batch() if self._is_sync else self._first_batch()
-            self._frames += batch.numel()
+            self.frames += batch.numel()
             self._ask_idle()
             yield batch
 
     def state_dict(self) -> dict[str, Any]:
-        """Frames so far, batches that are not yielded yet, and the states of the workers.
+        """Frames so far, and the states of the workers, which finish their batches before.
 
-        It waits for the batches that workers are collecting. The state of a worker that is lost, or
-        has failed in the middle of a batch, is None.
+        The state of a worker that is lost, or has failed in the middle of a batch, is None.
         """
-        while self._pending:
-            try:
-                answer = self._receive()
-            except RlkitSacError as error:
-                self._failure = error  # raised instead of the next batch
-                continue
-            if not self._is_sync:  # where the batch lacks the part of a worker that failed
-                self._keep(answer)
-        states = self._call_all("state_dict", self._patience, without=self._failed)
         return {
-            "frames": self._frames,
-            "workers": states,
+            "frames": self.frames,
+            "workers": self._call_all("state_dict", self._patience),
             "begun": self._begun.tolist(),
             "trajectories": self._trajectories.tolist(),
-            "ready": [(worker, list(batch.items(True, True))) for worker, batch in self._ready],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state; a worker without one begins the next episodes.
+
+        The next batches of asynchronous workers come after those that they had on their way.
 
         Raises:
             ConfigError: for other environments or another number of workers than the state has.
@@ -144,26 +116,23 @@ class WorkerCollector:
                 f"the state is that of {len(states)} workers, there are {len(self._deaths)}: "
                 "workers.number must be that of the saved run"
             )
-        self._frames = state["frames"]
+        self.frames = state["frames"]
         self._begun[:], self._trajectories[:] = state["begun"], state["trajectories"]
-        self._ready = []
-        for worker, items in state["ready"]:
-            entries = dict(items)
-            shape = entries["collector", "traj_ids"].shape
-            self._ready.append((worker, TensorDict(entries, shape, device=self._device)))
-        self._published = None
         saved = {index: (each,) for index, each in enumerate(states) if each is not None}
         reasons = self._call_all("load_state_dict", self._patience, saved)
         self.inexact_reasons = []
         if not self._is_sync:
             self.inexact_reasons = ["the batches of asynchronous workers come in another order"]
+            # Batches that were on their way are lost, and episodes may have begun in them.
+            self._trajectories[:] = self._begun.sum() + np.arange(len(self._begun))
+            self._begun += 1
+        if any(reasons[index] is None for index in saved):
+            raise WorkersLost("a worker does not answer")
         for index, reason in enumerate(reasons):
             if index not in saved:
                 self._end(index)
                 self._begin(index)
                 reason = ["it was lost; its environments begin their next episodes"]
-            elif reason is None:
-                raise WorkersLost(f"worker {index} does not answer")
             self.inexact_reasons += [f"worker {index}: {each}" for each in reason]
 
     def shutdown(self) -> None:
@@ -175,7 +144,7 @@ class WorkerCollector:
     def _joint_batch(self) -> TensorDictBase:
         """The next batch of all workers together."""
         self._publish()
-        self._request = self._frames, torch.get_rng_state().numpy()
+        self._request = self.frames, torch.get_rng_state().numpy()
         for worker in self._actors:
             self._ask(worker, *self._request)
         answers: dict[int, Any] = {}
@@ -187,24 +156,20 @@ class WorkerCollector:
 
     def _first_batch(self) -> TensorDictBase:
         """The batch that came first."""
-        while not self._ready:
+        answers: dict[int, Any] = {}
+        while not answers:
             self._ask_idle()
-            self._keep(self._receive())
-        return self._ready.pop(0)[1]
-
-    def _keep(self, answer: Mapping[int, Any]) -> None:
-        for worker, (entries, _) in answer.items():
-            self._ready.append((worker, self._batch([entries], worker)))
+            answers = self._receive()
+        ((worker, (entries, _)),) = answers.items()
+        return self._batch([entries], worker)
 
     def _ask_idle(self) -> None:
         """Ask each asynchronous worker that has nothing to do for a batch, if one is wanted."""
         if self._is_sync:
             return
         busy = {*self._pending.values(), *self._starting.values()}
-        busy |= {worker for worker, _ in self._ready}
         for worker in sorted(self._actors.keys() - busy):
-            batches = len(self._pending) + len(self._ready)
-            frames = self._frames + batches * self.frames_per_batch
+            frames = self.frames + len(self._pending) * self.frames_per_batch
             if frames < self.total_frames:
                 self._publish()
                 seed = int(torch.randint(2**63 - 1, ()))
@@ -214,47 +179,38 @@ class WorkerCollector:
     def _publish(self) -> None:
         """Make new parameters available to the workers, if it is time."""
         made = self._updates()
-        if made and self._published is not None and made < self._publish_at and not self._is_sync:
-            return
-        vectors = flat_parameters(self._policy)
-        if self._published is None or not all(map(torch.equal, vectors, self._vectors)):
-            self._published, self._vectors = self._ray.put(vectors), vectors
+        if self._is_sync or self._published is None or made >= self._publish_at:
+            self._published = self._ray.put(policy_values(self._policy))
             self._publish_at = made + self._publish_interval
 
     def _ask(self, worker: int, frames: int, generator: NDArray[np.uint8]) -> None:
-        new = None if self._known.get(worker) is self._published else self._published
-        self._known[worker] = self._published
-        actor = self._actors[worker]
-        self._pending[actor.answer.remote("collect", frames, generator, new)] = worker
+        call = self._actors[worker].collect.remote(frames, generator, self._published)
+        self._pending[call] = worker
 
     def _receive(self) -> dict[int, Any]:
-        """The next answer to a request, by worker; none where one began anew, or is dropped.
+        """The next batch, by worker; none where one died and began anew, or is dropped.
 
         Raises:
+            RlkitSacError: the one that a worker raised.
             WorkersLost: no worker is left, or none has answered in time.
         """
-        calls = {**self._pending, **self._starting}
-        if not calls:
-            return {}
+        calls = self._pending | self._starting
         call = next(self._answered(calls, self._patience), None)
         if call is None:
             self._give_up()
             seconds = f"{self._patience:g} s (workers.patience)"
             raise WorkersLost(f"no worker has answered for {seconds}")
-        worker, is_batch = calls[call], self._pending.pop(call, None) is not None
+        worker = calls[call]
         try:
-            answer = self._result(call)
-        except RlkitSacError:
-            # The frames of a joint batch that others have collected are not in it.
-            self._failed |= set(self._actors) if self._is_sync else {worker}
-            raise
-        except self._ray.exceptions.RayTaskError as error:  # not one that a worker reported
-            raise RunError(f"worker {worker} failed: {summary(error)}") from error
+            answer = self._result(call, worker)
         except self._ray.exceptions.RayError as error:
             self._recover(worker, error)
             return {}
+        except RlkitSacError:
+            self._give_up()
+            raise
         self._starting.pop(call, None)
-        return {worker: answer} if is_batch else {}
+        return {worker: answer} if self._pending.pop(call, None) is not None else {}
 
     def _answered(self, calls: Iterable[Any], seconds: float) -> Iterator[Any]:
         """Those of some calls that are answered within a time, as they are."""
@@ -263,17 +219,20 @@ class WorkerCollector:
             done, waiting = self._ray.wait(waiting, timeout=_SLICE)
             yield from done
 
-    def _result(self, call: Any) -> Any:
-        """The answer to a call.
+    def _result(self, call: Any, worker: int) -> Any:
+        """The answer of a worker to a call.
 
         Raises:
-            RlkitSacError: the one that the worker reported.
+            RlkitSacError: the one that the worker raised.
             RayError: the worker is lost.
         """
-        answer, report = self._ray.get(call)
-        if report is not None:
-            raise reported_error(report)
-        return answer
+        try:
+            return self._ray.get(call)
+        except self._ray.exceptions.RayTaskError as error:  # whose text is the traceback
+            if isinstance(error.cause, RlkitSacError):
+                raise error.cause from WorkerTraceback(f"\n{error}")
+            text = f"worker {worker} raised {summary(error.cause)}"
+            raise RunError(text) from WorkerTraceback(f"\n{error}")
 
     def _recover(self, worker: int, error: Exception) -> None:
         """Make a worker that died anew and ask it again, or go on without it."""
@@ -288,24 +247,24 @@ class WorkerCollector:
                 if self.on_gap is not None:
                     self.on_gap()
                 self._ask(worker, *self._request)
+            else:  # others are asked for frames until there is room for it
+                self._starting[self._actors[worker].start.remote()] = worker
         elif self._is_sync or not self._actors:
             self._give_up()
             raise WorkersLost(gone) from error
         else:
             _warn(f"{gone}; the others go on")
 
+    def _begin(self, worker: int) -> None:
+        """Make a worker, or make it again."""
+        envs = self._begun.reshape(-1, self._num_envs)
+        self._actors[worker] = self._make_actor(index=worker, episodes=envs[worker].tolist())
+
     def _end(self, worker: int) -> None:
         self._ray.kill(self._actors.pop(worker))
         for calls in (self._pending, self._starting):
-            for call in [call for call, whose in calls.items() if whose == worker]:
+            for call in [call for call, each in calls.items() if each == worker]:
                 del calls[call]
-
-    def _begin(self, worker: int) -> None:
-        """Make a worker, or make it again; others are asked for frames until it has started."""
-        episodes = self._begun[self._envs(worker)].tolist()
-        actor = self._actors[worker] = self._make_actor(index=worker, episodes=episodes)
-        self._known.pop(worker, None)
-        self._starting[actor.answer.remote("start")] = worker
 
     def _give_up(self) -> None:
         """End the workers: frames that the learner will not have must not be continued."""
@@ -317,45 +276,31 @@ class WorkerCollector:
         method: str,
         seconds: float,
         arguments: Mapping[int, tuple[Any, ...]] | None = None,
-        *,
-        without: Collection[int] = (),
     ) -> list[Any]:
-        """What a method of each worker returns; None for one that is lost or not started.
+        """What a method of each worker returns; None for one that is lost or begins anew.
+
+        Where one does not answer in time, all are ended.
 
         Args:
             method: its name.
             seconds: to wait for.
             arguments: of the workers that are called. Default: none, of all.
-            without: workers that are not called.
         """
         if arguments is None:
-            called = self._actors.keys() - set(self._starting.values()) - set(without)
-            arguments = dict.fromkeys(called, ())
+            arguments = dict.fromkeys(self._actors.keys() - set(self._starting.values()), ())
         calls = {
-            self._actors[worker].answer.remote(method, *each): worker
+            getattr(self._actors[worker], method).remote(*each): worker
             for worker, each in arguments.items()
         }
         answers: list[Any] = [None] * len(self._deaths)
+        waiting = set(calls)
         for call in self._answered(calls, seconds):
+            waiting.remove(call)
             with suppress(self._ray.exceptions.RayError):
-                answers[calls[call]] = self._result(call)
+                answers[calls[call]] = self._result(call, calls[call])
+        if waiting:
+            self._give_up()
         return answers
-
-    def _wait_for_start(self) -> None:
-        for call in self._answered(self._starting, self._patience):
-            worker = self._starting.pop(call)
-            try:
-                self._result(call)
-            except self._ray.exceptions.RayError as error:
-                what = f"worker {worker} died while it was made: {summary(error)}"
-                raise ConfigError(what) from error
-        if self._starting:
-            free = self._ray.available_resources().get("CPU", 0.0)
-            raise ConfigError(
-                f"{len(self._starting)} of {len(self._actors)} workers could not be made within "
-                f"{self._patience:g} s (workers.patience); the Ray cluster has {free:g} CPUs free: "
-                "lower workers.number or workers.cpus, or wait until others end"
-            )
 
     def _batch(
         self, parts: Sequence[Mapping[NestedKey, NDArray[Any]]], worker: int
@@ -380,13 +325,14 @@ class WorkerCollector:
         self._begun[envs] += begins.sum(1)
         return numbers
 
-    def _envs(self, worker: int) -> slice:
-        return slice(worker * self._num_envs, (worker + 1) * self._num_envs)
-
 
 def _warn(text: str) -> None:
     clear_line = "\r\x1b[K" if sys.stderr.isatty() else ""  # of a progress bar
     print(f"{clear_line}warning: {text}", file=sys.stderr)
+
+
+class WorkerTraceback(Exception):  # noqa: N818 (it is shown, never raised)
+    """The traceback of an exception in another process."""
 
 
 class _Actor(Worker):

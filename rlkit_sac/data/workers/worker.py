@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,8 @@ from torch import Tensor, nn
 from torchrl.envs import EnvBase
 from torchrl.modules import RandomPolicy
 
-from rlkit_sac.data.collect.collector import CollectorKind, make_collector
+from rlkit_sac.data.collect.collector import AnyCollector, CollectorKind, make_collector
 from rlkit_sac.data.workers.padded_policy import PaddedPolicy
-from rlkit_sac.data.workers.reports import report_of
 from rlkit_sac.envs import load_episodes
 from rlkit_sac.errors import ConfigError
 
@@ -28,8 +28,8 @@ _ENDLESS = 2**50  # the learner counts the frames of the run
 class Worker:
     """Collects frames of its own environments when it is asked.
 
-    It knows nothing of Ray. What it needs is made by :meth:`start`, or the first request: where it
-    fails, the error is an answer like others.
+    It knows nothing of Ray. Its environments and collector are made by :meth:`start`, or the
+    first request: where this fails, the error is an answer like others.
 
     Args:
         create_env: called as ``create_env(first_index=i)``, makes the environments i, i + 1, ... of
@@ -86,27 +86,14 @@ class Worker:
             "init_random_frames": init_random_frames,
             "kind": kind,
         }
-        self._started = False
-
-    def answer(self, method: str, *arguments: Any) -> tuple[Any, list[str] | None]:
-        """What a method returns, and None; or None, and the report of the error that it raised.
-
-        An error as it is could fail to reach the other process.
-        """
-        try:
-            return getattr(self, method)(*arguments), None
-        except Exception as error:
-            return None, report_of(error, f"worker {self._index}")
+        self._failed = False
 
     def start(self) -> None:
-        """Make the environments and the collector, unless they are there.
+        """Make the environments and the collector, unless they are there."""
+        _ = self._collector
 
-        Raises:
-            ConfigError: the environments cannot be made, are not ``num_envs``, or cannot share
-                ``frames_per_batch``.
-        """
-        if self._started:
-            return
+    @cached_property
+    def _collector(self) -> AnyCollector:
         torch.set_num_threads(1)
         derived = np.random.SeedSequence([self._seed, self._first_index]).generate_state(2)
         random.seed(int(derived[0]))
@@ -129,93 +116,89 @@ class Worker:
             policy = PaddedPolicy(policy, env.batch_size, **rows)
             if random_policy is not None:
                 random_policy = PaddedPolicy(random_policy, env.batch_size, **rows)
-        self._collector = make_collector(
+        collector = make_collector(
             env, policy, total_frames=_ENDLESS, random_policy=random_policy, **self._options
         )
-        self._collector.first_index, self._collector.workers = self._first_index, self._joined
-        self._batches = iter(self._collector)
-        self._started = True
+        collector.first_index, collector.workers = self._first_index, self._joined
+        return collector
 
     def collect(
         self,
         frames: int,
         generator: NDArray[np.uint8],
-        parameters: Sequence[Tensor] | None = None,
+        values: Sequence[Any] | None = None,
     ) -> tuple[dict[NestedKey, NDArray[Any]], NDArray[np.uint8]]:
         """Collect the next batch.
 
         Args:
             frames: of the run, before the batch.
             generator: state of PyTorch's generator with which the batch begins.
-            parameters: new ones of the policy, from :func:`flat_parameters`.
+            values: new ones of the policy, from :func:`policy_values`.
 
         Returns:
             The entries ``[num_envs, T, …]``, and the state of the generator after them.
 
         Raises:
+            ConfigError: the environments cannot be made, are not ``num_envs``, or cannot share
+                ``frames_per_batch``.
             EnvironmentFault: for an exception inside an environment, with the frames of the run.
             RunError: for NaN or infinity from an environment or the policy.
         """
-        self.start()
-        if parameters is not None:
-            load_parameters(self._policy, parameters)
+        if values is not None:
+            load_values(self._policy, values)
         torch.set_rng_state(torch.tensor(generator))
         self._collector.frames = frames
-        batch = next(self._batches).reshape(self._num_envs, -1)
+        self._failed = True
+        batch = next(iter(self._collector)).reshape(self._num_envs, -1)
+        self._failed = False
         entries = {key: value.numpy() for key, value in batch.items(True, True)}
         return entries, torch.get_rng_state().numpy()
 
-    def state_dict(self) -> dict[str, Any]:
-        """The state of the collector."""
-        self.start()
-        return self._collector.state_dict()
+    def state_dict(self) -> dict[str, Any] | None:
+        """The state of the collector; None where it has failed in the middle of a batch."""
+        return None if self._failed else self._collector.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Sequence[str]:
         """Continue from a state; why the environments do not do so exactly, if so."""
-        self.start()
         self._collector.load_state_dict(deepcopy(state))  # Ray's arrays are read-only
         return self._collector.inexact_reasons
 
     def shutdown(self) -> None:
         """Close the environments."""
-        if self._started:
+        if "_collector" in vars(self):
             self._collector.shutdown()
 
 
-def flat_parameters(policy: nn.Module) -> list[Tensor]:
-    """Parameters and buffers of a policy, on the CPU: one vector of each dtype.
+def policy_values(policy: nn.Module) -> list[Tensor | None]:
+    """Parameters and buffers of a policy, on the CPU.
 
-    Buffers that are not persistent, such as reward weights, come first, each by itself: they may be
-    None, for which an empty vector stands, and a ``state_dict`` would leave them out.
+    Buffers that are not persistent, such as reward weights, come first: they may be None, and a
+    ``state_dict`` would leave them out.
 
-    >>> flat_parameters(nn.Linear(2, 1))[0].shape
-    torch.Size([3])
+    >>> [value.shape for value in policy_values(nn.Linear(2, 1))]
+    [torch.Size([1, 2]), torch.Size([1])]
     """
     optional = [getattr(module, name) for module, name in _optional_buffers(policy)]
-    groups = [[torch.empty(0) if value is None else value] for value in optional]
-    groups += _by_dtype(policy)
-    return [torch.cat([each.detach().flatten() for each in group]).cpu() for group in groups]
+    values = [*optional, *policy.parameters(), *policy.buffers()]
+    return [None if value is None else value.detach().cpu() for value in values]
 
 
-def load_parameters(policy: nn.Module, vectors: Sequence[Tensor]) -> None:
-    """Write what :func:`flat_parameters` returned into the tensors of such a policy.
+def load_values(policy: nn.Module, values: Sequence[Any]) -> None:
+    """Write what :func:`policy_values` returned into the tensors of such a policy.
 
     >>> policy = nn.Linear(2, 1)
-    >>> load_parameters(policy, [torch.ones(3)])
+    >>> load_values(policy, [torch.ones(1, 2), torch.ones(1)])
     >>> policy.bias.item()
     1.0
     """
     optional = _optional_buffers(policy)
-    for (module, name), value in zip(optional, vectors, strict=False):
-        if not len(value):
-            setattr(module, name, None)
-        elif getattr(module, name) is None:
-            setattr(module, name, value.clone())
+    for (module, name), value in zip(optional, values, strict=False):
+        if value is None or getattr(module, name) is None:
+            setattr(module, name, None if value is None else value.clone())
+    tensors = [*policy.parameters(), *policy.buffers()]
     with torch.no_grad():
-        for group, vector in zip(_by_dtype(policy), vectors[len(optional) :], strict=True):
-            parts = vector.split([tensor.numel() for tensor in group])
-            for tensor, part in zip(group, parts, strict=True):
-                tensor.copy_(part.view_as(tensor))
+        for tensor, value in zip(tensors, values[len(optional) :], strict=True):
+            tensor.copy_(value)
 
 
 def _optional_buffers(policy: nn.Module) -> list[tuple[nn.Module, str]]:
@@ -224,10 +207,3 @@ def _optional_buffers(policy: nn.Module) -> list[tuple[nn.Module, str]]:
         for module in policy.modules()
         for name in sorted(module._non_persistent_buffers_set)
     ]
-
-
-def _by_dtype(policy: nn.Module) -> list[list[Tensor]]:
-    groups: dict[torch.dtype, list[Tensor]] = {}
-    for tensor in (*policy.parameters(), *policy.buffers()):
-        groups.setdefault(tensor.dtype, []).append(tensor)
-    return list(groups.values())

@@ -154,7 +154,6 @@ def test_asynchronous_workers_lose_nothing_and_are_made_anew(
     firsts = first_observations(batches)
     assert len(firsts.unique(dim=0)) == len(firsts) >= 200 // 7
     assert (torch.cat(batches[-4:])["action"] > 0.99).all()
-    assert len(state["ready"]) <= 2
     assert state["frames"] == 180
 
 
@@ -258,10 +257,8 @@ def test_a_state_goes_on_in_other_workers(mode: Any) -> None:
         for own, expected in zip(found, wanted, strict=True):
             assert_same(own, expected)
         return
-    assert state["ready"]
-    for (_, items), batch in zip(state["ready"], found, strict=False):
-        assert_same(batch, TensorDict(dict(items), batch.batch_size, device=batch.device))
-    assert_whole_episodes(seen + found)
+    joint = torch.cat([batch["collector", "traj_ids"].unique() for batch in found])
+    assert joint.min() > torch.cat(seen)["collector", "traj_ids"].max()
 
 
 @pytest.mark.slow
@@ -297,29 +294,13 @@ def test_more_workers_than_the_cluster_can_hold() -> None:
         )
 
 
-class Idle:
-    def here(self) -> bool:
-        return True
-
-
-@pytest.mark.slow
-def test_workers_wait_for_cpus_that_others_have() -> None:
-    total = ray.cluster_resources()["CPU"]
-    other = ray.remote(num_cpus=total)(Idle).remote()
-    assert ray.get(other.here.remote())
-    message = r"2 of 2 workers could not be made within 1 s \(workers.patience\); .* 0 CPUs free"
-    with pytest.raises(ConfigError, match=message), collecting(pendulum(), patience=1.0):
-        pass
-    ray.kill(other)
-
-
 @pytest.mark.slow
 def test_environments_that_cannot_be_made() -> None:
     with (
+        collecting(pendulum(kwargs={"nonsense": 1}), workers=1) as collector,
         pytest.raises(ConfigError, match="unexpected keyword argument 'nonsense'"),
-        collecting(pendulum(kwargs={"nonsense": 1}), workers=1),
     ):
-        pass
+        list(collector)
 
 
 @pytest.mark.slow

@@ -16,8 +16,7 @@ from torch import nn
 
 from rlkit_sac.data import make_collector
 from rlkit_sac.data.collect.collector import CollectorKind
-from rlkit_sac.data.workers.reports import reported_error
-from rlkit_sac.data.workers.worker import Worker, flat_parameters, load_parameters
+from rlkit_sac.data.workers.worker import Worker, load_values, policy_values
 from rlkit_sac.envs import make_env, save_episodes
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RunError
 from rlkit_sac.modules import BehaviorPolicy, RandomBehavior, action_value_critic, gaussian_actor
@@ -96,10 +95,10 @@ def of_workers(
             workers = make()
             for worker, state in zip(workers, states, strict=True):
                 assert not worker.load_state_dict(state)
-        vectors, generator = flat_parameters(learner), torch.get_rng_state().numpy()
+        values, generator = policy_values(learner), torch.get_rng_state().numpy()
         frames = number * STEPS * num_envs * len(others)
         parts, after = zip(
-            *(worker.collect(frames, generator, vectors) for worker in workers), strict=True
+            *(worker.collect(frames, generator, values) for worker in workers), strict=True
         )
         assert np.array_equal(after[0], after[1])
         torch.set_rng_state(torch.tensor(after[0]))
@@ -116,7 +115,7 @@ def assert_equal(create_env: Any, make: Callable[[], Any], num_envs: int, **opti
     learner = make()
     torch.manual_seed(0)
     policies = [make() for _ in range(3)]
-    load_parameters(policies[0], flat_parameters(learner))
+    load_values(policies[0], policy_values(learner))
     reload_at = options.pop("reload_at", None)
     wanted, after = of_one_process(create_env, learner, 2 * num_envs, **options)
     found, own_after = of_workers(create_env, policies, num_envs, reload_at=reload_at, **options)
@@ -158,11 +157,10 @@ def test_a_random_policy_acts_for_all_environments() -> None:
     assert_equal(create_env, lambda: BehaviorPolicy(gaussian_actor(3, 1)), 1, **options)
 
 
-def test_parameters_and_buffers_travel_by_dtype() -> None:
+def test_parameters_and_buffers_travel() -> None:
     source, target = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
     source(torch.randn(9, 3))
-    assert [vector.dtype for vector in flat_parameters(source)] == [torch.float32, torch.int64]
-    load_parameters(target, flat_parameters(source))
+    load_values(target, policy_values(source))
     for found, wanted in zip(
         target.state_dict().values(), source.state_dict().values(), strict=True
     ):
@@ -175,7 +173,7 @@ def test_reward_weights_may_begin_and_end_during_a_run(first: list[float] | None
     learner, worker = (DiscreteSACLoss(critic).policy() for critic in critics)
     for weights in (first, [1.0, 0.5], [0.0, 2.0], None):
         learner.reward_weights.assign(weights, like=torch.zeros(()))
-        load_parameters(worker, flat_parameters(learner))
+        load_values(worker, policy_values(learner))
         for own, wanted in zip(worker.buffers(), learner.buffers(), strict=True):
             assert torch.equal(own, wanted)
         value = worker.reward_weights.value
@@ -211,20 +209,10 @@ def test_errors_tell_the_frame_and_the_environment_of_the_run(
     generator = torch.get_rng_state().numpy()
     for number in range(2):
         worker.collect(20 * number, generator)
-    answer, report = worker.answer("collect", 40, generator)
-    assert answer is None
-    found = reported_error(report)
-    assert type(found) is error
+    assert worker.state_dict() is not None
     with pytest.raises(error, match=message):
-        raise found
-    assert "Traceback" in str(found.__cause__)
-
-
-def test_other_exceptions_name_the_worker() -> None:
-    _, report = faulty("").answer("collect", 0, None)
-    found = reported_error(report)
-    assert str(found).startswith("worker 1 raised ")
-    assert type(found) is RunError
+        worker.collect(40, generator)
+    assert worker.state_dict() is None
 
 
 def test_environments_must_be_those_asked_for() -> None:
@@ -236,7 +224,7 @@ def test_environments_must_be_those_asked_for() -> None:
         frames_per_batch=2,
     )
     with pytest.raises(ConfigError, match=r"made 1 environments, wanted num_envs \(2\)"):
-        worker.start()
+        worker.state_dict()
 
 
 def test_a_worker_made_anew_begins_the_next_episodes() -> None:
@@ -253,5 +241,5 @@ def test_a_worker_made_anew_begins_the_next_episodes() -> None:
         num_envs=2,
         frames_per_batch=2,
         episodes=[4, 0],
-    ).start()
+    ).state_dict()
     assert [saved["episode"] for saved in save_episodes(made[0])] == [4, 0]
