@@ -11,7 +11,6 @@ from typing import Any
 import yaml
 
 from rlkit_sac.errors import ConfigError, RunError, summary
-from rlkit_sac.untrusted import LARGEST_JSON, read_file
 
 
 def read_config(file: Path) -> dict[str, Any]:
@@ -34,14 +33,10 @@ def read_config(file: Path) -> dict[str, Any]:
         ['seed', 'update', 'update.lr_actor', 'update.periods']
     """
     try:
-        text = read_file(file, LARGEST_JSON).decode()
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            raise ValueError("it has aliases, which no run writes")
-        config = yaml.safe_load(text)
-        str(config)  # ValueError for a number too long to be shown, which may be hexadecimal
+        config = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise RunError(f"{file} cannot be read: {error.strerror}") from error
-    except Exception as error:  # any error that wrong content of a file can cause
+    except (yaml.YAMLError, ValueError) as error:
         raise RunError(f"{file} cannot be read as YAML: {summary(error)}") from error
     if not isinstance(config, dict):
         raise RunError(f"{file} cannot be read as a configuration: it holds no 'key: value' lines")
@@ -108,13 +103,4 @@ def differing_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
 def _cell(value: Any) -> str | float | None:
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
-    return json.dumps(_in_order(value), default=str)
-
-
-def _in_order(value: Any) -> Any:
-    """Mappings sorted by keys, which may be of several types; those that JSON lacks as text."""
-    if isinstance(value, dict):
-        pairs = sorted(value.items(), key=lambda pair: (type(pair[0]).__name__, pair[0]))
-        keys = [key if isinstance(key, str | int | float | None) else str(key) for key, _ in pairs]
-        return {key: _in_order(entry) for key, (_, entry) in zip(keys, pairs, strict=True)}
-    return [*map(_in_order, value)] if isinstance(value, list) else value
+    return json.dumps(value, sort_keys=True, default=str)

@@ -20,7 +20,6 @@ from rlkit_sac.analysis.files import (
     read_rows,
 )
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.untrusted import open_regular
 
 COLUMNS = {"evaluations": "return_mean", "episodes": "return"}
 # What each system calls the return, by table.
@@ -164,14 +163,14 @@ def _logs(
     """System, a file of it, its entries and what it tells, of each kind of log that is there."""
     for file in files:
         if file.name == "progress.csv":
-            progress = read_rows(file, [STEPS], opener=open_regular)
+            progress = read_rows(file, [STEPS])
             entries = {name: progress[[STEPS, name]] for name in progress.columns}
             yield "Stable-Baselines3", file, entries, {}
     header, entries = ["frames", "value"], {}
     for file in files:
         if file.suffix == ".csv" and file.name != "progress.csv":
             name = file.relative_to(run / "scalars").with_suffix("").as_posix()
-            entries[name] = read_rows(file, header, header=header, opener=open_regular)
+            entries[name] = read_rows(file, header, header=header)
     if entries:
         yield "TorchRL", run / "scalars", entries, {}
     events = [file for file in files if file.suffix != ".csv"]
@@ -192,7 +191,7 @@ def _read_monitors(files: Sequence[Path]) -> tuple[dict[str, Any], pd.DataFrame]
                 f"{file}, line 1: # and a JSON object with env_id and t_start are expected, "
                 f"not {line[:80]!r}"
             ) from error
-        rows = read_rows(file, ["r", "l", "t"], skip=1, opener=open_regular)
+        rows = read_rows(file, ["r", "l", "t"], skip=1)
         if (empty := rows[["r", "l", "t"]].isna().any(axis=1)).any():
             raise RunError(f"{file}, line {rows.index[empty][0]}: r, l and t should be numbers")
         parts.append(rows.assign(t=rows["t"] + start))

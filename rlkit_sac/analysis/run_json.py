@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from rlkit_sac.errors import RunError
-from rlkit_sac.untrusted import read_json
 
 #: What each ``run.json`` says of its run.
-IDENTITY = {"recipe": str, "task": str, "seed": int, "status": str}
-# What some do.
-_MORE = {"command": str, "script": str, "sessions": list, "wandb_id": str}
+IDENTITY = ("recipe", "task", "seed", "status")
 
 
 def read_description(file: Path) -> dict[str, Any]:
@@ -21,37 +19,26 @@ def read_description(file: Path) -> dict[str, Any]:
         file: where it is.
 
     Returns:
-        Its entries: ``recipe``, ``task`` and ``status``, which are text, ``seed``, which is an
-        integer, and others.
+        Its entries: ``recipe``, ``task``, ``seed``, ``status`` and others.
 
     Raises:
-        RunError: naming the file, if it is missing, damaged, or lacks one of these; and the entry
-            that is of another type.
+        RunError: naming the file, if it is missing, damaged, or lacks one of these.
 
     Example:
         >>> import tempfile
         >>> file = Path(tempfile.mkdtemp()) / "run.json"
-        >>> _ = file.write_text('{"recipe": "sac", "task": "Ant-v5", "seed": 0.5}')
+        >>> _ = file.write_text('{"recipe": "sac", "task": "Ant-v5", "seed": 0}')
         >>> read_description(file)
         Traceback (most recent call last):
-        rlkit_sac.errors.RunError: .../run.json is damaged: its 'seed', of type int, is 0.5
+        rlkit_sac.errors.RunError: .../run.json is damaged: it has no 'status'
     """
     try:
-        content = read_json(file)
+        content = json.loads(file.read_bytes())
     except OSError as error:
         raise RunError(f"{file} cannot be read: {error.strerror or error}") from error
     except ValueError as error:
         raise RunError(f"{file} is damaged: it is not JSON ({error})") from error
-    if not isinstance(content, dict) or _is_deeper(content, 50):
-        raise RunError(f"{file} is damaged: it is no JSON object of a run")
-    for name, kind in (IDENTITY | _MORE).items():
-        value = content.get(name)
-        if type(value) is not kind and (name in IDENTITY or value is not None):
-            found = f"is {value!r:.60}" if name in content else "is missing"
-            raise RunError(f"{file} is damaged: its {name!r}, of type {kind.__name__}, {found}")
+    for name in IDENTITY:
+        if not isinstance(content, dict) or name not in content:
+            raise RunError(f"{file} is damaged: it has no {name!r}")
     return content
-
-
-def _is_deeper(value: Any, levels: int) -> bool:
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return levels == 0 or any(_is_deeper(part, levels - 1) for part in parts)

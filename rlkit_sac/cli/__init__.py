@@ -110,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except EnvironmentFault as error:
         from rlkit_sac.runs.failures import describe_failure
 
-        print(describe_failure(error, None), file=sys.stderr)
+        print(describe_failure(error), file=sys.stderr)
         return 1
     except RlkitSacError as error:  # which may come before PyTorch is imported
         print("\n".join(f"error: {line}" for line in str(error).splitlines()), file=sys.stderr)

@@ -53,17 +53,14 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.analysis.estimates import Estimator
     from rlkit_sac.envs import closing_env, make_env
     from rlkit_sac.runs import evaluate, load_policy
-    from rlkit_sac.runs.checkpoints.retry import read_unpruned
     from rlkit_sac.runs.evaluation import per_dimension
     from rlkit_sac.runs.files import write_atomically
     from rlkit_sac.runs.policies.files import find_policy
     from rlkit_sac.runs.stored_run import read_run
     from rlkit_sac.runs.tables.report import summary_table
 
-    checkpoint, stored, policy = read_unpruned(
-        lambda: find_policy(Path(arguments.run), arguments.which),
-        lambda folder: (folder, read_run(folder), load_policy(folder)),
-    )
+    checkpoint = find_policy(Path(arguments.run), arguments.which)
+    stored, policy = read_run(checkpoint), load_policy(checkpoint)
     seed = stored.seed if arguments.seed is None else arguments.seed
     mode = arguments.deterministic
     deterministic = stored.deterministic if mode is None else mode

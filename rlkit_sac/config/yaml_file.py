@@ -10,7 +10,6 @@ from typing import Any
 import yaml
 
 from rlkit_sac.config.command_line import Setting
-from rlkit_sac.untrusted import open_regular
 
 _MOST_CHARACTERS = 100_000  # of a file, also with its aliases written out
 _VALUE = 10  # what each value counts besides
@@ -106,8 +105,7 @@ def read_yaml(path: Path, sections: Collection[str]) -> tuple[list[Setting], lis
     Setting(key='update.lr_actor', value=0.001, where='...a.yaml:3: update.lr_actor', ...)
     """
     try:
-        with open_regular(path, _MOST_CHARACTERS) as file:
-            loader = _Loader(file.read().decode())
+        loader = _Loader(path.read_text(encoding="utf-8"))
         root = loader.get_single_node()
     except UnicodeDecodeError as error:
         return [], [f"{path}: is not a UTF-8 text file ({error.reason} at byte {error.start})"]

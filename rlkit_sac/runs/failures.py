@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -11,7 +10,6 @@ import traceback
 from pathlib import Path
 
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError
-from rlkit_sac.runs.files import from_start
 from rlkit_sac.runs.interrupts import interrupt_behind
 from rlkit_sac.runs.ranks import num_ranks
 
@@ -41,7 +39,7 @@ def needs_traceback(error: BaseException) -> bool:
     return interrupt_behind(error) is None and not isinstance(error, RlkitSacError)
 
 
-def describe_failure(error: BaseException, run_path: Path | None) -> str:
+def describe_failure(error: BaseException) -> str:
     r"""The lines that the console shows: what happened, where the results lie, how to resume.
 
     A known error is one line per problem. A bug, and the exception behind an `EnvironmentFault`,
@@ -49,9 +47,8 @@ def describe_failure(error: BaseException, run_path: Path | None) -> str:
 
     Args:
         error: the exception.
-        run_path: the run directory, if one was begun.
 
-    >>> print(describe_failure(ConfigError("--seed: must be >= 0\nunknown option --sed"), None))
+    >>> print(describe_failure(ConfigError("--seed: must be >= 0\nunknown option --sed")))
     error: --seed: must be >= 0
     error: unknown option --sed
     """
@@ -63,36 +60,37 @@ def describe_failure(error: BaseException, run_path: Path | None) -> str:
         lines = [f"error: {line}" for line in str(error).splitlines()]
         if isinstance(error, EnvironmentFault) and error.__cause__ is not None:
             lines.insert(0, _traceback(error.__cause__))
-    return "\n".join([*lines, *results_so_far(run_path)])
+    return "\n".join([*lines, *results_so_far(error)])
 
 
-def results_so_far(run_path: Path | None) -> list[str]:
-    """Lines that say where an unfinished run lies and, if its checkpoint allows, how to resume it.
+def results_so_far(error: BaseException) -> list[str]:
+    """Lines on the run that an exception ended: where it lies and, if it was saved, how to resume.
 
     Args:
-        run_path: the run directory, if one was begun.
+        error: the exception.
 
-    >>> results_so_far(Path("runs/sac/Ant-v5/first"))
-    ['results so far: runs/sac/Ant-v5/first']
+    >>> results_so_far(ConfigError("unknown option --sed"))
+    []
     """
+    run_path = run_behind(error)
     if run_path is None:
         return []
-    run_path = from_start(run_path)
     lines = [f"results so far: {run_path}"]
-    if _can_be_resumed(run_path):
+    if any(run_path.glob("checkpoints/step_*/checkpoint.json")):
         lines.append(f"continue with: {resume_command(run_path)}")
     return lines
 
 
-def _can_be_resumed(run_path: Path) -> bool:
-    """Whether there is a checkpoint, and the replay that the newest one needs."""
-    try:
-        found = run_path.glob("checkpoints/step_*/checkpoint.json")
-        newest = max(found, key=lambda file: int(file.parent.name.removeprefix("step_")))
-        needed = json.loads(newest.read_bytes())["segments"]
-        return all((run_path / "replay" / name).is_file() for name in needed)
-    except (KeyError, OSError, RecursionError, TypeError, ValueError):
-        return False
+def run_behind(error: BaseException | None) -> Path | None:
+    """The directory of the run that an exception ended, if one had begun.
+
+    A `RunDirectory` notes it on the exception, of which another one may have been made since.
+    """
+    while error is not None:
+        if run_path := getattr(error, "run_path", None):
+            return Path(run_path)
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def resume_command(run_path: Path, script: Path | None = None) -> str:

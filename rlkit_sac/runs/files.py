@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from rlkit_sac.errors import RunError
-from rlkit_sac.untrusted import read_json
 
 
 @contextlib.contextmanager
@@ -32,33 +31,6 @@ def os_errors_named(text: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise RunError(f"{text}: {error.strerror or error}") from error
-
-
-_start: Path | None = None
-
-
-@contextlib.contextmanager
-def start_folder() -> Iterator[None]:
-    """In the block :func:`from_start` resolves paths against the present working directory."""
-    global _start
-    before = _start
-    _start = _start or Path.cwd()
-    try:
-        yield
-    finally:
-        _start = before
-
-
-def from_start(path: Path | str) -> Path:
-    """A path as it was meant when the program started.
-
-    An environment may change the working directory; then a relative path becomes an absolute one.
-
-    >>> with start_folder():
-    ...     from_start("runs/first").as_posix()
-    'runs/first'
-    """
-    return Path(path) if _start is None or _start == Path.cwd() else _start / path
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -82,8 +54,7 @@ def write_atomically(path: Path, content: bytes) -> None:
             raise OSError(errno.EINVAL, "it is not a regular file")
         partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         try:
-            partial.unlink(missing_ok=True)
-            with partial.open("xb") as file:  # and not where a link leads to
+            with partial.open("wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -146,14 +117,13 @@ def read_described(file: Path, what: str, *, version: int) -> dict[str, Any]:
     """
     try:
         with os_errors_named(f"{file} cannot be read"):
-            content = read_json(file)
-        intact = isinstance(content, dict) and content.pop("sha256", None) == checksum(content)
-    except (ValueError, RecursionError) as error:
+            content = json.loads(file.read_bytes())
+    except ValueError as error:
         raise RunError(f"{file} is damaged: it is not JSON ({error})") from error
     if not isinstance(content, dict) or "format_version" not in content:
         raise RunError(f"{file} does not describe {what}")
     if (found := content["format_version"]) != version:
         raise RunError(f"{file} has format version {found!r}, this version reads {version}")
-    if not intact:
+    if content.pop("sha256", None) != checksum(content):
         raise RunError(f"{file} is damaged: its checksum does not match its content")
     return content

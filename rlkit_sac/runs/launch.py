@@ -22,12 +22,10 @@ from rlkit_sac.runs.failures import (
     needs_traceback,
     results_so_far,
 )
-from rlkit_sac.runs.files import start_folder
 from rlkit_sac.runs.interrupts import interrupt_behind, raised_signals
 from rlkit_sac.runs.ranks import num_ranks, rank
 from rlkit_sac.runs.seeds.joint import run_seeds
 from rlkit_sac.runs.sweeps.options import SweepOptions
-from rlkit_sac.runs.tables.run_directory import RunDirectory
 from rlkit_sac.signals import start_resource_tracker
 
 Config = TypeVar("Config")
@@ -71,8 +69,7 @@ def run_recipe(
     start_resource_tracker()
     # TorchRL reports each storage it makes; a recipe's own lines are what its user looks for.
     logging.getLogger("torchrl").setLevel(logging.WARNING)
-    RunDirectory.last_begun = None
-    with start_folder(), raised_signals():
+    with raised_signals():
         try:
             config, several, where = _parse(config_class, sys.argv[1:] if argv is None else argv)
             if several.trials is not None:
@@ -90,13 +87,13 @@ def run_recipe(
             if isinstance(error, SystemExit) and interrupt_behind(error) is None:
                 raise
             if needs_traceback(error):
-                for line in results_so_far(RunDirectory.last_begun):
+                for line in results_so_far(error):
                     if sys.version_info >= (3, 11):
                         error.add_note(line)  # shown below the traceback
                     else:
                         print(line, file=sys.stderr)
                 raise
-            text = describe_failure(error, RunDirectory.last_begun)
+            text = describe_failure(error)
             print(indent(text, f"[rank {rank()}] ") if rank() else text, file=sys.stderr)
             raise SystemExit(exit_code(error)) from None
     raise SystemExit(code)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import torch
-from tensordict.nn import TensorDictModuleBase
 from torch import nn
 from torchrl.data import Bounded, Categorical, TensorSpec
 from torchrl.envs import EnvBase
@@ -30,11 +27,8 @@ from rlkit_sac.modules.normalization import (
     RunningStatistics,
 )
 from rlkit_sac.modules.priors.frozen import FrozenPrior
-from rlkit_sac.runs.checkpoints.retry import read_unpruned
-from rlkit_sac.runs.files import os_errors_named
-from rlkit_sac.runs.policies.files import find_policy, load_policy
+from rlkit_sac.runs.policies.files import load_policy
 from rlkit_sac.runs.ranks import num_ranks
-from rlkit_sac.untrusted import read_file
 
 
 def check_prior_source(config: PriorConfig) -> list[Check]:
@@ -177,26 +171,13 @@ def _source(config: PriorConfig) -> Any:
     if config.kind == "policy":
         assert config.run is not None
         try:
-            run = Path(config.run)
-            return read_unpruned(lambda: find_policy(run, config.which), _policy_in)
-        except (RunError, OSError) as error:
+            return load_policy(config.run, which=config.which)
+        except RunError as error:
             raise ConfigError(str(error)) from error
     if config.kind == "factory":
         assert config.factory is not None
         return _imported(config.factory)
     return None
-
-
-def _policy_in(folder: Path) -> TensorDictModuleBase:
-    """The policy in a folder, which the checks and the run read once."""
-    with os_errors_named(f"{folder / 'policy.json'} cannot be read"):
-        return _policy_of(folder, read_file(folder / "policy.json"))
-
-
-@lru_cache(maxsize=1)
-def _policy_of(folder: Path, content: bytes) -> TensorDictModuleBase:
-    """The policy in a folder; ``content`` of ``policy.json`` has the checksum of the weights."""
-    return load_policy(folder)
 
 
 def _imported(name: str) -> Any:

@@ -23,7 +23,6 @@ from rlkit_sac.envs.specs import reward_dim
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import stored_options
-from rlkit_sac.runs.files import from_start
 from rlkit_sac.runs.ranks import num_ranks
 
 #: Time limit in frames of a task that declares none.
@@ -97,7 +96,7 @@ def check_writable(folder: Path) -> None:
 
     >>> check_writable(Path("not/yet/there"))
     """
-    nearest = from_start(folder).absolute()
+    nearest = folder.absolute()
     try:
         while not nearest.exists():
             nearest = nearest.parent

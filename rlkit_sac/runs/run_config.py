@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -43,7 +44,6 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import check_resume, check_warm_start, resume_after_restart
 from rlkit_sac.runs.devices import resolve_device
 from rlkit_sac.runs.extras import check_installed
-from rlkit_sac.runs.files import start_folder
 from rlkit_sac.runs.preflight import (
     TaskFacts,
     check_slices,
@@ -101,6 +101,22 @@ class BaseRunConfig:
     def task_checks(self) -> list[Callable[[EnvBase], object]]:
         """What the recipe requires of its task; each raises `ConfigError` where it is not met."""
         return [observation_dim, reward_dim]
+
+    @cached_property
+    def folder(self) -> Path:
+        """The working directory at the start, when it is first asked for."""
+        return Path.cwd()
+
+    def keep_paths(self) -> None:
+        """Make the paths absolute where an environment has changed the working directory."""
+        if Path.cwd() == self.folder:
+            return
+        sections = [(self, "resume"), (self.logging, "dir"), (self.warm_start, "run")]
+        if prior := getattr(self, "prior", None):
+            sections.append((prior, "run"))
+        for section, name in sections:
+            if (path := getattr(section, name)) is not None:
+                setattr(section, name, str(self.folder / path))
 
     def transition(self, env: EnvBase) -> TensorDictBase:
         """One transition of the task as replay stores it, for its size."""
@@ -176,7 +192,9 @@ class BaseRunConfig:
                 else:
                     made = make_env(self.env.id, **self.env.arguments())
                     env = opened.enter_context(closing_env(made))
-                return check_task(env, self.task_checks(), transition=self.transition)
+                found = check_task(env, self.task_checks(), transition=self.transition)
+            self.keep_paths()
+            return found
 
         video = self.evaluation.video
         frames_per_batch = self.collector.batch_frames(self.batch_envs)
@@ -306,7 +324,8 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
     ...     env is eval_env
     False
     """
-    with start_folder(), ExitStack() as opened:
+    with ExitStack() as opened:
+        opened.callback(os.chdir, config.folder)
         resume_after_restart(config)
         seed = rank_seed(config.seed, rank())
 

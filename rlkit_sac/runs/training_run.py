@@ -257,6 +257,7 @@ def training_run(
     if num_ranks() > 1 and update.group is None:
         raise ConfigError("this recipe learns in one process: make Update(group=learner_group())")
     started = time.perf_counter()
+    config.keep_paths()
     check_action_bounds(loss_module, eval_env)
     if config.workers.number and not isinstance(collector, WorkerCollector):
         raise ConfigError(

@@ -20,14 +20,12 @@ from rlkit_sac.envs import closing_env, make_env
 from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError, summary
 from rlkit_sac.functional import weigh_rewards
-from rlkit_sac.runs.checkpoints.retry import read_unpruned
 from rlkit_sac.runs.evaluation import LONGEST_EPISODE
 from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import os_errors_named
 from rlkit_sac.runs.policies.files import find_policy, load_policy
 from rlkit_sac.runs.random_streams import separate_random_streams
 from rlkit_sac.runs.stored_run import read_run
-from rlkit_sac.untrusted import check_files
 
 VideoFormat = Literal["mp4", "gif"]
 
@@ -148,11 +146,8 @@ def record_run(
         ConfigError: as :func:`record_video`.
         RunError: as ``load_policy``, or if a file cannot be written.
     """
-    run, policy = read_unpruned(
-        lambda: find_policy(Path(run_dir), which),
-        lambda folder: (read_run(folder), load_policy(folder, into=into, device="cpu")),
-    )
-    check_files(run.path)
+    checkpoint = find_policy(Path(run_dir), which)
+    run, policy = read_run(checkpoint), load_policy(checkpoint, into=into, device="cpu")
     with closing_env(_rendered(run.task)) as env:
         return record_video(
             policy,

@@ -49,13 +49,6 @@ def test_lists_mappings_and_sections_become_json(runs):
     ]
 
 
-def test_keys_may_be_of_several_types(make_run):
-    kwargs = "{b: 2, 10: 1, 9: 0, true: 3, 2026-11-23: 4, ~: 5}"
-    run_dir = make_run("a", config=f"env: {{kwargs: {kwargs}}}", evaluations=EVALUATIONS)
-    text = load_runs(run_dir, config="env.kwargs").iloc[0]["env.kwargs"]
-    assert text == '{"null": 5, "true": 3, "2026-11-23": 4, "9": 0, "10": 1, "b": 2}'
-
-
 @pytest.mark.parametrize("name", ["run", "seed", "frames"])
 def test_an_option_with_the_name_of_a_column_makes_no_second_one(make_run, tmp_path, name):
     make_run("a", config=f"{name}: 7", evaluations=EVALUATIONS)
@@ -65,7 +58,7 @@ def test_an_option_with_the_name_of_a_column_makes_no_second_one(make_run, tmp_p
     assert set(data["frames"]) == {1000, 2000}
 
 
-@pytest.mark.parametrize("config", ["a: !!bool x", "a: !!timestamp x", f"a: [0x{'f' * 5000}]"])
+@pytest.mark.parametrize("config", ["a: !!python/tuple [1]", "a: *b", "\x00"])
 def test_a_value_that_cannot_be_read_is_one_line_with_the_file(make_run, config):
     run_dir = make_run("a", config=config, evaluations=EVALUATIONS)
     with pytest.raises(RunError, match=r"config\.yaml cannot be read as YAML: [^\n]*$"):

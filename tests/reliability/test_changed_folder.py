@@ -17,8 +17,11 @@ import gymnasium
 from gymnasium.envs.classic_control import PendulumEnv
 
 class Wandering(PendulumEnv):
+    folders = set()
+
     def {method}(self, *args, **options):
         os.chdir("/")
+        self.folders.add(os.getcwd())
         return super().{method}(*args, **options)
 
 gymnasium.register("Wandering-v0", entry_point=Wandering, max_episode_steps=50)
@@ -45,13 +48,12 @@ def test_all_files_are_in_the_run_directory(
     run = tmp_path / recipe.main(
         read_config(recipe.SACConfig, [*options, "--logging.tensorboard", "true"])
     )
-    assert Path.cwd() == Path("/")
+    assert sys.modules["wandering"].Wandering.folders == {"/"}
+    assert Path.cwd() == tmp_path
     files = {file.name for file in run.rglob("*")}
     assert {"metrics.csv", "evaluations.csv", "run.json", "step_240", "learning_curve.png"} <= files
     assert {file.name for file in tmp_path.iterdir()} <= {"runs", "wandering.py", "__pycache__"}
-    monkeypatch.chdir(tmp_path)
     again = ["--resume", str(run.relative_to(tmp_path)), "--collector.total_frames", "300"]
     recipe.main(read_config(recipe.SACConfig, again))
-    monkeypatch.chdir(tmp_path)
     load_policy(run, which="best")
     assert (run / "checkpoints" / "step_300").exists()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-import time
 from pathlib import Path
 
 import pytest
 
 from tests import processes
-from tests.reliability.runs import ENVIRONMENT, ROOT, SAC, SHORT, assert_same_run, only_run, start
+from tests.reliability.runs import ENVIRONMENT, ROOT, SAC, SHORT, assert_same_run, only_run
 from tests.small_disk import MOUNT, NOT_PERMITTED
 
 FILES = [*SHORT, "--replay.storage", "memmap", "--collector.total_frames", "300"]
@@ -84,19 +82,3 @@ def test_a_disk_that_fills_up_below_replay_changes_nothing(tmp_path):
         assert code == 0, errors
         paths.append(only_run(folder))
     assert_same_run(*paths)
-
-
-def test_a_table_that_is_deleted_ends_the_run(tmp_path):
-    """At its next row, or the next checkpoint."""
-    with start(tmp_path, *SHORT, "--collector.total_frames", "100000") as process:
-        while not (found := list(tmp_path.glob("runs/*/*/*/metrics.csv"))):
-            assert process.poll() is None
-            time.sleep(0.01)
-        found[0].unlink()
-        errors = process.communicate()[1].splitlines()
-    path = only_run(tmp_path)
-    lost = f"{path}/metrics.csv was deleted or moved during the run"
-    assert process.returncode == 1
-    assert errors[0] == f"error: {lost}, put it back: No such file or directory"
-    info = json.loads((path / "run.json").read_text())
-    assert (info["status"], info["error"]) == ("failed", errors[0].replace("error", "RunError"))

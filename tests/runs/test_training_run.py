@@ -35,13 +35,13 @@ from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
     RunConfig,
-    RunDirectory,
     TrainingRun,
     load_policy,
     make_envs,
     read_config,
     training_run,
 )
+from rlkit_sac.runs.failures import run_behind
 from rlkit_sac.runs.files import checksum
 from rlkit_sac.runs.interrupts import Interrupted, TimeLimitReached
 from rlkit_sac.runs.tables.progress_bar import ProgressBar
@@ -214,10 +214,10 @@ def test_an_error_in_the_loop_saves_and_reports_nothing(capsys: pytest.CaptureFi
             raise RunError("loss_actor is nan")
 
     runs: list[TrainingRun] = []
-    with pytest.raises(RunError):
+    with pytest.raises(RunError) as failed:
         fail()
     (run,) = runs
-    assert RunDirectory.last_begun == run.path
+    assert run_behind(failed.value) == run.path
     said = info(run)
     assert (said["status"], said["error"]) == ("failed", "RunError: loss_actor is nan")
     assert saved_at(run) == []
@@ -425,7 +425,7 @@ def test_a_signal_lets_the_step_end_saves_and_stops(number: int) -> None:
     finally:
         signal.signal(number, outside)
     assert stopped.value.exit_code == 128 + number
-    assert RunDirectory.last_begun == runs[0].path
+    assert run_behind(stopped.value) == runs[0].path
     assert steps == ["after the signal", "end of the step"]
     assert saved_at(runs[0]) == [4]
     assert info(runs[0])["status"] == "interrupted"

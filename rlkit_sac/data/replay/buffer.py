@@ -127,7 +127,6 @@ def make_replay_buffer(
         )
         if torch.device(device).type != "cpu":
             buffer.append_transform(lambda batch: batch.to(device))
-    vars(buffer)["layout"] = dict(example.to("meta").items(True, True))  # compared on resuming
     return buffer
 
 

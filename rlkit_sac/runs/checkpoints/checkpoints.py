@@ -4,35 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import safetensors.torch
-from safetensors import SafetensorError
 from torch import nn
 from torchrl.data import TensorDictReplayBuffer
 
 from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.checkpoints.folders import (
-    FileRecord,
     Manifest,
     read_checked,
     remove_folder,
+    sha256,
     step_folders,
     step_of,
     write_folder,
 )
 from rlkit_sac.runs.checkpoints.replay_segments import (
-    check_segments,
     read_segments,
     segment_range,
     write_segments,
 )
 from rlkit_sac.runs.checkpoints.state_tree import join_state, split_state
 from rlkit_sac.runs.files import os_errors_named
-from rlkit_sac.runs.misfits import misfits
 from rlkit_sac.runs.random_streams import random_state, set_random_state
 from rlkit_sac.runs.tables.evaluations import best_frames
 from rlkit_sac.updates.schedule import EveryFrames
@@ -98,7 +95,7 @@ class Checkpoints:
         self._config = dict(config)
         self._every = EveryFrames(interval)
         self._keep, self._leader = keep, leader
-        self._segments: dict[str, FileRecord] = {}
+        self._segments: dict[str, str] = {}
         self.saved_at = 0
 
     def due(self, frames: int) -> bool:
@@ -120,15 +117,16 @@ class Checkpoints:
         with os_errors_named(f"cannot create {self._replay_folder}"):
             self._replay_folder.mkdir(parents=True, exist_ok=True)
         oldest = self._replay.write_count - self._replay.storage.max_size
-        saved = _stop_of(self._segments)
-        segments = {name: record for name, record in self._segments.items() if _stop(name) > oldest}
+        saved = max(map(_stop, self._segments), default=0)
+        segments = {name: each for name, each in self._segments.items() if _stop(name) > oldest}
         for name in segments:
             if not (self._replay_folder / name).is_file():
                 raise RunError(f"{self._replay_folder / name} is gone: the run cannot be saved")
         for file in write_segments(self._replay, self._replay_folder, saved=saved):
-            segments[file.name] = FileRecord.of(file.read_bytes())
+            segments[file.name] = sha256(file.read_bytes())
         state = {name: part.state_dict() for name, part in self._parts.items()}
-        tree, tensors = split_state(state | {"random": random_state(), "replay": self._counts()})
+        replay = {"capacity": self._replay.storage.max_size}
+        tree, tensors = split_state(state | {"random": random_state(), "replay": replay})
         write_folder(
             self.folder,
             frames,
@@ -161,21 +159,15 @@ class Checkpoints:
             missing = [name for name in self._parts if name not in state]
             if missing:
                 raise RunError(f"it holds no state of {', '.join(missing)}")
-            counts = state["replay"]
-            if counts["capacity"] != self._replay.storage.max_size:
-                raise RunError(f"its replay has another capacity, {counts['capacity']!r:.30}")
-            check_segments(manifest.segments, **counts)
-            _check_counts(manifest, state)
-            segments = {
-                self._replay_folder / name: record for name, record in manifest.segments.items()
-            }
-            read_segments(
-                self._replay, ((file, read_checked(file, segments[file])) for file in segments)
-            )
+            if (capacity := state["replay"]["capacity"]) != self._replay.storage.max_size:
+                raise RunError(f"its replay has another capacity, {capacity}")
+            files = [(self._replay_folder / name, each) for name, each in manifest.segments.items()]
+            read_segments(self._replay, ((file, read_checked(file, each)) for file, each in files))
             # After replay, which gives transitions the priorities of new ones.
             for name, part in self._parts.items():
+                # TensorDictParams would repeat values of another shape.
                 if isinstance(part, nn.Module) and (
-                    misfit := misfits(part.state_dict(), state[name], exactly=True)
+                    misfit := first_misfit(part.state_dict(), state[name])
                 ):
                     raise RunError(f"{STATE} does not hold the {name} of this run: {misfit}")
                 part.load_state_dict(state[name])
@@ -189,9 +181,6 @@ class Checkpoints:
         if inexact_reasons and isinstance(self._replay.sampler, SliceSampler):
             self._replay.sampler.cut()  # an episode may have been lost
         return inexact_reasons
-
-    def _counts(self) -> dict[str, int]:
-        return {"stored": self._replay.write_count, "capacity": self._replay.storage.max_size}
 
     def discard_later(self) -> None:
         """Delete the checkpoints after the restored one, which the run will write again."""
@@ -214,7 +203,7 @@ class Checkpoints:
             with contextlib.suppress(RunError):  # a damaged one can claim nothing
                 needed |= set(Manifest.read(folder).segments)
         for file in self._replay_folder.glob("*segment_*"):
-            if file.is_file() and file.name not in needed:  # partial files of a killed process too
+            if file.name not in needed:  # partial files of a killed process too
                 file.unlink(missing_ok=True)
         for leftover in self.folder.glob(".step_*.partial"):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -240,35 +229,34 @@ def read_state(manifest: Manifest) -> dict[str, Any]:
     Raises:
         RunError: naming the file, if the tensors are missing or damaged.
     """
-    content = manifest.content(STATE)
-    try:
-        tensors = safetensors.torch.load(content)
-    except SafetensorError as error:
-        raise RunError(f"{manifest.folder / STATE} is not a safetensors file: {error}") from error
-    try:
-        state: dict[str, Any] = join_state(manifest.state, tensors)
-    except Exception as error:  # any error that wrong content of a file can cause
-        text = f"{manifest.folder} holds no state of a run: {error!r:.200}"
-        raise RunError(text) from error
+    tensors = safetensors.torch.load(manifest.content(STATE))
+    state: dict[str, Any] = join_state(manifest.state, tensors)
     return state
 
 
-def _check_counts(manifest: Manifest, state: Mapping[str, Any]) -> None:
-    """Refuse counters that no run has, or that contradict each other.
+def first_misfit(own: Mapping[str, Any], saved: Mapping[str, Any]) -> str:
+    """The first tensor of a state dict that another lacks, or has in another shape.
 
-    Raises:
-        RunError: naming one.
+    Args:
+        own: of the module.
+        saved: of the file.
+
+    Returns:
+        A description, empty if all fit.
+
+    >>> import torch
+    >>> first_misfit({"w": torch.zeros(3), "b": torch.zeros(1)}, {"b": torch.zeros(2)})
+    'b is [2] there and [1] here'
     """
-    wanted = {
-        ("log", "frames"): manifest.frames,
-        ("sampler", "frames"): _stop_of(manifest.segments),
-    }
-    for part in ("collector", "log", "sampler", "update"):
-        for name in state.get(part, {}).keys() & {"frames", "updates", "count"}:
-            value, other = state[part][name], wanted.get((part, name))
-            if type(value) is not int or not 0 <= value < 2**53 or other not in (None, value):
-                text = f"{name} of its {part} are {value!r:.30}"
-                raise RunError(text if other is None else f"{text}, but should be {other}")
+    for name in sorted(own.keys() | saved.keys()):
+        there, here = (
+            list(getattr(state[name], "shape", ())) if name in state else "missing"
+            for state in (saved, own)
+        )
+        # A run has weights of rewards once it was given some.
+        if there != here and not name.endswith("reward_weights.value"):
+            return f"{name} is {there} there and {here} here"
+    return ""
 
 
 def _stop(name: str) -> int:
@@ -277,18 +265,14 @@ def _stop(name: str) -> int:
     return bounds[1]
 
 
-def _stop_of(segments: Iterable[str]) -> int:
-    return max((_stop(name) for name in segments), default=0)
-
-
 def _is_intact(folder: Path) -> bool:
     replay = folder.parent.parent / "replay"
     try:
         manifest = Manifest.read(folder)
         for name in manifest.files:
             manifest.content(name)
-        for name, record in manifest.segments.items():
-            read_checked(replay / name, record)
+        for name, wanted in manifest.segments.items():
+            read_checked(replay / name, wanted)
     except RunError:
         return False
     return True

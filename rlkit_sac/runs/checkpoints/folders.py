@@ -1,7 +1,7 @@
 """Checkpoint folders: written as a whole or not at all, and checked before they are read.
 
 checkpoints/step_<frames>/
-  checkpoint.json      frames, JSON state, and size and SHA-256 of every file it needs
+  checkpoint.json      frames, JSON state, and SHA-256 of every file it needs
   state.safetensors    the tensors of the state
   policy.safetensors   the acting policy alone, with policy.json
 replay/segment_<start>-<stop>.safetensors
@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from rlkit_sac.errors import RunError
-from rlkit_sac.runs.checkpoints.replay_segments import segment_range
 from rlkit_sac.runs.files import (
     checksum,
     os_errors_named,
@@ -28,42 +27,26 @@ from rlkit_sac.runs.files import (
     sync_folder,
     write_atomically,
 )
-from rlkit_sac.untrusted import open_file
 
 FORMAT_VERSION = 3
 MANIFEST = "checkpoint.json"
-_NAME = re.compile(r"step_([0-9]{1,18})")
+_NAME = re.compile(r"step_([0-9]+)")
 
 
-@dataclass(frozen=True)
-class FileRecord:
-    """Size and SHA-256 of a file, as a manifest has them.
-
-    >>> FileRecord.of(b"hello").size
-    5
-    """
-
-    size: int
-    sha256: str
-
-    @classmethod
-    def of(cls, content: bytes) -> FileRecord:
-        """Describe some content."""
-        return cls(len(content), hashlib.sha256(content).hexdigest())
+def sha256(content: bytes) -> str:
+    """The checksum of a file, as a manifest has it."""
+    return hashlib.sha256(content).hexdigest()
 
 
-def read_checked(file: Path, record: FileRecord) -> bytes:
-    """Read a file that must match its record in the manifest.
+def read_checked(file: Path, wanted: str) -> bytes:
+    """Read a file that must have its checksum of the manifest.
 
     Raises:
         RunError: naming the file, if it is missing, cut short or changed.
     """
-    with os_errors_named(f"{file} cannot be read"), open_file(file) as opened:
-        size = os.fstat(opened.fileno()).st_size
-        content = opened.read() if size == record.size else b""
-    if size != record.size:
-        raise RunError(f"{file} is damaged: it has {size} bytes instead of {record.size}")
-    if FileRecord.of(content) != record:
+    with os_errors_named(f"{file} cannot be read"):
+        content = file.read_bytes()
+    if sha256(content) != wanted:
         raise RunError(f"{file} is damaged: its checksum is not that of its checkpoint")
     return content
 
@@ -94,7 +77,7 @@ def write_folder(
     frames: int,
     *,
     files: Mapping[str, bytes],
-    segments: Mapping[str, FileRecord],
+    segments: Mapping[str, str],
     config: Mapping[str, Any],
     state: Any,
 ) -> Path:
@@ -104,7 +87,7 @@ def write_folder(
         checkpoints: the folder of checkpoints; made where missing.
         frames: of the run.
         files: content by name, for the folder itself.
-        segments: the replay files it needs, by name.
+        segments: checksums of the replay files it needs, by name.
         config: JSON values of the run's options, by dotted key.
         state: JSON value.
 
@@ -113,12 +96,11 @@ def write_folder(
     """
     folder = checkpoints / f"step_{frames}"
     partial = checkpoints / f".step_{frames}.partial"
-    records = {name: FileRecord.of(content) for name, content in files.items()}
     manifest = {
         "format_version": FORMAT_VERSION,
         "frames": frames,
-        "files": {name: vars(record) for name, record in records.items()},
-        "segments": {name: vars(record) for name, record in segments.items()},
+        "files": {name: sha256(content) for name, content in files.items()},
+        "segments": dict(segments),
         "config": dict(config),
         "state": state,
     }
@@ -157,16 +139,16 @@ class Manifest:
     Attributes:
         folder: the checkpoint.
         frames: of the run.
-        files: of the folder, by name.
-        segments: replay files, by name.
+        files: checksums of the files in the folder, by name.
+        segments: those of replay files, by name.
         config: options of the run, by dotted key.
         state: JSON value.
     """
 
     folder: Path
     frames: int
-    files: dict[str, FileRecord]
-    segments: dict[str, FileRecord]
+    files: dict[str, str]
+    segments: dict[str, str]
     config: dict[str, Any]
     state: Any
 
@@ -179,24 +161,10 @@ class Manifest:
         """
         file = folder / MANIFEST
         content = read_described(file, "a checkpoint", version=FORMAT_VERSION)
-        try:
-            manifest = cls(
-                folder,
-                content["frames"],
-                {name: FileRecord(**record) for name, record in content["files"].items()},
-                {name: FileRecord(**record) for name, record in content["segments"].items()},
-                dict(content["config"]),
-                content["state"],
-            )
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise RunError(f"{file} does not describe a checkpoint ({error!r:.200})") from error
-        frames = manifest.frames
-        if type(frames) is not int or frames != step_of(folder.resolve()):
-            raise RunError(f"{file} is that of frame {frames!r:.20}, not of {folder.name}")
-        if any(segment_range(Path(name)) is None or "/" in name for name in manifest.segments):
-            raise RunError(f"{file} names files that are no replay segments")
-        if any(Path(name).name != name or "\0" in name for name in manifest.files):
-            raise RunError(f"{file} names files that are not in {folder}")
+        names = ("frames", "files", "segments", "config", "state")
+        manifest = cls(folder, **{name: content[name] for name in names})
+        if manifest.frames != step_of(folder.resolve()):
+            raise RunError(f"{file} is that of frame {manifest.frames}, not of {folder.name}")
         return manifest
 
     def content(self, name: str) -> bytes:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,12 +22,11 @@ from rlkit_sac.runs.checkpoints import (
     Checkpoints,
     Manifest,
     describe_damage,
+    first_misfit,
     read_state,
     step_folders,
     step_of,
 )
-from rlkit_sac.runs.checkpoints.retry import read_unpruned
-from rlkit_sac.runs.files import from_start
 from rlkit_sac.runs.ranks import (
     announce_run,
     greatest,
@@ -101,7 +98,7 @@ def find_checkpoint(path: Path | str) -> tuple[Path, Path]:
         ...
     rlkit_sac.errors.ConfigError: nowhere does not exist; give a run directory, or one of its ...
     """
-    path = from_start(path)
+    path = Path(path)
     if not os.path.isdir(path):  # also of a name that is too long
         what = "is not a folder" if os.path.exists(path) else "does not exist"
         raise ConfigError(
@@ -136,28 +133,9 @@ def stored_options(path: Path | str) -> dict[str, Any]:
         path: as in :func:`find_checkpoint`.
 
     Raises:
-        ConfigError: if there is no checkpoint, or it is damaged; or if the run names a module to
-            import that lies in its own directory.
+        ConfigError: if there is no checkpoint, or it is damaged.
     """
-    run_path, folder = find_checkpoint(path)
-    options = read_checkpoint(folder).config
-    for key in ("env.id", "prior.factory"):
-        module, colon, _ = str(options.get(key)).partition(":")
-        if colon:
-            _announce_import(f"{run_path}: {key} names the module {module!r}", module, run_path)
-    return options
-
-
-def _announce_import(text: str, module: str, run_path: Path) -> None:
-    """Say which module a run will import; refuse one that came with the run."""
-    try:
-        found = find_spec(module.partition(".")[0])
-    except (ImportError, ValueError):  # said where it is imported
-        return
-    places = [found.origin, *(found.submodule_search_locations or ())] if found else []
-    if any(place and Path(place).resolve().is_relative_to(run_path.resolve()) for place in places):
-        raise ConfigError(f"{text} of the run directory: no file of a run is executed; move it")
-    print(f"{text}, which is imported", file=sys.stderr)
+    return read_checkpoint(find_checkpoint(path)[1]).config
 
 
 def check_resume(config: ResumableConfig) -> None:
@@ -190,12 +168,6 @@ def check_resume(config: ResumableConfig) -> None:
             key for key in MAY_CHANGE if any(f"{each}.".startswith(f"{key}.") for each in options)
         ]
         problems.append(f"only {', '.join(changeable)} may change")
-    problems += [
-        f"{run_path / 'run.json'} is that of another run: its {name} is {info[name]!r:.60}, but "
-        f"{manifest.config[key]!r:.60} in {folder}"
-        for name, key in (("task", "env.id"), ("seed", "seed"))
-        if info[name] != manifest.config.get(key, info[name])
-    ]
     weights_at = map(int, options.get("loss.reward_weights_at", ()))
     replaced_at = [frames for frames in weights_at if frames <= manifest.frames]
     first_weights = "loss.reward_weights"
@@ -349,14 +321,11 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
     """
     if config.run is None:
         return
-    run = config.run
+    folder = find_checkpoint(config.run)[1]
     try:
-        folder, saved = read_unpruned(
-            lambda: find_checkpoint(run)[1],
-            lambda folder: (folder, read_state(Manifest.read(folder))["loss"]),
-        )
-    except Exception as error:  # any error that wrong content of a file can cause
-        raise ConfigError(f"cannot warm-start from {run}: {error}") from error
+        saved = read_state(Manifest.read(folder))["loss"]
+    except RunError as error:
+        raise ConfigError(f"cannot warm-start from {config.run}: {error}") from error
     own = loss_module.state_dict()
     normalizer = "observation_normalizer"
     both = [any(name.startswith(normalizer) for name in state) for state in (saved, own)]
@@ -377,13 +346,11 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
             )
         if module != "alpha":
             names += [name for name in own if name.startswith(normalizer)]
-        for name in names:
-            there = list(saved[name].shape) if name in saved else "missing"
-            if there != list(own[name].shape):
-                raise ConfigError(
-                    f"cannot warm-start {module} from {folder}: {name} is {there} there and "
-                    f"{list(own[name].shape)} here; use the same environment and network options, "
-                    "or leave the module out of warm_start.modules"
-                )
-            own[name] = saved[name]
+        found = {name: saved[name] for name in names if name in saved}
+        if misfit := first_misfit({name: own[name] for name in names}, found):
+            raise ConfigError(
+                f"cannot warm-start {module} from {folder}: {misfit}; use the same environment and "
+                "network options, or leave the module out of warm_start.modules"
+            )
+        own |= found
     loss_module.load_state_dict(own)

@@ -22,7 +22,6 @@ from torch.export import Dim, ExportedProgram
 from rlkit_sac import __version__
 from rlkit_sac.envs.actions import leaves
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.runs.checkpoints.retry import read_unpruned
 from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import os_errors_named, read_described, write_atomically
 from rlkit_sac.runs.policies.act import Act
@@ -90,14 +89,9 @@ def export_policy(
     if format == "onnx":
         check_installed("onnx", "onnxscript", "onnxruntime", extra="onnx")
     path = Path(path)
-    folder, described, policy = read_unpruned(
-        lambda: find_policy(Path(run_dir), which),
-        lambda folder: (
-            folder,
-            read_described(folder / "policy.json", "a policy", version=FORMAT_VERSION),
-            load_policy(folder, into=into),
-        ),
-    )
+    folder = find_policy(Path(run_dir), which)
+    described = read_described(folder / "policy.json", "a policy", version=FORMAT_VERSION)
+    policy = load_policy(folder, into=into)
     act = Act(policy, described["task"])
     module = TaskPolicy(policy, *act.conversions()).eval()
     run = folder.absolute().parents[1]

@@ -9,25 +9,20 @@ from typing import Any, Literal
 
 import safetensors.torch
 import torch
-from safetensors import SafetensorError
 from tensordict.nn import TensorDictModuleBase
 
 from rlkit_sac.errors import RunError
 from rlkit_sac.modules.rebuild import build_from_note, checked_note
 from rlkit_sac.runs.checkpoints import step_folders, step_of
-from rlkit_sac.runs.checkpoints.retry import read_unpruned
 from rlkit_sac.runs.devices import resolve_device
 from rlkit_sac.runs.files import (
     checksum,
-    from_start,
     os_errors_named,
     read_described,
     write_atomically,
 )
-from rlkit_sac.runs.misfits import misfits
 from rlkit_sac.runs.policies.act import Act, device_of
 from rlkit_sac.runs.tables.evaluations import best_frames
-from rlkit_sac.untrusted import read_file
 
 FORMAT_VERSION = 2
 
@@ -121,62 +116,50 @@ def load_policy(
     Raises:
         ConfigError: for a device that this machine does not have.
         RunError: naming the file, if one is missing, damaged, or not of this format; or if the
-            weights do not fit ``into``, which then stays as it was. Weights of a wider type than
-            the module's do not fit.
+            weights do not fit ``into``, which may then have some of them.
     """
     if device is None and into is None:
         device = "cpu"
     target = None if device is None else resolve_device(str(device))
-    description, weights_file, content = read_unpruned(
-        lambda: find_policy(Path(run_dir), which), _read_files
-    )
-    try:
-        weights = safetensors.torch.load(content)
-    except SafetensorError as error:
-        raise RunError(f"{weights_file} does not hold the policy: {error}") from error
-    policy = _described(description, weights_file) if into is None else into
+    folder = find_policy(Path(run_dir), which)
+    description, weights = _read_files(folder)
+    policy = _described(description, folder) if into is None else into
     if (target or device_of(policy)).type == "mps":  # which has no float64
         weights = {n: w.float() if w.dtype == torch.float64 else w for n, w in weights.items()}
-    if misfit := misfits(policy.state_dict(), weights):
-        raise RunError(
-            f"{weights_file} does not hold the policy that policy.json describes: {misfit}"
-            if into is None
-            else f"{weights_file} does not fit the {type(into).__name__} passed as into: "
-            f"{misfit}. Pass a module built as in the run"
-        )
     act = Act(policy, description["task"])
-    if into is None:
-        policy.load_state_dict(weights, strict=True, assign=True)
+    try:
+        policy.load_state_dict(weights, assign=into is None)
+    except RuntimeError as error:
+        text = " ".join(str(error).split())
+        raise RunError(f"{folder / 'policy.safetensors'} does not fit: {text}") from error
     if target is not None:
         policy.to(target)
-    if into is not None:
-        policy.load_state_dict(weights, strict=True)
     if "act" not in dir(policy) or isinstance(policy.act, Act):
         policy.act = act
     return policy.eval()
 
 
-def _read_files(folder: Path) -> tuple[dict[str, Any], Path, bytes]:
-    """What the files of a policy hold, and that of the weights."""
+def _read_files(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The description of a policy, and its weights."""
     weights_file = folder / "policy.safetensors"
     description = read_described(folder / "policy.json", "a policy", version=FORMAT_VERSION)
     with os_errors_named(f"{weights_file} cannot be read"):
-        content = read_file(weights_file)
+        content = weights_file.read_bytes()
     if hashlib.sha256(content).hexdigest() != description.get("weights_sha256"):
         raise RunError(f"{weights_file} is damaged: its checksum is not that of policy.json")
-    return description, weights_file, content
+    return description, safetensors.torch.load(content)
 
 
-def _described(description: dict[str, Any], file: Path) -> TensorDictModuleBase:
+def _described(description: dict[str, Any], folder: Path) -> TensorDictModuleBase:
     """The policy that a file describes, on the device ``meta``."""
     if description["builder"] is None:
         raise RunError(
-            f"{file.with_name('policy.json')} is of a policy that this package cannot build, such "
+            f"{folder / 'policy.json'} is of a policy that this package cannot build, such "
             "as one with networks of your own: build it and pass it, load_policy(run, into=policy);"
             " record_run and export_policy take into= as well"
         )
     policy: TensorDictModuleBase = build_from_note(description)
-    return policy.double()  # the widest type, so that weights of any fit
+    return policy
 
 
 def find_policy(run_dir: Path, which: str) -> Path:
@@ -187,7 +170,6 @@ def find_policy(run_dir: Path, which: str) -> Path:
     """
     if which not in ("last", "best"):
         raise RunError(f"which is {which!r}; choose 'last' or 'best'")
-    run_dir = from_start(run_dir)
     with os_errors_named(f"{run_dir} cannot be read"):
         if (run_dir / "policy.json").exists():
             return run_dir

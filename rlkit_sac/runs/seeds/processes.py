@@ -20,15 +20,14 @@ from typing import Any
 
 from rlkit_sac.errors import ConfigError, RlkitSacError
 from rlkit_sac.output import drop_failed_output
-from rlkit_sac.runs.failures import describe_failure, exit_code
-from rlkit_sac.runs.files import from_start, write_atomically
+from rlkit_sac.runs.failures import describe_failure, exit_code, run_behind
+from rlkit_sac.runs.files import write_atomically
 from rlkit_sac.runs.interrupts import (
     TIME_LIMIT_CODE,
     acknowledge,
     interrupt_behind,
     raised_signals,
 )
-from rlkit_sac.runs.tables.run_directory import RunDirectory
 from rlkit_sac.signals import held_signals, on_signals, release_signals
 
 
@@ -71,21 +70,18 @@ def run_seed(main: Callable[[Any], Path], config: Any) -> SeedRun:
     >>> run_seed(lambda config: Path("runs") / config.id, config)
     SeedRun(seed=4, exit_code=0, path='runs/Pendulum-v1', error='')
     """
-    RunDirectory.last_begun = None
     try:
-        return SeedRun(config.seed, 0, str(from_start(main(config))))
+        return SeedRun(config.seed, 0, str(main(config)))
     except BaseException as error:
         interrupted = interrupt_behind(error) is not None
         if isinstance(error, SystemExit) and not interrupted:
             raise
-        begun = RunDirectory.last_begun
-        path = None if begun is None else from_start(begun)
         if interrupted or not isinstance(error, ConfigError):
-            print(describe_failure(error, path), file=sys.stderr, flush=True)
+            print(describe_failure(error), file=sys.stderr, flush=True)
         kind = "" if isinstance(error, RlkitSacError) else f"{type(error).__name__}: "
-        return SeedRun(
-            config.seed, exit_code(error), None if path is None else str(path), f"{kind}{error}"
-        )
+        run = run_behind(error)
+        path = None if run is None else str(run)
+        return SeedRun(config.seed, exit_code(error), path, f"{kind}{error}")
 
 
 def print_ending(run: SeedRun, output: str, number: int, of: int) -> None:

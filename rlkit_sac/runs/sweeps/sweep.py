@@ -15,7 +15,6 @@ from optuna.trial import TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
 from rlkit_sac.errors import ConfigError, RunError, summary
-from rlkit_sac.runs.files import from_start
 from rlkit_sac.runs.interrupts import acknowledge
 from rlkit_sac.runs.sweeps.options import SweepOptions
 from rlkit_sac.runs.sweeps.results import write_results
@@ -55,7 +54,7 @@ def run_sweep(main: Callable[[Any], Path], config: Any, options: SweepOptions) -
         space = read_space(find_space(options.space, type(config)), config)
         own_name = f"{recipe_script(type(config)).stem}-{config.env.id}"
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", options.study or own_name).lstrip(".") or own_name
-        folder = from_start(config.logging.dir) / "sweeps" / name
+        folder = Path(config.logging.dir) / "sweeps" / name
         sweep = Sweep(folder, name, options.storage, space, config, options.pruner)
         print(f"sweep {name}: results in {folder}", flush=True)
         try:

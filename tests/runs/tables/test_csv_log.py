@@ -66,31 +66,29 @@ def test_columns_come_in_the_order_of_the_first_row(tmp_path: Path) -> None:
 def test_missing_and_unknown_columns_are_named(tmp_path: Path) -> None:
     with CSVLog(tmp_path / "m.csv") as log:
         log.write({"frames": 1, "a": 2, "b": 3})
-        with pytest.raises(RunError, match="missing a, b; unknown c, d"):
+        with pytest.raises(
+            RunError, match="the columns are frames, a, b, but those of a row frames, c, d"
+        ):
             log.write({"frames": 2, "c": 1, "d": 1})
     assert (tmp_path / "m.csv").read_text() == "frames,a,b\n1,2,3\n"
-    with pytest.raises(RunError, match="missing frames"):
-        CSVLog(tmp_path / "n.csv").write({"a": 1})
-    assert not (tmp_path / "n.csv").exists()
 
 
-@pytest.mark.parametrize("frames", [5, 4, float("nan")])
-def test_frames_must_increase(tmp_path: Path, frames: float) -> None:
+@pytest.mark.parametrize("frames", [5, 4])
+def test_frames_must_increase(tmp_path: Path, frames: int) -> None:
     with CSVLog(tmp_path / "m.csv") as log:
         log.write({"frames": 5})
-        with pytest.raises(RunError, match=f"row frames={frames} does not come after frames=5"):
+        with pytest.raises(RunError, match=f"frames {frames} do not come after 5"):
             log.write({"frames": frames})
         log.write({"frames": 6})
     assert read(tmp_path / "m.csv")["frames"].tolist() == [5, 6]
 
 
 def test_episodes_of_different_environments_share_a_frame(tmp_path: Path) -> None:
-    with CSVLog(tmp_path / "e.csv", keys=("frames", "env")) as log:
+    with CSVLog(tmp_path / "e.csv", repeats=True) as log:
         for frames, env in [(4, 1), (4, 0), (8, 0), (8, 1), (8, 2)]:
             log.write({"frames": frames, "env": env})
-        for frames, env in [(8, 1), (8, 0), (4, 3)]:
-            with pytest.raises(RunError, match=f"frames={frames}, env={env}"):
-                log.write({"frames": frames, "env": env})
+        with pytest.raises(RunError, match="frames 4 do not come after 8"):
+            log.write({"frames": 4, "env": 3})
     assert len(read(tmp_path / "e.csv")) == 5
 
 
@@ -122,14 +120,9 @@ def test_rows_survive_a_killed_process(tmp_path: Path) -> None:
 def test_an_existing_file_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "m.csv"
     path.write_text("frames\n1\n")
-    with pytest.raises(RunError, match=r"m\.csv already exists"):
+    with pytest.raises(RunError, match=r"cannot write .*m\.csv: File exists"):
         CSVLog(path).write({"frames": 2})
     assert path.read_text() == "frames\n1\n"
-
-
-def test_a_value_that_breaks_the_line_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="column text would break the line"):
-        CSVLog(tmp_path / "m.csv").write({"frames": 1, "text": "a\nb"})
 
 
 def test_a_file_that_may_not_grow_is_a_clear_error(tmp_path: Path) -> None:
@@ -146,50 +139,23 @@ def test_a_file_that_may_not_grow_is_a_clear_error(tmp_path: Path) -> None:
     assert read(path)["frames"].tolist() == [1]
 
 
-def put_another_in_its_place(path: Path) -> None:
-    content = path.read_bytes()
-    path.unlink()
-    path.with_suffix(".other").write_bytes(content)
-    path.with_suffix(".other").rename(path)
-
-
-@pytest.mark.parametrize(
-    ("harm", "message"),
-    [
-        (Path.unlink, "deleted or moved during the run, put it back: No such file"),
-        (lambda path: path.rename(path.with_suffix(".old")), "deleted or moved during the run"),
-        (put_another_in_its_place, "changed or replaced by another program during the run: put"),
-        (lambda path: path.open("a").write("2\n"), "changed or replaced .* back its 9 bytes"),
-        (lambda path: path.write_text(""), "changed or replaced"),
-    ],
-)
-def test_a_table_that_others_take_away_or_change_is_noticed(tmp_path, harm, message) -> None:
-    path = tmp_path / "m.csv"
-    log = CSVLog(path)
-    log.write({"frames": 1})
-    harm(path)
-    for use in (lambda: log.write({"frames": 2}), log.state_dict):
-        with pytest.raises(RunError, match=rf"m\.csv was {message}"):
-            use()
-
-
 def test_a_log_goes_on_at_a_state_and_forgets_what_came_after(tmp_path: Path) -> None:
     path = tmp_path / "e.csv"
-    with CSVLog(path, keys=("frames", "env")) as log:
+    with CSVLog(path, repeats=True) as log:
         log.write({"frames": 5, "env": 0, "x": 0.1})
         log.write({"frames": 5, "env": 1, "x": 0.2})
         state = log.state_dict()
         log.write({"frames": 9, "env": 0, "x": 0.3})
     with path.open("a") as file:
         file.write("10,0,0.")  # a row cut short by a kill
-    with CSVLog(path, keys=("frames", "env")) as again:
+    with CSVLog(path, repeats=True) as again:
         again.load_state_dict(state)
         assert again.last == 5
         again.cut()
         assert path.read_text() == "frames,env,x\n5,0,0.1\n5,1,0.2\n"
-        with pytest.raises(RunError, match="does not come after frames=5"):
-            again.write({"frames": 5, "env": 1, "x": 0.4})
-        with pytest.raises(RunError, match="missing x"):
+        with pytest.raises(RunError, match="frames 4 do not come after 5"):
+            again.write({"frames": 4, "env": 1, "x": 0.4})
+        with pytest.raises(RunError, match="the columns are frames, env, x"):
             again.write({"frames": 6, "env": 1})
         again.write({"frames": 6, "env": 0, "x": 0.5})
         assert again.state_dict()["size"] == path.stat().st_size
@@ -209,8 +175,8 @@ def test_a_state_before_the_first_row_removes_the_file(tmp_path: Path) -> None:
     assert path.read_text() == "frames,other\n1,2\n"
 
 
-@pytest.mark.parametrize("harm", ["frames,x\n1,0.6\n", "frames,x\n1,0", "", None])
-def test_a_table_that_was_changed_is_not_continued(tmp_path: Path, harm: str | None) -> None:
+@pytest.mark.parametrize("harm", ["frames,x\n1,0", "", None])
+def test_a_table_that_has_lost_rows_is_not_continued(tmp_path: Path, harm: str | None) -> None:
     path = tmp_path / "m.csv"
     with CSVLog(path) as log:
         log.write({"frames": 1, "x": 0.5})
@@ -219,5 +185,5 @@ def test_a_table_that_was_changed_is_not_continued(tmp_path: Path, harm: str | N
         path.unlink()
     else:
         path.write_text(harm)
-    with pytest.raises(RunError, match=r"m\.csv is not as it was at the checkpoint"):
+    with pytest.raises(RunError, match=r"m\.csv has \d+ bytes, but had 15 at the checkpoint"):
         CSVLog(path).load_state_dict(state)

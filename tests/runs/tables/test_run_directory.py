@@ -1,5 +1,4 @@
 import json
-import os
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -12,9 +11,9 @@ import pytest
 import rlkit_sac
 from rlkit_sac.config import EnvConfig
 from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.runs.failures import run_behind
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 from tests import processes
-from tests.small_disk import MOUNT, NOT_PERMITTED
 
 HOLDER = """
 import sys
@@ -107,9 +106,9 @@ def test_status_follows_the_run(tmp_path: Path) -> None:
 def test_an_error_is_written_and_goes_on(
     tmp_path: Path, error: BaseException, status: str, line: str | None
 ) -> None:
-    with pytest.raises(type(error)):
+    with pytest.raises(type(error)) as ended:
         begin_and_raise(run := create(tmp_path), error)
-    assert RunDirectory.last_begun == run.path
+    assert run_behind(ended.value) == run.path
     assert (info(run.path)["status"], info(run.path)["error"]) == (status, line)
 
 
@@ -123,57 +122,15 @@ def test_facts_about_the_machine(tmp_path: Path) -> None:
     assert {"command", "host", "platform", "git_revision"} <= facts.keys()
 
 
-def test_a_resumed_run_removes_what_a_killed_one_left_half_written(tmp_path: Path) -> None:
-    run = create(tmp_path)
-    others = [run.path / name for name in (".policy.onnx.7.partial", "partial")]
-    for file in (run.path / ".run.json.7.partial", run.path / ".config.yaml.12.partial", *others):
-        file.write_text("{")
-    with run:
-        run.begin()
-    left = [file for file in run.path.iterdir() if "partial" in file.name]
-    assert sorted(left) == sorted(others)
-
-
-@pytest.mark.parametrize("target", ["metrics.csv", ".lock", "run.json", "nowhere"])
-def test_a_lock_that_is_a_link_is_refused_by_name(tmp_path: Path, target: str) -> None:
-    with create(tmp_path) as run:
-        run.begin()
-        run.write("metrics", {"frames": 1})
-    lock = run.path / ".lock"
-    lock.unlink(missing_ok=True)
-    before = {file: file.read_bytes() for file in run.path.iterdir()}
-    lock.symlink_to(target)
-    with pytest.raises(ConfigError, match=r"\.lock is a link: remove it$"):
-        RunDirectory(run.path).__enter__()
-    assert {file: file.read_bytes() for file in run.path.iterdir() if file != lock} == before
-
-
 def test_a_second_process_is_refused_while_the_first_runs(tmp_path: Path) -> None:
     path = create(tmp_path).path
-    with hold(path) as holder:
+    with hold(path):
         before = (path / "run.json").read_bytes()
-        with pytest.raises(ConfigError, match=f"in use by another process \\(pid {holder.pid} on"):
+        with pytest.raises(ConfigError, match="in use by another process; wait for its end"):
             RunDirectory(path).__enter__()
         assert (path / "run.json").read_bytes() == before
     with RunDirectory(path) as run:
         assert run.info["status"] == "finished"
-
-
-def test_the_process_that_is_named_is_the_one_that_holds_the_lock(tmp_path: Path) -> None:
-    """Not the one before it, while it restores a checkpoint and has not begun."""
-    path = create(tmp_path).path
-    with RunDirectory(path) as run:
-        run.begin()
-        run.update_info(pid=2**22)  # of another session
-    with (
-        RunDirectory(path),
-        pytest.raises(ConfigError, match=rf"in use by another process \(pid {os.getpid()} on"),
-    ):
-        RunDirectory(path).__enter__()
-    with RunDirectory(path):
-        (path / ".lock").write_text("\0")
-        with pytest.raises(ConfigError, match="in use by another process; wait for its end"):
-            RunDirectory(path).__enter__()
 
 
 def test_a_killed_holder_does_not_block(tmp_path: Path) -> None:
@@ -255,47 +212,3 @@ def test_a_failed_write_keeps_the_old_facts(tmp_path: Path) -> None:
             run.update_info(device=object())
         assert (run.path / "run.json").read_bytes() == before
         run.update_info(device="cpu")
-
-
-FULL = """
-import json
-from rlkit_sac.config import EnvConfig
-from rlkit_sac.errors import RunError
-from rlkit_sac.runs.tables.run_directory import RunDirectory
-
-run = RunDirectory.create(EnvConfig(), recipe="sac", task="Ant", seed=3, root={root!r})
-try:
-    with run:
-        run.begin()
-        run.write("metrics", {{"frames": 0}})
-        fill({root!r})
-        run.info["frames"] = {frames}
-        for frames in range(1, 10_000):
-            run.write("metrics", {{"frames": frames}})
-except RunError as error:
-    print(error)
-print((run.path / "run.json").read_text())
-"""
-
-
-@pytest.mark.parametrize("frames", ["1", "'long' * 2000"])
-def test_a_full_disk_is_written_to_the_status(tmp_path: Path, frames: str) -> None:
-    """Over the old facts, which are kept where the new ones need more space than those have."""
-    root = str(tmp_path / "disk")
-    Path(root).mkdir()
-    script = tmp_path / "script.py"
-    script.write_text(MOUNT.format(path=root, size="1m") + FULL.format(root=root, frames=frames))
-    done = processes.run(script, cwd=tmp_path)
-    if done.returncode == NOT_PERMITTED:
-        pytest.skip(f"no disk of its own: {done.stderr}")
-    message, _, content = done.stdout.partition("\n")
-    assert re.fullmatch(
-        r"cannot write .*metrics\.csv: (only part of a row fitted on the disk|No space left on .*)",
-        message,
-    ), done
-    facts = json.loads(content)
-    if frames == "1":
-        assert (facts["status"], facts["error"]) == ("failed", f"RunError: {message}")
-        assert facts["finished"] >= facts["started"]
-    else:
-        assert facts["status"] == "running"
