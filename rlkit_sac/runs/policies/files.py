@@ -139,7 +139,7 @@ def load_policy(
     return policy.eval()
 
 
-def _read_files(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def _read_files(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     """The description of a policy, and its weights."""
     weights_file = folder / "policy.safetensors"
     description = read_described(folder / "policy.json", "a policy", version=FORMAT_VERSION)
