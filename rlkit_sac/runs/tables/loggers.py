@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from torchrl.record.loggers import Logger, TensorboardLogger, WandbLogger
+from torchrl.record.loggers import TensorboardLogger, WandbLogger
 
 from rlkit_sac.config import LoggingConfig
-from rlkit_sac.errors import RunError
+from rlkit_sac.errors import RunError, summary
 from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import os_errors_named
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
-
-_TENSORBOARD_FAILED = "cannot write the files of TensorBoard"
 
 
 class RunLoggers:
@@ -35,9 +32,10 @@ class RunLoggers:
     >>> loggers.close()
     """
 
-    def __init__(self, tensorboard: Logger | None = None, wandb: Logger | None = None) -> None:
-        self._tensorboard = tensorboard
-        self._wandb = wandb
+    def __init__(
+        self, tensorboard: TensorboardLogger | None = None, wandb: WandbLogger | None = None
+    ) -> None:
+        self._tensorboard, self._wandb = tensorboard, wandb
 
     @property
     def wandb_id(self) -> str | None:
@@ -52,19 +50,18 @@ class RunLoggers:
             row: as written to the CSV file; ``frames`` is the step.
 
         Raises:
-            RunError: if the files of TensorBoard cannot be written.
+            RunError: if a file cannot be written.
         """
         step = int(row["frames"])
-        scalars = {
-            f"{table}/{column}": number
-            for column, number in ((column, _number(row[column])) for column in row)
-            if number is not None and column != "frames"
-        }
-        if self._tensorboard is not None:
-            with os_errors_named(_TENSORBOARD_FAILED):
-                self._tensorboard.log_metrics(scalars, step=step)
+        numbers = {f"{table}/{column}": _number(value) for column, value in row.items()}
+        numbers = {name: number for name, number in numbers.items() if number is not None}
+        numbers.pop(f"{table}/frames")
+        with os_errors_named("cannot write the files of a logger"):
+            if self._tensorboard is not None:
+                self._tensorboard.log_metrics(numbers, step=step)
                 self._tensorboard.flush()  # a killed run would lack what the writer still holds
-        self._call_wandb(lambda logger: logger.log_metrics(scalars, step=step))
+            if self._wandb is not None:
+                self._wandb.log_metrics(numbers, step=step)
 
     def close(self, *, failed: bool = False) -> None:
         """Write what is left and end the W&B run.
@@ -72,21 +69,11 @@ class RunLoggers:
         Args:
             failed: whether W&B shall show the run as failed.
         """
-        self._call_wandb(lambda logger: logger.experiment.finish(exit_code=int(failed)))
-        if self._tensorboard is not None:
-            with os_errors_named(_TENSORBOARD_FAILED):
+        with os_errors_named("cannot write the files of a logger"):
+            if self._wandb is not None:
+                self._wandb.experiment.finish(exit_code=int(failed))
+            if self._tensorboard is not None:
                 self._tensorboard.close()
-
-    def _call_wandb(self, act: Callable[[Logger], object]) -> None:
-        if self._wandb is None:
-            return
-        import wandb
-
-        try:
-            act(self._wandb)
-        except (wandb.Error, OSError) as error:  # the CSV files hold every row: training goes on
-            self._wandb = None
-            warnings.warn(f"W&B receives no more rows of this run: {error}", stacklevel=3)
 
 
 def check_logger(name: Literal["tensorboard", "wandb"], wanted: bool) -> None:
@@ -128,25 +115,17 @@ def make_loggers(
         wandb_id: ``RunLoggers.wandb_id`` of the run that is continued; default a new one.
 
     Raises:
-        ConfigError: if a package is missing.
         RunError: if W&B does not start, or the files cannot be written.
 
     >>> make_loggers(LoggingConfig(), Path("runs"), name="a", options={}).wandb_id is None
     True
     """
-    check_logger("tensorboard", config.tensorboard)
-    check_logger("wandb", config.wandb)
     tensorboard = wandb = None
-    if config.tensorboard:
-        with os_errors_named(_TENSORBOARD_FAILED):
-            tensorboard = _PurgingTensorboardLogger(path, resumed_at)
     if config.wandb:
-        try:
-            wandb = _start_wandb(config.wandb_project, path, name, options, wandb_id)
-        except RunError:
-            if tensorboard is not None:
-                tensorboard.close()
-            raise
+        wandb = _start_wandb(config.wandb_project, path, name, options, wandb_id)
+    if config.tensorboard:
+        with os_errors_named("cannot write the files of a logger"):
+            tensorboard = _PurgingTensorboardLogger(path, resumed_at)
     return RunLoggers(tensorboard, wandb)
 
 
@@ -166,7 +145,7 @@ class _PurgingTensorboardLogger(TensorboardLogger):
 
 def _start_wandb(
     project: str, path: Path, name: str, options: Mapping[str, Any], wandb_id: str | None
-) -> Logger:
+) -> WandbLogger:
     import wandb
 
     try:
@@ -179,10 +158,9 @@ def _start_wandb(
             log_env_packages=False,  # W&B itself lists the packages
         )
     except (wandb.Error, OSError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
         raise RunError(
-            f"W&B does not start: {reason}. Set WANDB_MODE=offline to keep its files on this "
-            "machine, or leave logging.wandb false"
+            f"W&B does not start: {summary(error)}; WANDB_MODE=offline keeps its files on this "
+            "machine"
         ) from error
 
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import random
 import struct
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -179,14 +176,10 @@ def test_a_missing_package_is_said_with_the_line_that_installs_it(tmp_path, monk
         "rlkit_sac.runs.extras.find_spec",
         lambda name: None if name == package else find_spec(name),
     )
-    config = LoggingConfig(**{package: True})
     with pytest.raises(
         ConfigError, match=rf"{package} is missing: pip install 'rlkit_sac\[{package}"
     ):
         check_logger(package, wanted=True)
-    with pytest.raises(ConfigError):
-        make_loggers(config, tmp_path, name="run", options={})
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_named_wandb_is_no_package(tmp_path, monkeypatch):
@@ -206,44 +199,8 @@ def test_wandb_without_an_account_is_one_clear_error(tmp_path, offline, monkeypa
         open_loggers(tmp_path, wandb=True)
 
 
-LOSE_WANDB = """
-import os, signal, sys
-from pathlib import Path
-
-from rlkit_sac.config import LoggingConfig
-from rlkit_sac.runs.tables.loggers import make_loggers
-
-loggers = make_loggers(LoggingConfig(wandb=True), Path(sys.argv[1]), name="run", options={})
-loggers.write("metrics", {"frames": 1, "alpha": 0.5})
-for status in Path("/proc").glob("[0-9]*/status"):
-    facts = dict(line.split(":\\t", 1) for line in status.read_text().splitlines())
-    if facts["Name"].startswith("wandb") and int(facts["PPid"]) == os.getpid():
-        os.kill(int(facts["Pid"]), signal.SIGKILL)
-        os.waitpid(int(facts["Pid"]), 0)
-for frames in range(2, 100):
-    loggers.write("metrics", {"frames": frames, "alpha": 0.5})
-loggers.close()
-print("trained to the end")
-"""
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="finds the process in /proc")
-def test_a_run_outlives_the_process_of_wandb(tmp_path, offline):
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", LOSE_WANDB, str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert "trained to the end" in done.stdout
-    assert done.stderr.count("W&B receives no more rows of this run") == 1
-    assert done.returncode == 0
-
-
 def test_files_that_cannot_be_written_are_a_run_error(tmp_path):
     pytest.importorskip("tensorboard")
     (tmp_path / "tensorboard").write_text("in the way")
-    with pytest.raises(RunError, match="cannot write the files of TensorBoard"):
+    with pytest.raises(RunError, match="cannot write the files of a logger"):
         open_loggers(tmp_path, tensorboard=True)
