@@ -25,10 +25,7 @@ def summary(error: BaseException) -> str:
     >>> summary(ValueError("no", 1)), summary(SystemExit())
     ("ValueError: ('no', 1)", 'SystemExit')
     """
-    try:
-        text = " ".join(str(error).split())
-    except Exception:  # an exception of theirs may fail here too
-        text = ""
+    text = " ".join(str(error).split())
     return one_line(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 

@@ -10,7 +10,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import pandas as pd
 
 from rlkit_sac.errors import RunError
@@ -145,8 +144,7 @@ def check_numbers(file: Path, rows: pd.DataFrame, columns: Sequence[str]) -> Non
         )
     for name in columns:
         numbers = pd.to_numeric(rows[name], errors="coerce")
-        is_flag = rows[name].map(lambda cell: isinstance(cell, (bool, np.bool_)))
-        wrong = rows[name][(numbers.isna() & rows[name].notna()) | is_flag]
+        wrong = rows[name][numbers.isna() & rows[name].notna()]
         if len(wrong):
             raise RunError(
                 f"{file}, line {wrong.index[0]}: {name} should be a number, not {wrong.iloc[0]!r}"

@@ -12,7 +12,7 @@ import pandas as pd
 from rlkit_sac.analysis.config_columns import config_cells, differing_names, read_config
 from rlkit_sac.analysis.files import Paths, as_paths, files_below, read_each, read_rows
 from rlkit_sac.analysis.run_json import IDENTITY, read_description
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import ConfigError
 
 # Each table with the columns that every run's file has.
 TABLES = {
@@ -117,10 +117,7 @@ def _runs_below(root: Path) -> Iterator[Path]:
 
 def _load_run(run_dir: Path, table: str) -> pd.DataFrame:
     description = read_description(run_dir / "run.json")
-    file = run_dir / f"{table}.csv"
-    rows = read_rows(file, TABLES[table])
-    if reserved := [name for name in ("run", *IDENTITY) if name in rows]:
-        raise RunError(f"{file} has a column {reserved[0]!r}, which run.json tells")
+    rows = read_rows(run_dir / f"{table}.csv", TABLES[table])
     identity = pd.DataFrame(
         {"run": str(run_dir), **{name: description[name] for name in IDENTITY}}, index=rows.index
     )

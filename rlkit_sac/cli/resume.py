@@ -55,24 +55,16 @@ def recipe_script(info: Mapping[str, Any], run: str) -> Path:
     Raises:
         ConfigError: for another script, with the command that resumes the run.
 
-    >>> recipe_script({"command": "python elsewhere/recipes/sac.py --seed 1"}, "a_run").name
+    >>> recipe_script({"script": "elsewhere/recipes/sac.py"}, "a_run").name
     'sac.py'
-    >>> recipe_script({"command": "python my_sac.py"}, "a_run")
+    >>> recipe_script({"script": "my_sac.py"}, "a_run")
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: a_run was begun by my_sac.py, no recipe of this installation; ...
     """
-    # Runs of 0.1 have the command alone, whose path may be relative.
-    try:
-        script = Path(info.get("script") or shlex.split(info.get("command") or "")[1])
-    except (IndexError, ValueError):
-        raise ConfigError(
-            f"the run.json of {run} does not name the script that began it; to run a script: "
-            f"{shlex.join(['rlkit-sac', 'train', 'SCRIPT.py', '--resume', run])}"
-        ) from None
+    script = Path(info["script"])
     recipe = shipped_recipes().get(script.stem)
-    is_there = os.path.exists(script)  # also of a path that no system has
-    gone = script.parent.name == "recipes" and not is_there  # with another installation
-    if recipe is not None and (gone or (is_there and script.samefile(recipe))):
+    gone = script.parent.name == "recipes" and not script.exists()  # with another installation
+    if recipe is not None and (gone or (script.exists() and script.samefile(recipe))):
         return recipe
     raise ConfigError(
         f"{run} was begun by {script}, no recipe of this installation; to run that script: "

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -56,7 +56,6 @@ from rlkit_sac.runs.preflight import (
 from rlkit_sac.runs.random_streams import rank_seed, seed_everything
 from rlkit_sac.runs.ranks import num_ranks, of_this_rank, process_group, rank
 from rlkit_sac.runs.schedules import check_reward_weights, check_reward_weights_at, check_schedules
-from rlkit_sac.runs.tables.loggers import check_logger
 from rlkit_sac.runs.video import check_video
 
 #: Longest rows of which a memory's update is compiled: each step adds to the graph.
@@ -209,16 +208,16 @@ class BaseRunConfig:
                 ("collector.frames_per_batch", "env.num_envs", "workers"),
                 lambda: steps_per_batch(frames_per_batch, self.batch_envs),
             ),
-            Check(
-                ("workers.number",),
-                lambda: check_installed("ray", extra="ray") if self.workers.number else None,
+            *(
+                Check((key,), partial(check_installed, package, extra=package))
+                for key, package, wanted in (
+                    ("workers.number", "ray", self.workers.number),
+                    ("logging.tensorboard", "tensorboard", self.logging.tensorboard),
+                    ("logging.wandb", "wandb", self.logging.wandb),
+                )
+                if wanted
             ),
             *folder,
-            Check(
-                ("logging.tensorboard",),
-                lambda: check_logger("tensorboard", self.logging.tensorboard),
-            ),
-            Check(("logging.wandb",), lambda: check_logger("wandb", self.logging.wandb)),
             Check(("env.id", "env"), facts),
             Check(("evaluation.video", "env"), lambda: check_video(self.env) if video else None),
             Check(

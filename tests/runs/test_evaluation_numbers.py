@@ -19,7 +19,7 @@ from rlkit_sac.modules import tanh_gaussian_actor
 from rlkit_sac.runs import read_config
 from rlkit_sac.runs.checkpoints import step_folders
 from rlkit_sac.runs.evaluation import evaluate
-from rlkit_sac.runs.tables.evaluations import best_frames, reached_return
+from rlkit_sac.runs.tables.evaluations import best_frames
 from tests.recipes.loading import load_recipe
 from tests.reliability.runs import SHORT, only_run
 
@@ -153,12 +153,3 @@ def test_the_run_fails_and_keeps_its_last_checkpoint(tmp_path: Path, what: str) 
 
 #: Training makes the first environment.
 EVALUATED = 2
-
-
-def test_numbers_in_an_old_table_are_neither_best_nor_reached(tmp_path: Path) -> None:
-    rows = "frames,return_mean\n100,1.0\n200,inf\n300,nan\n400,-inf\n"
-    (tmp_path / "evaluations.csv").write_text(rows)
-    assert best_frames(tmp_path, among=[100, 200, 300, 400]) == 100
-    assert best_frames(tmp_path, among=[200, 300, 400]) is None
-    assert reached_return(tmp_path, 100, 0.5)
-    assert not any(reached_return(tmp_path, frames, 0.5) for frames in (200, 300, 400))

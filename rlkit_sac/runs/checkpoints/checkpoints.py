@@ -117,11 +117,9 @@ class Checkpoints:
         with os_errors_named(f"cannot create {self._replay_folder}"):
             self._replay_folder.mkdir(parents=True, exist_ok=True)
         oldest = self._replay.write_count - self._replay.storage.max_size
-        saved = max(map(_stop, self._segments), default=0)
-        segments = {name: each for name, each in self._segments.items() if _stop(name) > oldest}
-        for name in segments:
-            if not (self._replay_folder / name).is_file():
-                raise RunError(f"{self._replay_folder / name} is gone: the run cannot be saved")
+        stops = {name: segment_range(name)[1] for name in self._segments}
+        saved = max(stops.values(), default=0)
+        segments = {name: each for name, each in self._segments.items() if stops[name] > oldest}
         for file in write_segments(self._replay, self._replay_folder, saved=saved):
             segments[file.name] = sha256(file.read_bytes())
         state = {name: part.state_dict() for name, part in self._parts.items()}
@@ -257,12 +255,6 @@ def first_misfit(own: Mapping[str, Any], saved: Mapping[str, Any]) -> str:
         if there != here and not name.endswith("reward_weights.value"):
             return f"{name} is {there} there and {here} here"
     return ""
-
-
-def _stop(name: str) -> int:
-    bounds = segment_range(Path(name))
-    assert bounds is not None
-    return bounds[1]
 
 
 def _is_intact(folder: Path) -> bool:

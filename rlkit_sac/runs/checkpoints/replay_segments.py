@@ -20,17 +20,16 @@ from torchrl.data import TensorDictReplayBuffer
 from rlkit_sac.runs.files import write_atomically
 
 _SEGMENT_BYTES = 64 * 2**20
-_NAME = re.compile(r"segment_([0-9]+)-([0-9]+)\.safetensors")
 
 
-def segment_range(file: Path) -> tuple[int, int] | None:
-    """First number of a segment and the one after its last; ``None`` for any other file.
+def segment_range(name: str) -> tuple[int, int]:
+    """First number of a segment, and the one after its last.
 
-    >>> segment_range(Path("replay/segment_0-500.safetensors"))
+    >>> segment_range("segment_0-500.safetensors")
     (0, 500)
     """
-    match = _NAME.fullmatch(file.name)
-    return (int(match[1]), int(match[2])) if match else None
+    start, stop = re.findall(r"\d+", name)
+    return int(start), int(stop)
 
 
 def write_segments(replay: TensorDictReplayBuffer, folder: Path, *, saved: int) -> list[Path]:
@@ -73,9 +72,7 @@ def read_segments(replay: TensorDictReplayBuffer, segments: Iterable[tuple[Path,
     """
     capacity = replay.storage.max_size
     for file, content in segments:
-        bounds = segment_range(file)
-        assert bounds is not None
-        start, stop = bounds
+        start, stop = segment_range(file.name)
         rows = TensorDict(batch_size=[stop - start])
         for name, value in safetensors.torch.load(content).items():
             key = json.loads(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
 
 from rlkit_sac.errors import RunError
@@ -31,9 +31,8 @@ def best_frames(run_path: Path, *, among: Collection[int]) -> int | None:
     100
     """
     rows = evaluation_rows(run_path, until=max(among, default=0))
-    means = ((float(row["return_mean"]), int(row["frames"])) for row in rows)
-    found = [(mean, frames) for mean, frames in means if frames in among and isfinite(mean)]
-    return max(found)[1] if found else None
+    means = [(float(row["return_mean"]), int(row["frames"])) for row in rows]
+    return max((pair for pair in means if pair[1] in among), default=(0.0, None))[1]
 
 
 def reached_return(run_path: Path, frames: int, wanted: float | None) -> bool:
@@ -51,7 +50,7 @@ def reached_return(run_path: Path, frames: int, wanted: float | None) -> bool:
     False
     """
     return wanted is not None and any(
-        int(row["frames"]) == frames and wanted <= float(row["return_mean"]) < inf
+        int(row["frames"]) == frames and wanted <= float(row["return_mean"])
         for row in evaluation_rows(run_path, until=frames)
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from math import inf, isfinite
 from typing import Any
 
 import torch
@@ -120,8 +119,7 @@ class TrainingLog:
         mean = row["return_mean"]
         self._run.write("evaluations", row)
         self._shown["evaluation"] = mean
-        # One of an older run may be NaN or infinite.
-        return isfinite(mean) and not any(mean < other < inf for other in earlier)
+        return mean >= max(earlier, default=mean)
 
 
 def finished_episodes(

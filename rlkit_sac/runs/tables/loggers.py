@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from torchrl.record.loggers import TensorboardLogger, WandbLogger
 
 from rlkit_sac.config import LoggingConfig
 from rlkit_sac.errors import RunError, summary
-from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import os_errors_named
 
 if TYPE_CHECKING:
@@ -74,22 +73,6 @@ class RunLoggers:
                 self._wandb.experiment.finish(exit_code=int(failed))
             if self._tensorboard is not None:
                 self._tensorboard.close()
-
-
-def check_logger(name: Literal["tensorboard", "wandb"], wanted: bool) -> None:
-    """Check that the package of a logger is installed, where it was asked for.
-
-    Args:
-        name: of the package, and of the extra that brings it.
-        wanted: whether it was asked for.
-
-    Raises:
-        ConfigError: saying how to install it.
-
-    >>> check_logger("wandb", wanted=False)
-    """
-    if wanted:
-        check_installed(name, extra=name)
 
 
 def make_loggers(

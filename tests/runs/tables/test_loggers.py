@@ -14,7 +14,8 @@ import torch
 
 from rlkit_sac.config import LoggingConfig
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.runs.tables.loggers import RunLoggers, check_logger, make_loggers
+from rlkit_sac.runs.extras import check_installed
+from rlkit_sac.runs.tables.loggers import RunLoggers, make_loggers
 
 
 @pytest.fixture
@@ -179,7 +180,7 @@ def test_a_missing_package_is_said_with_the_line_that_installs_it(tmp_path, monk
     with pytest.raises(
         ConfigError, match=rf"{package} is missing: pip install 'rlkit_sac\[{package}"
     ):
-        check_logger(package, wanted=True)
+        check_installed(package, extra=package)
 
 
 def test_a_folder_named_wandb_is_no_package(tmp_path, monkeypatch):
@@ -189,7 +190,7 @@ def test_a_folder_named_wandb_is_no_package(tmp_path, monkeypatch):
         "rlkit_sac.runs.extras.find_spec", lambda name: importlib.util.find_spec("a_folder")
     )
     with pytest.raises(ConfigError, match="wandb is missing"):
-        check_logger("wandb", wanted=True)
+        check_installed("wandb", extra="wandb")
 
 
 def test_wandb_without_an_account_is_one_clear_error(tmp_path, offline, monkeypatch):

@@ -31,12 +31,3 @@ def test_the_summary_names_last_and_best_evaluation(tmp_path: Path) -> None:
         "results": str(tmp_path),
     }
     assert 10 < float(memory.split(" MiB")[0].replace(",", "")) < 100_000
-
-
-def test_the_best_evaluation_is_that_of_the_best_checkpoint(tmp_path):
-    """Of equals the last, and never NaN, as `load_policy` has it."""
-    rows = ["1,5,nan,0.0", "2,5,7.0,0.0", "3,5,7.0,0.0", "4,5,1.0,0.0"]
-    header = "frames,episodes,return_mean,return_std"
-    (tmp_path / "evaluations.csv").write_text("\n".join([header, *rows, ""]))
-    text = final_summary(tmp_path, frames=4, updates=0, seconds=1.0)
-    assert "best evaluation  7.00 ± 0.00 (5 episodes at frame 3)" in text
