@@ -192,8 +192,6 @@ def _read_monitors(files: Sequence[Path]) -> tuple[dict[str, Any], pd.DataFrame]
                 f"not {line[:80]!r}"
             ) from error
         rows = read_rows(file, ["r", "l", "t"], skip=1)
-        if (empty := rows[["r", "l", "t"]].isna().any(axis=1)).any():
-            raise RunError(f"{file}, line {rows.index[empty][0]}: r, l and t should be numbers")
         parts.append(rows.assign(t=rows["t"] + start))
     rows = pd.concat(parts, ignore_index=True).sort_values("t", kind="stable")
     table = {"frames": rows["l"].cumsum(), "return": rows["r"], "length": rows["l"]}

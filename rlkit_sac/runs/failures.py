@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError
-from rlkit_sac.runs.interrupts import interrupt_behind
+from rlkit_sac.runs.interrupts import exceptions_behind, interrupt_behind
 from rlkit_sac.runs.ranks import num_ranks
 
 
@@ -86,11 +86,8 @@ def run_behind(error: BaseException | None) -> Path | None:
 
     A `RunDirectory` notes it on the exception, of which another one may have been made since.
     """
-    while error is not None:
-        if run_path := getattr(error, "run_path", None):
-            return Path(run_path)
-        error = error.__cause__ or error.__context__
-    return None
+    paths = (getattr(each, "run_path", None) for each in exceptions_behind(error))
+    return next(filter(None, paths), None)
 
 
 def resume_command(run_path: Path, script: Path | None = None) -> str:

@@ -171,8 +171,16 @@ def interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
     ...     interrupt_behind(error)
     KeyboardInterrupt()
     """
+    found = (each for each in exceptions_behind(error) if isinstance(each, KeyboardInterrupt))
+    return next(found, None)
+
+
+def exceptions_behind(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception, that from which it was raised, and so on.
+
+    >>> list(exceptions_behind(ValueError("no")))
+    [ValueError('no')]
+    """
     while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            return error
+        yield error
         error = error.__cause__ or error.__context__
-    return None

@@ -10,9 +10,7 @@ from torch import Tensor
 
 from rlkit_sac.config import EnvConfig, EvaluationConfig
 from rlkit_sac.config.bounds import Seed
-from rlkit_sac.config.conditions import check_config
 from rlkit_sac.config.flat import options_of
-from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints import step_of
 from rlkit_sac.runs.checkpoints.resume import find_checkpoint, stored_options
 from rlkit_sac.runs.random_streams import evaluation_seed
@@ -63,13 +61,9 @@ def read_run(checkpoint: Path) -> StoredRun:
     for key, option in options_of(config).items():
         setattr(option.section, option.name, stored.get(key, option.value))
     frames = step_of(checkpoint) or 0
-    try:
-        check_config(config)
-        due = {int(at): value for at, value in stored.get("loss.reward_weights_at", {}).items()}
-        weights = reward_weights_due(due, 0, frames) or stored.get("loss.reward_weights")
-        reward_weights = None if weights is None else torch.tensor(weights, dtype=torch.float32)
-    except (AttributeError, TypeError, ValueError) as error:
-        raise ConfigError(f"{checkpoint} has options that no run has: {error!s:.200}") from error
+    due = {int(at): value for at, value in stored.get("loss.reward_weights_at", {}).items()}
+    weights = reward_weights_due(due, 0, frames) or stored.get("loss.reward_weights")
+    reward_weights = None if weights is None else torch.tensor(weights, dtype=torch.float32)
     return StoredRun(
         path=path,
         frames=frames,

@@ -169,7 +169,6 @@ def test_the_log_that_holds_the_return_is_read_of_several(logs, monkeypatch):
         ("sac_pendulum/progress.csv", b"1000,", b"\xff\xfe,", "cannot be read as a table"),
         ("sac_pendulum.monitor.csv", b"#{", b"{{", "line 1: # and a JSON object"),
         ("sac_pendulum.monitor.csv", b"-1093.527432", b"-1093.5-274", "line 5: r should be a num"),
-        ("sac_pendulum.monitor.csv", b"-1093.527432,200", b"-1093.527432,", "line 5: r, l and t"),
     ],
 )
 def test_a_damaged_log_is_named_with_its_line(logs, file, old, new, message):

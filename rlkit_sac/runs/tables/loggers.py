@@ -52,9 +52,11 @@ class RunLoggers:
             RunError: if a file cannot be written.
         """
         step = int(row["frames"])
-        numbers = {f"{table}/{column}": _number(value) for column, value in row.items()}
-        numbers = {name: number for name, number in numbers.items() if number is not None}
-        numbers.pop(f"{table}/frames")
+        numbers = {
+            f"{table}/{column}": float(value)
+            for column, value in row.items()
+            if isinstance(value, int | float) and column != "frames"
+        }
         with os_errors_named("cannot write the files of a logger"):
             if self._tensorboard is not None:
                 self._tensorboard.log_metrics(numbers, step=step)
@@ -145,11 +147,3 @@ def _start_wandb(
             f"W&B does not start: {summary(error)}; WANDB_MODE=offline keeps its files on this "
             "machine"
         ) from error
-
-
-def _number(value: Any) -> float | int | None:
-    if hasattr(value, "tolist"):  # NumPy and torch, scalars and arrays
-        value = value.tolist()
-    if isinstance(value, bool):
-        return int(value)
-    return value if isinstance(value, int | float) else None

@@ -9,7 +9,7 @@ import numpy as np
 
 from rlkit_sac.runs.evaluation import EvaluationResult
 from rlkit_sac.runs.tables.csv_log import CSVLog
-from rlkit_sac.runs.tables.evaluations import best_frames, evaluation_rows, reached_return
+from rlkit_sac.runs.tables.evaluations import best_frames, evaluation_rows
 
 
 def write(run_path: Path, means: dict[int, float], *, episodes: int = 2) -> None:
@@ -27,11 +27,3 @@ def test_a_row_of_many_episodes_is_read(tmp_path):
         np.full(10_000, math.pi).mean(),
         1.0,
     ]
-
-
-def test_a_mean_that_is_no_number_is_neither_best_nor_reached(tmp_path):
-    rows = "100,3.0\n200,nan\n300,inf\n400,-inf\n"
-    (tmp_path / "evaluations.csv").write_text(f"frames,return_mean\n{rows}")
-    assert best_frames(tmp_path, among=range(500)) == 100
-    reached = [reached_return(tmp_path, frames, -1e9) for frames in (100, 200, 300, 400)]
-    assert reached == [True, False, False, False]

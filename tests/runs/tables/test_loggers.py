@@ -84,9 +84,9 @@ ROWS = [
     ("metrics", {"frames": 500, "updates": 0, "alpha": 0.5, "q0_mean": None}),
     (
         "episodes",
-        {"frames": np.int64(600), "return": np.float32(-2.5), "terminated": True, "env": 1},
+        {"frames": 600, "return": -2.5, "terminated": True, "env": 1},
     ),
-    ("metrics", {"frames": 1000, "updates": 9, "alpha": torch.tensor(0.25), "q0_mean": 4.0}),
+    ("metrics", {"frames": 1000, "updates": 9, "alpha": 0.25, "q0_mean": 4.0}),
     ("evaluations", {"frames": 1000, "return_mean": -1.5, "returns": [-1.0, -2.0]}),
 ]
 EXPECTED = {
