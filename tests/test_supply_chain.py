@@ -33,10 +33,6 @@ ALLOWED = {
     ("rlkit_sac/data/workers/cluster.py", "socket"): "whether a Ray cluster answers at its address",
     ("rlkit_sac/runs/loss_parts.py", "importlib.import_module"): "the module of prior.factory",
     ("rlkit_sac/runs/policies/export.py", "torch.export.load"): "what it has just written",
-    (
-        "rlkit_sac/runs/seeds/on_ray.py",
-        "pickle",
-    ): "its own configuration, handed to Ray's processes",
     ("rlkit_sac/runs/tables/run_directory.py", "subprocess"): "git, which names the commit",
     ("recipes/benchmarks/speed.py", "subprocess"): "a process for each timing",
     (

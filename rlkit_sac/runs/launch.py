@@ -24,8 +24,8 @@ from rlkit_sac.runs.failures import (
 )
 from rlkit_sac.runs.interrupts import interrupt_behind, raised_signals
 from rlkit_sac.runs.ranks import num_ranks, rank
-from rlkit_sac.runs.seeds.joint import run_seeds
-from rlkit_sac.runs.sweeps.options import SweepOptions
+from rlkit_sac.runs.several.options import SeveralOptions
+from rlkit_sac.runs.several.seeds import run_seeds
 from rlkit_sac.signals import start_resource_tracker
 
 Config = TypeVar("Config")
@@ -40,7 +40,7 @@ def run_recipe(
 
     A recipe whose configuration has a ``seed`` also takes ``--seeds 0,1,2`` and ``--jobs N``,
     which call ``main`` once for each seed, see `run_seeds`, and ``--trials N``, see
-    :func:`~rlkit_sac.runs.sweeps.sweep.run_sweep`. The options are checked as a whole
+    :func:`~rlkit_sac.runs.several.sweep.run_sweep`. The options are checked as a whole
     before anything runs, machine and task by :func:`~rlkit_sac.runs.make_envs`, or before the first
     of several seeds.
 
@@ -74,7 +74,7 @@ def run_recipe(
             config, several, where = _parse(config_class, sys.argv[1:] if argv is None else argv)
             if several.trials is not None:
                 check_installed("optuna", extra="sweep")
-                from rlkit_sac.runs.sweeps.sweep import run_sweep
+                from rlkit_sac.runs.several.sweep import run_sweep
 
                 code = run_sweep(main, config, several)
             elif several.seeds is not None:
@@ -121,9 +121,9 @@ def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -
 
 def _parse(
     config_class: type[Config], argv: Sequence[str]
-) -> tuple[Config, SweepOptions, dict[str, str]]:
+) -> tuple[Config, SeveralOptions, dict[str, str]]:
     """The configuration, the seeds or trials to run, and where each option was set."""
-    config, several = config_class(), SweepOptions()
+    config, several = config_class(), SeveralOptions()
     configs = [several, config] if hasattr(config, "seed") else [config]
     where, problems = set_options(configs, argv, stored_options=stored_options)
     if several.seeds is not None or several.trials is not None:

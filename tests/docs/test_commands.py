@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rlkit_sac.config import parse_config
-from rlkit_sac.runs.sweeps.options import SweepOptions
+from rlkit_sac.runs.several.options import SeveralOptions
 from tests.docs.pages import PAGES, ROOT, Block, blocks
 from tests.recipes.loading import RECIPES, load_recipe
 
@@ -61,7 +61,7 @@ def check_options(script: Path, words: list[str]) -> None:
         return
     options = []
     for name, value in zip(words[::2], words[1::2], strict=True):
-        if hasattr(SweepOptions(), name[2:]):
+        if hasattr(SeveralOptions(), name[2:]):
             continue
         elif name == "--config" and value.startswith("recipes/"):
             options += [name, str(ROOT / value)]

@@ -16,12 +16,9 @@ import pandas as pd
 import pytest
 
 from rlkit_sac.config import Seed
-from rlkit_sac.errors import RunError
 from rlkit_sac.runs import launch, run_recipe
 from rlkit_sac.runs.failures import resume_command
-from rlkit_sac.runs.interrupts import TimeLimitReached
-from rlkit_sac.runs.seeds.joint import run_seeds
-from rlkit_sac.runs.seeds.options import SeedOptions
+from rlkit_sac.runs.several.options import SeveralOptions
 from tests.processes import Process
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +34,7 @@ from pathlib import Path
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.config import LoggingConfig, Seed
 from rlkit_sac.runs import RunDirectory, run_recipe
-from rlkit_sac.runs.interrupts import deferred_signals
+from rlkit_sac.runs.interrupts import TimeLimitReached, deferred_signals
 
 
 @dataclass
@@ -64,6 +61,8 @@ def main(config: Config) -> Path:
         run.evaluations.write({"frames": 7, "return_mean": 10.0 * config.seed, "return_std": 0.5})
         if fault == "run":
             raise RunError("reward is NaN at frame 7")
+        if fault == "time":
+            raise TimeLimitReached(60.0)
         if fault == "bug":
             raise ZeroDivisionError("oops")
         if fault == "killed":
@@ -128,26 +127,27 @@ def statuses(recipe: Path) -> dict[int, str]:
     ],
 )
 def test_seeds_are_listed_or_ranges(text: str, seeds: list[int]) -> None:
-    assert SeedOptions(seeds=text).numbers() == seeds
+    assert SeveralOptions(seeds=text).numbers() == seeds
 
 
 def test_seeds_and_jobs_are_options_like_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ran = []
 
-    def main(config: Config) -> Path:
-        ran.append(config.seed)
-        raise RunError("enough")
+    def run_seeds(main: object, config: Config, options: SeveralOptions) -> int:
+        ran.append(options.numbers())
+        return 1
 
+    monkeypatch.setattr(launch, "run_seeds", run_seeds)
     file = tmp_path / "seeds.yaml"
     file.write_text("seed: 3\nseeds: 0-1\njobs: 1\n")
     with pytest.raises(SystemExit) as stop:
-        run_recipe(main, Config, ["--config", str(file)])
-    assert (stop.value.code, ran) == (1, [0, 1])
+        run_recipe(never, Config, ["--config", str(file)])
+    assert (stop.value.code, ran) == (1, [[0, 1]])
     with pytest.raises(SystemExit):
-        run_recipe(main, Config, ["--config", str(file), "--seeds=4,5"])
-    assert ran == [0, 1, 4, 5]
+        run_recipe(never, Config, ["--config", str(file), "--seeds=4,5"])
+    assert ran == [[0, 1], [4, 5]]
     with pytest.raises(SystemExit):
         run_recipe(never, Config, ["--config", str(file), "--seed", "4", "--job", "2"])
     assert capsys.readouterr().err.splitlines()[-2:] == [
@@ -212,11 +212,10 @@ def test_help_shows_the_options(recipe: Path) -> None:
     done = run(recipe, "--help")
     assert done.returncode == 0
     names = re.findall("(?m)^  --(\\w+)", done.stdout)
-    assert names[:5] == ["config", "seeds", "jobs", "launcher", "trials"]
+    assert names[:5] == ["config", "seeds", "jobs", "trials", "space"]
 
 
-# Two at once are also part of the test of signals.
-@pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_each_seed_has_its_run_and_all_have_a_report(recipe: Path, jobs: str) -> None:
     done = run(recipe, "--seeds", "0-1", "--jobs", jobs)
     assert (done.returncode, done.stderr) == (0, "")
@@ -237,7 +236,7 @@ def test_each_seed_has_its_run_and_all_have_a_report(recipe: Path, jobs: str) ->
         assert str(folder.relative_to(recipe.parent) / name) in done.stdout
 
 
-@pytest.mark.parametrize("jobs", ["1", pytest.param("3", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "3"])
 def test_a_seed_that_fails_does_not_stop_the_others(recipe: Path, jobs: str) -> None:
     done = run(recipe, "--seeds", "0,1,2", "--jobs", jobs, "--fail", "{seed0: run, seed1: bug}")
     assert done.returncode == 1
@@ -277,7 +276,7 @@ def test_a_killed_process_is_a_failure_of_its_seed(recipe: Path) -> None:
     assert "error: seed 0: killed by SIGKILL" in done.stderr
 
 
-@pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_a_refusal_of_all_seeds_is_reported_once(recipe: Path, jobs: str) -> None:
     fail = "{seed0: config, seed1: config, seed2: config}"
     done = run(recipe, "--seeds", "0,1,2", "--jobs", jobs, "--fail", fail)
@@ -429,7 +428,7 @@ def test_without_the_extra_the_seeds_are_still_compared(recipe: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "|    1 |      7 |          10 |" in done.stdout
-    assert done.stdout.count("pip install 'rlkit_sac[plots]'") == 2
+    assert done.stdout.count("pip install 'rlkit_sac[plots]'") == 1
     (folder,) = recipe.parent.glob("runs/test/Task/*-seeds0,1")
     assert [file.name for file in folder.iterdir()] == ["seeds.csv"]
 
@@ -466,23 +465,14 @@ def test_seeds_together_learn_what_they_learn_alone(tmp_path: Path) -> None:
             pd.testing.assert_frame_equal(together[seed], metrics, check_exact=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("endings", "code"),
-    [((None, None), 0), ((75, None), 75), ((75, 75), 75), ((75, 1), 1), ((None, 1), 1)],
+    ("fail", "code"),
+    [("{seed0: time}", 75), ("{seed0: time, seed1: time}", 75), ("{seed0: time, seed1: run}", 1)],
 )
 def test_time_limits_have_their_exit_code_unless_a_seed_failed(
-    endings: tuple[int | None, int | None], code: int, tmp_path: Path
+    recipe: Path, fail: str, code: int
 ) -> None:
-    def main(config: _Config) -> Path:
-        if endings[config.seed] == 75:
-            raise TimeLimitReached(60.0)
-        if endings[config.seed] == 1:
-            raise RunError("reward is NaN")
-        return tmp_path
-
-    assert run_seeds(main, _Config(), SeedOptions("0,1")) == code
-
-
-@dataclass
-class _Config:
-    seed: int = 0
+    done = run(recipe, "--seeds", "0,1", "--jobs", "2", "--fail", fail)
+    assert done.returncode == code
+    assert "seed 0: interrupted\n" in done.stderr

@@ -11,6 +11,8 @@ import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +27,10 @@ from rlkit_sac.analysis import load_runs  # noqa: E402
 from rlkit_sac.config.conditions import config_errors  # noqa: E402
 from rlkit_sac.errors import ConfigError, RunError  # noqa: E402
 from rlkit_sac.runs import RunConfig  # noqa: E402
-from rlkit_sac.runs.sweeps.options import SweepOptions  # noqa: E402
-from rlkit_sac.runs.sweeps.results import write_results  # noqa: E402
-from rlkit_sac.runs.sweeps.space import read_space  # noqa: E402
-from rlkit_sac.runs.sweeps.study import Sweep, number_of  # noqa: E402
-from rlkit_sac.runs.sweeps.sweep import run_sweep  # noqa: E402
+from rlkit_sac.runs.several.options import SeveralOptions  # noqa: E402
+from rlkit_sac.runs.several.results import write_results  # noqa: E402
+from rlkit_sac.runs.several.space import configure, read_space  # noqa: E402
+from rlkit_sac.runs.several.sweep import ask, open_study  # noqa: E402
 from tests.processes import Process  # noqa: E402
 from tests.recipes.loading import RECIPES, load_recipe  # noqa: E402
 
@@ -128,10 +129,27 @@ def recipe(tmp_path: Path) -> Path:
     return file
 
 
-def make_sweep(folder: Path, space: Path, *, pruner: str = "median", **options: Any) -> Sweep:
+@dataclass
+class Sweep:
+    """A study, and what it is asked with."""
+
+    config: RunConfig
+    space: dict[str, Any]
+    study: optuna.Study
+    folder: Path
+
+    def ask(self, most: int) -> optuna.Trial | None:
+        return ask(self.study, self.space, self.config.seed, most, self.folder)
+
+
+def make_sweep(folder: Path, space: Path, storage: str | None = None, **options: Any) -> Sweep:
     config = RunConfig(**options)
     config.replay.batch_size, config.network.num_cells = 16, [8]
-    return Sweep(folder / "sweep", "sweep", None, read_space(space, config), config, pruner)
+    found = read_space(space, config)
+    study = open_study(
+        folder / "sweep", "sweep", config, found, SeveralOptions(trials=2, storage=storage)
+    )
+    return Sweep(config, found, study, folder / "sweep")
 
 
 def start(script: Path, folder: Path, *argv: str) -> Process:
@@ -180,8 +198,8 @@ def test_each_recipe_comes_with_a_space_of_its_options(name: str) -> None:
     space = read_space(RECIPES / "spaces" / f"{name}.yaml", config)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     for _ in range(20):
-        trial = study.ask(dict(space.distributions))
-        assert config_errors(space.configure(config, trial.params), checks=[]) == []
+        trial = study.ask(dict(space))
+        assert config_errors(configure(config, trial.params), checks=[]) == []
     text = (RECIPES / "spaces" / f"{name}.yaml").read_text()
     assert text.startswith(f"# rlkit-sac sweep {name} ")
     if name == "hybrid_sac":  # its first line has a configuration
@@ -214,21 +232,20 @@ def test_all_that_is_wrong_with_a_space_is_said_at_once(tmp_path: Path) -> None:
         "5: loss.gamma: must hold the value of the configuration itself, 0.99, which the first "
         "trial runs",
         "6: replay.batch_size: expected an integer, got 'many'",
-        "7: network.num_cells: is not a number: give {choices: [...]}",
-        "8: network.activation: expected {low: ..., high: ...}, with log: true or step: ..., or "
-        "{choices: [...]}, got 'relu'",
+        "7: network.num_cells: expected {choices: [...]}, got {'low': 8, 'high': 16}",
+        "8: network.activation: expected {choices: [...]}, got 'relu'",
         "9: replay.capacity: must be at least batch_size (256), got 100",
         "10: seed: is the same in all trials: take it out",
     ]
 
 
 def test_options_of_a_sweep_go_together() -> None:
-    assert SweepOptions(trials=3, seeds="0,1").errors()[0][0] == "seeds"
-    assert [key for key, _ in SweepOptions(space="a.yaml", pruner="none").errors()] == [
+    assert SeveralOptions(trials=3, seeds="0,1").errors()[0][0] == "seeds"
+    assert [key for key, _ in SeveralOptions(space="a.yaml", pruner="none").errors()] == [
         "space",
         "pruner",
     ]
-    assert SweepOptions(jobs=2).errors()[0][0] == "jobs"
+    assert SeveralOptions(jobs=2).errors()[0][0] == "jobs"
 
 
 def test_the_first_trial_is_the_configuration_itself(tmp_path: Path, space: Path) -> None:
@@ -236,62 +253,27 @@ def test_the_first_trial_is_the_configuration_itself(tmp_path: Path, space: Path
     first, second = sweep.ask(2), sweep.ask(2)
     assert first is not None
     assert second is not None
-    assert sweep.space.configure(sweep.config, first.params) == sweep.config
-    other = sweep.space.configure(sweep.config, second.params)
+    assert configure(sweep.config, first.params) == sweep.config
+    other = configure(sweep.config, second.params)
     assert other.update.lr_actor != sweep.config.update.lr_actor
     assert other.network.num_cells in ([8], [16])
     assert sweep.ask(2) is None
 
 
-def test_an_interrupted_trial_is_run_again_under_its_number(tmp_path: Path, space: Path) -> None:
+def test_a_trial_that_shows_no_life_begins_anew(tmp_path: Path, space: Path) -> None:
     sweep = make_sweep(tmp_path, space)
-    sweep.ask(2)
-    second = sweep.ask(2)
+    first, second = sweep.ask(2), sweep.ask(2)
+    assert first is not None
     assert second is not None
-    sweep.again(second)
+    storage = sweep.study._storage
+    storage.record_heartbeat(first._trial_id)
+    forget_heartbeats(tmp_path)
+    storage.record_heartbeat(second._trial_id)
     again = make_sweep(tmp_path, space).ask(2)
     assert again is not None
-    assert (number_of(again), again.number, again.params) == (1, 2, second.params)
-    assert [number_of(trial) for trial in sweep.trials()] == [0, 1]
-    # One that shows no life is taken over, and all others wait for their end.
-    forget_heartbeats(tmp_path)
-    sweep.beat(again)
-    assert sweep.open_trials() == (2, 2)
-    taken = sweep.ask(2)
-    assert taken is not None
-    assert (number_of(taken), sweep.ask(2)) == (0, None)
-
-
-def test_a_trial_that_was_killed_before_its_first_sign_of_life(tmp_path: Path, space: Path) -> None:
-    sweep = make_sweep(tmp_path, space)
-    sweep.study.ask(dict(sweep.space.distributions))  # and no more
-    again = make_sweep(tmp_path, space)
-    assert again.open_trials() == (1, 1)
-    assert again.ask(1) is None
-    forget_heartbeats(tmp_path)
-    assert again.open_trials() == (1, 1)
-    taken = again.ask(1)
-    assert taken is not None
-    assert again.space.configure(again.config, taken.params) == again.config
-
-
-def test_a_study_whose_maker_was_killed(tmp_path: Path, space: Path) -> None:
-    folder = tmp_path / "sweep"
-    folder.mkdir()
-    study = optuna.create_study(
-        study_name="sweep", storage=f"sqlite:///{folder / 'study.db'}", direction="maximize"
-    )
-    for what in ("space", "options"):
-        sweep = make_sweep(tmp_path, space)
-        assert [trial.number for trial in sweep.trials()] == [0]
-        noted = {key: value for key, value in study.user_attrs.items() if key != what}
-        assert what in study.user_attrs
-        with sqlite3.connect(folder / "study.db") as database:
-            database.execute("DELETE FROM study_user_attributes WHERE key = ?", [what])
-        assert study.user_attrs == noted
-    first = make_sweep(tmp_path, space).ask(1)
-    assert first is not None
-    assert sweep.space.configure(sweep.config, first.params) == sweep.config
+    assert (again.number, again.params) == (2, first.params)
+    assert sweep.ask(2) is None
+    assert [trial.state.name for trial in sweep.study.trials] == ["FAIL", "RUNNING", "RUNNING"]
 
 
 def test_two_who_ask_at_once_get_no_trial_too_many(tmp_path: Path, space: Path) -> None:
@@ -300,82 +282,38 @@ def test_two_who_ask_at_once_get_no_trial_too_many(tmp_path: Path, space: Path) 
     with ThreadPoolExecutor(4) as pool:
         asked = list(pool.map(lambda sweep: sweep.ask(2), sweeps))
     assert sum(trial is not None for trial in asked) == 1
-    assert len(sweeps[0].trials()) == 2
+    assert len(sweeps[0].study.trials) == 2
 
 
 def test_a_study_belongs_to_one_space_and_one_configuration(tmp_path: Path, space: Path) -> None:
     make_sweep(tmp_path, space)
     make_sweep(tmp_path, space, device="cpu")
-    with pytest.raises(ConfigError, match=r"study sweep has another value of seed: .* --study"):
+    with pytest.raises(ConfigError, match=r"study sweep has another value or space of seed"):
         make_sweep(tmp_path, space, seed=1)
     space.write_text(SPACE.replace("64", "128"))
-    with pytest.raises(ConfigError, match=r"has another space of replay.batch_size"):
-        make_sweep(tmp_path, space)
-    with sqlite3.connect(tmp_path / "sweep" / "study.db") as database:
-        database.execute("UPDATE study_directions SET direction = 'MINIMIZE'")
-    with pytest.raises(ConfigError, match="study sweep does not maximize"):
+    with pytest.raises(ConfigError, match=r"another value or space of replay.batch_size"):
         make_sweep(tmp_path, space)
 
 
 @pytest.mark.parametrize("url", ["nonsense", "sqlite:////dev/null/study.db"])
 def test_a_storage_that_cannot_be_opened(tmp_path: Path, space: Path, url: str) -> None:
     with pytest.raises(ConfigError, match="cannot open the storage"):
-        Sweep(tmp_path, "a", url, read_space(space, _tiny()), _tiny(), "none")
+        make_sweep(tmp_path, space, url)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "UPDATE study_user_attributes SET value_json = 'null'",
-        "UPDATE trial_params SET distribution_json = '[]'",
-        "UPDATE trial_user_attributes SET value_json = '[]' WHERE key = 'number'",
-        "ALTER TABLE trials RENAME COLUMN state TO lost",
-        "DELETE FROM study_directions",
-        None,
-    ],
-)
-def test_a_damaged_study_is_one_line_with_its_file(
-    tmp_path: Path, space: Path, damage: str | None
-) -> None:
+def test_a_damaged_study_is_one_line_with_its_file(tmp_path: Path, space: Path) -> None:
     make_sweep(tmp_path, space).ask(1)
     file = tmp_path / "sweep" / "study.db"
-    if damage is None:
-        file.write_bytes(file.read_bytes()[:5000])
-    else:
-        with sqlite3.connect(file) as database:
-            database.execute(damage)
+    file.write_bytes(file.read_bytes()[:5000])
     with pytest.raises(ConfigError, match=r"^cannot open the storage .*sweep/study\.db\): .*$"):
         make_sweep(tmp_path, space)
-
-
-def test_a_storage_that_fails_later_is_one_line(
-    tmp_path: Path, space: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def lose(sweep: Sweep) -> None:
-        with sqlite3.connect(sweep.folder / "study.db") as database:
-            database.execute("DROP TABLE trials")
-        sweep.ask(1)
-
-    monkeypatch.setattr(Sweep, "open_trials", lose)
-    config = _tiny()
-    config.logging.dir = str(tmp_path)
-    with pytest.raises(
-        RunError, match=r"^the storage of the sweep \(.*study\.db\) has failed: .*$"
-    ):
-        run_sweep(lambda config: tmp_path, config, SweepOptions(trials=1, space=str(space)))
 
 
 def test_a_table_that_cannot_be_written_is_named(tmp_path: Path, space: Path) -> None:
     sweep = make_sweep(tmp_path, space)
     (sweep.folder / "trials.csv").mkdir()
     with pytest.raises(RunError, match=r"cannot write .*trials\.csv: Is a directory"):
-        write_results(sweep)
-
-
-def _tiny() -> RunConfig:
-    config = RunConfig()
-    config.replay.batch_size, config.network.num_cells = 16, [8]
-    return config
+        write_results(sweep.study, sweep.config, sweep.folder)
 
 
 @pytest.mark.filterwarnings("ignore:Attempting to set identical:UserWarning")
@@ -385,7 +323,7 @@ def test_a_sweep_leaves_a_table_figures_and_the_best_options(tmp_path: Path, spa
         trial = sweep.ask(2)
         assert trial is not None
         sweep.study.tell(trial, value)
-    assert write_results(sweep)
+    assert write_results(sweep.study, sweep.config, sweep.folder)
     with (sweep.folder / "trials.csv").open(newline="") as opened:
         rows = list(csv.DictReader(opened))
     assert [(row["state"], row["value"]) for row in rows] == [
@@ -501,24 +439,6 @@ def test_a_sweep_goes_on_after_a_combination_that_is_refused(tmp_path: Path, rec
 
 
 @pytest.mark.slow
-def test_a_run_that_finished_after_its_sweep_was_killed(tmp_path: Path, recipe: Path) -> None:
-    with start(recipe, tmp_path, "--trials", "1", "--pause", "0.3") as process:
-        wait_for(lambda: running_trials(tmp_path), process)
-        os.kill(process.pid, signal.SIGSTOP)  # so that it cannot see how the trial ends
-        while run_json(tmp_path, 0)["status"] == "running":
-            time.sleep(0.1)
-        process.kill()
-        process.wait()
-    forget_heartbeats(tmp_path)
-    before = run_json(tmp_path, 0)
-    assert before["status"] == "finished"
-    done = start(recipe, tmp_path, "--trials", "1", "--pause", "0.3").finish()
-    assert done.returncode == 0, done.stderr
-    assert run_json(tmp_path, 0) == before
-    assert trials(tmp_path)[0]["state"] == "complete"
-
-
-@pytest.mark.slow
 def test_two_processes_share_one_study(tmp_path: Path, recipe: Path) -> None:
     options = ["--pause", "0.05", "--trials", "6"]
     with start(recipe, tmp_path, *options) as one, start(recipe, tmp_path, *options) as two:
@@ -542,7 +462,8 @@ def long_sweep(tmp_path: Path, space: Path) -> Iterator[list[str]]:
     frames = ["--collector.total_frames", "1500", "--checkpoint.interval", "100"]
     yield [*SAC, *frames, "--trials", "1", "--pruner", "none"]
     for pid in running_trials(tmp_path, 0):
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def ends_alone(pid: int) -> bool:
@@ -567,25 +488,23 @@ def test_a_sweep_that_ends_early_goes_on(
             forget_heartbeats(tmp_path)
         else:
             assert process.returncode == 143
-            assert trials(tmp_path)[0]["state"] == "unfinished"
-    before = run_json(tmp_path, 0)
-    assert before["status"] == "interrupted"
+            assert [row["state"] for row in trials(tmp_path).values()] == ["fail", "waiting"]
+    assert run_json(tmp_path, 0)["status"] == "interrupted"
     done = start(RECIPES / "sac.py", tmp_path, *long_sweep).finish()
     assert done.returncode == 0, done.stderr
-    after = run_json(tmp_path, 0)
-    assert (after["status"], after["frames"]) == ("finished", 1500)
-    assert after["resumed_at"] == before["frames"]
-    assert trials(tmp_path)[0]["state"] == "complete"
+    first, again = trials(tmp_path).values()
+    assert (first["state"], again["state"]) == ("fail", "complete")
+    assert float(again["frames"]) == 1500
+    assert run_json(tmp_path, 1)["status"] == "finished"
 
 
 @pytest.mark.slow
-def test_a_trial_that_is_killed_is_run_again(tmp_path: Path, long_sweep: list[str]) -> None:
+def test_a_trial_that_is_killed_begins_anew(tmp_path: Path, long_sweep: list[str]) -> None:
     with start(RECIPES / "sac.py", tmp_path, *long_sweep) as process:
         wait_for(lambda: running_trials(tmp_path, 5), process)
         os.kill(running_trials(tmp_path)[0], signal.SIGKILL)
         output, errors = process.communicate()
     assert process.returncode == 0, errors
-    assert "trial 0: to be run again, killed by SIGKILL" in output
-    after = run_json(tmp_path, 0)
-    assert (after["status"], after["frames"]) == ("finished", 1500)
-    assert after["resumed_at"] >= 100
+    assert "trial 0: fail, killed by SIGKILL" in output
+    first, again = trials(tmp_path).values()
+    assert (first["error"], again["state"]) == ("killed by SIGKILL", "complete")

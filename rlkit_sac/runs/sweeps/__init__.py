@@ -1,1 +1,0 @@
-"""A search for the options of a recipe: many runs of different settings, judged by Optuna."""
