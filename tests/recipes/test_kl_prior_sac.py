@@ -10,8 +10,7 @@ import pytest
 import torch
 from tensordict.nn import TensorDictModule
 
-from rlkit_sac.config.conditions import check_config
-from rlkit_sac.runs import load_policy, loss_parts, save_policy
+from rlkit_sac.runs import save_policy
 from tests.recipes.loading import RECIPES, config_files
 from tests.recipes.running import SHORT, Recipe, options
 
@@ -198,24 +197,6 @@ def test_the_policy_of_another_task_is_refused(workplace, capsys):
 def test_every_configuration_parses_and_names_its_command(path, monkeypatch):
     monkeypatch.syspath_prepend(str(RECIPES))
     PRIOR_SAC.assert_config_file(path)
-
-
-def test_a_prior_is_loaded_once_for_checks_and_training(workplace, monkeypatch):
-    prior = SAC.train()
-    loaded = []
-
-    def counting(folder):
-        loaded.append(folder)
-        return load_policy(folder)
-
-    monkeypatch.setattr(loss_parts, "load_policy", counting)
-    arguments = ["--prior.kind", "policy", "--prior.run", str(prior)]
-    PRIOR_SAC.train(*arguments)
-    assert len(loaded) == 1
-    # A run that has gone on has another policy.
-    SAC.run("--resume", str(prior), "--collector.total_frames", "275")
-    check_config(PRIOR_SAC.config(*arguments))
-    assert [folder.name for folder in loaded] == ["step_250", "step_275"]
 
 
 def test_a_prior_that_only_its_recipe_can_build_is_refused(workplace, capsys):
