@@ -72,22 +72,15 @@ def results_so_far(error: BaseException) -> list[str]:
     >>> results_so_far(ConfigError("unknown option --sed"))
     []
     """
-    run_path = run_behind(error)
+    # A `RunDirectory` notes its path on the exception, of which another may have been made since.
+    paths = (getattr(each, "run_path", None) for each in exceptions_behind(error))
+    run_path = next(filter(None, paths), None)
     if run_path is None:
         return []
     lines = [f"results so far: {run_path}"]
     if any(run_path.glob("checkpoints/step_*/checkpoint.json")):
         lines.append(f"continue with: {resume_command(run_path)}")
     return lines
-
-
-def run_behind(error: BaseException | None) -> Path | None:
-    """The directory of the run that an exception ended, if one had begun.
-
-    A `RunDirectory` notes it on the exception, of which another one may have been made since.
-    """
-    paths = (getattr(each, "run_path", None) for each in exceptions_behind(error))
-    return next(filter(None, paths), None)
 
 
 def resume_command(run_path: Path, script: Path | None = None) -> str:

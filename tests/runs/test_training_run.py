@@ -41,7 +41,7 @@ from rlkit_sac.runs import (
     read_config,
     training_run,
 )
-from rlkit_sac.runs.failures import run_behind
+from rlkit_sac.runs.failures import results_so_far
 from rlkit_sac.runs.files import checksum
 from rlkit_sac.runs.interrupts import Interrupted, TimeLimitReached
 from rlkit_sac.runs.tables.progress_bar import ProgressBar
@@ -217,7 +217,7 @@ def test_an_error_in_the_loop_saves_and_reports_nothing(capsys: pytest.CaptureFi
     with pytest.raises(RunError) as failed:
         fail()
     (run,) = runs
-    assert run_behind(failed.value) == run.path
+    assert results_so_far(failed.value)[0] == f"results so far: {run.path}"
     said = info(run)
     assert (said["status"], said["error"]) == ("failed", "RunError: loss_actor is nan")
     assert saved_at(run) == []
@@ -425,7 +425,7 @@ def test_a_signal_lets_the_step_end_saves_and_stops(number: int) -> None:
     finally:
         signal.signal(number, outside)
     assert stopped.value.exit_code == 128 + number
-    assert run_behind(stopped.value) == runs[0].path
+    assert results_so_far(stopped.value)[0] == f"results so far: {runs[0].path}"
     assert steps == ["after the signal", "end of the step"]
     assert saved_at(runs[0]) == [4]
     assert info(runs[0])["status"] == "interrupted"

@@ -11,7 +11,7 @@ import pytest
 import rlkit_sac
 from rlkit_sac.config import EnvConfig
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.runs.failures import run_behind
+from rlkit_sac.runs.failures import results_so_far
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 from tests import processes
 
@@ -108,7 +108,7 @@ def test_an_error_is_written_and_goes_on(
 ) -> None:
     with pytest.raises(type(error)) as ended:
         begin_and_raise(run := create(tmp_path), error)
-    assert run_behind(ended.value) == run.path
+    assert results_so_far(ended.value)[0] == f"results so far: {run.path}"
     assert (info(run.path)["status"], info(run.path)["error"]) == (status, line)
 
 
