@@ -35,7 +35,7 @@ from rlkit_sac.config.network import (
     PriorConfig,
     ValueNetworkConfig,
 )
-from rlkit_sac.config.parse import parse_config
+from rlkit_sac.config.read import parse_config
 from rlkit_sac.config.run import CheckpointConfig, EvaluationConfig, LoggingConfig, WarmStartConfig
 from rlkit_sac.config.update import (
     DiscreteUpdateConfig,

@@ -46,7 +46,7 @@ def config_errors(
 
     >>> from rlkit_sac.config import LossConfig
     >>> config_errors(LossConfig(gamma=1.5))
-    [('gamma', 'must be >= 0 and <= 1, got 1.5')]
+    [('gamma', 'must be less than or equal to 1, got 1.5')]
     """
     errors = {
         key: error
@@ -93,7 +93,7 @@ def check_config(config: Any, *, checks: Sequence[Check] | None = None) -> None:
     >>> check_config(LossConfig(gamma=1.5))
     Traceback (most recent call last):
         ...
-    rlkit_sac.errors.ConfigError: gamma: must be >= 0 and <= 1, got 1.5
+    rlkit_sac.errors.ConfigError: gamma: must be less than or equal to 1, got 1.5
     """
     problems = [f"{key}: {text}" for key, text in config_errors(config, checks=checks)]
     if problems:

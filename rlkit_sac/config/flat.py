@@ -1,13 +1,10 @@
-"""A configuration as one level of dotted keys, and the keys of earlier versions."""
+"""A configuration as one level of dotted keys."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, get_type_hints
-
-#: Dotted keys of today by those of before.
-RENAMED = {"update.products": "update.matmul_precision"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,18 +73,6 @@ def flat_config(config: Any) -> dict[str, Any]:
     options = options_of(config)
     options.pop("resume", None)
     return {key: _with_string_keys(option.value) for key, option in options.items()}
-
-
-def with_current_names(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a stored run under their names of today.
-
-    Args:
-        options: values by dotted key.
-
-    >>> with_current_names({"seed": 3, "update.products": "exact"})
-    {'seed': 3, 'update.matmul_precision': 'exact'}
-    """
-    return {RENAMED.get(key, key): value for key, value in options.items()}
 
 
 def _with_string_keys(value: Any) -> Any:

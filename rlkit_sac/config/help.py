@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import json
 import shutil
 import sys
 import textwrap
@@ -16,7 +17,6 @@ from typing import Any, Literal, get_args, get_origin
 
 from rlkit_sac.config.bounds import limits_of
 from rlkit_sac.config.flat import Option
-from rlkit_sac.config.values import describe, shown
 
 
 @cache
@@ -46,7 +46,7 @@ def field_texts(section: type[Any]) -> dict[str, str]:
 
 
 def format_help(config_class: type[Any], options: Mapping[str, Option]) -> str:
-    """The help text: each option with its meaning, limits, type and default, grouped by section.
+    """The help text: each option with its meaning, limits and default, grouped by section.
 
     It is as wide as the terminal, and ends with the examples of the recipe.
 
@@ -62,8 +62,8 @@ def format_help(config_class: type[Any], options: Mapping[str, Option]) -> str:
     <BLANKLINE>
     How often the whole state of a run is saved, and how many checkpoints are kept.
     ...
-      --interval INTERVAL  Frames between two checkpoints. Must be >= 1. (type: an
-                           integer, default: 5000)
+      --interval INTERVAL  Frames between two checkpoints. Must be >= 1.
+                           (default: 5000)
     ...
     """
     width = shutil.get_terminal_size().columns - 2  # as argparse has it
@@ -87,8 +87,8 @@ def format_help(config_class: type[Any], options: Mapping[str, Option]) -> str:
         text = field_texts(option.section.__class__).get(option.name, "")
         if limits := limits_of(option.hint):
             text += f" Must be {limits}."
-        default = option.value if isinstance(option.value, str) else shown(option.value)
-        text += f" (type: {describe(option.hint)}, default: {default})"
+        default = option.value if isinstance(option.value, str) else json.dumps(option.value)
+        text += f" (default: {default})"
         groups[section].add_argument(
             f"--{key}", metavar=_metavar(option), help=text.replace("%", "%%")
         )

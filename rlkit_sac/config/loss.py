@@ -75,9 +75,6 @@ class LossConfig(ReturnConfig):
     reward_weights: list[float] | None = None
     """Weights of a vector reward, one for each dimension; null for 1 each."""
 
-    reward_weights_at: dict[int, list[float]] = field(default_factory=dict)
-    """Weights that replace reward_weights from given frames on, for example {50000: [1.0, 0.5]}."""
-
     min_prob: Annotated[float, Field(gt=0, le=1)] = 0.1
     """p of the auto target entropy: that of a uniform policy over the share p of a continuous
     action's range, or of a discrete policy that leaves probability p to all actions but one."""
@@ -91,7 +88,7 @@ class LossConfig(ReturnConfig):
     policy_loss_steps: Literal["first", "next", "all"] = "first"
     """States of the actor and temperature losses: s, s', or both."""
 
-    not_arguments: ClassVar[tuple[str, ...]] = ("schedules", "reward_weights_at", "lmbda")
+    not_arguments: ClassVar[tuple[str, ...]] = ("schedules", "lmbda")
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""

@@ -11,7 +11,7 @@ from textwrap import indent
 from typing import TypeVar
 
 from rlkit_sac.config.conditions import config_errors
-from rlkit_sac.config.parse import parse_config, set_options
+from rlkit_sac.config.read import parse_config, set_options
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.runs.checkpoints.resume import stored_options

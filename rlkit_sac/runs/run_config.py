@@ -55,7 +55,7 @@ from rlkit_sac.runs.preflight import (
 )
 from rlkit_sac.runs.random_streams import rank_seed, seed_everything
 from rlkit_sac.runs.ranks import num_ranks, of_this_rank, process_group, rank
-from rlkit_sac.runs.schedules import check_reward_weights, check_reward_weights_at, check_schedules
+from rlkit_sac.runs.schedules import check_reward_weights, check_schedules
 from rlkit_sac.runs.video import check_video
 
 #: Longest rows of which a memory's update is compiled: each step adds to the graph.
@@ -277,10 +277,6 @@ class RunConfig(BaseRunConfig):
             Check(
                 ("loss.reward_weights", "env"),
                 lambda: check_reward_weights(loss.reward_weights, facts().reward_dim),
-            ),
-            Check(
-                ("loss.reward_weights_at", "env"),
-                lambda: check_reward_weights_at(loss.reward_weights_at, facts().reward_dim),
             ),
             Check(
                 (

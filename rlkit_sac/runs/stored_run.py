@@ -14,7 +14,6 @@ from rlkit_sac.config.flat import options_of
 from rlkit_sac.runs.checkpoints import step_of
 from rlkit_sac.runs.checkpoints.resume import find_checkpoint, stored_options
 from rlkit_sac.runs.random_streams import evaluation_seed
-from rlkit_sac.runs.schedules import reward_weights_due
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class StoredRun:
         seed: of its evaluations.
         episodes: of each evaluation.
         deterministic: whether evaluations take the mode of the policy.
-        reward_weights: ``[M]``, those at the checkpoint; ``None`` for ones.
+        reward_weights: ``[M]``, ``None`` for ones.
     """
 
     path: Path
@@ -61,8 +60,7 @@ def read_run(checkpoint: Path) -> StoredRun:
     for key, option in options_of(config).items():
         setattr(option.section, option.name, stored.get(key, option.value))
     frames = step_of(checkpoint) or 0
-    due = {int(at): value for at, value in stored.get("loss.reward_weights_at", {}).items()}
-    weights = reward_weights_due(due, 0, frames) or stored.get("loss.reward_weights")
+    weights = stored.get("loss.reward_weights")
     reward_weights = None if weights is None else torch.tensor(weights, dtype=torch.float32)
     return StoredRun(
         path=path,

@@ -27,7 +27,7 @@ from rlkit_sac.runs.policies.files import policy_files
 from rlkit_sac.runs.random_streams import evaluation_seed
 from rlkit_sac.runs.ranks import greatest, num_ranks, rank, rank_folder
 from rlkit_sac.runs.run_config import BaseRunConfig
-from rlkit_sac.runs.schedules import apply_schedules, reward_weights_due
+from rlkit_sac.runs.schedules import apply_schedules
 from rlkit_sac.runs.tables.evaluations import reached_return
 from rlkit_sac.runs.tables.log import TrainingLog
 from rlkit_sac.runs.tables.progress_bar import ProgressBar
@@ -82,11 +82,9 @@ class TrainingRun:
             seed=evaluation_seed(config.seed),
             deterministic=config.evaluation.deterministic,
         )
-        self._weights_at = getattr(config.loss, "reward_weights_at", {})
         self._stop_at = config.evaluation.stop_at
         self._before = log.frames
         self._update = update
-        self._change_reward_weights(since=0)
         self._apply_schedules = partial(apply_schedules, config.loss, config.update, into=update)
         self._apply_schedules(self.frames)
         self._end_if_solved()
@@ -104,12 +102,10 @@ class TrainingRun:
     def collected(self, batch: TensorDictBase) -> None:
         """Count the frames of a batch, write the episodes that ended in it, and follow schedules.
 
-        Episodes are weighted as they were when collected; ``loss.reward_weights_at`` changes the
-        weights after that, for the updates of the batch, as ``schedules`` change other values.
+        Episodes are weighted by the present ``reward_weights`` of the loss.
         """
         self._before = self.frames
         self._log.collected(batch, reward_weights=self._reward_weights)
-        self._change_reward_weights(since=self._before)
         self._apply_schedules(self.frames)
 
     def updated(self, scalars: Mapping[str, Tensor]) -> None:
@@ -170,11 +166,6 @@ class TrainingRun:
     @property
     def _reward_weights(self) -> Tensor | None:
         return getattr(self._loss_module, "reward_weights", None)
-
-    def _change_reward_weights(self, *, since: int) -> None:
-        weights = reward_weights_due(self._weights_at, since, self.frames)
-        if weights is not None:
-            self._loss_module.reward_weights = weights
 
     def _check_calls(self) -> None:
         """Refuse a loop that never tells the run of its frames or updates."""

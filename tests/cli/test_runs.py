@@ -123,7 +123,7 @@ def test_a_script_of_ones_own_is_named_to_resume_its_run(
     changed = text.replace("    run_recipe(main", '    print("my own script")\n    run_recipe(main')
     (folder / "mine.py").write_text(changed)
     task = ["--env.id", "my_tasks:TwoRewards-v0", "--env.kwargs.start", "1.5"]
-    task += ["--loss.reward_weights", "[1.0, 0.5]", "--loss.reward_weights_at.350", "[0.5, 1.0]"]
+    task += ["--loss.reward_weights", "[1.0, 0.5]"]
     assert main(["train", "mine.py", "--config", "pendulum", *SHORT, *task]) == 0
     (run,) = folder.glob("runs/sac/my_tasks-TwoRewards-v0/*")
     assert "my own script" in capsys.readouterr().out

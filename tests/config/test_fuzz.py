@@ -1,4 +1,4 @@
-"""Command lines and configuration files drawn at random: a valid configuration, or lines of errors.
+"""Command lines drawn at random: a valid configuration, or lines of errors.
 
 The quick tests draw a few hundred, always the same; the slow ones thousands.
 """
@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from rlkit_sac.config.conditions import Check, check_config, config_errors
 from rlkit_sac.config.flat import options_of
-from rlkit_sac.config.parse import parse_config
-from rlkit_sac.config.yaml_file import to_yaml
+from rlkit_sac.config.read import parse_config, to_yaml
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import RunConfig
 
@@ -42,46 +41,13 @@ SECTIONS = sorted({key.rpartition(".")[0] for key in OPTIONS} - {""})
 ENTRIES = [f"{key}.x" for key, option in OPTIONS.items() if isinstance(option.value, dict)]
 VALUES = [
     *("", "0", "1", "-1", "2", "3.0", "0.5", "-0.0", "1e3", "1e400", "-1e400", "1e-400", "5e-324"),
-    *("9" * 19, "9" * 400, "9" * 5_000, "0x10", "0x" + "f" * 5_000, "0b11", "010", "1:30", "1_000"),
-    *(".nan", ".inf", "-.inf", "nan", "inf", "true", "false", "yes", "null", "~", "auto", "'1'"),
-    *("[]", "[1]", "[64, 64]", "[1, [2]]", "[" * 60 + "]" * 60, "[" * 2_000, "{}", "{a: 1}"),
+    *("9" * 19, "0x10", "010", "1_000", ".nan", ".inf", "-.inf", "nan", "inf", "true", "false"),
+    *("yes", "null", "~", "auto", "'1'", "[]", "[1]", "[64, 64]", "[1, [2]]", "{}", "{a: 1}"),
     *("{a: {b: [1, null]}}", "{0: 1}", "{1: [1.0]}", "{lr_actor: {0: 0.1, 10: 0}}", "[joint]"),
-    *(
-        "[joint, target]",
-        "[[actor, qvalue], target]",
-        "{actor: 2}",
-        "*a",
-        "&a [*a]",
-        "&a 1",
-        "!!set",
-    ),
-    *(
-        "!!python/name:os.system x",
-        "!mine 1",
-        "2026-11-22",
-        "=",
-        "<<",
-        "{<<: {a: 1}}",
-        "- 1",
-        "? a",
-    ),
-    *(
-        "{[1]: 2}",
-        "a: b: c",
-        "# 1",
-        "%",
-        "@",
-        "`",
-        "|",
-        ">",
-        "'",
-        '"',
-        '"\\ud800"',
-        '"\\U00110000"',
-    ),
-    *("a\0b", "a\nb", "a\x1b[31mb", "a\tb", "a\u2028b", "a\ufeffb", "\udcff", "\ud800", "x" * 300),
-    *("/".join(["x" * 200] * 30), "/dev/zero", "/dev/null", "~", "..", "cpu", "cuda:99", "meta"),
-    *("Pendulum-v1", "light", "torchrl", "memmap", "min", "mean", "l2", "expected", "9" * 50_000),
+    *("[[actor, qvalue], target]", "{actor: 2}", "*a", "&a 1", "!!set", "2026-11-22", "=", "<<"),
+    *("{<<: {a: 1}}", "- 1", "? a", "{[1]: 2}", "a: b: c", "# 1", "%", "@", "`", "|", ">", "'"),
+    *("x" * 300, "/dev/null", "..", "cpu", "cuda:99", "meta", "Pendulum-v1", "light", "torchrl"),
+    *("memmap", "min", "mean", "l2", "expected"),
 ]
 texts = st.text(max_size=20)
 hostile = st.integers(0, len(VALUES) - 1).map(VALUES.__getitem__)
@@ -103,33 +69,12 @@ command_lines = (
 )
 
 
-@st.composite
-def documents(draw: st.DrawFn) -> bytes:
-    """The bytes of a file: sections with options, of which some were overwritten."""
-    lines: list[str] = []
-    for key in draw(st.lists(names, max_size=8)):
-        section, _, name = key.rpartition(".")
-        nested = section and draw(st.booleans())
-        lines += (
-            [f"{section}:", f"  {name}: {draw(values)}"] if nested else [f"{key}: {draw(values)}"]
-        )
-    text = draw(st.sampled_from(["\n", "\n", "\r\n", "\n---\n", "\n\t"])).join(lines)
-    content = text.encode("utf-8", "surrogatepass")
-    for _ in range(draw(st.integers(0, 3))):
-        start = draw(st.integers(0, len(content)))
-        stop = start + draw(st.integers(0, 4))
-        content = content[:start] + draw(st.binary(max_size=4)) + content[stop:]
-    return draw(st.sampled_from([b"", b"", b"\xef\xbb\xbf", b"&a {"])) + content
-
-
 def are_lines(error: ConfigError, *places: str) -> None:
     """Each begins with an option or file."""
     for line in str(error).split("\n"):
         assert line.isprintable()
         assert len(line) < 1_100
-        assert line.startswith(
-            ("--", "unknown option --", "unexpected argument ", *places, *OPTIONS)
-        )
+        assert line.startswith(("--", "unexpected argument ", *places, *OPTIONS))
 
 
 def is_valid_or_refused(argv: list[str], *places: str) -> Options | None:
@@ -153,14 +98,6 @@ def is_valid_or_refused(argv: list[str], *places: str) -> Options | None:
 
 def command_line(argv: list[str]) -> None:
     is_valid_or_refused(argv)
-
-
-def document(content: bytes) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "c.yaml"
-        file.write_bytes(content)
-        is_valid_or_refused(["--config", str(file)], str(file))
-        assert os.listdir(folder) == ["c.yaml"]
 
 
 def checked_run(argv: list[str]) -> None:
@@ -208,8 +145,8 @@ def fuzzed(test: Callable[[Any], None], drawn: st.SearchStrategy[Any], examples:
 
 @pytest.mark.parametrize(
     ("test", "drawn", "share"),
-    [(command_line, command_lines, 2), (document, documents(), 3), (checked_run, plausible(), 6)],
-    ids=["command lines", "files", "checks"],
+    [(command_line, command_lines, 2), (checked_run, plausible(), 6)],
+    ids=["command lines", "checks"],
 )
 @pytest.mark.parametrize("examples", [QUICK, pytest.param(MANY, marks=pytest.mark.slow)])
 def test_each_is_valid_or_refused_in_single_lines(

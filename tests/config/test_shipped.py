@@ -50,5 +50,5 @@ def test_the_path_of_another_file_is_no_name(given: str) -> None:
 
 
 def test_all_mistakes_come_at_once() -> None:
-    with pytest.raises(ConfigError, match=r"(?s)--config: there is no file.*unknown option --sed"):
+    with pytest.raises(ConfigError, match=r"(?s)--config: there is no file.*--sed: unknown option"):
         read_config(load_recipe("sac").SACConfig, ["--config", "ppo", "--sed", "1"])

@@ -117,7 +117,7 @@ def test_an_unknown_option_is_found(tmp_path: Path) -> None:
     wrong = Block(
         tmp_path, 1, "bash", "for i in 1 2; do\npython recipes/sac.py --sed $i; done", None
     )
-    with pytest.raises(Exception, match="unknown option --sed"):
+    with pytest.raises(Exception, match="--sed: unknown option"):
         check_command(*commands(wrong)[0])
 
 

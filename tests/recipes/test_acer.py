@@ -226,11 +226,11 @@ BAD = {
     "--loss.schedules {betta: {0: 1}}": "did you mean beta?",
     "--update.n_times_replay 1.5 --update.poisson false": "must be a whole number unless poisson",
     "--update.n_times_replay 0 --update.disable_online_update true": "or nothing is learned",
-    "--update.lr_actor 0.1": "unknown option --update.lr_actor; did you mean --update.lr",
-    "--update.utd_ratio 1": "unknown option --update.utd_ratio",
+    "--update.lr_actor 0.1": "--update.lr_actor: unknown option; did you mean --update.lr",
+    "--update.utd_ratio 1": "--update.utd_ratio: unknown option",
     "--replay.capacity 319": "must hold two batches of env.num_envs x collector.t_max frames (320)",
-    "--replay.prioritized true": "unknown option --replay.prioritized",
-    "--normalization.rewards true": "unknown option --normalization.rewards",
+    "--replay.prioritized true": "--replay.prioritized: unknown option",
+    "--normalization.rewards true": "--normalization.rewards: unknown option",
     "--warm_start.modules [qvalue]": "--warm_start.modules: expected",
 }
 

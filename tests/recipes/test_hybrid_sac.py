@@ -131,7 +131,7 @@ BAD = {
     "--loss.mask_critics true": "--loss.mask_critics: needs parameter_mask true, got true without",
     "--network.critic_action_layer middle": "--network.critic_action_layer: ",
     "--loss.alpha_init [1,2,3]": "must be one value or a [discrete, continuous] pair",
-    "--loss.alpha_init [1,0]": "--loss.alpha_init: must be > 0, got 0",
+    "--loss.alpha_init [1,0]": "--loss.alpha_init: must be greater than 0, got 0",
     "--loss.min_alpha [0.1,2] --loss.max_alpha 1": "must not exceed max_alpha (1.0), got 2.0",
     "--loss.target_entropy neg_dim": "write a pair like [scaled_log_k, neg_dim]",
     "--loss.target_entropy [neg_dim,auto]": "write a pair like [scaled_log_k, neg_dim]",

@@ -167,10 +167,12 @@ BAD = {
     "--prior.kind factory --prior.factory own_prior:nothing": "prior_network is a NoneType",
     "--prior.kind factory --prior.factory own_syntax:make": "'own_syntax': SyntaxError: ",
     "--prior.kind factory --prior.factory own_prior:wide": "over actions of the shape [2], but",
-    "--prior.same_action_prob 1.5": "must be >= 0 and <= 1, got 1.5",
-    "--prior.same_action_noise 0": "--prior.same_action_noise: must be > 0, got 0",
-    "--loss.target_kld_per_dim -1": "--loss.target_kld_per_dim: must be >= 0, got -1",
-    "--loss.target_entropy -1": "unknown option --loss.target_entropy",
+    "--prior.same_action_prob 1.5": "must be less than or equal to 1, got 1.5",
+    "--prior.same_action_noise 0": ("--prior.same_action_noise: must be greater than 0, got 0"),
+    "--loss.target_kld_per_dim -1": (
+        "--loss.target_kld_per_dim: must be greater than or equal to 0, got -1"
+    ),
+    "--loss.target_entropy -1": "--loss.target_entropy: unknown option",
     "--env.id CartPole-v1": "but the actions are Discrete(2): the recipes discrete_sac and",
 }
 

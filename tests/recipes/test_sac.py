@@ -123,18 +123,20 @@ def test_variants_train(workplace, variant):
 
 BAD = {
     "--env.idd Pendulum-v1": "did you mean --env.id",
-    "--loss.gamma 1.5": "--loss.gamma: must be >= 0 and <= 1, got 1.5",
+    "--loss.gamma 1.5": "--loss.gamma: must be less than or equal to 1, got 1.5",
     "--loss.alpha_init nan": "--loss.alpha_init",
-    "--collector.total_frames many": "expected an integer, got 'many'",
+    "--collector.total_frames many": "must be a valid integer, got 'many'",
     "--seed 1.5": "--seed",
     "--num_threads 0": "--num_threads",
     "--network.num_cells [64,0]": "--network.num_cells",
-    "--network.critic_dropout 1": "--network.critic_dropout: must be >= 0 and < 1, got 1",
+    "--network.critic_dropout 1": "--network.critic_dropout: must be less than 1, got 1",
     "--loss.target_subset 3": "--loss.target_subset: must not exceed num_qvalue_nets (2), got 3",
     "--network.activation relo": "--network.activation",
     "--update.order [joint,actor,target]": "already holds every loss",
     "--update.schedules {lr_actr: {0: 1}}": "there is no schedule of 'lr_actr'; did you mean",
-    "--loss.schedules {gamma: {0: 2}}": "--loss.schedules: gamma must be >= 0 and <= 1, got 2",
+    "--loss.schedules {gamma: {0: 2}}": (
+        "--loss.schedules: gamma must be less than or equal to 1, got 2"
+    ),
     "--update.recompute [critic]": "got 'critic'",
     "--device cuda:7": "device 'cuda:7' is not available",
     "--env.id Pendulun-v1": "Did you mean: `Pendulum`",

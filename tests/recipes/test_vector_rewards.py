@@ -58,24 +58,11 @@ def trade():
     del gym.registry["Trade-v0"]
 
 
-def weights_in_force(frames: int, weights: list[float], at: dict[int, list[float]]) -> list[float]:
-    """Those of an episode that ends at ``frames``, with one frame in each batch."""
-    for start, later in sorted(at.items()):
-        weights = later if start < frames else weights
-    return weights
-
-
 @EACH_RECIPE
-def test_the_tables_hold_each_return_and_the_weighted_sum_of_the_moment(workplace, recipe, task):
-    first, at = [1.0, 0.25], {100: [1.0, -0.5], 200: [0.0, 2.0]}
-    run = recipe.train(
-        *task,
-        *("--loss.reward_weights", json.dumps(first)),
-        *("--loss.reward_weights_at", f"{{100: {at[100]}, 200: {at[200]}}}"),
-    )
+def test_the_tables_hold_each_return_and_the_weighted_sum(workplace, recipe, task):
+    weights = [1.0, -0.5]
+    run = recipe.train(*task, "--loss.reward_weights", json.dumps(weights))
     episodes = load_runs(run, table="episodes")
-    weights = np.array([weights_in_force(frames, first, at) for frames in episodes["frames"]])
-    assert len(np.unique(weights, axis=0)) == 3
     parts = episodes[["return_0", "return_1"]].to_numpy()
     assert (parts.std(0) > 0).all()
     np.testing.assert_allclose(episodes["return"], (weights * parts).sum(1), rtol=1e-5)
@@ -83,9 +70,7 @@ def test_the_tables_hold_each_return_and_the_weighted_sum_of_the_moment(workplac
     evaluations = load_runs(run)
     assert evaluations["frames"].tolist() == [125, 250]
     means = evaluations[["return_mean_0", "return_mean_1"]].to_numpy()
-    np.testing.assert_allclose(
-        evaluations["return_mean"], (means * [at[100], at[200]]).sum(1), rtol=1e-5
-    )
+    np.testing.assert_allclose(evaluations["return_mean"], (means * weights).sum(1), rtol=1e-5)
     curve = learning_curves(evaluations, column="return_mean_1")
     assert curve["value"].tolist() == means[:, 1].tolist()
     metrics = pd.read_csv(run / "metrics.csv")
@@ -94,7 +79,7 @@ def test_the_tables_hold_each_return_and_the_weighted_sum_of_the_moment(workplac
 
 @EACH_RECIPE
 def test_the_saved_policy_repeats_the_last_evaluation(workplace, recipe, task):
-    run = recipe.train(*task, "--seed", "5", "--loss.reward_weights_at", "{225: [0.5, 1]}")
+    run = recipe.train(*task, "--seed", "5", "--loss.reward_weights", "[0.5, 1]")
     last = pd.read_csv(run / "evaluations.csv").iloc[-1]
     policy = load_policy(run)
     if recipe is not SAC:  # whose policy is an actor alone
@@ -114,23 +99,10 @@ def _weights_name(policy) -> str:
     return name
 
 
-@pytest.mark.slow  # the next test has a quick one, with several environments
+@pytest.mark.slow
 @EACH_RECIPE
-def test_a_run_whose_weights_change_goes_on_exactly(workplace, capsys, recipe, task):
-    weights = "{30: [1, 0.5], 60: [0.5, 1], 100: [1, -0.5]}"
-    recipe.assert_resumes_exactly(capsys, 70, *task, "--loss.reward_weights_at", weights)
-
-
-def test_several_environments_change_the_weights_with_a_batch(workplace, capsys):
-    environments = ("--env.num_envs", "2", "--collector.frames_per_batch", "20")
-    late = ("--collector.learning_starts", "140")
-    weights = ("--loss.reward_weights", "[1, 0]", "--loss.reward_weights_at", "{130: [0, 1]}")
-    SAC.assert_resumes_exactly(capsys, 160, *CHEETAH, *environments, *late, *weights)
-    (run, _) = sorted(workplace.glob("runs/*/*/*"))
-    episodes = pd.read_csv(run / "episodes.csv")
-    in_time = episodes["frames"] <= 140  # the batch that reached frame 130
-    assert in_time.any()
-    assert episodes["return"].equals(episodes["return_0"].where(in_time, episodes["return_1"]))
+def test_a_run_with_weights_goes_on_exactly(workplace, capsys, recipe, task):
+    recipe.assert_resumes_exactly(capsys, 70, *task, "--loss.reward_weights", "[1, -0.5]")
 
 
 def test_weights_are_ones_unless_they_are_given(workplace):
@@ -162,20 +134,10 @@ def test_a_resumed_run_may_have_other_weights(workplace, capsys):
         HYBRID,
         run,
         *("--collector.total_frames", "240"),
-        *("--loss.reward_weights_at", "{230: [0, 1]}"),
+        *("--loss.reward_weights", "[0, 1]"),
     )
     policy = load_policy(run)
     assert policy.state_dict()[_weights_name(policy)].tolist() == [0.0, 1.0]
-    code, error = HYBRID.stop(
-        capsys,
-        *("--resume", str(run), "--collector.total_frames", "260"),
-        *("--loss.reward_weights", "[1, 1]"),
-    )
-    assert code == 2
-    assert error == (
-        "error: --resume: loss.reward_weights no longer counts: loss.reward_weights_at has other "
-        "weights from frame 230 on; change those\n"
-    )
 
 
 def test_a_reward_that_is_not_finite_in_one_dimension_is_named(workplace, capsys):
@@ -189,22 +151,13 @@ def test_a_reward_that_is_not_finite_in_one_dimension_is_named(workplace, capsys
 SCALAR = "is for vector rewards, but the task's reward is a single number: leave it out"
 BAD = {
     "--loss.reward_weights [1]": f"--loss.reward_weights: {SCALAR}",
-    "--loss.reward_weights_at.9 [1]": f"--loss.reward_weights_at.9: {SCALAR}",
     "--env.id broken_envs:Vector-v0 --loss.reward_weights [1,2,3]": (
         "--loss.reward_weights: must hold 2 weights, one for each dimension of the task's reward, "
         "got [1.0, 2.0, 3.0]"
     ),
     "--env.id broken_envs:Vector-v0 --loss.reward_weights []": "must hold 2 weights",
-    "--env.id broken_envs:Vector-v0 --loss.reward_weights_at.9 [1]": (
-        "--loss.reward_weights_at.9: must hold 2 weights"
-    ),
-    "--env.id broken_envs:Vector-v0 --loss.reward_weights_at.0 [1,1]": (
-        "must name frames from 1 on, got 0"
-    ),
-    "--loss.reward_weights [1,x]": "expected a list, each item a number",
-    "--loss.reward_weights_at.a [1,2]": "--loss.reward_weights_at.a: expected an integer, got 'a'",
+    "--loss.reward_weights [1,x]": "must be a valid",
     "--env.id broken_envs:Vector-v0 --loss.reward_weights [1,.inf]": "a finite number, got inf",
-    "--env.id broken_envs:Vector-v0 --loss.reward_weights_at.9 [1,.nan]": "finite number, got nan",
     "--env.id Pendulun-v1 --loss.reward_weights [1]": "--env.id: unknown environment",
 }
 

@@ -128,9 +128,15 @@ REFUSED = {
     ),
     "empty": (ContinuousLossConfig(schedules={"gamma": {}}), "at least"),
     "frames": (ContinuousLossConfig(schedules={"gamma": {-1: 0.5}}), "frames from 0 on, got -1"),
-    "range": (ContinuousLossConfig(schedules={"gamma": {0: 1.5}}), "gamma must be >= 0 and <= 1"),
+    "range": (
+        ContinuousLossConfig(schedules={"gamma": {0: 1.5}}),
+        "gamma must be greater than or equal to 0 and <= 1",
+    ),
     "off": (ContinuousLossConfig(schedules={"dqda_clipping": {0: 0.0}}), "finite number > 0"),
-    "negative rate": (UpdateConfig(schedules={"lr_actor": {0: -1.0}}), "lr_actor must be > 0"),
+    "negative rate": (
+        UpdateConfig(schedules={"lr_actor": {0: -1.0}}),
+        "lr_actor must be greater than 0",
+    ),
     "learned alpha": (
         ContinuousLossConfig(schedules={"alpha_init": {0: 1.0}}),
         "only where fixed_alpha is true",
@@ -140,7 +146,10 @@ REFUSED = {
         "only where fixed_alpha is false",
     ),
     "of no optimizer": (ACERUpdateConfig(schedules={"lr_actor": {0: 1.0}}), "choose among lr, "),
-    "negative entropy": (ACERLossConfig(schedules={"beta": {0: -1.0}}), "beta must be >= 0"),
+    "negative entropy": (
+        ACERLossConfig(schedules={"beta": {0: -1.0}}),
+        "beta must be greater than or equal to 0",
+    ),
     "of two": (HybridLossConfig(schedules={"target_entropy": {0: 1.0}}), "choose among gamma"),
 }
 

@@ -151,7 +151,7 @@ def test_seeds_and_jobs_are_options_like_others(
     with pytest.raises(SystemExit):
         run_recipe(never, Config, ["--config", str(file), "--seed", "4", "--job", "2"])
     assert capsys.readouterr().err.splitlines()[-2:] == [
-        "error: unknown option --job; did you mean --jobs?",
+        "error: --job: unknown option; did you mean --jobs?",
         f"error: {file}:2: seeds: give either --seed or --seeds",
     ]
 
@@ -178,13 +178,13 @@ BAD = {
     "--seeds 3-1": "--seeds: expected seeds such as 0,1,2 or 0-4, got '3-1'",
     "--seeds one": "--seeds: expected seeds such as 0,1,2 or 0-4, got 'one'",
     "--seeds 0-4000000000": "--seeds: at most 1000 seeds, got '0-4000000000'",
-    "--seeds 4294967296": "--seeds: must be >= 0 and < 4294967296, got 4294967296",
+    "--seeds 4294967296": "--seeds: must be less than 4294967296, got 4294967296",
     "--seeds": "--seeds: needs a value; write --seeds VALUE",
-    "--seeds 0,1 --jobs 0": "--jobs: must be >= 1, got 0",
-    "--seeds 0,1 --jobs two": "--jobs: expected an integer, got 'two'",
+    "--seeds 0,1 --jobs 0": "--jobs: must be greater than or equal to 1, got 0",
+    "--seeds 0,1 --jobs two": "--jobs: must be a valid integer, got 'two'",
     "--jobs 2": "--jobs: give the seeds too, for example --seeds 0,1,2",
     "--seeds 0,1 --seed 2": "--seeds: give either --seed or --seeds",
-    "--seeds 0,1 --sead 2": "unknown option --sead; did you mean --seed?",
+    "--seeds 0,1 --sead 2": "--sead: unknown option; did you mean --seed?",
 }
 
 

@@ -226,16 +226,16 @@ def test_all_that_is_wrong_with_a_space_is_said_at_once(tmp_path: Path) -> None:
         read_space(file, RunConfig())
     lines = [line.removeprefix(f"{file}:") for line in str(error.value).splitlines()]
     assert lines == [
-        "1: update.lr_actr: unknown key; did you mean update.lr_actor?",
-        "3: update.lr_qvalue: must be > 0, got 0.0",
-        "4: update.lr_alpha: `low <= high` must hold, but got (low=0.01, high=0.0001).",
-        "5: loss.gamma: must hold the value of the configuration itself, 0.99, which the first "
+        " update.lr_actr: unknown option; did you mean update.lr_actor?",
+        " update.lr_qvalue: must be greater than 0, got 0.0",
+        " update.lr_alpha: `low <= high` must hold, but got (low=0.01, high=0.0001).",
+        " loss.gamma: must hold the value of the configuration itself, 0.99, which the first "
         "trial runs",
-        "6: replay.batch_size: expected an integer, got 'many'",
-        "7: network.num_cells: expected {choices: [...]}, got {'low': 8, 'high': 16}",
-        "8: network.activation: expected {choices: [...]}, got 'relu'",
-        "9: replay.capacity: must be at least batch_size (256), got 100",
-        "10: seed: is the same in all trials: take it out",
+        " replay.batch_size: must be a valid integer, got 'many'",
+        " network.num_cells: expected {choices: [...]}, got {'low': 8, 'high': 16}",
+        " network.activation: expected {choices: [...]}, got 'relu'",
+        " replay.capacity: must be at least batch_size (256), got 100",
+        " seed: is the same in all trials: take it out",
     ]
 
 

@@ -16,7 +16,7 @@ from rlkit_sac.config import (
     LoggingConfig,
     WarmStartConfig,
 )
-from rlkit_sac.config.flat import flat_config, with_current_names
+from rlkit_sac.config.flat import flat_config
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.checkpoints import (
     Checkpoints,
@@ -52,7 +52,6 @@ MAY_CHANGE = (
     "prior.run",  # it may have moved; the checkpoint has the prior's weights
     "evaluation",
     "loss.reward_weights",
-    "loss.reward_weights_at",
     "update.lr",
     "update.lr_actor",
     "update.lr_qvalue",
@@ -114,16 +113,15 @@ def find_checkpoint(path: Path | str) -> tuple[Path, Path]:
 
 
 def read_checkpoint(folder: Path) -> Manifest:
-    """The manifest of a checkpoint to resume from, its options under their names of today.
+    """The manifest of a checkpoint to resume from.
 
     Raises:
         ConfigError: naming the file that is damaged, and an older checkpoint that is not.
     """
     try:
-        manifest = Manifest.read(folder)
+        return Manifest.read(folder)
     except RunError as error:
         raise ConfigError(describe_damage(folder, error)) from error
-    return dataclasses.replace(manifest, config=with_current_names(manifest.config))
 
 
 def stored_options(path: Path | str) -> dict[str, Any]:
@@ -168,14 +166,6 @@ def check_resume(config: ResumableConfig) -> None:
             key for key in MAY_CHANGE if any(f"{each}.".startswith(f"{key}.") for each in options)
         ]
         problems.append(f"only {', '.join(changeable)} may change")
-    weights_at = map(int, options.get("loss.reward_weights_at", ()))
-    replaced_at = [frames for frames in weights_at if frames <= manifest.frames]
-    first_weights = "loss.reward_weights"
-    if replaced_at and options[first_weights] != manifest.config.get(first_weights):
-        problems.append(
-            f"{first_weights} no longer counts: {first_weights}_at has other weights from frame "
-            f"{max(replaced_at):,} on; change those"
-        )
     frames = manifest.frames
     batch = config.collector.batch_frames(config.batch_envs) * num_ranks()
     total = -(-config.collector.total_frames // batch) * batch  # the last batch is whole

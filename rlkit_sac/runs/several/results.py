@@ -14,7 +14,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from rlkit_sac.analysis import write_table
-from rlkit_sac.config.yaml_file import to_yaml
+from rlkit_sac.config.read import to_yaml
 from rlkit_sac.runs.files import os_errors_named, write_atomically
 from rlkit_sac.runs.several.space import configure
 from rlkit_sac.runs.tables.report import summary_table

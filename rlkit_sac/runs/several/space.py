@@ -16,10 +16,9 @@ from optuna.distributions import (
 
 from rlkit_sac.config.bounds import without_limits
 from rlkit_sac.config.conditions import config_errors
-from rlkit_sac.config.flat import Option, options_of, sections_of
-from rlkit_sac.config.names import unknown_option
-from rlkit_sac.config.values import read_value, shown
-from rlkit_sac.config.yaml_file import read_yaml
+from rlkit_sac.config.flat import Option, options_of
+from rlkit_sac.config.read import read_yaml, unknown_option
+from rlkit_sac.config.values import read_value
 from rlkit_sac.errors import ConfigError, one_line
 
 Distribution = CategoricalDistribution | FloatDistribution | IntDistribution
@@ -51,14 +50,13 @@ def read_space(file: Path, config: Any) -> dict[str, Distribution]:
     {'update.lr_actor': FloatDistribution(high=0.01, log=True, low=1e-05, step=None)}
     """
     options = options_of(config)
-    settings, problems = read_yaml(file, {prefix[:-1] for prefix, _ in sections_of(config)})
-    if not settings and not problems:
-        problems = [f"{file}: names no option"]
+    settings = read_yaml(file, config)
+    problems = [] if settings else [f"{file}: names no option"]
     space: dict[str, Distribution] = {}
     for setting in settings:
         key = setting.key
         if key not in options:
-            problems.append(unknown_option(setting, options))
+            problems.append(f"{setting.where}: {unknown_option(key, options)}")
             continue
         try:
             if {key, key.partition(".")[0]} & set(_SAME_IN_ALL):
@@ -94,9 +92,9 @@ def _distribution(given: Any, option: Option) -> Distribution:
             is_inside = found.low <= own <= found.high
         case _:
             ranges = "{low: ..., high: ...}, with log: true or step: ..., or " if is_number else ""
-            raise ValueError(f"expected {ranges}{{choices: [...]}}, got {shown(given)}")
+            raise ValueError(f"expected {ranges}{{choices: [...]}}, got {given!r}")
     if not is_inside:
-        text = f"must hold the value of the configuration itself, {shown(option.value)}"
+        text = f"must hold the value of the configuration itself, {option.value!r}"
         raise ValueError(f"{text}, which the first trial runs")
     return found
 

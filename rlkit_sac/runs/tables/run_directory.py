@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 
 from rlkit_sac import __version__
 from rlkit_sac.analysis.run_json import read_description
-from rlkit_sac.config.yaml_file import to_yaml
+from rlkit_sac.config.read import to_yaml
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.files import make_new_folder, write_atomically
 from rlkit_sac.runs.interrupts import interrupt_behind

@@ -1,0 +1,325 @@
+"""From YAML files and the command line to one checked configuration."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import UnionType
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
+
+import yaml
+
+from rlkit_sac.config.bounds import without_limits
+from rlkit_sac.config.conditions import config_errors
+from rlkit_sac.config.flat import Option, options_of, sections_of
+from rlkit_sac.config.help import format_help
+from rlkit_sac.config.shipped import find_config
+from rlkit_sac.config.values import read_value
+from rlkit_sac.errors import ConfigError, one_line
+
+Config = TypeVar("Config")
+StoredOptions = Callable[[str], Mapping[str, Any]]
+
+
+class Setting(NamedTuple):
+    """A value given for an option.
+
+    Attributes:
+        key: dotted.
+        value: what was given.
+        where: how errors name its place: ``--seed``, or ``pendulum.yaml: seed``.
+        is_text: whether it is a text of the command line.
+    """
+
+    key: str
+    value: Any
+    where: str
+    is_text: bool = False
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads 1e-3 as a number, and refuses a key that appears twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        if twice := [name for name, count in names.items() if count > 1]:
+            text = f"key {twice[0]!r} appears twice"
+            raise yaml.constructor.ConstructorError(problem=text, problem_mark=node.start_mark)
+        return super().construct_mapping(node, deep=deep)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what :class:`_Loader` reads back equal."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+for _class in (_Loader, _Dumper):
+    _number = re.compile(r"^[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$")
+    _class.add_implicit_resolver("tag:yaml.org,2002:float", _number, list("-+0123456789"))
+
+
+def to_yaml(values: dict[str, Any]) -> str:
+    """Write nested values as YAML that :func:`read_yaml` reads back equal, in the given order.
+
+    >>> print(to_yaml({"seed": 0, "network": {"num_cells": [64, 64]}, "id": "1e3"}), end="")
+    seed: 0
+    network:
+      num_cells: [64, 64]
+    id: '1e3'
+    """
+    return yaml.dump(
+        values, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True
+    )
+
+
+def read_yaml(file: Path, config: Any) -> list[Setting]:
+    r"""Read a file of options.
+
+    Args:
+        file: in YAML.
+        config: whose sections are nested mappings of the file, or prefixes of its keys.
+
+    Raises:
+        ConfigError: if the file cannot be read.
+
+    >>> import tempfile
+    >>> from rlkit_sac.runs import RunConfig
+    >>> file = Path(tempfile.mkdtemp()) / "a.yaml"
+    >>> _ = file.write_text("seed: 3\nupdate:\n  lr_actor: 1e-3\n")
+    >>> [(setting.key, setting.value) for setting in read_yaml(file, RunConfig())]
+    [('seed', 3), ('update.lr_actor', 0.001)]
+    """
+    try:
+        with file.open(encoding="utf-8") as opened:
+            content = yaml.load(opened, _Loader)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
+    except yaml.YAMLError as error:  # which names the file and the line
+        raise ConfigError(" ".join(str(error).split())) from error
+    except ValueError as error:
+        raise ConfigError(f"{file} cannot be read: {error}") from error
+    sections = [prefix[:-1] for prefix, _ in sections_of(config)]
+
+    def walk(values: Any, prefix: str) -> Iterator[Setting]:
+        if not isinstance(values, dict | None):
+            what = f"section {prefix[:-1]!r}" if prefix else "the file"
+            raise ConfigError(f"{file}: {what} must hold 'key: value' lines, not {values!r}")
+        for name, value in (values or {}).items():
+            key = f"{prefix}{name}"
+            if key in sections:
+                yield from walk(value, f"{key}.")
+            else:
+                yield Setting(key, value, f"{file}: {key}")
+
+    return list(walk(content, ""))
+
+
+def parse_config(
+    config_class: type[Config],
+    argv: Sequence[str] | None = None,
+    *,
+    stored_options: StoredOptions | None = None,
+) -> Config:
+    """Build a configuration from its defaults, then ``--config`` files, then dotted options.
+
+    Options are written ``--update.lr_actor 1e-3`` or ``--update.lr_actor=1e-3``; an entry of a
+    dictionary ``--env.kwargs.name value``. ``--help`` prints every option and exits.
+
+    Args:
+        config_class: a dataclass whose fields all have defaults; nested dataclasses are sections.
+        argv: the arguments after the program's name; default ``sys.argv[1:]``.
+        stored_options: the options by dotted key of the run that ``--resume`` names; the files and
+            the command line override them.
+
+    Raises:
+        ConfigError: with one line for each unknown key, wrong type, value out of range or
+            unreadable file; all of them at once.
+
+    >>> from rlkit_sac.config import UpdateConfig
+    >>> parse_config(UpdateConfig, ["--lr_actor", "1e-3", "--periods.target", "2"]).periods
+    {'target': 2}
+    >>> parse_config(UpdateConfig, ["--lr_alpa", "1", "--utd_ratio", "0"])
+    Traceback (most recent call last):
+        ...
+    rlkit_sac.errors.ConfigError: --lr_alpa: unknown option; did you mean --lr_alpha?
+    --utd_ratio: must be greater than 0, got 0
+    """
+    config = config_class()
+    argv = sys.argv[1:] if argv is None else argv
+    _, problems = set_options([config], argv, stored_options=stored_options)
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return config
+
+
+def set_options(
+    configs: Sequence[Any], argv: Sequence[str], *, stored_options: StoredOptions | None = None
+) -> tuple[dict[str, str], list[str]]:
+    """Set the options of configurations, and check them by themselves.
+
+    If some are wrong, machine and task are checked too, so that all errors come at once; else that
+    is left to :func:`~rlkit_sac.config.conditions.check_config`.
+
+    Args:
+        configs: configuration dataclasses with their defaults; no two of them share a key. The last
+            one is that of the recipe, whose examples ``--help`` shows.
+        argv: as in `parse_config`.
+        stored_options: as in `parse_config`.
+
+    Returns:
+        Where each key was set that has no default any more, and a line for each problem.
+
+    >>> from rlkit_sac.config import CheckpointConfig
+    >>> config = CheckpointConfig()
+    >>> set_options([config], ["--keep", "3"])
+    ({'keep': '--keep'}, [])
+    >>> config.keep
+    3
+    """
+    recipe = configs[-1]
+    options = {key: option for each in configs for key, option in options_of(each).items()}
+    if {"-h", "--help"} & set(argv):
+        print(format_help(type(recipe), options), end="")
+        raise SystemExit(0)
+    given, problems = _command_line(argv)
+    settings: list[Setting] = []
+    wrong: set[str] = set()  # keys that could not be read, which have their defaults
+
+    def add(setting: Setting, read: Callable[[str], list[Setting]]) -> None:
+        try:
+            settings.extend(read(setting.value))
+        except (ConfigError, OSError) as error:
+            problems.append(f"{setting.where}: {error}")
+            wrong.add(setting.key)
+
+    # A resumed run starts from its stored options, which files and command line may change.
+    for setting in given:
+        if setting.key == "resume" and stored_options is not None:
+            add(setting, lambda run: _stored(stored_options(run), run, options))
+    for setting in given:
+        if setting.key == "config":
+            add(setting, lambda name: read_yaml(find_config(name, type(recipe)), recipe))
+    settings += [setting for setting in given if setting.key != "config"]
+    where: dict[str, str] = {}
+    for setting in settings:
+        key = _key_of(setting.key, options)
+        try:
+            if key is None:
+                raise ValueError(
+                    unknown_option(setting.key, options, "--" if setting.is_text else "")
+                )
+            if key == "resume" and setting.value and not setting.is_text:
+                raise ValueError("the run to resume is given on the command line, with --resume")
+            _set(options[key], setting, entry=setting.key[len(key) + 1 :])
+            where[key] = setting.where
+        except (TypeError, ValueError) as error:
+            problems.append(f"{setting.where}: {error}")
+            wrong.add(key or setting.key)
+    errors = [config_errors(each, wrong, checks=None if problems else []) for each in configs]
+    if any(errors) and not problems:  # then the checks of all configurations
+        errors = [found or config_errors(each) for each, found in zip(configs, errors, strict=True)]
+    problems += [
+        f"{where.get(key, key)}: {text}"
+        for each in errors
+        for key, text in each
+        if key not in wrong
+    ]
+    return where, [one_line(problem) for problem in problems]
+
+
+def _command_line(argv: Sequence[str]) -> tuple[list[Setting], list[str]]:
+    """The options of a command line, and a line for each word that is none."""
+    settings, problems, rest = [], [], list(argv)
+    while rest:
+        name, equals, value = rest.pop(0).partition("=")
+        if not equals and rest and not rest[0].startswith("--"):
+            value = rest.pop(0) if name.startswith("--") else ""
+        if not name.startswith("--"):
+            problems.append(f"unexpected argument {name!r}; options are written --name value")
+        elif not value:
+            problems.append(f"{name}: needs a value; write {name} VALUE")
+        else:
+            settings.append(Setting(name[2:], value, name, is_text=True))
+    return settings, problems
+
+
+def _stored(stored: Mapping[str, Any], run: str, options: Mapping[str, Option]) -> list[Setting]:
+    foreign = [key for key in stored if key not in options]
+    if foreign:
+        raise ConfigError(
+            f"{run} has options that this recipe lacks ({', '.join(foreign[:3])}): resume it with "
+            "the recipe and the version that began it, which its run.json names"
+        )
+    return [Setting(key, value, where=key) for key, value in stored.items()]
+
+
+def _key_of(key: str, options: Mapping[str, Option]) -> str | None:
+    """The option that a key means: itself, or the mapping that it names an entry of."""
+    mappings = (
+        each
+        for each, option in options.items()
+        if key.startswith(f"{each}.") and get_origin(without_limits(option.hint)) is dict
+    )
+    return key if key in options else next(mappings, None)
+
+
+def unknown_option(key: str, options: Mapping[str, Option], dashes: str = "") -> str:
+    """What is said of an option that does not exist: the names that come near.
+
+    Args:
+        key: that was given.
+        options: all options by dotted key.
+        dashes: written before options.
+
+    >>> from rlkit_sac.config import UpdateConfig
+    >>> unknown_option("update_tau", options_of(UpdateConfig()), "--")
+    'unknown option; did you mean --target_update_tau?'
+    """
+    inside = [each for each in options if each.startswith(f"{key}.")]
+    if inside:
+        return f"is a section; its options are {', '.join(dashes + each for each in inside)}"
+    name = key.replace("-", "_").rpartition(".")[2]
+    names = {each.rpartition(".")[2] for each in options}
+    near = difflib.get_close_matches(key, options, n=1, cutoff=0.75)
+    if not near:
+        close = difflib.get_close_matches(name, names, n=1)
+        close = close or [each for each in names if each.startswith(name) or each.endswith(name)]
+        near = [each for each in options if each.rpartition(".")[2] in close]
+    advice = f"did you mean {' or '.join(dashes + each for each in near)}?"
+    return f"unknown option; {advice if near else 'see --help for all options'}"
+
+
+def _set(option: Option, setting: Setting, *, entry: str) -> None:
+    """Set an option, or one entry of a mapping."""
+    hint = option.hint
+    if not entry:
+        setattr(option.section, option.name, _read(setting, hint))
+        return
+    name_hint, hint = get_args(without_limits(hint))
+    name = int(entry) if name_hint is int else entry
+    setattr(option.section, option.name, {**option.value, name: _read(setting, hint)})
+
+
+def _read(setting: Setting, hint: Any) -> Any:
+    if not setting.is_text:
+        return read_value(setting.value, hint)
+    text, plain = setting.value, without_limits(hint)
+    types = get_args(plain) if get_origin(plain) in (Union, UnionType) else (plain,)
+    if str in types:
+        return None if text == "null" and type(None) in types else text
+    try:
+        value = yaml.load(text, _Loader)
+    except (yaml.YAMLError, ValueError):
+        value = text
+    try:
+        is_value = isinstance(value, bool | int | float | list | dict) or text in ("null", "~")
+        return read_value(value if is_value else text, hint)
+    except (TypeError, ValueError) as error:
+        advice = f"; write '[{text.strip('()')}]'" if "," in text and "[" not in text else ""
+        raise type(error)(f"{error}{advice}") from None
