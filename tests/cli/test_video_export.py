@@ -59,7 +59,7 @@ def test_wrong_arguments_are_one_line(run: Path, tmp_path: Path) -> None:
         call(export, str(tmp_path))
     with pytest.raises(RunError, match="no policy to load"):
         call(video, str(tmp_path))
-    with pytest.raises(ConfigError, match="--episodes: must be greater than or equal to 1"):
+    with pytest.raises(ConfigError, match="--episodes: must be >= 1"):
         call(video, str(run), "--episodes", "0")
 
 

@@ -196,7 +196,7 @@ def test_errors_of_machine_and_task_name_where_an_option_was_set(
         run_recipe(main, DriftConfig, argv)
     assert ended.value.code == 2
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("error: options.yaml:1: device: device 'abacus' is not available")
+    assert lines[0].startswith("error: options.yaml: device: device 'abacus' is not available")
     assert lines[1].startswith("error: --env.id: ")
     assert len(lines) == 2
 

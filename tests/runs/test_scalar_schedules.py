@@ -130,7 +130,7 @@ REFUSED = {
     "frames": (ContinuousLossConfig(schedules={"gamma": {-1: 0.5}}), "frames from 0 on, got -1"),
     "range": (
         ContinuousLossConfig(schedules={"gamma": {0: 1.5}}),
-        "gamma must be greater than or equal to 0 and <= 1",
+        "gamma must be less than or equal to 1",
     ),
     "off": (ContinuousLossConfig(schedules={"dqda_clipping": {0: 0.0}}), "finite number > 0"),
     "negative rate": (
