@@ -231,7 +231,7 @@ BAD = {
     "--replay.capacity 319": "must hold two batches of env.num_envs x collector.t_max frames (320)",
     "--replay.prioritized true": "--replay.prioritized: unknown option",
     "--normalization.rewards true": "--normalization.rewards: unknown option",
-    "--warm_start.modules [qvalue]": "--warm_start.modules: expected",
+    "--warm_start.modules [qvalue]": "--warm_start.modules: must be 'actor' or 'critic'",
 }
 
 

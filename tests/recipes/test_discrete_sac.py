@@ -108,7 +108,7 @@ def test_variants_train(workplace, variant):
 BAD = {
     "--env.id Pendulum-v1": "acts in discrete spaces, but the actions are a Box of shape (1,)",
     "--env.id Platform-v0": "at once: the recipe hybrid_sac trains this task",
-    "--loss.target_entropy neg_dim": "--loss.target_entropy: expected a number or one of auto",
+    "--loss.target_entropy neg_dim": "--loss.target_entropy: must be a valid number or 'auto'",
     "--loss.min_alpha 2 --loss.max_alpha 1": "must not exceed max_alpha (1.0), got 2.0",
     "--loss.dqda_clipping 1": "--loss.dqda_clipping: unknown option",
     "--network.log_std_min -5": "--network.log_std_min: unknown option",

@@ -155,7 +155,7 @@ def test_variants_train(own_prior, variant):
 
 
 BAD = {
-    "--prior.kind same": "--prior.kind: expected one of uniform, same_action, policy, factory",
+    "--prior.kind same": "--prior.kind: must be 'uniform', 'same_action', 'policy' or 'factory'",
     "--prior.kind policy": "prior.run: must name a run directory where kind is 'policy'",
     "--prior.run runs": "--prior.run: is for kind 'policy', but kind is 'uniform'",
     "--prior.kind policy --prior.run nowhere": "--prior.run: no policy to load",

@@ -143,7 +143,7 @@ BAD = {
     "--env.id Pendulum-v9": "versioned environments: [ `v1` ]",
     "--env.id nowhere:Pendulum-v1": "cannot import the module 'nowhere'",
     "--env.id CartPole-v1": "but the actions are Discrete(2): the recipes discrete_sac and",
-    "--env.id broken_envs:Broken-v0 --env.kwargs.bound .inf": "lower bound of action dimension",
+    "--env.id broken_envs:Broken-v0 --env.kwargs.bound .inf": "action dimension [0]",
     "--env.observation_indices [0,3]": "is [0, 3], but the observation has 3 entries: list at",
     "--env.observation_indices []": "is [], but the observation has 3 entries: list at least one",
     "--env.kwargs.wind 1": "unexpected keyword argument 'wind'",

@@ -239,6 +239,6 @@ def test_a_run_to_resume_is_named_on_the_command_line_alone(tmp_path, capsys):
         run_recipe(never, RunConfig, ["--config", str(file), "--device", "cpu"])
     assert stop.value.code == 2
     advice = "the run to resume is given on the command line, with --resume"
-    assert capsys.readouterr().err == f"error: {file}:2: resume: {advice}\n"
+    assert capsys.readouterr().err == f"error: {file}: resume: {advice}\n"
     file.write_text("resume: null\nseed: 3\n")  # as in the config.yaml of every run
     assert read_config(RunConfig, ["--config", str(file)]).seed == 3

@@ -152,7 +152,7 @@ def test_seeds_and_jobs_are_options_like_others(
         run_recipe(never, Config, ["--config", str(file), "--seed", "4", "--job", "2"])
     assert capsys.readouterr().err.splitlines()[-2:] == [
         "error: --job: unknown option; did you mean --jobs?",
-        f"error: {file}:2: seeds: give either --seed or --seeds",
+        f"error: {file}: seeds: give either --seed or --seeds",
     ]
 
 
