@@ -276,6 +276,25 @@ def test_a_trial_that_shows_no_life_begins_anew(tmp_path: Path, space: Path) -> 
     assert [trial.state.name for trial in sweep.study.trials] == ["FAIL", "RUNNING", "RUNNING"]
 
 
+def test_an_interrupted_sweep_goes_on_with_the_draws_of_one_that_was_not(
+    tmp_path: Path, space: Path
+) -> None:
+    whole, stopped = make_sweep(tmp_path / "whole", space), make_sweep(tmp_path / "stopped", space)
+    for sweep in (whole, stopped):
+        first = sweep.ask(3)
+        assert first is not None
+        sweep.study._storage.record_heartbeat(first._trial_id)
+    forget_heartbeats(tmp_path / "stopped")
+    again = stopped.ask(3)
+    assert again is not None
+    assert again.params == first.params
+    for _ in range(2):
+        drawn, same = whole.ask(3), stopped.ask(3)
+        assert drawn is not None
+        assert same is not None
+        assert drawn.params == same.params
+
+
 def test_two_who_ask_at_once_get_no_trial_too_many(tmp_path: Path, space: Path) -> None:
     sweeps = [make_sweep(tmp_path, space) for _ in range(4)]
     sweeps[0].ask(1)

@@ -174,7 +174,7 @@ def ask(
         begun = sum("retry_history" not in trial.system_attrs for trial in trials)
         if begun >= most and all(trial.state != TrialState.WAITING for trial in trials):
             return None
-        sampler_seed = np.random.SeedSequence((seed, len(trials))).generate_state(1)[0]
+        sampler_seed = np.random.SeedSequence((seed, begun)).generate_state(1)[0]
         study.sampler = optuna.samplers.TPESampler(
             seed=int(sampler_seed), multivariate=True, constant_liar=True
         )
@@ -188,7 +188,7 @@ class _TrialRun(Job):
         self, main: Callable[[Any], Path], config: Any, study: Study, trial: Trial, folder: Path
     ) -> None:
         self._study, self._trial = study, trial
-        self._storage = cast(RDBStorage, study._storage)
+        self._beat()
         self._folder = folder / f"trial_{trial.number:04d}"
         self._folder.mkdir(exist_ok=True)
         self._interval, self._frames = config.evaluation.interval, config.collector.total_frames
@@ -200,7 +200,7 @@ class _TrialRun(Job):
 
     def watch(self) -> None:
         """Report new evaluations, and end a trial that is to be pruned: it saves and ends."""
-        self._storage.record_heartbeat(self._trial._trial_id)
+        self._beat()
         rows = self._evaluations()
         for frames, value in rows[self._reported :]:
             step = frames // self._interval * self._interval  # of batches that end in between too
@@ -225,9 +225,14 @@ class _TrialRun(Job):
         else:
             told = study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
             if is_interrupted:
+                told.user_attrs = {}  # which are those of this attempt
                 RetryHeartbeatStaleTrialCallback(MOST_RETRIES)(study, told)
         result = f"{told.value:.6g}" if told.value is not None else self.error.partition("\n")[0]
         print(f"trial {trial.number}: {told.state.name.lower()}, {result}", flush=True)
+
+    def _beat(self) -> None:
+        """Record a sign of life."""
+        cast(RDBStorage, self._study._storage).record_heartbeat(self._trial._trial_id)
 
     def _run(self) -> Path:
         """The run directory, or the folder that will hold it."""
