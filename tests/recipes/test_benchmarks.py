@@ -95,8 +95,8 @@ def test_a_benchmark_refuses_sizes_that_cannot_be_measured(tmp_path: Path) -> No
     done = run("update", "--rounds", "0", "--batch_sise", "4", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        "error: --batch_sise: unknown option; did you mean --batch_size?",
         "error: --rounds: must be greater than or equal to 1, got 0",
+        "error: --batch_sise: unknown option; did you mean --batch_size?",
     ]
     assert list(tmp_path.iterdir()) == []
 

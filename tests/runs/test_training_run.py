@@ -26,7 +26,6 @@ from rlkit_sac.config import (
     EvaluationConfig,
     LoggingConfig,
     ReplayConfig,
-    UpdateConfig,
 )
 from rlkit_sac.config.conditions import check_config
 from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
@@ -38,11 +37,9 @@ from rlkit_sac.runs import (
     TrainingRun,
     load_policy,
     make_envs,
-    read_config,
     training_run,
 )
 from rlkit_sac.runs.failures import results_so_far
-from rlkit_sac.runs.files import checksum
 from rlkit_sac.runs.interrupts import Interrupted, TimeLimitReached
 from rlkit_sac.runs.tables.progress_bar import ProgressBar
 from rlkit_sac.updates import compiled
@@ -545,20 +542,3 @@ def test_a_damaged_checkpoint_is_refused_and_the_run_left_as_it_was() -> None:
     with pytest.raises(ConfigError, match=r"state\.safetensors"):
         begun(config(frames=60, resume=str(loop.run.path))).__enter__()
     assert info(loop.run) == before
-
-
-def test_a_run_stored_with_the_old_name_of_an_option_resumes() -> None:
-    with begun(config(frames=2, update=UpdateConfig(matmul_precision="exact"))) as loop:
-        loop.collect()
-    file = loop.run.path / "checkpoints" / "step_2" / "checkpoint.json"
-    manifest = json.loads(file.read_text())
-    manifest["config"]["update.products"] = manifest["config"].pop("update.matmul_precision")
-    del manifest["sha256"]
-    manifest["sha256"] = checksum(manifest)
-    file.write_text(json.dumps(manifest))
-    arguments = ["--resume", str(loop.run.path), "--collector.total_frames", "60"]
-    with begun(read_config(RunConfig, arguments)) as second:
-        assert second.update.matmul_precision == "exact"
-        assert second.run.frames == 2
-    with pytest.raises(ConfigError, match="matmul_precision was 'exact' in this run"):
-        check_config(read_config(RunConfig, [*arguments, "--update.matmul_precision", "auto"]))
