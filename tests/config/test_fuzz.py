@@ -46,7 +46,7 @@ VALUES = [
     *("{a: {b: [1, null]}}", "{0: 1}", "{1: [1.0]}", "{lr_actor: {0: 0.1, 10: 0}}", "[joint]"),
     *("[[actor, qvalue], target]", "{actor: 2}", "*a", "&a 1", "!!set", "2026-11-22", "=", "<<"),
     *("{<<: {a: 1}}", "- 1", "? a", "{[1]: 2}", "a: b: c", "# 1", "%", "@", "`", "|", ">", "'"),
-    *("x" * 300, "/dev/null", "..", "cpu", "cuda:99", "meta", "Pendulum-v1", "light", "torchrl"),
+    *("x" * 100, "/dev/null", "..", "cpu", "cuda:99", "meta", "Pendulum-v1", "light", "torchrl"),
     *("memmap", "min", "mean", "l2", "expected"),
 ]
 texts = st.text(max_size=20)
