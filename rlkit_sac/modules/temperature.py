@@ -55,21 +55,12 @@ class Temperature:
             raise ConfigError(
                 f"alpha_parametrization {self.mode!r} is not 'log', 'exp' or 'direct'"
             )
-        if self.minimum is not None and not 0 <= self.minimum < math.inf:
-            raise ConfigError(f"min_alpha must be a finite number >= 0, not {self.minimum}")
-        if self.maximum is not None and not self.maximum > 0:
-            raise ConfigError(f"max_alpha must be greater than 0, not {self.maximum}")
         if None not in (self.minimum, self.maximum) and not self.minimum <= self.maximum:  # type: ignore[operator]
             raise ConfigError(f"min_alpha {self.minimum} is above max_alpha {self.maximum}")
 
     def initial_parameter(self, alpha_init: float) -> float:
         """The parameter's start for a temperature ``alpha_init``, moved inside the bounds.
-
-        Raises:
-            ConfigError: unless ``alpha_init`` is a finite number above 0.
         """
-        if not 0 < alpha_init < math.inf:
-            raise ConfigError(f"alpha_init must be a finite number above 0, not {alpha_init}")
         lower, upper = self._parameter_bounds()
         value = alpha_init if self.mode == "direct" else math.log(alpha_init)
         return min(max(value, lower), upper)

@@ -42,12 +42,11 @@ class FrozenPrior(nn.Module):
 
     def __init__(self, prior: Any, part: str = "") -> None:
         super().__init__()
-        for name in ("in_keys", "get_dist"):
-            if not hasattr(prior, name):
-                raise ConfigError(
-                    f"prior_network is a {type(prior).__name__} without {name}: pass a module with "
-                    "in_keys and get_dist(tensordict), or PolicyPrior(actor)"
-                )
+        if not (hasattr(prior, "in_keys") and hasattr(prior, "get_dist")):
+            raise ConfigError(
+                f"prior_network is a {type(prior).__name__}: pass a module with in_keys and "
+                "get_dist(tensordict), or PolicyPrior(actor)"
+            )
         if states := policy_states(prior):
             raise ConfigError(
                 f"prior_network acts by a memory, {', '.join(map(repr, states))}: a prior scores "
@@ -76,7 +75,6 @@ class FrozenPrior(nn.Module):
             key: of the action, by which a prior over several parts knows it.
         """
         dist = self._dist(states, key)
-        _check_action(dist, action, key)
         log_prob = dist.log_prob(action)
         if log_prob.shape != states.batch_size:
             raise BatchError(
@@ -91,7 +89,6 @@ class FrozenPrior(nn.Module):
     ) -> Tensor:
         """Log-density ``[*, D]`` of each dimension of continuous actions; as :meth:`log_prob`."""
         dist = self._dist(states, key)
-        _check_action(dist, action, key)
         if hasattr(dist, "log_probs"):
             return dist.log_probs(action)
         if isinstance(dist, Independent) and dist.reinterpreted_batch_ndims == 1:
@@ -156,16 +153,3 @@ def frozen_copy(module: nn.Module) -> nn.Module:
             each.register_buffer(name, None if parameter is None else parameter.detach())
     return copy
 
-
-def _check_action(dist: Distribution, action: Tensor, key: NestedKey) -> None:
-    if isinstance(dist, Categorical):
-        raise BatchError(
-            f"the prior's {type(dist).__name__} is over discrete actions, but {key!r} is "
-            "continuous: give each factor a prior of its own"
-        )
-    event = dist.event_shape
-    if len(event) == 1 and event != action.shape[-1:]:
-        raise BatchError(
-            f"the prior is over actions of the shape {list(event)}, but the actor's have "
-            f"{list(action.shape[-1:])}"
-        )

@@ -207,14 +207,6 @@ class UniformPrior(PartwisePrior):
         super().__init__(action_spec)
         self.in_keys: list[NestedKey] = []
 
-    def largest_kld(self, num_actions: int) -> float:
-        r"""The largest divergence of a policy over K actions, :math:`\log K` nats.
-
-        Args:
-            num_actions: K.
-        """
-        return math.log(num_actions)
-
     def _box(self, name: str, box: Box, states: TensorDictBase) -> Distribution:
         return BoxUniform(box.low, box.high, states.batch_size)
 

@@ -117,19 +117,6 @@ class SameActionPrior(PartwisePrior):
         before: list[NestedKey] = [_key_before(name) for name in self._names]
         self.in_keys: list[NestedKey] = [*before, "is_init"]
 
-    def largest_kld(self, num_actions: int) -> float:
-        """The largest divergence of a policy over K actions, nats; that of its rarest action.
-
-        On the first step of an episode it is log K, which may be less.
-
-        Args:
-            num_actions: K.
-        """
-        if num_actions == 1:
-            return 0.0
-        other = (1 - self.same_action_prob) / (num_actions - 1)
-        return -_log(min(self.same_action_prob, other))
-
     def _box(self, name: str, box: Box, states: TensorDictBase) -> Distribution:
         before = _before(name, states, (*states.batch_size, *box.low.shape))
         return SameActionMixture(

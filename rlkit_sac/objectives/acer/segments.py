@@ -223,7 +223,7 @@ class SegmentLoss(LossContract):
         if reward.shape[-1] != 1:
             raise BatchError(f"reward has {reward.shape[-1]} dimensions, but ACER's is a scalar")
         cut = cut_steps(done.bool() | terminated.bool(), read.valid).squeeze(-1)
-        check_consecutive(tensordict, cut, read.valid, transitions.next_states)
+        check_consecutive(tensordict, cut, read.valid)
         segments = Segments(**vars(read), behavior=behavior, cut=cut)
         return self._remember(tensordict, segments) if self.recurrent else segments
 

@@ -20,6 +20,7 @@ class Bound(NamedTuple):
     contains: Callable[[float], bool]
 
 
+SHARE = Bound("in (0, 1]", lambda value: 0 < value <= 1)
 UNIT = Bound("in [0, 1]", lambda value: 0 <= value <= 1)
 NOT_NEGATIVE = Bound("a finite number >= 0", lambda value: 0 <= value < math.inf)
 POSITIVE = Bound("a finite number > 0", lambda value: 0 < value < math.inf)
@@ -69,8 +70,10 @@ def check_options(options: Any) -> None:
     """
     for name, hint in _hints(type(options)).items():  # type: ignore[arg-type]
         value, (bound,) = getattr(options, name), getattr(hint, "__metadata__", (None,))
-        if bound is not None and value is not None:
-            check_number(name, value, bound)
+        of_each = value if isinstance(value, tuple | list) else [value]
+        for each in of_each if bound is not None else ():
+            if each is not None:
+                check_number(name, each, bound)
         if get_origin(hint) is Literal:
             check_choice(name, value, get_args(hint))
 

@@ -33,13 +33,9 @@ def critic_list(network: nn.Module | Sequence[nn.Module], count: int) -> list[nn
     True
     """
     if isinstance(network, nn.Module) and not isinstance(network, nn.ModuleList):
-        if count < 1:
-            raise ConfigError(f"num_qvalue_nets must be at least 1, not {count}")
         check_member(network, "qvalue_network")
         return [network, *(_fresh_copy(network) for _ in range(count - 1))]
     critics = list(network)
-    if not critics:
-        raise ConfigError("qvalue_network is an empty list: pass one critic, or one per member")
     if count not in (len(critics), NUM_CRITICS):
         raise ConfigError(
             f"num_qvalue_nets is {count}, but qvalue_network is a list of {len(critics)}: "

@@ -32,13 +32,11 @@ from rlkit_sac.objectives.sac.options import (
 )
 from rlkit_sac.objectives.sac.target_entropy import (
     TargetEntropy,
+    continuous_target_entropy,
     continuous_target_kld,
     default_discrete_kld,
-    discrete_target_kld,
-    named_discrete_target_entropy,
+    discrete_target_entropy,
     refuse_target_entropy,
-    resolve_continuous_target_entropy,
-    resolve_discrete_target_entropy,
 )
 
 
@@ -131,7 +129,7 @@ class ContinuousFactor(Factor):
     def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
         """The target entropy; it needs the spec unless it is given as a number."""
         if prior is None:
-            return resolve_continuous_target_entropy(self.target, spec, min_prob=self.min_prob)
+            return continuous_target_entropy(self.target, spec, min_prob=self.min_prob)
         refuse_target_entropy(self.target)
         return -continuous_target_kld(self.target_kld, spec)
 
@@ -239,13 +237,14 @@ class DiscreteFactor(Factor):
     def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
         """The target entropy, or ``None`` if only the critics know the number of actions."""
         if prior is None:
-            return resolve_discrete_target_entropy(self.target, spec, min_prob=self.min_prob)
+            return discrete_target_entropy(self.target, spec=spec, min_prob=self.min_prob)
         refuse_target_entropy(self.target)
-        num_actions = None if spec is None else spec.space.n
-        if num_actions is None and isinstance(prior, PartwisePrior):
-            num_actions = prior.num_actions()
-        divergence = discrete_target_kld(self.target_kld, num_actions, prior)
-        return None if divergence is None else -divergence
+        if self.target_kld is not None:
+            return -self.target_kld
+        if spec is not None:
+            return -default_discrete_kld(spec.space.n)
+        num_actions = prior.num_actions() if isinstance(prior, PartwisePrior) else None
+        return None if num_actions is None else -default_discrete_kld(num_actions)
 
     def target_at(self, resolved: float | None, draw: Draw) -> float | Tensor:
         """The target entropy, computed from the number of actions if there was no spec."""
@@ -255,27 +254,11 @@ class DiscreteFactor(Factor):
         num_actions = draw.log_probs.shape[-1]
         if draw.log_prior is not None:
             return -default_discrete_kld(num_actions)
-        assert isinstance(self.target, str)
-        return named_discrete_target_entropy(self.target, num_actions, self.min_prob)
-
-    def log_prior(
-        self,
-        prior: FrozenPrior | None,
-        states: TensorDictBase,
-        num_actions: int,
-        key: NestedKey,
-        target: float | None,
-    ) -> Tensor | None:
-        """Log-probabilities ``[*, K]`` of all actions under the prior; ``None`` without one.
-
-        Raises:
-            ConfigError: for a target divergence that no policy over K actions reaches.
-        """
-        if prior is None:
-            return None
-        if target is not None:  # without an action spec K is known from the critics only
-            discrete_target_kld(-target, num_actions, prior.prior)
-        return prior.log_prob_of_each_action(states, num_actions, key)
+        target = discrete_target_entropy(
+            self.target, num_actions=num_actions, min_prob=self.min_prob
+        )
+        assert target is not None
+        return target
 
     def actor_log_probs(self, dist: Distribution, num_actions: int) -> Tensor:
         """Log-probabilities ``[*, K]`` of an actor's policy.

@@ -18,6 +18,8 @@ from rlkit_sac.objectives.checks.options import (
     COUNT,
     FINITE,
     NOT_NEGATIVE,
+    POSITIVE,
+    SHARE,
     UNIT,
     check_options,
 )
@@ -51,7 +53,7 @@ class SACOptions:
     rlkit_sac.errors.ConfigError: qvalue_coef must be a finite number >= 0, not -1.0
     """
 
-    num_qvalue_nets: int = NUM_CRITICS
+    num_qvalue_nets: Annotated[int, POSITIVE] = NUM_CRITICS
     """Number of critics made of a single module."""
     target_subset: int | None = None
     """Number of target critics, sampled in each call, of which the targets take the minimum; all
@@ -72,12 +74,12 @@ class SACOptions:
     run; not part of the state dict. The minimum over critics is taken in each dimension before
     weighting, a maximum where the weight is negative; the policy maximizes the weighted sum; each
     dimension has its own target."""
-    alpha_init: PerFactor[float] = 1.0
+    alpha_init: Annotated[PerFactor[float], POSITIVE] = 1.0
     """Initial temperature."""
-    min_alpha: PerFactor[float | None] = None
+    min_alpha: Annotated[PerFactor[float | None], NOT_NEGATIVE] = None
     """Lower bound of the temperature, ``alpha_init`` included. Losses and policy clamp it;
     ``project_parameters()`` clamps the parameter itself."""
-    max_alpha: PerFactor[float | None] = None
+    max_alpha: Annotated[PerFactor[float | None], POSITIVE] = None
     """Upper bound of the temperature."""
     fixed_alpha: PerFactor[bool] = False
     """Keep the temperature at ``alpha_init``; its part of ``loss_alpha`` is zero."""
@@ -92,8 +94,8 @@ class SACOptions:
     :math:`-\dim`. Discrete actions: ``"auto"`` is :math:`p(\log(K-1) - \log p) -
     (1-p)\log(1-p)`, ``"scaled_log_k"`` :math:`0.98\log K`; the attribute ``target_entropy`` is
     ``None`` if K is known from the critics only."""
-    min_prob: float = 0.1
-    """p of ``"auto"``."""
+    min_prob: Annotated[float, SHARE] = 0.1
+    """p of ``"auto"``, in (0, 1]."""
     prior_network: PerFactor[nn.Module | None] = None
     r"""A prior :math:`\pi^0` such as :class:`~rlkit_sac.modules.UniformPrior`, or any module with
     ``in_keys`` and ``get_dist(tensordict)``: :math:`\log\pi - \log\pi^0` replaces
@@ -162,7 +164,7 @@ class SACOptions:
 class ContinuousSACOptions(SACOptions):
     """Options of the losses over continuous actions."""
 
-    target_kld_per_dim: float = 3.0
+    target_kld_per_dim: Annotated[float, NOT_NEGATIVE] = 3.0
     """With a prior, the target divergence from it for the temperature of continuous actions, nats
     for each action dimension, which replaces ``target_entropy``."""
     dqda_clipping: Annotated[float | None, NOT_NEGATIVE] = None
@@ -174,7 +176,7 @@ class ContinuousSACOptions(SACOptions):
 class DiscreteSACOptions(SACOptions):
     """Options of the losses over discrete actions."""
 
-    target_kld_discrete: float | None = None
+    target_kld_discrete: Annotated[float | None, NOT_NEGATIVE] = None
     r"""With a prior, the target divergence from it for the temperature of discrete actions, nats;
     default :math:`\tfrac12\log K`."""
     discrete_entropy: Literal["expected", "sampled"] = "expected"

@@ -29,7 +29,14 @@ from rlkit_sac.modules.boltzmann import BoltzmannPolicy
 from rlkit_sac.modules.masked_critic import MaskedCritic
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.objectives.checks.networks import actor_keys, refuse_batch_norm
-from rlkit_sac.objectives.checks.options import FINITE, NOT_NEGATIVE, POSITIVE, UNIT, Bound
+from rlkit_sac.objectives.checks.options import (
+    FINITE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    UNIT,
+    Bound,
+    check_number,
+)
 from rlkit_sac.objectives.checks.specs import hybrid_leaf
 from rlkit_sac.objectives.checks.validity import cut_steps
 from rlkit_sac.objectives.contract import LossContract
@@ -470,15 +477,13 @@ class SoftActorCriticLoss(LossContract):
         else:
             q, reducible = None, self.critics.values(self._members(live.data), inputs)
         value = self.critics.reduced(reducible, self.policy_reduction)
-        log_prior = discrete.log_prior(
-            self.priors.get(discrete.name),
-            inputs,
-            value.shape[-2],
-            self._action_key(discrete),
-            getattr(self, discrete.key("target_entropy")),
-        )
+        prior, count = self.priors.get(discrete.name), value.shape[-2]
+        log_prior = None
+        if prior is not None:
+            key = self._action_key(discrete)
+            log_prior = prior.log_prob_of_each_action(inputs, count, key)
         if continuous is None and self.actor_network is not None:
-            log_probs = discrete.actor_log_probs(self._distribution(states), value.shape[-2])
+            log_probs = discrete.actor_log_probs(self._distribution(states), count)
         else:
             weighed = F.weigh_rewards(value.detach(), self.reward_weights)
             prior_of_each = None if log_prior is None else log_prior.detach()
@@ -594,6 +599,7 @@ class SoftActorCriticLoss(LossContract):
         """
         only = self.factors.get("")
         if option == "alpha_init" and only is not None and only.fixed:
+            check_number(option, value, POSITIVE)
             self._like.fill_(only.temperature.initial_parameter(value))
         else:
             super().set_scalar(option, value)
