@@ -43,18 +43,6 @@ def test_output_that_cannot_be_written_does_not_end_a_program(command: str) -> N
     assert shell(command, "-u") == 0
 
 
-@pytest.mark.parametrize("command", ["PRINT | true", "PRINT > /dev/full 2> /dev/full"])
-def test_without_it_the_program_fails(command: str) -> None:
-    assert shell(command, first="") != 0
-
-
-def test_what_can_be_written_arrives_in_order(tmp_path: Path) -> None:
-    file = tmp_path / "log"
-    assert shell(f"PRINT > {file} 2>&1") == 0
-    line = "±" * 100_000 + "\na warning\n"
-    assert file.read_text(encoding="utf-8") == 3 * line + "the end"
-
-
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1:strict", "ascii:surrogateescape"])
 def test_characters_that_the_terminal_lacks_are_escaped(encoding: str) -> None:
     text = (
@@ -66,11 +54,3 @@ def test_characters_that_the_terminal_lacks_are_escaped(encoding: str) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, check=True)
     plus_minus = b"\xb1" if encoding.startswith("latin") else b"\\xb1"
     assert done.stdout == b"runs/\\u65e5\\u672c 1 " + plus_minus + b" 2\\udcffx\n"
-
-
-def test_streams_of_others_are_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    from rlkit_sac.output import drop_failed_output
-
-    streams = sys.stdout, sys.stderr
-    drop_failed_output()
-    assert (sys.stdout, sys.stderr) == streams

@@ -7,8 +7,6 @@ import builtins
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 FILES = sorted([*(ROOT / "rlkit_sac").rglob("*.py"), *(ROOT / "recipes").rglob("*.py")])
 
@@ -109,59 +107,3 @@ def test_no_code_runs_what_a_file_holds() -> None:
     assert len(FILES) > 150
     assert found - ALLOWED.keys() == set()
     assert ALLOWED.keys() - found == set(), "these are no longer needed"
-
-
-@pytest.mark.parametrize(
-    ("line", "what"),
-    [
-        ("import pickle", "pickle"),
-        ("import cloudpickle as c", "cloudpickle"),
-        ("from dill import loads", "dill"),
-        ("from joblib.numpy_pickle import load", "joblib"),
-        ("eval('1')", "eval"),
-        ("def f():\n    exec('x = 1')", "exec"),
-        ("compile('1', '', 'eval')", "compile"),
-        ("list(map(eval, texts))", "eval"),
-        ("__import__('os')", "__import__"),
-        ("import builtins", "builtins"),
-        ("import subprocess", "subprocess"),
-        ("import os\nos.system('ls')", "os.system"),
-        ("import os as o\no.popen('ls')", "os.popen"),
-        ("from os import system as run", "os.system"),
-        ("from importlib import import_module", "importlib.import_module"),
-        ("run(['ls'], shell=True)", "shell"),
-        ("run(['ls'], shell=flag)", "shell"),
-        ("import tempfile\ntempfile.mktemp()", "tempfile.mktemp"),
-        ("import yaml\nyaml.load(text)", "yaml.load without a SafeLoader"),
-        ("import yaml\nyaml.load(text, Mine)", "yaml.load without a SafeLoader"),
-        ("import yaml\nyaml.load(text, Loader=yaml.CLoader)", "yaml.load without a SafeLoader"),
-        ("import yaml\nyaml.unsafe_load(text)", "yaml.unsafe_load"),
-        ("import torch\ntorch.load(file)", "torch.load without weights_only=True"),
-        (
-            "from torch import load\nload(file, weights_only=False)",
-            "torch.load without weights_only=True",
-        ),
-        ("import torch as t\nt.hub.load('a/b', 'c')", "torch.hub"),
-        ("import numpy as np\nnp.load(file, allow_pickle=True)", "allow_pickle"),
-        ("import pandas as pd\npd.read_pickle(file)", "pandas.read_pickle"),
-        ("from urllib.request import urlopen", "urllib"),
-    ],
-)
-def test_a_planted_line_is_found(line: str, what: str) -> None:
-    assert findings(line) == {what}
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "import re\nre.compile('a')",
-        "import torch\ntorch.compile(f)",
-        "import torch\ntorch.load(file, weights_only=True)",
-        "import yaml\nclass Mine(yaml.SafeLoader): ...\nyaml.load(text, Mine)",
-        "import numpy as np\nnp.load(file)\nnp.load(file, allow_pickle=False)",
-        "module.eval()",
-        "code = 1\nprint(code)",
-    ],
-)
-def test_what_is_safe_is_not_found(line: str) -> None:
-    assert findings(line) == set()

@@ -59,8 +59,7 @@ class Temperature:
             raise ConfigError(f"min_alpha {self.minimum} is above max_alpha {self.maximum}")
 
     def initial_parameter(self, alpha_init: float) -> float:
-        """The parameter's start for a temperature ``alpha_init``, moved inside the bounds.
-        """
+        """The parameter's start for a temperature ``alpha_init``, moved inside the bounds."""
         lower, upper = self._parameter_bounds()
         value = alpha_init if self.mode == "direct" else math.log(alpha_init)
         return min(max(value, lower), upper)

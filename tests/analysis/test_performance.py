@@ -3,7 +3,6 @@ import pandas as pd
 import pytest
 
 from rlkit_sac.analysis import final_performance
-from rlkit_sac.errors import ConfigError
 
 
 @pytest.fixture
@@ -32,22 +31,6 @@ def test_the_table_of_three_runs(data):
         "max": 6.0,
         "best": 9.0,
     }
-
-
-def test_final_can_be_the_mean_over_the_last_evaluations(data):
-    shuffled = data.sample(frac=1, random_state=0)
-    (row,) = final_performance(shuffled, last=2).to_dict("records")
-    assert (row["min"], row["mean"], row["max"]) == (2.5, pytest.approx(12.5 / 3), 5.0)
-    with pytest.raises(ConfigError, match=r"last is 4, but sac/Pendulum-v1/0 has only 3 values"):
-        final_performance(data, last=4)
-    with pytest.raises(ConfigError, match="last is 0"):
-        final_performance(data, last=0)
-
-
-def test_a_single_run_has_neither_deviation_nor_interval(table):
-    row = final_performance(table([(100, 5.0)])).iloc[0]
-    assert row[["std", "low", "high"]].isna().all()
-    assert row[["mean", "iqm", "min", "max", "best"]].tolist() == [5.0] * 5
 
 
 def test_the_interval_is_that_of_the_statistic(table):

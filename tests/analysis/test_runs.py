@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlkit_sac.analysis import load_runs
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import RunError
 
 EVALUATIONS = 'frames,return_mean,returns\n1000,-900.5,"[-901.0, -900.0]"\n2000,-150.0,"[-150.0]"\n'
 
@@ -30,53 +30,11 @@ def test_rows_carry_the_identity_of_their_run(make_run, tmp_path):
     assert data["run"].nunique() == 2
 
 
-def test_each_table_can_be_read(make_run):
-    run_dir = make_run("a", episodes="frames,return\n200,-1.0\n", metrics="frames,alpha\n5,0.5\n")
-    assert load_runs(run_dir, table="episodes")["return"].tolist() == [-1.0]
-    assert load_runs(run_dir, table="metrics")["alpha"].tolist() == [0.5]
-    with pytest.raises(ConfigError, match="'evaluations', 'episodes' or 'metrics'"):
-        load_runs(run_dir, table="losses")
-
-
 @pytest.mark.parametrize("cut", range(1, len("2000,-150.5\n")))
 def test_a_row_counts_once_its_newline_is_written(make_run, cut):
     text = "frames,return_mean\n1000,-900.0\n2000,-150.5\n"
     run_dir = make_run("a", evaluations=text[:-cut])
     assert load_runs(run_dir)["frames"].tolist() == [1000]
-
-
-@pytest.mark.parametrize("text", ["", "frames,ret", "frames,return_mean\n"])
-def test_a_run_without_rows_adds_none(make_run, tmp_path, text):
-    make_run("a", evaluations=text)
-    assert load_runs(tmp_path).empty
-    assert "seed" in load_runs(tmp_path).columns
-    make_run("b", seed=7, evaluations=EVALUATIONS)
-    data = load_runs(tmp_path)
-    assert data["seed"].tolist() == [7, 7]
-    assert data["seed"].dtype == "int64"
-    assert data["frames"].dtype == "int64"
-
-
-def test_a_missing_table_adds_no_rows(make_run, tmp_path):
-    make_run("a")
-    make_run("b", evaluations=EVALUATIONS)
-    assert len(load_runs(tmp_path)) == 2
-
-
-def test_a_run_reached_by_two_paths_counts_once(make_run, tmp_path):
-    run_dir = make_run("a", evaluations=EVALUATIONS)
-    assert len(load_runs([run_dir, str(tmp_path)])) == 2
-
-
-def test_what_is_not_there_is_named(tmp_path):
-    with pytest.raises(ConfigError, match=r"no run found under .*run\.json"):
-        load_runs(tmp_path)
-    with pytest.raises(ConfigError, match="nowhere is not a directory"):
-        load_runs(tmp_path / "nowhere")
-    with pytest.raises(ConfigError, match="x is not a directory"):
-        load_runs("x" * 300)
-    with pytest.raises(ConfigError, match="no run found under an empty list"):
-        load_runs([])
 
 
 @pytest.mark.parametrize(
@@ -96,25 +54,6 @@ def test_a_damaged_file_is_named_and_a_table_with_its_line(make_run, message, co
     (run_dir / re.match(r"\S+(json|csv)", message)[0]).write_bytes(content)
     with pytest.raises(RunError, match=message):
         load_runs(run_dir)
-
-
-def test_a_damaged_run_does_not_stop_the_others(make_run, tmp_path):
-    make_run("a", seed=0, evaluations=EVALUATIONS)
-    (make_run("b", evaluations=EVALUATIONS) / "run.json").write_text("{")
-    make_run("c", evaluations="frames\n1,2\n3,4,5,6\n")
-    make_run("d", seed=3, evaluations=EVALUATIONS)
-    with pytest.warns(
-        UserWarning, match=r"2 of 4 runs left out: .*b/run\.json.*c/evaluations\.csv"
-    ):
-        data = load_runs(tmp_path)
-    assert data["seed"].tolist() == [0, 0, 3, 3]
-
-
-def test_all_damaged_runs_are_named(make_run, tmp_path):
-    for name in "ab":
-        (make_run(name) / "run.json").write_text("{")
-    with pytest.raises(RunError, match=r"a/run\.json is damaged: .*; .*b/run\.json"):
-        load_runs(tmp_path)
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))

@@ -46,14 +46,6 @@ def test_help_lists_and_mistakes_need_no_pytorch() -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def test_a_reader_that_leaves_is_no_failure() -> None:
-    read, write = os.pipe()
-    os.close(read)
-    done = process("-m", "rlkit_sac", "recipes", stdout=write)
-    os.close(write)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
@@ -93,69 +85,6 @@ def test_a_mistake_is_one_line(
     assert not any(folder.iterdir())
 
 
-def test_a_recipe_s_own_mistakes_keep_their_exit_code(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(["train", "sac", "--sed", "1"])
-    assert stop.value.code == 2
-    assert capsys.readouterr().err == "error: --sed: unknown option; did you mean --seed?\n"
-
-
-def test_a_pattern_that_matches_several_runs_is_named(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    runs = [str(folder / name) for name in ("a", "b")]
-    for run in runs:
-        Path(run).mkdir()
-    with pytest.raises(SystemExit) as stop:
-        main(["evaluate", *runs])
-    assert stop.value.code == 2
-    error = capsys.readouterr().err
-    assert f"unrecognized arguments: {runs[1]}; evaluate takes one run" in error
-    assert main(["resume", *runs]) == 2
-    assert capsys.readouterr().err == f"error: resume takes one run, got {runs[0]} {runs[1]}\n"
-
-
-@pytest.mark.parametrize(
-    ("command", "first"),
-    [
-        (["sweep", "--trials", "4"], "RECIPE"),
-        (["train", "--seed", "1"], "RECIPE"),
-        (["resume", "--seed", "1"], "RUN"),
-        (["check-env", "--env.num_envs", "1"], "ID"),
-    ],
-)
-def test_options_before_the_rest_are_refused_with_the_usage(
-    command: list[str], first: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(command)
-    assert stop.value.code == 2
-    error = capsys.readouterr().err
-    assert f"usage: rlkit-sac {command[0]} {first}" in error
-    assert f"unrecognized arguments: {command[1]}; options come last\n" in error
-
-
-def test_an_unknown_option_without_a_command_is_refused(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(["--seed"])
-    assert stop.value.code == 2
-    assert "rlkit-sac: error: unrecognized arguments: --seed\n" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("command", "first"), [("resume", "RUN"), ("check-env", "ID")])
-def test_options_are_not_asked_for(
-    command: str, first: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main([command])
-    assert stop.value.code == 2
-    assert capsys.readouterr().err.endswith(f"the following arguments are required: {first}\n")
-
-
 def test_recipes_are_listed_with_their_configurations(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["recipes"]) == 0
     listed = capsys.readouterr().out
@@ -165,14 +94,6 @@ def test_recipes_are_listed_with_their_configurations(capsys: pytest.CaptureFixt
         assert f"{name}: " in listed
         for config in config_files(name):
             assert f"\n  {config.stem} " in listed
-
-
-@pytest.mark.parametrize("command", ["train", "sweep"])
-def test_without_a_recipe_they_are_listed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command]) == 2
-    first, *lines = capsys.readouterr().err.splitlines()
-    assert first == "error: name a recipe:"
-    assert [line.split()[0] for line in lines if line[2] != " "] == list(shipped_recipes())
 
 
 def test_a_copy_has_its_configurations_and_overwrites_nothing(
@@ -192,27 +113,3 @@ def test_a_copy_has_its_configurations_and_overwrites_nothing(
     assert main(["recipes", "copy", "kl_prior_sac", "mine/smooth.py"]) == 2
     assert "mine/smooth.py exists already" in capsys.readouterr().err
     assert (folder / "mine" / "smooth.py").read_text() == "changed"
-
-
-def test_a_sweep_is_checked_before_anything_starts(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("optuna")
-    (folder / "space.yaml").write_text("update.lr_actr: {low: 1, high: 2}\nloss.gamma: 3\n")
-    options = ["--space", "space.yaml", "--device", "cpu"]
-    with pytest.raises(SystemExit) as stop:
-        main(["sweep", "sac", *options])
-    assert stop.value.code == 2
-    assert capsys.readouterr().err.splitlines() == [
-        "error: space.yaml: update.lr_actr: unknown option; did you mean update.lr_actor?",
-        "error: space.yaml: loss.gamma: expected {low: ..., high: ...}, with log: true or "
-        "step: ..., or {choices: [...]}, got 3",
-    ]
-    with pytest.raises(SystemExit):
-        main(["sweep", "sac", *options, "--time_limit", "9", "--trials", "0", "--seeds", "0,1"])
-    assert capsys.readouterr().err.splitlines() == [
-        "error: --trials: must be greater than or equal to 1, got 0",
-        "error: --seeds: cannot go with --trials, which take the seed of the option seed",
-        "error: --trials: cannot go with --time_limit; end the sweep by a signal",
-    ]
-    assert not (folder / "runs").exists()

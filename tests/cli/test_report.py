@@ -53,12 +53,6 @@ def test_options_reach_the_page(runs: Path, capsys: pytest.CaptureFixture[str]) 
     assert "interquartile mean, 95% from" in text
 
 
-def test_an_unknown_group_is_an_error(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", "runs", "--by", "update.lr_acto"]) == 2
-    assert "error: no config.yaml has a value 'update.lr_acto'" in capsys.readouterr().err
-    assert not (runs / "report.html").exists()
-
-
 def test_pytorch_is_not_imported_not_even_for_an_error(runs: Path) -> None:
     damaged = runs.parent / "damaged"
     damaged.mkdir()

@@ -6,26 +6,16 @@ import csv
 import json
 import shlex
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 from rlkit_sac.cli import main
-from rlkit_sac.cli.resume import recipe_script
-from rlkit_sac.errors import ConfigError
 from tests.cli.conftest import MY_TASKS, SHORT
-from tests.recipes.loading import RECIPES
 
 
 def rows(table: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(table.read_text().splitlines()))
-
-
-def test_a_run_names_its_script(run: Path) -> None:
-    info = json.loads((run / "run.json").read_text())
-    assert (info["status"], info["frames"]) == ("finished", 300)
-    assert Path(info["script"]) == RECIPES / "sac.py"
 
 
 def test_evaluate_repeats_the_last_evaluation(
@@ -44,64 +34,6 @@ def test_evaluate_repeats_the_last_evaluation(
     ]
     assert f"| return | {float(last['return_mean']):.4g} |" in printed
     assert "step_300" in printed
-
-
-def test_evaluate_with_other_episodes_seed_and_samples(
-    run: Path, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def returns(*options: str) -> list[float]:
-        assert main(["evaluate", str(run), "--csv", "a.csv", "--episodes", "2", *options]) == 0
-        return [float(row["return"]) for row in rows(folder / "a.csv")]
-
-    first = returns("--seed", "7")
-    assert len(first) == 2
-    assert returns("--seed", "7") == first
-    assert returns("--seed", "8") != first
-    assert returns("--seed", "7", "--stochastic") != first
-    assert main(["evaluate", str(run / "checkpoints" / "step_300"), "--which", "best"]) == 0
-
-
-def test_evaluate_samples_where_the_run_does(
-    run: Path, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Also where the checkpoint is given by a link."""
-    stochastic = ["--evaluation.deterministic", "false", "--logging.dir", "sampled"]
-    assert main(["train", "sac", "--config", "pendulum", *SHORT, *stochastic]) == 0
-    (sampled,) = folder.glob("sampled/sac/*/*")
-    (folder / "link").symlink_to(sampled / "checkpoints" / "step_300")
-    last = json.loads(rows(sampled / "evaluations.csv")[-1]["returns"])
-    for path, mode, equal in (
-        (sampled, [], True),
-        ("link", [], True),
-        (sampled, ["--deterministic"], False),
-    ):
-        assert main(["evaluate", str(path), "--csv", "a.csv", *mode]) == 0
-        assert ([float(row["return"]) for row in rows(folder / "a.csv")] == last) is equal
-
-
-def test_evaluate_without_the_extra_plots(
-    run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "scipy.stats", None)
-    assert main(["evaluate", str(run)]) == 0
-    printed = capsys.readouterr().out
-    assert "pip install 'rlkit_sac[plots]'" in printed
-    assert "95 %" not in printed
-
-
-def test_evaluate_without_a_policy_or_configuration(
-    run: Path, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (folder / "empty").mkdir()
-    assert main(["evaluate", "empty"]) == 1
-    assert "error: no policy to load" in capsys.readouterr().err
-    shutil.copytree(run, folder / "copy")
-    (folder / "copy" / "checkpoints" / "step_300" / "checkpoint.json").unlink()
-    assert main(["evaluate", "copy"]) == 2
-    assert "checkpoint.json" in capsys.readouterr().err
-    (folder / "file").touch()
-    assert main(["evaluate", str(run), "--csv", "file/a.csv"]) == 1
-    assert "error: cannot write file/a.csv" in capsys.readouterr().err
 
 
 def test_resume_continues_with_the_recipe_that_began_the_run(
@@ -143,17 +75,6 @@ def test_a_script_of_ones_own_is_named_to_resume_its_run(
         evaluation = rows(run / "evaluations.csv")[number]
         assert [float(row["return"]) for row in episodes] == json.loads(evaluation["returns"])
         assert {"return_0", "return_1"} <= episodes[0].keys()
-
-
-def test_a_run_does_not_choose_what_is_run(tmp_path: Path) -> None:
-    own = RECIPES / "sac.py"
-    assert recipe_script({"script": str(own)}, "run") == own
-    assert recipe_script({"script": str(tmp_path / "recipes" / "sac.py")}, "run") == own  # gone
-    (tmp_path / "recipes").mkdir()
-    shutil.copy(own, tmp_path / "recipes")
-    for script in (tmp_path / "recipes" / "sac.py", tmp_path / "recipes" / "mine.py", Path("-c")):
-        with pytest.raises(ConfigError, match=r"rlkit-sac train \S+ --resume run$"):
-            recipe_script({"script": str(script)}, "run")
 
 
 CONTINUOUS = ["acer", "kl_prior_sac", "sac", "value_sac"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -12,7 +10,6 @@ import pytest
 import torch
 
 from rlkit_sac.cli import export, video
-from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs import load_policy
 from tests.recipes.running import Recipe
 
@@ -52,20 +49,3 @@ def test_videos_are_recorded_into_their_run(run: Path, capsys: pytest.CaptureFix
     files = sorted((run / "videos").iterdir())
     assert [line.partition("  return ")[0] for line in lines] == [str(file) for file in files]
     assert files[0].name.startswith("step_160-episode_0-return_")
-
-
-def test_wrong_arguments_are_one_line(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="no policy to load"):
-        call(export, str(tmp_path))
-    with pytest.raises(RunError, match="no policy to load"):
-        call(video, str(tmp_path))
-    with pytest.raises(ConfigError, match="--episodes: must be >= 1"):
-        call(video, str(run), "--episodes", "0")
-
-
-def test_help_needs_no_torch() -> None:
-    code = "import rlkit_sac.cli.video, rlkit_sac.cli.export, sys; print('torch' in sys.modules)"
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert result.stdout == "False\n"

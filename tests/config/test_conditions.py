@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from rlkit_sac.config import CollectorConfig, WarmStartConfig
 from rlkit_sac.config.bounds import PositiveInt
 from rlkit_sac.config.conditions import Check, check_config, config_errors
 from rlkit_sac.errors import ConfigError
@@ -64,49 +63,6 @@ def test_a_check_is_left_out_where_what_it_reads_is_refused_already(config: Conf
     assert ("count", "too many") not in config_errors(config)
 
 
-def test_numbers_are_checked_at_every_depth() -> None:
-    @dataclass
-    class Deep:
-        """Numbers in lists in a mapping."""
-
-        numbers: dict[int, list[float]]
-        """Any."""
-
-    assert config_errors(Deep({1: [1.0, 2.0]})) == []
-    assert config_errors(Deep({1: [1.0], 2: [0.0, float("nan")]})) == [
-        ("numbers", "must be a finite number, got nan")
-    ]
-
-
-def test_more_frames_than_a_run_can_have_are_refused() -> None:
-    text = "must be less than or equal to 1000000000000, got 1000000000001"
-    assert config_errors(CollectorConfig(total_frames=10**12 + 1)) == [("total_frames", text)]
-    assert config_errors(CollectorConfig(total_frames=10**12)) == []
-
-
-def test_a_check_is_left_out_where_what_it_reads_is_out_of_range() -> None:
-    assert config_errors(Config(section=Section(count=0, name="b"))) == [
-        ("section.count", "must be greater than or equal to 1, got 0")
-    ]
-
-
-@pytest.mark.parametrize("wrong", ["device", "section.name", "section.nam"])
-def test_a_check_is_left_out_where_what_it_reads_could_not_be_read(wrong: str) -> None:
-    assert config_errors(Config(count=6), [wrong]) == []
-    assert config_errors(Config(count=6), ["other", "sectional.name"]) == [("count", "too many")]
-
-
-def test_conditions_between_fields_are_left_out_for_fields_that_could_not_be_read() -> None:
-    @dataclass
-    class Whole:
-        warm_start: WarmStartConfig = field(default_factory=WarmStartConfig)
-
-    config = Whole(WarmStartConfig(run="runs/a", modules=[]))
-    text = "must name at least one module to take from run"
-    assert config_errors(config) == [("warm_start.modules", text)]
-    assert config_errors(config, ["warm_start.modules"]) == []
-
-
 def test_check_config_raises_all_lines_at_once() -> None:
     check_config(Config())
     with pytest.raises(ConfigError) as caught:
@@ -114,12 +70,6 @@ def test_check_config_raises_all_lines_at_once() -> None:
     assert str(caught.value).splitlines() == [
         "section.count: must be greater than or equal to 1, got 0",
         "device: no such device",
-    ]
-
-
-def test_a_module_is_named_once() -> None:
-    assert config_errors(WarmStartConfig(modules=["actor", "actor"])) == [
-        ("modules", "must name each module once, got ['actor', 'actor']")
     ]
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from rlkit_sac.config import CheckpointConfig, NetworkConfig, parse_config
+from rlkit_sac.config import CheckpointConfig, NetworkConfig
 from rlkit_sac.config.flat import options_of
 from rlkit_sac.config.help import format_help
 
@@ -29,9 +29,3 @@ def test_help_fits_the_terminal_and_ends_with_the_examples(columns, monkeypatch)
     assert max(map(len, text.splitlines())) < columns
     examples = text.partition("\nexamples:\n")[2].replace("\\\n", " ").splitlines()
     assert list(map(shlex.split, examples)) == list(map(shlex.split, COMMANDS))
-
-
-def test_a_configuration_without_a_recipe_has_no_examples(capsys) -> None:
-    with pytest.raises(SystemExit):
-        parse_config(CheckpointConfig, ["--help"])
-    assert "examples" not in capsys.readouterr().out

@@ -1,12 +1,11 @@
 import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pydantic import Field
 
 from rlkit_sac.config import (
     CheckpointConfig,
@@ -68,12 +67,6 @@ def errors(argv: list[str]) -> list[str]:
     return str(caught.value).splitlines()
 
 
-def yaml_errors(tmp_path: Path, text: str) -> list[str]:
-    file = tmp_path / "c.yaml"
-    file.write_text(text)
-    return [line.removeprefix(f"{file}:") for line in errors(["--config", str(file)])]
-
-
 def test_precedence_is_defaults_then_yaml_then_command_line(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text("seed: 1\nupdate:\n  lr_actor: 1e-3\n  lr_alpha: 0.5\n")
@@ -81,15 +74,6 @@ def test_precedence_is_defaults_then_yaml_then_command_line(tmp_path: Path) -> N
     assert (config.seed, config.update.lr_actor, config.update.lr_alpha) == (7, 1e-3, 2.0)
     assert config.env.id == "CartPole-v1"
     assert config.update.lr_qvalue == UpdateConfig().lr_qvalue
-
-
-def test_later_yaml_files_win(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("{seed: 1, env: {num_envs: 3}}")
-    (tmp_path / "b.yaml").write_text("seed: 2")
-    config = parse_config(
-        Config, ["--config", str(tmp_path / "a.yaml"), f"--config={tmp_path / 'b.yaml'}"]
-    )
-    assert (config.seed, config.env.num_envs) == (2, 3)
 
 
 @pytest.mark.parametrize(
@@ -128,18 +112,6 @@ def test_values_are_read_by_their_type(
 ) -> None:
     default = getattr(Config(), section)
     assert getattr(parse_config(Config, argv), section) == dataclasses.replace(default, **expected)
-
-
-def test_boolean_or_word() -> None:
-    assert parse_config(Config, ["--compile", "false"]).compile is False
-    assert parse_config(Config, ["--compile", "auto"]).compile == "auto"
-
-
-@pytest.mark.parametrize("text", ["", "# nothing\n", "env:\n", "env: {}\n"])
-def test_empty_files_and_sections_leave_the_defaults(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text(text)
-    assert parse_config(Config, ["--config", str(file)]) == Config()
 
 
 def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
@@ -190,57 +162,6 @@ def test_bad_option(argv: list[str], line: str) -> None:
     assert found.startswith(line)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("seed: .nan", "seed: must be a valid integer, got nan"),
-        ("loss: {gamma: .nan}", "loss.gamma: must be a finite number, got nan"),
-        ("seed: '1'", "seed: must be a valid integer, got '1'"),
-        ("seed: null", "seed: must be a valid integer, got None"),
-        ("env: Pendulum-v1", "section 'env' must hold 'key: value' lines, not 'Pendulum-v1'"),
-        ("- 1", "the file must hold 'key: value' lines, not [1]"),
-        ("seed: 1\nseed: 2", "key 'seed' appears twice"),
-        ("env:\n  kwargs: {a: 1, a: 2}", "key 'a' appears twice"),
-        ("seed: [1", "expected ',' or ']'"),
-        ("seed: !!python/name:os.system x", "could not determine a constructor for the tag"),
-        ("resume: runs/x", "resume: unknown option"),
-    ],
-)
-def test_bad_yaml(tmp_path: Path, text: str, words: str) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text(text)
-    (line,) = errors(["--config", str(file)])
-    assert str(file) in line
-    assert words in line
-
-
-def test_no_condition_is_computed_with_items_of_another_type() -> None:
-    argv = ["--min_alpha", "[a, -1]", "--max_alpha", "[0.1, 0.1]"]
-    with pytest.raises(ConfigError) as caught:
-        parse_config(HybridLossConfig, argv)
-    (line,) = str(caught.value).splitlines()
-    assert line.startswith("--min_alpha: must be ")
-    config = HybridLossConfig(min_alpha=["a", -1.0], max_alpha=[0.1, 0.1])  # type: ignore[list-item]
-    with pytest.raises(ConfigError, match=r"^min_alpha: must be "):
-        check_config(config)
-
-
-def test_unreadable_files(tmp_path: Path) -> None:
-    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
-    (line,) = errors(["--config", str(tmp_path / "binary.yaml")])
-    assert line.startswith(f"--config: {tmp_path / 'binary.yaml'} cannot be read: ")
-    (line,) = errors(["--config", str(tmp_path)])
-    assert line == f"--config: {tmp_path} cannot be read: Is a directory"
-
-
-def test_whole_numbers_may_be_written_as_floats_in_files(tmp_path: Path) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text("replay: {capacity: 1e6}\nseed: 3.0\n")
-    config = parse_config(Config, ["--config", str(file)])
-    assert (config.replay.capacity, config.seed) == (1_000_000, 3)
-    assert type(config.replay.capacity) is int
-
-
 @pytest.mark.parametrize("section", SECTIONS)
 def test_defaults_are_valid_and_every_field_has_help(
     section: type, capsys: pytest.CaptureFixture[str]
@@ -284,13 +205,6 @@ def test_a_written_configuration_reads_back_equal(
     assert parse_config(Config, ["--config", str(file)]) == config
 
 
-@settings(deadline=None, max_examples=50)
-@given(value=st.floats(allow_nan=False, allow_infinity=False))
-def test_floats_survive_the_command_line(value: float) -> None:
-    config = parse_config(Config, [f"--loss.target_entropy={value!r}"])
-    assert config.loss.target_entropy == value
-
-
 @dataclass
 class Nested:
     """Two levels."""
@@ -298,28 +212,6 @@ class Nested:
     inner: Config = field(default_factory=Config)
     count: PositiveInt = 1
     """How many."""
-
-
-def test_sections_nest() -> None:
-    assert parse_config(Nested, ["--inner.env.num_envs", "4"]).inner.env.num_envs == 4
-    with pytest.raises(
-        ConfigError, match=r"--inner\.env\.num_envs: must be greater than or equal to 1, got 0"
-    ):
-        parse_config(Nested, ["--inner.env.num_envs", "0"])
-
-
-@dataclass
-class Limited:
-    """A mapping of limited size."""
-
-    weights: Annotated[dict[str, float], Field(max_length=1)] = field(default_factory=dict)
-    """Numbers by name."""
-
-
-def test_a_mapping_with_constraints_takes_entries_too() -> None:
-    assert parse_config(Limited, ["--weights.a", "2"]).weights == {"a": 2.0}
-    with pytest.raises(ConfigError, match=r"^--weights\.b: Dictionary should have at most 1 item"):
-        parse_config(Limited, ["--weights.a", "2", "--weights.b", "3"])
 
 
 @dataclass

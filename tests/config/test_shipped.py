@@ -41,14 +41,3 @@ def test_other_names_are_told_what_there_is(given: str) -> None:
     assert message.startswith(f"--config: there is no file {given}, and no configuration of this")
     assert "; did you mean halfcheetah? sac.py comes with halfcheetah, " in message
     assert all(file.stem in message for file in config_files("sac"))
-
-
-@pytest.mark.parametrize("given", ["./halfcheetah.yaml", "../halfcheetah", "halfcheetah.bak"])
-def test_the_path_of_another_file_is_no_name(given: str) -> None:
-    with pytest.raises(ConfigError, match="cannot be read"):
-        task(given)
-
-
-def test_all_mistakes_come_at_once() -> None:
-    with pytest.raises(ConfigError, match=r"(?s)--config: there is no file.*--sed: unknown option"):
-        read_config(load_recipe("sac").SACConfig, ["--config", "ppo", "--sed", "1"])

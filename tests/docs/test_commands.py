@@ -113,14 +113,6 @@ def test_commands_exist_and_take_these_options(block: Block) -> None:
         check_command(*words)
 
 
-def test_an_unknown_option_is_found(tmp_path: Path) -> None:
-    wrong = Block(
-        tmp_path, 1, "bash", "for i in 1 2; do\npython recipes/sac.py --sed $i; done", None
-    )
-    with pytest.raises(Exception, match="--sed: unknown option"):
-        check_command(*commands(wrong)[0])
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_python_blocks_are_python(page: Path) -> None:
     for block in blocks(page):

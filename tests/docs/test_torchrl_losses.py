@@ -22,7 +22,6 @@ from rlkit_sac.modules import (
     action_value_critic,
     categorical_actor,
     state_action_critic,
-    state_critic,
     tanh_gaussian_actor,
 )
 from tests.docs.pages import ROOT, tables
@@ -78,15 +77,6 @@ def test_every_option_of_torchrl_is_in_the_table(page: str, other: str) -> None:
     assert keywords(getattr(torchrl, other)).keys() - {"gamma"} <= named
 
 
-def test_what_torchrl_lacks() -> None:
-    text = (ROOT / "docs" / "continuous_sac.md").read_text(encoding="utf-8")
-    lacking = set(
-        re.findall(r"`(\w+)`", text.split("TorchRL has no option for")[1].split("\n\n")[0])
-    )
-    theirs, ours = keywords(torchrl.SACLoss), keywords(own.ContinuousSACLoss)
-    assert lacking == ours.keys() - theirs.keys() - {"target_kld_per_dim"}
-
-
 def actor(low: float = -2.0, high: float = 2.0) -> ProbabilisticActor:
     return ProbabilisticActor(
         TensorDictModule(
@@ -140,28 +130,6 @@ def test_target_entropies() -> None:
         torchrl.DiscreteSACLoss(categorical_actor(3, 5), critic, action_space="categorical")
 
 
-def test_copies_of_a_critic() -> None:
-    critic = state_action_critic(3, 2, num_cells=[8])
-    weight = next(critic.parameters())
-    for loss, keeps in (
-        (torchrl.SACLoss(actor(), critic), False),
-        (own.ContinuousSACLoss(tanh_gaussian_actor(3, [-2.0] * 2, [2.0] * 2), critic), True),
-    ):
-        copies = loss.qvalue_network_params.values(True, True)
-        first, second = next(each for each in copies if each[0].shape == weight.shape)
-        assert torch.equal(first, weight) == keeps
-        assert keeps or first.abs().max() <= weight.abs().max()
-        assert not torch.equal(first, second)
-
-
-def test_bounds_of_the_temperature() -> None:
-    for loss, clamps in zip(pair(max_alpha=0.5), (True, False), strict=True):
-        loss.log_alpha.data.fill_(1.0)
-        out = loss(continuous())
-        assert out["alpha"] == pytest.approx(0.5)
-        assert (loss.log_alpha.item() < 1) == clamps
-
-
 def test_the_batch_and_the_priority() -> None:
     for loss, written in zip(pair(), ({"loc", "scale"}, set()), strict=True):
         data = continuous()
@@ -174,33 +142,6 @@ def test_the_batch_and_the_priority() -> None:
         actor(), state_action_critic(3, 2), num_qvalue_nets=1, loss_function="l1"
     ).qvalue_v2_loss(continuous())
     assert torch.allclose(metadata["td_error"].mean(), loss)  # |Q - y|, of one critic
-
-
-def test_methods_and_names() -> None:
-    theirs, ours = pair()
-    assert theirs.alpha_loss(torch.zeros(4)).shape == (4,)
-    assert ours.alpha_loss(continuous())[0].shape == ()
-    assert set(theirs.actor_loss(continuous())[1]) == {"log_prob"}
-    assert set(ours.actor_loss(continuous())[1]) == {"alpha", "entropy"}
-    assert list(inspect.signature(torchrl.SACLoss.qvalue_v1_loss).parameters) == [
-        *("self", "tensordict")
-    ]
-    top = [{name.split(".")[0] for name in loss.state_dict()} for loss in (theirs, ours)]
-    assert top[0] - top[1] == {"_target_entropy", "alpha_init"}
-    assert not top[1] - top[0]
-    assert list(theirs.out_keys) == list(ours.out_keys)
-
-
-def test_with_a_value_network() -> None:
-    networks = actor(), state_action_critic(3, 2), state_critic(3)
-    theirs = torchrl.SACLoss(*networks)
-    with pytest.raises(RuntimeError, match="incompatible"):
-        theirs(continuous(5))
-    single = torchrl.SACLoss(*networks, num_qvalue_nets=1, loss_function="l2")
-    loss, metadata = single.qvalue_v1_loss(continuous())
-    assert torch.allclose(metadata["td_error"].mean(), loss)  # (Q - y)^2
-    ours = own.ContinuousSACLoss(tanh_gaussian_actor(3, [-2.0] * 2, [2.0] * 2), *networks[1:])
-    assert ours(continuous(5))["loss_value"].isfinite()
 
 
 def test_discrete_actions() -> None:
@@ -256,24 +197,3 @@ def test_mixed_actions() -> None:
     loss = torchrl.SACLoss(composite, critic, target_entropy=-3.0)
     with pytest.raises(NotImplementedError):
         loss.actor_loss(continuous())
-
-
-def test_acer_beside_a2c() -> None:
-    theirs, ours = keywords(torchrl.A2CLoss), keywords(own.ACERLoss)
-    assert (theirs["critic_coeff"], ours["critic_coef"]) == (1.0, 0.5)
-    assert (theirs["loss_critic_type"], ours["beta"]) == ("smooth_l1", 0.01)
-    head = ProbabilisticActor(
-        TensorDictModule(nn.Linear(3, 5), ["observation"], ["logits"]),
-        in_keys=["logits"],
-        distribution_class=Categorical,
-    )
-    a2c = torchrl.A2CLoss(head, state_critic(3))
-    assert a2c.entropy_coeff == pytest.approx(0.01)
-    assert [key for key in a2c.out_keys if key.startswith("loss")] == [
-        *("loss_objective", "loss_critic", "loss_entropy")
-    ]
-    acer = own.ACERLoss(categorical_actor(3, 5), action_value_critic(3, 5))
-    assert [key for key in acer.out_keys if key.startswith("loss")] == [
-        *("loss_actor", "loss_critic", "loss_entropy")
-    ]
-    assert not any("retrace" in name.lower() or "acer" in name.lower() for name in vars(torchrl))

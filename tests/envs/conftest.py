@@ -32,36 +32,6 @@ class Recorder(gym.Env[Any, Any]):
         return self.observation_space.sample(), float(len(self.received)), False, False, {}
 
 
-class ReusedBuffer(Recorder):
-    """Writes every observation into the same array."""
-
-    def __init__(self) -> None:
-        super().__init__(Discrete(2), Box(-np.inf, np.inf, (1,), np.float32))
-        self.buffer = np.zeros(1, np.float32)
-
-    def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
-        self.buffer[:] = 0
-        return self.buffer, {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        self.buffer += 1
-        return self.buffer, 0.0, False, False, {}
-
-
-class VectorReward(Recorder):
-    """Rewards with three float64 numbers, and ends with a NumPy boolean after five steps."""
-
-    reward_space = Box(-1.0, 1.0, (3,), np.float64)
-
-    def __init__(self) -> None:
-        super().__init__(Discrete(2), Box(-1.0, 1.0, (2,), np.float64))
-
-    def step(self, action: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        self.received.append(action)
-        ended = np.bool_(len(self.received) == 5)
-        return self.observation_space.sample(), np.array([1.0, 0.5, 0.0]), ended, np.False_, {}
-
-
 class Restless(Recorder):
     """Draws from its action space on its own, and says nothing about rendering."""
 
@@ -104,16 +74,6 @@ def register() -> Iterator[Register]:
     yield add
     for env_id in ids:
         del gym.registry[env_id]
-
-
-@pytest.fixture
-def reused_buffer(register: Register) -> str:
-    return register(entry_point=ReusedBuffer)
-
-
-@pytest.fixture
-def vector_reward(register: Register) -> str:
-    return register(entry_point=VectorReward)
 
 
 @pytest.fixture

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from tensordict import TensorDict
-from torchrl.envs.utils import check_env_specs
 
 from rlkit_sac.envs import make_env
-from rlkit_sac.envs.actions import ActionConversion, AdaptedActions
+from rlkit_sac.envs.actions import AdaptedActions
 from rlkit_sac.errors import ConfigError
 
 Register = Callable[..., str]
@@ -52,54 +51,6 @@ def test_a_box_of_any_shape_arrives_in_its_own_shape_dtype_and_bounds(register: 
     assert received.dtype == np.float64
     # By hand: low, high and the middle; three quarters of -4 … 8 is 5.
     assert received.tolist() == [[-1.0, 3.0, 2.25], [5.0, -0.1, 30.0]]
-
-
-def test_actions_outside_the_bounds_are_clipped(register: Register) -> None:
-    env_id = register(Box(np.float32([0.0, -3.0]), np.float32([1.0, 0.1]), dtype=np.float32))
-    received = step_with(env_id, torch.tensor([-1.5, 7.0]))
-    assert received.dtype == np.float32
-    assert received.tolist() == [0.0, np.float32(0.1)]
-
-
-def test_without_rescaling_the_agent_acts_in_the_bounds_of_the_environment(
-    register: Register,
-) -> None:
-    env_id = register(Box(np.float32([0.0, -3.0]), np.float32([2.0, 0.1]), dtype=np.float32))
-    env = make_env(env_id, rescale_actions=False)
-    assert env.action_spec.space.low.tolist() == [0.0, -3.0]
-    received = step_with(env_id, torch.tensor([1.25, -2.0]), rescale_actions=False)
-    assert received.tolist() == [1.25, -2.0]
-
-
-def test_without_rescaling_a_hybrid_action_is_clipped_only(register: Register) -> None:
-    env_id = register(Tuple([Discrete(2), Box(np.float32([0, -3]), np.float32([2, 1]))]))
-    spec = make_env(env_id, rescale_actions=False).full_action_spec["action", "continuous"]
-    assert (spec.space.low.tolist(), spec.space.high.tolist()) == ([0, -3], [2, 1])
-    received = step_with(env_id, hybrid(1, 1.5, -7.0), rescale_actions=False)
-    assert listed(received) == (1, [1.5, -3.0])
-
-
-def test_a_scalar_box_is_one_dimension(register: Register) -> None:
-    env_id = register(Box(0.0, 4.0, (), np.float32))
-    assert make_env(env_id).action_spec.shape == (1,)
-    received = step_with(env_id, torch.tensor([0.5]))
-    assert received.shape == ()
-    assert received == 3.0
-
-
-def test_a_discrete_space_that_starts_elsewhere_receives_its_own_integers(
-    register: Register,
-) -> None:
-    env_id = register(Discrete(3, start=5))
-    env = make_env(env_id)
-    assert (env.action_spec.n, env.action_spec.shape, env.action_spec.dtype) == (
-        3,
-        torch.Size([]),
-        torch.int64,
-    )
-    received = [step_with(env_id, torch.tensor(index)) for index in range(3)]
-    assert received == [5, 6, 7]
-    assert all(type(value) is int for value in received)
 
 
 WIDE = Box(-4.0, 4.0, (1,), np.float32)
@@ -156,37 +107,6 @@ def test_the_environment_receives_its_own_structure(
     assert listed(received) == expected
     # `contains` checks kinds of containers, shapes, dtypes and bounds.
     assert space.contains(received)
-
-
-@pytest.mark.parametrize("num_envs", [1, 2])
-@pytest.mark.parametrize("space", [s for s, _, _ in STRUCTURES.values()], ids=STRUCTURES)
-def test_random_actions_of_the_agent_are_actions_of_the_environment(
-    register: Register, space: gym.Space[Any], num_envs: int
-) -> None:
-    env = make_env(register(space), num_envs=num_envs)
-    check_env_specs(env)
-    env.rollout(20)
-    bases = [env.base_env] if num_envs == 1 else env.base_env._envs
-    for base in bases:
-        assert all(space.contains(action) for action in base._env.unwrapped.received)
-
-
-def test_a_thousand_boxes_alike_are_arrays_of_their_own() -> None:
-    convert = ActionConversion(Tuple([Discrete(1024), Tuple([WIDE] * 1024)]), rescale=True)
-    values = np.linspace(-1, 1, 1024, dtype=np.float32)
-    agent = {"discrete": np.array(3), "continuous": values}
-    choice, parameters = convert({"action": agent})
-    assert choice == 3
-    assert {(type(each), each.shape, each.dtype.name) for each in parameters} == {
-        (np.ndarray, (1,), "float32")
-    }
-    assert np.allclose(np.concatenate(parameters), 4 * values, atol=1e-6)
-    parameters[5][0] = 0.0  # as an environment may
-    assert parameters[6][0] < -3.9
-    assert values[5] < -0.98
-    batch = {"discrete": np.array([3, 4]), "continuous": np.stack([values, -values])}
-    _, batched = convert({"action": batch})
-    assert batched[7].tolist() == [[parameters[7].item()], [-parameters[7].item()]]
 
 
 def leaves(space: gym.Space[Any]) -> list[gym.Space[Any]]:

@@ -6,13 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Box, Dict, Discrete, Tuple
+from gymnasium.spaces import Box, Discrete
 from tensordict import TensorDictBase
 from torchrl.envs import EnvBase
 
 from rlkit_sac.envs import load_episodes, make_env, save_episodes
-from rlkit_sac.envs.seeding import EpisodeSeeding
-from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.state_tree import join_state, split_state
 from tests.envs.conftest import Recorder, Register
 
@@ -84,51 +82,6 @@ def test_environments_side_by_side_go_on_each_from_its_own_step() -> None:
     assert_same_future(env, again)
 
 
-def test_an_episode_at_its_start_is_reset_again() -> None:
-    env, again = (make_env("Pendulum-v1", seed=4, max_episode_steps=3) for _ in range(2))
-    start = go(env, env.reset(), 6)
-    saved = save_episodes(env)
-    assert (saved[0]["episode"], saved[0]["actions"]) == (2, [])
-    assert load_episodes(again, saved) == [True]
-    assert torch.equal(again.reset()["observation"], start["observation"])
-    assert torch.equal(env.reset()["observation"], again.reset()["observation"])
-
-
-def test_an_episode_of_bipedal_walker_depends_on_nothing_before_it() -> None:
-    """Its world outlives the reset; what is left of earlier contacts shows in the last digits."""
-    env, again = (make_env("BipedalWalker-v3", seed=4, max_episode_steps=60) for _ in range(2))
-    torch.manual_seed(0)
-    state = go(env, env.reset(), 150)
-    assert load_episodes(again, save_episodes(env)) == [True]
-    assert torch.equal(again.reset()["observation"], state["observation"])
-    assert_same_future(env, again)
-
-
-class Structured(Recorder):
-    """Changes the actions it received, as an environment may."""
-
-    def step(self, action: Any) -> Any:
-        result = super().step(repr(action))
-        for part in action["move"]:
-            part *= 2
-        return result
-
-
-def test_actions_are_repeated_as_the_environment_received_them(register: Register) -> None:
-    boxes = Tuple([Box(-1.0, 1.0, (2,), np.float64), Box(0.0, 8.0, (), np.float32)])
-    spaces = {
-        "action_space": Dict(gear=Discrete(3, start=5), move=boxes),
-        "observation_space": Dict(place=Box(-1.0, 1.0, (2,), np.float32), mode=Discrete(4)),
-    }
-    env_id = register(entry_point=Structured, kwargs=spaces)
-    env, again = make_env(env_id, seed=1), make_env(env_id, seed=1)
-    go(env, env.reset(), 6)
-    assert load_episodes(again, through_json(save_episodes(env))) == [True]
-    first, second = (each.base_env._env.unwrapped.received for each in (env, again))
-    assert first == second
-    assert "array" in first[0]
-
-
 class Curriculum(Recorder):
     """Its rewards grow from episode to episode."""
 
@@ -166,46 +119,6 @@ def test_where_the_outcome_is_another_the_next_episode_begins(
     assert (save_episodes(again)[0]["episode"], save_episodes(again)[0]["actions"]) == (2, [])
 
 
-def test_an_episode_that_ends_too_early_is_not_repeated_further() -> None:
-    env, shorter = make_env("Pendulum-v1"), make_env("Pendulum-v1", max_episode_steps=4)
-    go(env, env.reset(), 9)
-    assert load_episodes(shorter, save_episodes(env)) == [False]
-    shorter.reset()
-    assert save_episodes(shorter)[0]["episode"] == 1
-
-
-def test_an_environment_that_was_loaded_and_not_reset_yet_is_saved_as_it_was_loaded() -> None:
-    env, again = make_env("Pendulum-v1"), make_env("Pendulum-v1")
-    go(env, env.reset(), 5)
-    saved = save_episodes(env)
-    load_episodes(again, saved)
-    assert repr(save_episodes(again)) == repr(saved)
-
-
-def test_a_new_seed_takes_precedence_over_what_was_loaded() -> None:
-    env, again = make_env("Pendulum-v1"), make_env("Pendulum-v1")
-    go(env, env.reset(), 5)
-    load_episodes(again, save_episodes(env))
-    again.set_seed(8)
-    again.reset()
-    assert (save_episodes(again)[0]["episode"], save_episodes(again)[0]["actions"]) == (1, [])
-
-
-def test_saving_and_loading_leave_the_global_generators_alone() -> None:
-    env, again = make_env("Hopper-v5"), make_env("Hopper-v5")
-    go(env, env.reset(), 5)
-    before = np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
-    load_episodes(again, save_episodes(env))
-    assert (np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()) == before
-
-
-@pytest.mark.parametrize(("num_envs", "count"), [(1, 2), (3, 1), (2, 0)])
-def test_another_number_of_environments_is_refused(num_envs: int, count: int) -> None:
-    saved = save_episodes(make_env("Pendulum-v1")) * count  # before any reset: episode 0
-    with pytest.raises(ConfigError, match=f"{count} saved episodes do not fit {num_envs} env"):
-        load_episodes(make_env("Pendulum-v1", num_envs=num_envs), saved)
-
-
 def test_draws_from_the_spaces_go_on_too(restless: str) -> None:
     env, again = make_env(restless, seed=3), make_env(restless, seed=3)
     go(env, env.reset(), 5)
@@ -216,15 +129,3 @@ def test_draws_from_the_spaces_go_on_too(restless: str) -> None:
         first, second = (e.step(action.clone())["next"] for e in (env, again))
         assert torch.equal(first["reward"], second["reward"])
         assert torch.equal(first["observation"], second["observation"])
-
-
-def test_nan_in_an_outcome_equals_nan() -> None:
-    class Blank(Recorder):
-        def step(self, action: Any) -> Any:
-            return np.array([np.nan, 1.0], np.float32), 0.0, False, False, {}
-
-    space = Box(-1.0, 1.0, (2,), np.float32)
-    env, again = (EpisodeSeeding(Blank(Discrete(2), space), seed=1) for _ in range(2))
-    env.reset()
-    env.step(1)
-    assert again.load_episode(env.save_episode())

@@ -55,14 +55,3 @@ def test_an_observation_of_another_size_than_its_space_is_a_fault(options: dict[
         "environment 0 raised ValueError: cannot reshape array of size 2 into shape (3,) in step 3 "
         f"of its episode 1 (reset seed {episode_seed(3, 0, 1)})"
     )
-
-
-def test_an_environment_that_exits_is_an_error(monkeypatch) -> None:
-    """As pygame does when its window is closed."""
-    env = make_env("Pendulum-v1")
-    step = env.reset()
-    monkeypatch.setattr(
-        type(env.base_env._env.unwrapped), "step", lambda *_: (_ for _ in ()).throw(SystemExit(0))
-    )
-    with pytest.raises(EnvironmentFault, match="raised SystemExit: 0 in step 1"):
-        env.rand_step(step)

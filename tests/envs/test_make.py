@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import warnings
-from pathlib import Path
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -12,7 +9,6 @@ from tensordict.nn import TensorDictModule
 from torchrl.collectors import Collector
 from torchrl.envs.utils import check_env_specs
 
-from rlkit_sac.data import make_replay_buffer
 from rlkit_sac.envs import make_env
 from rlkit_sac.envs.seeding import episode_seed
 
@@ -84,11 +80,6 @@ def test_a_time_limit_truncates_and_keeps_the_last_observation() -> None:
     assert not torch.equal(steps["next", "observation"][6], steps["observation"][7])
 
 
-def test_the_registered_time_limit_is_the_default() -> None:
-    steps = rollout("Pendulum-v1", frames=201)
-    assert steps["next", "truncated"].flatten().nonzero().flatten().tolist() == [199]
-
-
 @pytest.mark.parametrize("num_envs", [1, 2])
 def test_the_seed_decides_the_stream(num_envs: int) -> None:
     first, again, other = (
@@ -97,46 +88,6 @@ def test_the_seed_decides_the_stream(num_envs: int) -> None:
     assert torch.equal(first["next", "observation"], again["next", "observation"])
     assert torch.equal(first["next", "reward"], again["next", "reward"])
     assert not torch.equal(first["observation"][..., 0, :], other["observation"][..., 0, :])
-
-
-def test_what_an_environment_draws_from_its_action_space_is_seeded_too(restless: str) -> None:
-    first, again, other = (rollout(restless, 5, seed=seed)["next", "reward"] for seed in (1, 1, 2))
-    assert torch.equal(first, again)
-    assert not torch.equal(first, other)
-
-
-def test_an_episode_does_not_depend_on_those_before_it() -> None:
-    short, long = (
-        rollout("Pendulum-v1", 3 * steps, seed=5, max_episode_steps=steps) for steps in (2, 9)
-    )
-    starts = short["observation"][short["is_init"].squeeze()]
-    assert torch.equal(starts, long["observation"][long["is_init"].squeeze()])
-    assert len({tuple(start.tolist()) for start in starts}) == 3
-
-
-def test_each_environment_has_its_own_seeds_and_the_first_is_the_single_one() -> None:
-    env = make_env("Pendulum-v1", num_envs=2, seed=4)
-    both = env.reset()["observation"]
-    assert torch.equal(both[0], make_env("Pendulum-v1", seed=4).reset()["observation"])
-    assert not torch.equal(both[0], both[1])
-
-
-def test_setting_a_seed_begins_its_numbering_anew() -> None:
-    env = make_env("Pendulum-v1", seed=1)
-    env.rollout(5)
-    env.set_seed(8)
-    expected, _ = gym.make("Pendulum-v1").reset(seed=episode_seed(8, 0, 1))
-    assert np.array_equal(env.reset()["observation"], expected)
-
-
-def test_vector_rewards_keep_their_shape(vector_reward: str) -> None:
-    env = make_env(vector_reward)
-    check_env_specs(env)
-    steps = make_env(vector_reward).rollout(9)
-    assert steps["next", "terminated"].flatten().tolist() == [False] * 4 + [True]
-    assert steps["next", "reward"].dtype == torch.float32
-    assert steps["next", "reward"][0].tolist() == [1.0, 0.5, 0.0]
-    assert steps["next", "episode_reward"][-1].tolist() == [5.0, 2.5, 0.0]
 
 
 def constant_policy(value: float) -> TensorDictModule:
@@ -162,36 +113,3 @@ def test_a_collector_gives_the_stream_of_a_rollout_whatever_its_batches() -> Non
         collector.shutdown()
         for key in expected.keys(True, True):
             assert torch.equal(steps[key], expected[key]), (frames_per_batch, key)
-
-
-@pytest.mark.parametrize("num_envs", [1, 2])
-def test_random_frames_come_first_and_everything_reaches_the_replay_buffer(num_envs: int) -> None:
-    torch.manual_seed(0)
-    collector = Collector(
-        make_env("Pendulum-v1", num_envs=num_envs),
-        constant_policy(0.25),
-        frames_per_batch=10,
-        total_frames=60,
-        init_random_frames=30,
-    )
-    example = make_env("Pendulum-v1").fake_tensordict()
-    buffer = make_replay_buffer(example, capacity=100, batch_size=16)
-    for batch in collector:
-        buffer.extend(batch.reshape(-1).exclude("collector"))
-    collector.shutdown()
-    actions = buffer[:]["action"].flatten()
-    assert len(actions) == 60
-    assert not actions[:30].eq(0.25).any()
-    assert actions[30:].eq(0.25).all()
-    assert buffer.sample()["next", "observation"].shape == (16, 3)
-
-
-def test_nothing_is_printed_warned_or_written(
-    restless: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for env_id in ("HalfCheetah-v4", "HalfCheetah-v5", "Pendulum-v1", restless):
-            make_env(env_id).rollout(3)
-    assert capfd.readouterr() == ("", "")
-    assert list(tmp_path.iterdir()) == []  # the working directory

@@ -1,23 +1,18 @@
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Sequence, Tuple, flatten
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Tuple, flatten
 from tensordict import TensorDict
 from torchrl.envs.utils import check_env_specs
 
-from rlkit_sac.data import make_collector
 from rlkit_sac.envs import closing_env, make_env
-from rlkit_sac.envs.observations import ObservationConversion
 from rlkit_sac.envs.seeding import episode_seed
-from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules import tanh_gaussian_actor
 
 
 @pytest.mark.parametrize(
@@ -40,50 +35,6 @@ def test_structured_observations_are_flattened_by_the_rule_of_gymnasium(
     expected = flatten(space, space.sample())
     assert observation.dtype == torch.float32
     assert np.array_equal(observation, np.float32(expected))
-
-
-class Counter(gym.Env[Any, Any]):
-    """Counts its steps from 1, which is one too far for the last of them."""
-
-    action_space = Discrete(2)
-
-    def __init__(self, counts: Discrete[Any], box: Box, order: Iterable[int] = (0, 1)) -> None:
-        self.observation_space = Tuple([(box, Dict(steps=counts))[i] for i in order])
-        self.order = tuple(order)
-        self.count = int(counts.start)
-
-    def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
-        return self.observe(), {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        self.count += 1
-        return self.observe(), 0.0, False, False, {}
-
-    def observe(self) -> tuple[Any, ...]:
-        parts = (np.array([0.25, 0.5]), {"steps": self.count})
-        return tuple(parts[i] for i in self.order)
-
-
-@pytest.mark.parametrize("start", [0, 1])
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_a_counter_beside_a_box_becomes_one_number(
-    register: Callable[..., str], start: int, order: tuple[int, int]
-) -> None:
-    kwargs = {
-        "counts": Discrete(41, start=start),
-        "box": Box(0.0, 1.0, (2,), np.float32),
-        "order": order,
-    }
-    env = make_env(register(entry_point=Counter, kwargs=kwargs))
-    check_env_specs(env)
-    env = make_env(register(entry_point=Counter, kwargs=kwargs))
-    observations = env.rollout(42)["observation"]
-    assert observations.shape == (42, 3)
-    where = 0 if order == (1, 0) else 2
-    expected = [min(step / 40, 1.0) for step in range(42)]
-    assert observations[:, where].tolist() == pytest.approx(expected)
-    spec = env.observation_spec["observation"].space
-    assert (spec.low.tolist(), spec.high.tolist()) == ([0, 0, 0], [1, 1, 1])
 
 
 @pytest.mark.parametrize(
@@ -111,18 +62,6 @@ def test_boxes_become_float32_and_images_stay_as_they_are(
         observation = env.rollout(2)["next", "observation"]
     assert observation.dtype == dtype
     assert observation.shape == (2, *shape)
-
-
-def test_an_environment_may_reuse_its_buffer(reused_buffer: str) -> None:
-    rollout = make_env(reused_buffer).rollout(4)
-    assert rollout["observation"].flatten().tolist() == [0.0, 1.0, 2.0, 3.0]
-    assert rollout["next", "observation"].flatten().tolist() == [1.0, 2.0, 3.0, 4.0]
-
-
-def test_observations_without_a_fixed_size_are_refused(register: Callable[..., str]) -> None:
-    env_id = register(observation_space=Sequence(Discrete(3)))
-    with pytest.raises(ConfigError, match=rf"{env_id}: the observation space Sequence.*fixed size"):
-        make_env(env_id)
 
 
 # ------------------------------------------------------------------ chosen entries
@@ -166,41 +105,3 @@ def test_chosen_entries_are_those_of_the_whole_vector_in_their_order(
     for name in ("low", "high"):
         found, bounds = getattr(spec.space, name), getattr(full["observation"].space, name)
         assert torch.equal(found, bounds[list(indices)].expand(found.shape))
-
-
-def test_both_collectors_give_the_chosen_entries() -> None:
-    batches = []
-    for kind in ("light", "torchrl"):
-        torch.manual_seed(0)
-        env = make_env("Pendulum-v1", seed=3, max_episode_steps=12, observation_indices=[1, 0])
-        policy = tanh_gaussian_actor(2, [-1.0], [1.0], num_cells=[8])
-        collector = make_collector(env, policy, total_frames=30, frames_per_batch=30, kind=kind)
-        batches += [batch.clone() for batch in collector]
-        collector.shutdown()
-    light, wanted = batches
-    start = gym.make("Pendulum-v1").reset(seed=episode_seed(3, 0, 0))[0]
-    assert np.array_equal(light["observation"][0], start[[1, 0]])
-    for key in ("observation", ("next", "observation"), "action"):
-        assert torch.equal(light[key], wanted[key])
-
-
-@pytest.mark.parametrize(
-    "indices",
-    [[], [3], [-1], [0, 1, 0], [0, 10**30], [0.0], [True, False, False], ["0"], range(4), 5, "01"],
-    ids=str,
-)
-def test_other_entries_than_those_of_the_vector_are_refused(indices: Any) -> None:
-    with pytest.raises(ConfigError) as error:
-        make_env("Pendulum-v1", observation_indices=indices)
-    found = np.ravel(indices).tolist()
-    assert str(error.value) == (
-        f"Pendulum-v1: observation_indices is {found}, but the observation has 3 entries: list at "
-        "least one of 0 to 2, each once"
-    )
-
-
-@pytest.mark.parametrize("space", [Box(0, 255, (4, 4, 3), np.uint8), Box(-1.0, 1.0, (4, 3))])
-def test_entries_of_an_array_of_more_dimensions_are_refused(space: Box) -> None:
-    shape = re.escape(str(list(space.shape)))
-    with pytest.raises(ConfigError, match=rf"is \[0\], but the observation has the shape {shape}"):
-        ObservationConversion(space, indices=[0])

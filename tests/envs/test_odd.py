@@ -144,28 +144,3 @@ def test_what_does_no_harm_is_accepted(
         plain[key][6] = batch[key][6]
     for key in ("observation", "reward", "terminated", "truncated"):
         assert torch.equal(batch["next", key], plain["next", key])
-
-
-@pytest.mark.parametrize("options", [{}, SERIAL])
-@pytest.mark.parametrize(
-    ("value", "what"),
-    [
-        ("throw(ValueError('no\\n  way'))", "ValueError: no way"),
-        ("throw(SystemExit(3))", "SystemExit: 3"),
-        ("throw(AttributeError('x'))", "AttributeError: x"),
-    ],
-)
-def test_an_exception_in_close_is_a_warning(
-    value: str, what: str, options: Mapping[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
-    collect(options, odd="close", value=value)
-    warnings = [f"warning: environment {index} raised {what} in close" for index in range(2)]
-    assert set(capsys.readouterr().err.splitlines()) == set(warnings[: len(options) + 1])
-
-
-def test_an_exception_in_close_does_not_hide_another_one() -> None:
-    with (
-        pytest.raises(ZeroDivisionError),
-        closing_env(make_env("odd:Odd-v0", kwargs={"odd": "close", "value": "throw(OSError())"})),
-    ):
-        raise ZeroDivisionError

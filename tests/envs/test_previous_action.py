@@ -38,12 +38,6 @@ def test_a_partial_reset_touches_only_the_environments_that_are_reset(env_id: st
     assert torch.equal(previous.reshape(3), torch.tensor([1, 0, 1], dtype=action.dtype))
 
 
-def test_zero_is_allowed_where_the_bounds_exclude_it(register: Callable[..., str]) -> None:
-    env = make_env(register(Box(1.0, 2.0, (2,))), rescale_actions=False)
-    check_env_specs(env)
-    assert env.reset()["prev_action"].tolist() == [0.0, 0.0]
-
-
 HYBRID = Tuple([Discrete(3), Box(-1.0, 1.0, (2,))])
 
 
@@ -63,15 +57,3 @@ def test_a_nested_action_is_mirrored_entry_by_entry(
         assert torch.equal(steps["next", "prev_action", part], action)
         assert not previous[start].any()
         assert torch.equal(previous[:, 1:][~start[:, 1:]], action[:, :-1][~start[:, 1:]])
-
-
-def test_a_partial_reset_leaves_the_nested_actions_of_the_others(
-    register: Callable[..., str],
-) -> None:
-    env = make_env(register(HYBRID), num_envs=3)
-    action = env.full_action_spec["action"].one()
-    _, state = env.step_and_maybe_reset(env.reset().set("action", action))
-    state["_reset"] = torch.tensor([[False], [True], [False]])
-    previous = env.reset(state)["prev_action"]
-    assert previous["discrete"].tolist() == [1, 0, 1]
-    assert previous["continuous"].tolist() == [[1, 1], [0, 0], [1, 1]]

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete, Space
 
-from rlkit_sac.envs import closing_env, make_env, reward_dim
+from rlkit_sac.envs import closing_env, make_env
 from rlkit_sac.envs.observations import ArrayReward
-from rlkit_sac.errors import ConfigError, EnvironmentFault
+from rlkit_sac.errors import EnvironmentFault
 
 
 class Rewarding(gym.Env[Any, Any]):
@@ -80,14 +80,3 @@ def test_a_reward_of_another_size_is_a_fault(
             env.rollout(1)
     finally:
         del gym.registry["Rewarding-v0"]
-
-
-def test_a_reward_space_that_is_no_box_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"reward space Discrete\(2\) is not supported"):
-        ArrayReward(Rewarding(1, Discrete(2)))
-
-
-@pytest.mark.parametrize("num_envs", [1, 3])
-def test_the_dimensions_of_a_reward_are_counted(vector_reward: str, num_envs: int) -> None:
-    assert reward_dim(make_env(vector_reward, num_envs=num_envs)) == 3
-    assert reward_dim(make_env("CartPole-v1", num_envs=num_envs)) == 1

@@ -13,9 +13,8 @@ from torchrl.data import Categorical, Composite
 from torchrl.envs import EnvBase
 from torchrl.envs.utils import RandomPolicy, check_env_specs
 
-from rlkit_sac.data import check_finite, example_transition, make_collector, make_replay_buffer
+from rlkit_sac.data import example_transition, make_collector
 from rlkit_sac.envs import (
-    closing_env,
     hybrid_action_bounds,
     load_episodes,
     make_env,
@@ -92,26 +91,6 @@ def test_it_becomes_an_environment_with_nested_actions_and_one_vector(num_envs: 
 
 def policy_of(env: EnvBase) -> RandomPolicy:
     return RandomPolicy(env.full_action_spec)
-
-
-@pytest.mark.parametrize("num_envs", [1, 2])
-def test_it_is_collected_and_replayed(num_envs: int) -> None:
-    torch.manual_seed(0)
-    with closing_env(make_env("Kicker-v0", num_envs=num_envs)) as env:
-        collector = make_collector(
-            env, policy_of(env), total_frames=60, frames_per_batch=10, init_random_frames=20
-        )
-        replay = make_replay_buffer(example_transition(env, KEYS), capacity=100, batch_size=16)
-        for batch in collector:
-            transitions = batch.select(*KEYS)
-            check_finite(transitions)
-            replay.extend(transitions.reshape(-1))
-        sample = replay.sample()
-    assert len(replay) == 60
-    assert sample["action", "discrete"].shape == (16,)
-    assert set(replay[:]["action", "discrete"].tolist()) == {0, 1, 2}
-    steps = replay[:]["next", "observation"][:, -1] * 199
-    assert set(steps.round().tolist()) == set(range(1, 10))
 
 
 def test_a_collector_goes_on_in_the_middle_of_an_episode() -> None:

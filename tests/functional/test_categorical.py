@@ -53,19 +53,6 @@ def test_gradients_are_those_of_autograd(space: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("space", SPACES)
-@given(seed=st.integers(0, 1000))
-def test_a_gradient_reaches_the_raw_logits(space: str, seed: int) -> None:
-    """That of normalized logits is the same in the space of logits."""
-    raw, weight = logits(seed, 2, 4, 5)
-    raw.requires_grad_()
-    prob = raw.detach().softmax(-1)
-    gradient = in_categorical_space(weight, prob, space)
-    parameters = categorical_parameters(raw.log_softmax(-1), space)
-    (found,) = torch.autograd.grad((gradient * parameters).sum(), raw)
-    torch.testing.assert_close(found, weight - prob * weight.sum(-1, keepdim=True))
-
-
-@pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("values", EXTREME)
 def test_extreme_logits(space: str, dtype: torch.dtype, values: list[float]) -> None:

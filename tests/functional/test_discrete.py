@@ -25,17 +25,6 @@ def test_probabilities_are_those_of_the_formula(value: list[float], alpha: float
     torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-15)
 
 
-@given(value=VALUES, alpha=st.floats(0.1, 10))
-def test_the_policy_maximizes_value_plus_entropy(value: list[float], alpha: float) -> None:
-    """No other policy beats alpha logsumexp(Q / alpha), which this one reaches."""
-    q = torch.tensor(value, dtype=torch.float64)
-    log_prob = boltzmann_log_prob(q, alpha)
-    reached = (log_prob.exp() * (q - alpha * log_prob)).sum()
-    torch.testing.assert_close(reached, alpha * (q / alpha).logsumexp(0), rtol=1e-9, atol=1e-9)
-    other = normalized_log_prob(q.flip(0) * 0.3)
-    assert (other.exp() * (q - alpha * other)).sum() <= reached + 1e-9
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("alpha", [0.0, 1e-45, 1e-30])
 def test_without_temperature_it_is_greedy(dtype: torch.dtype, alpha: float) -> None:
@@ -54,13 +43,6 @@ def test_an_excluded_action_has_finite_log_probability_and_gradient() -> None:
     assert logits.grad is not None
     assert logits.grad[1] == 0
     assert logits.grad.isfinite().all()
-
-
-@pytest.mark.parametrize("batch", [(), (4,), (2, 3)])
-def test_samples_have_the_shape_of_the_batch(batch: tuple[int, ...]) -> None:
-    sample = sample_categorical(torch.zeros(*batch, 5))
-    assert sample.shape == batch
-    assert sample.dtype == torch.int64
 
 
 def test_samples_have_the_probabilities_asked_for() -> None:

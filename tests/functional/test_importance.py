@@ -41,38 +41,6 @@ def test_truncation_and_correction_are_unbiased(threshold: float, seed: int) -> 
     assert sampled.sum().item() == pytest.approx(corrected.sum().item(), abs=1e-12)
 
 
-@given(seed=st.integers(0, 10_000))
-def test_a_large_threshold_is_plain_importance_sampling(seed: int) -> None:
-    log_pi, log_mu, function = policies(seed)
-    log_ratio = log_importance_ratio(log_pi, log_mu)
-    ratio = importance_ratio(log_ratio)
-    assert torch.equal(truncate_ratio(ratio, 1e30), ratio)
-    assert torch.equal(truncate_ratio(ratio, None), ratio)
-    assert not expected_correction(log_ratio, log_pi.exp(), function, 1e30).any()
-
-
-@given(seed=st.integers(0, 10_000))
-def test_a_threshold_of_zero_leaves_the_correction_alone(seed: int) -> None:
-    log_pi, log_mu, function = policies(seed)
-    log_ratio = log_importance_ratio(log_pi, log_mu)
-    assert not truncate_ratio(importance_ratio(log_ratio), 0.0).any()
-    found = expected_correction(log_ratio, log_pi.exp(), function, 0.0)
-    torch.testing.assert_close(found, log_pi.exp() * function)
-
-
-@given(seed=st.integers(0, 10_000))
-def test_truncated_weights_vary_less(seed: int) -> None:
-    """The variance over stored actions of an estimate of the expected function."""
-    log_pi, log_mu, _ = policies(seed)
-    ratio = importance_ratio(log_importance_ratio(log_pi, log_mu))
-
-    def variance(weight: Tensor) -> float:
-        mean = (log_mu.exp() * weight).sum()
-        return (log_mu.exp() * (weight - mean).square()).sum().item()
-
-    assert variance(truncate_ratio(ratio, 1.0)) < variance(ratio)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_ratios_are_finite(dtype: torch.dtype) -> None:
     log_pi = torch.tensor([0.0, -1e10, -torch.inf, -torch.inf, 0.0], dtype=dtype)

@@ -63,20 +63,6 @@ def test_a_row_is_its_steps_and_each_step_is_pytorchs(kind, layers, members, dty
             torch.testing.assert_close(part, torch.stack([w[place] for w in wanted]), **near)
 
 
-@pytest.mark.parametrize("kind", ["gru", "lstm"])
-def test_one_network_needs_no_dimension_for_it(kind: str) -> None:
-    (cells,), weights, state = networks(kind, 1, 2, torch.float64, bias=False)
-    inputs = torch.randn(ROWS, STEPS, INPUTS, dtype=torch.float64)
-    single = layer_weights(lambda name: getattr(cells, name, None), 2)
-    state = tuple(part[0] for part in state)
-    reset = torch.zeros(ROWS, STEPS, dtype=torch.bool)
-    found = recurrent_rows(inputs, state, reset, single)
-    stacked = recurrent_rows(inputs[None], tuple(s[None] for s in state), reset, weights)
-    for part, of_stack, last in zip(found, stacked, run(cells, inputs, state), strict=True):
-        torch.testing.assert_close(part, of_stack[0], rtol=1e-12, atol=1e-12)
-        torch.testing.assert_close(part[:, -1], last, rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("kind", ["gru", "lstm"])
 def test_gradients_are_pytorchs(kind: str, layers: int) -> None:

@@ -52,20 +52,6 @@ def test_every_row_is_that_of_the_algorithm(seed: int, steps: int, gamma: float)
         assert found[row].tolist() == pytest.approx(wanted, abs=1e-12)
 
 
-@given(seed=st.integers(0, 1000), steps=st.integers(1, 20))
-def test_traces_of_one_are_no_traces(seed: int, steps: int) -> None:
-    arguments = draw(seed, 2, steps)
-    whole = retrace_return(**arguments | {"trace": torch.ones(2, steps).double()}, gamma=0.9)
-    assert torch.equal(opc_return(**without_trace(arguments), gamma=0.9), whole)
-
-
-def test_traces_of_zero_are_one_step_targets() -> None:
-    arguments = draw(0, 2, 6, cuts=0.0) | {"trace": torch.zeros(2, 6).double()}
-    following = torch.cat([arguments["value"][:, 1:], arguments["next_value"][:, -1:]], -1)
-    wanted = arguments["reward"] + 0.9 * following
-    torch.testing.assert_close(retrace_return(**arguments, gamma=0.9), wanted)
-
-
 @pytest.mark.parametrize("garbage", [torch.nan, torch.inf, 1e30])
 def test_padding_changes_nothing(garbage: float) -> None:
     clean = draw(1, 2, 8, cuts=0.0)
@@ -91,11 +77,3 @@ def test_a_cut_row_is_its_parts() -> None:
         for part in (slice(4), slice(4, None))
     ]
     torch.testing.assert_close(whole, torch.cat(parts, -1))
-
-
-def test_leading_dimensions_are_rows() -> None:
-    arguments = draw(3, 2, 3, 5)
-    flat = retrace_return(**{n: value.flatten(0, 1) for n, value in arguments.items()}, gamma=0.9)
-    assert torch.equal(retrace_return(**arguments, gamma=0.9).flatten(0, 1), flat)
-    alone = {name: value[0, 0] for name, value in arguments.items()}
-    assert torch.equal(retrace_return(**alone, gamma=0.9), flat[0])

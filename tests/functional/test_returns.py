@@ -38,13 +38,6 @@ def test_one_step_targets_by_hand() -> None:
     assert target.flatten().tolist() == pytest.approx([4.6, 7.4, 3.0], abs=1e-12)
 
 
-def test_one_step_targets_of_vector_rewards_share_the_end() -> None:
-    reward = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
-    value = torch.tensor([[10.0, 20.0], [30.0, 40.0]])
-    target = soft_td_target(reward, column(True, False), value, gamma=0.5)
-    assert target.tolist() == [[1.0, 2.0], [18.0, 24.0]]
-
-
 def test_a_terminal_next_value_leaks_neither_forward_nor_backward() -> None:
     value = column(4.0, torch.nan, torch.inf).requires_grad_()
     target = soft_td_target(REWARD, column(False, True, True), value, gamma=0.5)
@@ -64,14 +57,6 @@ def test_a_cut_restarts_from_the_value() -> None:
     assert half(cut=SECOND) == pytest.approx([3.3, 5.0, 7.0], abs=1e-12)
 
 
-def test_a_termination_ends_the_return_without_an_entropy_bonus() -> None:
-    # G_2 = 2;  G_1 = 1 + .5 (.5 * 4 + .5 (2 + .2))
-    wanted = pytest.approx([2.55, 2.0, 7.0], abs=1e-12)
-    assert half(terminated=SECOND, cut=SECOND) == wanted
-    value, bonus = column(4.0, torch.nan, 8.0), column(0.2, torch.nan, 0.6)
-    assert half(terminated=SECOND, cut=SECOND, next_value=value, next_bonus=bonus) == wanted
-
-
 def test_the_last_step_of_a_row_bootstraps_whether_or_not_it_is_cut() -> None:
     assert half(cut=column(False, False, True)) == half()
 
@@ -86,26 +71,6 @@ def test_nothing_from_behind_a_cut_leaks_forward_or_backward() -> None:
     assert reward.grad.flatten().tolist() == [1.0, 1.25, 0.0]
     # dG_1/dV_1 = .5 * .5;  dG_2/dV_2 = .5, and dG_1/dV_2 = .5 * .5 * .5
     assert value.grad.flatten().tolist() == [0.25, 0.625, 0.0]
-
-
-def test_rows_and_reward_dimensions_do_not_mix() -> None:
-    torch.manual_seed(0)
-    reward, value = torch.randn(2, 4, 5, 3, dtype=torch.float64)
-    bonus = torch.randn(4, 5, 1, dtype=torch.float64)
-    terminated, cut = torch.rand(2, 4, 5, 1) < 0.3
-    arguments = {"gamma": 0.9, "lmbda": 0.7}
-    whole = soft_lambda_return(reward, terminated, cut, value, bonus, **arguments)
-    for row in range(4):
-        for m in range(3):
-            alone = soft_lambda_return(
-                reward[row, :, [m]],
-                terminated[row],
-                cut[row],
-                value[row, :, [m]],
-                bonus[row],
-                **arguments,
-            )
-            assert torch.equal(whole[row, :, [m]], alone)
 
 
 def draw(seed: int, rows: int, steps: int, rewards: int) -> dict[str, Tensor]:

@@ -2,7 +2,6 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import categorical_actor_critic, gaussian_actor, gaussian_actor_critic
 
 
@@ -28,11 +27,6 @@ def test_both_heads_read_one_trunk(batch: tuple[int, ...]) -> None:
         again = head(out.select(*head.in_keys).clone())
         if "action_value" in keys:
             assert torch.equal(again["action_value"], out["action_value"])
-
-
-def test_an_empty_trunk_is_refused() -> None:
-    with pytest.raises(ConfigError, match="num_cells is empty"):
-        categorical_actor_critic(3, 2, num_cells=[])
 
 
 def test_a_gaussian_actor_has_no_bounds() -> None:

@@ -3,24 +3,18 @@ from functools import partial
 import pytest
 import torch
 from tensordict import TensorDict
-from tensordict.nn import CompositeDistribution, TensorDictModule
-from torch import nn
+from tensordict.nn import TensorDictModule
 from torch.distributions import Categorical, Normal
-from torchrl.data import Bounded, MultiCategorical, UnboundedContinuous
+from torchrl.data import Bounded
 from torchrl.data import Categorical as CategoricalSpec
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 from torchrl.modules import (
     IndependentNormal,
-    OneHotCategorical,
     ProbabilisticActor,
-    TanhNormal,
-    TruncatedNormal,
 )
 
 from rlkit_sac.data import make_collector
-from rlkit_sac.data.collect.recorded_policy import RecordedPolicy
 from rlkit_sac.envs import make_env
-from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
     BehaviorPolicy,
     GRUMemory,
@@ -29,7 +23,6 @@ from rlkit_sac.modules import (
     categorical_actor_critic,
     gaussian_actor,
     gaussian_actor_critic,
-    tanh_gaussian_actor,
 )
 from rlkit_sac.modules.behavior import action_kind
 
@@ -79,23 +72,6 @@ def test_actions_are_drawn_from_what_is_written(name: str) -> None:
         assert (noise.std(0) - 1).abs().max() < 0.03
 
 
-@pytest.mark.parametrize("name", ACTORS)
-@pytest.mark.parametrize("mode", [ExplorationType.RANDOM, ExplorationType.DETERMINISTIC])
-def test_it_can_be_recorded(name: str, mode: ExplorationType) -> None:
-    policy = BehaviorPolicy(ACTORS[name]())
-    recorded = RecordedPolicy(policy, [3], exploration_type=mode)
-    data = observations(3)
-    for _ in range(2):
-        torch.manual_seed(1)
-        found = recorded({"observation": data["observation"]})
-        torch.manual_seed(1)
-        with set_exploration_type(mode), torch.no_grad():
-            wanted = policy(data.clone())
-        for key in policy.out_keys:
-            assert torch.equal(found[key], wanted[key])
-    assert recorded._run is not recorded._eager
-
-
 @pytest.mark.parametrize(
     ("env_id", "actor", "keys"),
     [
@@ -131,36 +107,6 @@ def test_the_kind_is_that_of_the_distribution(distribution: type, kind: str) -> 
     assert action_kind(actor) == kind
 
 
-def test_refusals() -> None:
-    with pytest.raises(ConfigError, match="Linear without get_dist"):
-        action_kind(nn.Linear(1, 1))
-    for distribution in (OneHotCategorical, TanhNormal, TruncatedNormal):
-        keys = ["logits"] if distribution is OneHotCategorical else ["loc", "scale"]
-        net = TensorDictModule(nn.Identity(), ["observation"], keys[:1])
-        actor = ProbabilisticActor(net, in_keys=keys[:1], distribution_class=distribution)
-        with pytest.raises(ConfigError, match=f"distribution is {distribution.__name__}, wanted"):
-            action_kind(actor)
-    with pytest.raises(ConfigError, match="distribution is TanhGaussian, wanted"):
-        BehaviorPolicy(tanh_gaussian_actor(3, [-1.0], [1.0]))
-
-
-@pytest.mark.parametrize("partially", [False, True])
-def test_composite_distributions_are_refused(partially: bool) -> None:
-    parts = {"distribution_map": {"a": Categorical, "b": Normal}}
-    net = TensorDictModule(nn.Identity(), ["observation"], ["params"])
-    actor = ProbabilisticActor(
-        net,
-        in_keys=["params"],
-        out_keys=["a", "b"],
-        distribution_class=partial(CompositeDistribution, **parts)
-        if partially
-        else CompositeDistribution,
-        distribution_kwargs={} if partially else parts,
-    )
-    with pytest.raises(ConfigError, match="is CompositeDistribution, wanted"):
-        BehaviorPolicy(actor)
-
-
 @pytest.mark.parametrize("stored", [False, True])
 def test_the_state_of_a_memory_goes_on(stored: bool) -> None:
     torch.manual_seed(0)
@@ -177,12 +123,6 @@ def test_the_state_of_a_memory_goes_on(stored: bool) -> None:
     torch.testing.assert_close(out[LOGITS], wanted["logits"].log_softmax(-1))
 
 
-def test_it_is_called_with_tensors_too() -> None:
-    policy = BehaviorPolicy(gaussian_actor(3, 2))
-    action, loc, scale = policy(observation=torch.ones(5, 3))
-    assert action.shape == loc.shape == scale.shape == (5, 2)
-
-
 @pytest.mark.parametrize("batch", [(), (5,), (2, 3)])
 def test_random_behavior_tells_its_distribution(batch: tuple[int, ...]) -> None:
     discrete = RandomBehavior(CategoricalSpec(4))(TensorDict(batch_size=batch))
@@ -194,29 +134,3 @@ def test_random_behavior_tells_its_distribution(batch: tuple[int, ...]) -> None:
     assert continuous["action"].shape == (*batch, 2)
     assert torch.equal(continuous[LOC], torch.tensor([0.0, 5.0]).expand(*batch, 2))
     assert torch.equal(continuous[SCALE], torch.tensor([2.0, 5.0]).expand(*batch, 2))
-
-
-def test_random_actions_have_the_moments_of_their_distribution() -> None:
-    torch.manual_seed(0)
-    out = RandomBehavior(Bounded(-1.0, 3.0, shape=[1]))(TensorDict(batch_size=[20_000]))
-    assert out["action"].mean() == pytest.approx(1.0, abs=0.06)
-    assert out["action"].std() == pytest.approx(2.0, abs=0.05)
-    drawn = RandomBehavior(CategoricalSpec(3))(TensorDict(batch_size=[20_000]))["action"]
-    assert drawn.bincount() / 20_000 == pytest.approx([1 / 3] * 3, abs=0.02)
-
-
-def test_a_random_behavior_needs_plain_actions() -> None:
-    for spec, message in (
-        (UnboundedContinuous(2), r"the actions are UnboundedContinuous of the shape \[2\], wanted"),
-        (MultiCategorical([2, 3]), r"the actions are MultiCategorical of the shape \[2\], wanted"),
-        (
-            Bounded(-1.0, 1.0, shape=[4, 2]),
-            r"of the shape \[4, 2\], wanted those of one environment",
-        ),
-        (
-            Bounded(-torch.inf, torch.inf, shape=[1]),
-            r"dimension \[0\] has the bounds \[-inf, inf\]",
-        ),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            RandomBehavior(spec)

@@ -2,7 +2,6 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import action_value_critic, hybrid_critic, state_action_critic, state_critic
 from rlkit_sac.modules.perceptron import ACTIVATIONS
 
@@ -40,11 +39,6 @@ def test_the_value_is_that_of_the_layers(name: str, function) -> None:
     assert name in ACTIVATIONS
 
 
-def test_an_unknown_activation_is_refused() -> None:
-    with pytest.raises(ConfigError, match="'swish' is not one of elu, gelu, relu, silu, tanh"):
-        state_action_critic(3, 2, activation="swish")
-
-
 @pytest.mark.parametrize("batch", [(), (7,), (3, 5)])
 @pytest.mark.parametrize(("reward_dim", "shape"), [(1, (6,)), (4, (6, 4))])
 def test_one_value_for_each_discrete_action(
@@ -58,15 +52,6 @@ def test_one_value_for_each_discrete_action(
     hybrid = hybrid_critic(3, 2, 6, num_cells=[8], reward_dim=reward_dim)
     assert hybrid(data)["action_value"].shape == (*batch, *shape)
     assert hybrid.in_keys == ["observation", ("action", "continuous")]
-
-
-def test_a_state_critic_reads_no_action_and_has_a_value_for_each_reward():
-    torch.manual_seed(0)
-    critic = state_critic(3, num_cells=[8, 5], activation="elu", reward_dim=2)
-    assert (critic.in_keys, critic.out_keys) == (["observation"], ["state_value"])
-    data = TensorDict(observation=torch.randn(4, 6, 3), batch_size=[4, 6])
-    assert critic(data)["state_value"].shape == (4, 6, 2)
-    assert [p.shape for p in critic.parameters()] == [(8, 3), (8,), (5, 8), (5,), (2, 5), (2,)]
 
 
 def test_last_layers_of_critics_may_start_small():

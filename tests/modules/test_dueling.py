@@ -3,11 +3,8 @@ import torch
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torch import Tensor, nn
-from torchrl.modules import IndependentNormal
 
-from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import StochasticDuelingNetwork, state_action_critic, state_critic
-from rlkit_sac.modules.dueling import draw_samples
 
 SIZES = {"num_cells": [8]}
 
@@ -87,32 +84,3 @@ def test_the_mean_over_the_policy_is_the_value() -> None:
     relative = (out["state_action_value"] - out["state_value"]).detach()
     assert relative.mean().abs() < 4 * relative.std() / 20_000**0.5
     assert relative.std() > 0.05
-
-
-def test_samples_are_drawn_anew_and_without_gradient() -> None:
-    loc = torch.zeros(1000, 2, requires_grad=True)
-    dist = IndependentNormal(loc, torch.ones(1000, 2))
-    first, second = draw_samples(dist, 3), draw_samples(dist, 3)
-    assert first.shape == (3, 1000, 2)
-    assert not first.requires_grad
-    assert not torch.equal(first, second)
-    assert abs(first.std().item() - 1) < 0.05
-
-
-def test_inputs_are_left_as_they_are() -> None:
-    critic, data = make(), inputs(4)
-    before = data.clone()
-    critic.state_value(data)
-    critic.relative_advantage(
-        data, data["action"] + 1, IndependentNormal(data["loc"], data["scale"])
-    )
-    assert set(data.keys()) == set(before.keys())
-    assert torch.equal(data["action"], before["action"])
-
-
-def test_refusals() -> None:
-    value, advantage = state_critic(3), state_action_critic(3, 2)
-    with pytest.raises(ConfigError, match="num_samples must be at least 1, not 0"):
-        StochasticDuelingNetwork(value, advantage, 0)
-    with pytest.raises(ConfigError, match="not the action 'action'"):
-        StochasticDuelingNetwork(value, state_critic(3))

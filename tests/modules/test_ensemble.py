@@ -5,18 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModule
 from torch import nn
 from torchrl.modules import MLP
 
-from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
     CriticEnsemble,
     action_value_critic,
     state_action_critic,
     tanh_gaussian_actor,
 )
-from rlkit_sac.modules.ensemble import perceptron_layers
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss
 
 
@@ -57,45 +54,6 @@ def test_each_member_is_evaluated_as_by_itself(make, count: int, shape: tuple[in
         assert gradient.stride() == parameter.stride()
 
 
-def test_dropout_draws_for_each_member() -> None:
-    ensemble = CriticEnsemble([nn.Sequential(nn.Linear(4, 200), nn.Dropout(0.5))] * 2)
-    x = torch.ones(3, 4)
-    kept = ensemble(x) != 0
-    assert 0.3 < kept.double().mean() < 0.7
-    assert not torch.equal(kept[0], kept[1])
-    ensemble.eval()
-    assert (ensemble(x) != 0).all()
-
-
-class Scaled(nn.Linear):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return 2 * super().forward(x)
-
-
-def hooked() -> nn.Module:
-    layer = nn.Linear(3, 1)
-    layer.register_forward_hook(lambda module, inputs, out: 2 * out)
-    return nn.Sequential(layer)
-
-
-UNKNOWN = {
-    "convolution": nn.Sequential(nn.Conv1d(1, 1, 1)),
-    "own layer": nn.Sequential(Scaled(3, 1)),
-    "hook": hooked(),
-    "own network": Scaled(3, 1),
-    "weight norm": nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(3, 1))),
-    "softmax": nn.Sequential(nn.Linear(3, 2), nn.Softmax(-1)),
-    "image": nn.Sequential(nn.LayerNorm([2, 3])),
-}
-
-
-@pytest.mark.parametrize("network", UNKNOWN.values(), ids=UNKNOWN)
-def test_what_is_not_known_to_be_a_perceptron_is_left_to_vmap(network: nn.Module) -> None:
-    assert perceptron_layers(network) is None
-    with pytest.raises(ConfigError, match="not a perceptron"):
-        CriticEnsemble([network])
-
-
 def losses(deactivate: bool):
     torch.manual_seed(0)
     actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
@@ -130,24 +88,3 @@ def test_losses_are_those_of_critics_called_one_after_another(steps: tuple[int, 
             results.append(torch.autograd.grad(total, list(loss.parameters())))
         for found, wanted in zip(*results, strict=True):
             torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-12)
-
-
-def test_a_sequential_of_two_inputs_is_left_alone() -> None:
-    network = nn.Sequential(nn.Linear(3, 1))
-    module = TensorDictModule(network, in_keys=["a", "b"], out_keys=["c"])
-    assert perceptron_layers(module) is None
-
-
-def test_a_layer_may_be_there_twice() -> None:
-    relu = nn.ReLU()
-    network = nn.Sequential(nn.Linear(3, 4), relu, nn.Linear(4, 4), relu, nn.Linear(4, 1))
-    x = torch.randn(5, 3)
-    torch.testing.assert_close(CriticEnsemble([network])(x)[0], network(x))
-    layer = nn.Linear(3, 3)
-    assert perceptron_layers(nn.Sequential(layer, nn.Tanh(), layer)) is None
-
-
-def test_members_must_be_built_alike() -> None:
-    members = [nn.Sequential(nn.Linear(3, 1), act()) for act in (nn.ReLU, nn.Tanh)]
-    with pytest.raises(ConfigError, match=r"members\[1\] is built differently"):
-        CriticEnsemble(members)

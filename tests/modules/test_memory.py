@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
-import numpy as np
 import pytest
 import torch
 from tensordict import TensorDict
@@ -14,9 +11,8 @@ from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 from torchrl.data.replay_buffers.samplers import SliceSampler
 from torchrl.modules import GRUModule, LSTMModule, set_recurrent_mode
 
-from rlkit_sac.errors import ConfigError
 from rlkit_sac.graph import record
-from rlkit_sac.modules import GRUMemory, LSTMMemory, action_value_critic
+from rlkit_sac.modules import GRUMemory, LSTMMemory
 from rlkit_sac.modules.memory import policy_states, state_keys, state_primer
 
 INPUTS, UNITS = 3, 5
@@ -82,18 +78,6 @@ def test_rows_are_their_steps_whatever_is_init_says_of_the_first(kind, layers, s
         torch.testing.assert_close(found[key], expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("kind", KINDS)
-def test_without_a_state_rows_and_steps_start_from_zero(kind: str, layers: int) -> None:
-    memory, rows = make(kind, layers), rows_of(4, 6)
-    zero = rows.clone()
-    for key in state_keys(memory):
-        zero[key] = torch.zeros(4, 6, layers, UNITS).double()
-    with set_recurrent_mode(True):
-        assert torch.equal(memory(rows.clone())["y"], memory(zero)["y"])
-    assert torch.equal(memory(rows[:, 0].clone())["y"], memory(zero[:, 0].clone())["y"])
-
-
 @pytest.mark.parametrize("python_based", [False, True])
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
@@ -118,18 +102,6 @@ def test_it_is_torchrls_module_where_that_is_right(kind, layers, python_based) -
     found, wanted = ours(step.clone()), theirs(step.clone())
     for key in ours.out_keys:
         torch.testing.assert_close(found[key], wanted[key], rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_weights_go_both_ways_and_into_pytorchs_cells(kind: str) -> None:
-    ours, theirs = make(kind, 2), make(kind, 2, theirs=True)
-    ours.load_state_dict(theirs.state_dict())
-    cells = {"gru": nn.GRU, "lstm": nn.LSTM}[kind](INPUTS, UNITS, 2, batch_first=True).double()
-    cells.load_state_dict((ours.gru if kind == "gru" else ours.lstm).state_dict())
-    rows = rows_of(4, 6, resets=False)
-    with set_recurrent_mode(True):
-        found = ours(rows.clone())["y"]
-    torch.testing.assert_close(found, cells(rows["x"])[0], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -182,37 +154,6 @@ def test_a_call_is_recorded_as_a_graph_that_follows_its_inputs(kind: str) -> Non
             torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_copies_casts_and_files_of_weights(kind: str) -> None:
-    memory, rows = make(kind, 2), rows_of(4, 6)
-    copy, other = deepcopy(memory), make(kind, 2)
-    with torch.no_grad():
-        for parameter in memory.parameters():
-            parameter.add_(0.1)
-    with set_recurrent_mode(True):
-        before, after = copy(rows.clone())["y"], memory(rows.clone())["y"]
-        assert not torch.allclose(before, after)
-        other.load_state_dict(memory.state_dict())
-        assert torch.equal(other(rows.clone())["y"], after)
-        single = rows.apply(lambda e: e.float() if e.is_floating_point() else e)
-        low = other.to(torch.float32)(single)["y"]
-    assert low.dtype == torch.float32
-    torch.testing.assert_close(low.double(), after, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_its_recurrent_weights_are_orthogonal_at_first_and_after_a_reset(kind: str) -> None:
-    cells = getattr(make(kind, 2), kind)
-    for _ in range(2):
-        for layer in range(2):
-            for gate in getattr(cells, f"weight_hh_l{layer}").detach().split(UNITS):
-                product = gate @ gate.T
-                torch.testing.assert_close(product, torch.eye(UNITS).double(), rtol=0, atol=1e-6)
-        with torch.no_grad():
-            cells.weight_hh_l0.zero_()
-        cells.reset_parameters()
-
-
 def test_a_policy_tells_the_states_that_it_carries_and_an_environment_can_hold_them() -> None:
     gru, lstm = make("gru", 2), make("lstm")
     assert policy_states(gru) == {"state": torch.Size([2, UNITS])}
@@ -223,41 +164,3 @@ def test_a_policy_tells_the_states_that_it_carries_and_an_environment_can_hold_t
     }
     assert policy_states(head) == {}
     assert set(state_primer(lstm).primers.keys()) == {"state_h", "state_c"}
-
-
-@pytest.mark.parametrize("option", ["bidirectional", "dropout", "proj_size"])
-def test_cells_that_rows_cannot_run_are_refused(option: str) -> None:
-    value = {"bidirectional": True, "dropout": 0.1, "proj_size": 2}[option]
-    cells = nn.LSTM(INPUTS, UNITS, 2, batch_first=True, **{option: value})
-    with pytest.raises(ConfigError, match=f"LSTMMemory has {option}={value}"):
-        LSTMMemory(lstm=cells, **keys_of("lstm"))
-    with pytest.raises(ConfigError, match=f"LSTMMemory has {option}={value}"):
-        LSTMMemory(INPUTS, UNITS, 2, **{option: value}, **keys_of("lstm"))
-    with pytest.raises(ConfigError, match="needs input_size and hidden_size"):
-        GRUMemory(INPUTS, **keys_of("gru"))
-
-
-@pytest.mark.parametrize(
-    "memory",
-    [
-        {},
-        {"kind": "rnn"},
-        {"kind": "gru", "units": 8},
-        *({"kind": "gru", "size": size} for size in (0, -8)),
-        {"kind": "gru", "layers": 0},
-        {"kind": "gru", "action_dim": -1},
-    ],
-)
-def test_options_of_a_memory_that_mean_none_are_named(memory) -> None:
-    with pytest.raises(ConfigError, match="wanted a dictionary of 'kind'"):
-        action_value_critic(3, 2, memory=memory)
-
-
-def test_sizes_may_be_numpys() -> None:
-    """Such as ``action_space.n`` of a Gymnasium task."""
-    sizes = {"size": 8, "layers": 2, "num_actions": 2}
-    critic, other = (
-        action_value_critic(3, 2, memory={"kind": "gru", **{k: of(v) for k, v in sizes.items()}})
-        for of in (np.int64, int)
-    )
-    critic.load_state_dict(other.state_dict())

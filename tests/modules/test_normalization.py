@@ -9,15 +9,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensordict import TensorDict
-from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.data import make_collector
 from rlkit_sac.envs import make_env
-from rlkit_sac.errors import BatchError
 from rlkit_sac.modules import (
     NormalizedPolicy,
     ObservationNormalizer,
-    PlainPolicy,
     RewardNormalizer,
     tanh_gaussian_actor,
 )
@@ -55,16 +52,6 @@ def test_many_small_groups_lose_no_precision() -> None:
         statistics.update(value)
     torch.testing.assert_close(statistics.mean[0], values.mean(), rtol=1e-13, atol=0)
     torch.testing.assert_close(statistics.variance[0], values.var(correction=0), rtol=1e-8, atol=0)
-
-
-def test_observations_are_clipped_and_keep_their_type() -> None:
-    normalizer = ObservationNormalizer(2, clip=1.5)
-    raw = torch.tensor([[1.0, 5.0], [3.0, 5.0]])
-    torch.testing.assert_close(normalizer(raw), raw.clamp(max=1.5))  # nothing seen yet
-    normalizer.observe(raw)
-    found = normalizer(torch.tensor([[2.5, 5.0], [9.0, 4.0]]))
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, torch.tensor([[0.5, 0.0], [1.5, -1.5]]))
 
 
 @pytest.mark.parametrize("num_envs", [1, 3])
@@ -106,11 +93,6 @@ def test_each_reward_dimension_has_its_own_statistics() -> None:
         torch.testing.assert_close(both(reward)[..., dim : dim + 1], expected)
 
 
-def test_rewards_of_other_environments_are_refused() -> None:
-    with pytest.raises(BatchError, match=r"\[2, 5, 1\].*wanted \[3, T, 1\]"):
-        RewardNormalizer(0.9, num_envs=3).observe(torch.zeros(2, 5, 1), torch.zeros(2, 5, 1).bool())
-
-
 @pytest.mark.parametrize("kind", ["light", "torchrl"])
 def test_a_policy_acts_on_normalized_observations_and_the_batch_has_them_raw(kind: str) -> None:
     torch.manual_seed(0)
@@ -126,21 +108,3 @@ def test_a_policy_acts_on_normalized_observations_and_the_batch_has_them_raw(kin
         states = TensorDict(observation=normalizer(batch["observation"]), batch_size=[10])
         torch.testing.assert_close(batch["loc"], actor.module[0](states)["loc"])
         normalizer.observe(batch["observation"])  # which the next batch follows
-
-
-def test_an_exported_policy_has_its_statistics() -> None:
-    normalizer = ObservationNormalizer(3)
-    normalizer.observe(torch.randn(100, 3) * 4 + 2)
-    policy = NormalizedPolicy(tanh_gaussian_actor(3, [-1.0], [1.0]), normalizer)
-    observation = torch.randn(5, 3)
-    plain = PlainPolicy(policy)
-    program = torch.export.export(plain, (observation,)).module()
-    with set_exploration_type(ExplorationType.DETERMINISTIC):
-        wanted = policy(TensorDict(observation=observation, batch_size=[5]))["action"]
-    torch.testing.assert_close(program(observation), wanted)
-    normalizer.observe(torch.randn(100, 3) * 400)
-    torch.testing.assert_close(plain(observation), wanted)  # it is a copy
-    torch.testing.assert_close(
-        policy.get_dist(TensorDict(observation=observation, batch_size=[5])).deterministic_sample,
-        policy(TensorDict(observation=observation, batch_size=[5]))["action"],
-    )

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-
 import pytest
 import torch
 from tensordict import TensorDict
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
     EpsilonGreedy,
     PlainPolicy,
@@ -107,14 +103,6 @@ def test_samples_follow_the_values_and_the_temperature(kind):
     torch.testing.assert_close(frequency, wanted.detach(), rtol=0, atol=0.01)
 
 
-def test_the_discrete_action_is_drawn_given_the_continuous_one():
-    torch.manual_seed(0)
-    loss = make_loss("hybrid", alpha_init=(1e-9, 1.0))  # greedy in d, spread in c
-    out = act(loss.policy(), states(1).expand(500), ExplorationType.RANDOM)
-    assert out[CONTINUOUS].std() > 0.1
-    assert torch.equal(out[DISCRETE], reduced_values(loss, out).argmax(-1))
-
-
 # ------------------------------------------------------------------ live parameters
 
 
@@ -161,34 +149,6 @@ def test_reward_weights_reach_policies_that_exist_already():
         assert not any("reward_weights" in name for name in loss.state_dict())
 
 
-def test_copies_and_pickles_act_alike_and_apart():
-    torch.manual_seed(0)
-    loss = make_loss("hybrid")
-    policy, data = loss.policy(), states(20)
-    wanted = act(policy, data, ExplorationType.DETERMINISTIC)
-    for other in (copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))):
-        assert (act(other, data, ExplorationType.DETERMINISTIC) == wanted).all()
-        assert not {p.data_ptr() for p in other.parameters()} & {
-            p.data_ptr() for p in policy.parameters()
-        }
-
-
-@pytest.mark.parametrize("kind", ["boltzmann", "hybrid"])
-def test_weights_travel_as_a_tensordict(kind):
-    """As TorchRL's collectors send them to other processes."""
-    torch.manual_seed(0)
-    source, other = make_loss(kind, alpha_init=0.3).policy(), make_loss(kind).policy()
-    weights = TensorDict.from_module(source).data.clone()
-    weights.to_module(other)
-    data = states(20)
-    for mode in (ExplorationType.DETERMINISTIC, ExplorationType.RANDOM):
-        outs = []
-        for policy in (source, other):
-            torch.manual_seed(1)
-            outs.append(act(policy, data, mode))
-        assert (outs[0] == outs[1]).all()
-
-
 @pytest.mark.parametrize("reward_dim", [1, 2])
 @pytest.mark.parametrize("kind", ["boltzmann", "hybrid"])
 def test_a_policy_is_rebuilt_from_its_note_and_state(kind, reward_dim):
@@ -226,70 +186,7 @@ def test_epsilon_of_zero_is_greedy_and_of_one_samples(kind):
         assert (same if key is None else same[key]).float().mean() < 0.7
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_epsilon_takes_a_single_state(kind):
-    loss, data = make_loss(kind), states(3)
-    single = act(loss.policy(epsilon=0.0), data[0], ExplorationType.DETERMINISTIC)
-    greedy = act(loss.policy(), data[0], ExplorationType.DETERMINISTIC)
-    assert single.batch_size == torch.Size([])
-    assert (single == greedy).all()
-
-
-def test_both_factors_and_every_environment_draw_for_themselves():
-    torch.manual_seed(0)
-    loss = make_loss("hybrid", alpha_init=100.0)  # samples of d are uniform
-    data, epsilon = states(1).expand(30_000), 0.2
-    policy = loss.policy(epsilon=epsilon)
-    out = act(policy, data, ExplorationType.DETERMINISTIC)
-    greedy = act(loss.policy(), data[:1], ExplorationType.DETERMINISTIC)
-    explored = (out[CONTINUOUS] != greedy[CONTINUOUS]).any(-1)
-    assert explored.float().mean().item() == pytest.approx(epsilon, abs=0.01)
-    off_mode = out[DISCRETE] != reduced_values(loss, out).argmax(-1)
-    wanted = epsilon * 2 / 3  # a sample is the mode itself once in three
-    assert off_mode.float().mean().item() == pytest.approx(wanted, abs=0.01)
-    for part in (explored, ~explored):
-        assert off_mode[part].float().mean().item() == pytest.approx(wanted, abs=0.02)
-
-
-def test_epsilon_leaves_the_sampling_mode_alone():
-    torch.manual_seed(0)
-    loss, data = make_loss("boltzmann"), states(50)
-    outs = []
-    for policy in (loss.policy(), loss.policy(epsilon=0.5)):
-        torch.manual_seed(1)
-        outs.append(act(policy, data, ExplorationType.RANDOM))
-    assert (outs[0] == outs[1]).all()
-
-
-@pytest.mark.parametrize("epsilon", [-0.1, 1.1, float("nan")])
-def test_an_impossible_epsilon_is_refused(epsilon):
-    with pytest.raises(ConfigError, match=r"epsilon must be in \[0, 1\]"):
-        EpsilonGreedy(tanh_gaussian_actor(4, **BOX, **CELLS), epsilon)
-
-
 # ------------------------------------------------------------------ deployment
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_plain_policy_is_the_deterministic_mode(kind):
-    torch.manual_seed(0)
-    loss = make_loss(kind)
-    plain, data = PlainPolicy(loss.policy()), states(9)
-    wanted = act(loss.policy(), data, ExplorationType.DETERMINISTIC)
-    found = plain(data["observation"])
-    assert plain.in_keys == ["observation"]
-    if kind == "hybrid":
-        assert plain.action_keys == [CONTINUOUS, DISCRETE]
-        assert torch.equal(found[0], wanted[CONTINUOUS])
-        assert torch.equal(found[1], wanted[DISCRETE])
-    else:
-        assert torch.equal(found, wanted["action"])
-    with torch.no_grad():
-        for p in loss.parameters():
-            p.zero_()
-    again = plain(data["observation"])  # a copy: training goes on without it
-    first = (found, again) if kind != "hybrid" else (found[1], again[1])
-    assert torch.equal(*first)
 
 
 @pytest.mark.parametrize("kind", ["gru", "lstm"])
@@ -309,33 +206,3 @@ def test_the_states_of_a_memory_are_written_too(kind):
     mixed = act(EpsilonGreedy(actor, 0.5), data, ExplorationType.DETERMINISTIC)
     assert all(torch.equal(mixed[key], wanted[key]) for key in after)
     assert 0 < (mixed["action"] != wanted["action"]).any(-1).sum() < 9
-
-
-@pytest.mark.filterwarnings("ignore:While compiling, we found certain side effects")
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_plain_policy_can_be_exported_for_any_batch(kind, strict):
-    torch.manual_seed(0)
-    plain = PlainPolicy(make_loss(kind).policy())
-    shapes = (({0: torch.export.Dim("batch")},),)
-    example = (torch.zeros(4, 4),)
-    program = torch.export.export(plain, example, dynamic_shapes=shapes, strict=strict)
-    for size in (1, 4, 11):
-        observation = torch.randn(size, 4)
-        torch.testing.assert_close(program.module()(observation), plain(observation))
-
-
-def test_a_vector_reward_policy_can_be_exported():
-    torch.manual_seed(0)
-    loss = make_loss("hybrid", reward_dim=2, reward_weights=[1.0, -1.0])
-    plain = PlainPolicy(loss.policy())
-    program = torch.export.export(plain, (torch.zeros(3, 4),))
-    observation = torch.randn(3, 4)
-    torch.testing.assert_close(program.module()(observation), plain(observation))
-
-
-def test_a_policy_without_an_action_entry_asks_for_the_keys():
-    actor = tanh_gaussian_actor(4, **BOX, **CELLS, action_key="move")
-    with pytest.raises(ConfigError, match=r"writes \['loc', 'scale', 'move'\]: name with"):
-        PlainPolicy(actor)
-    assert PlainPolicy(actor, ["move"])(torch.zeros(2, 4)).shape == (2, 2)

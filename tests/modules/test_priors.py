@@ -10,17 +10,13 @@ import torch
 from scipy.stats import truncnorm
 from tensordict import TensorDict
 from tensordict.nn import (
-    CompositeDistribution,
-    ProbabilisticTensorDictModule,
-    ProbabilisticTensorDictSequential,
     TensorDictModule,
 )
 from torch import nn
-from torch.distributions import Distribution, Independent, Normal
-from torchrl.data import Bounded, Categorical, Composite, OneHot, Unbounded
+from torch.distributions import Independent, Normal
+from torchrl.data import Bounded, Categorical, Composite
 from torchrl.modules import NormalParamExtractor, ProbabilisticActor, TanhNormal
 
-from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules import (
     PolicyPrior,
     SameActionPrior,
@@ -95,39 +91,6 @@ def test_the_uniform_density_integrates_to_one():
     assert log_prob[0].item() == pytest.approx(-math.log(2.5) - math.log(0.2), abs=1e-12)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("low", [-1.0, 0.1])
-@pytest.mark.parametrize("prob", [0.9, 1.0])
-def test_densities_and_slopes_are_finite_at_the_closed_bounds(dtype, low, prob):
-    """A saturated tanh reaches a bound exactly, or leaves the box by rounding."""
-    high = low + 0.7
-    spec = Bounded(low, high, (1,), dtype=dtype)
-    eps = torch.finfo(dtype).eps
-    actions = [spec.space.low, spec.space.high, spec.space.low - eps, spec.space.high + eps]
-    action = torch.stack(actions).requires_grad_()
-    for before in (low, high, 0.0, 100.0):
-        states = TensorDict(
-            prev_action=torch.full((4, 1), before, dtype=dtype),
-            is_init=torch.zeros(4, 1, dtype=torch.bool),
-            batch_size=[4],
-        )
-        for prior in (UniformPrior(spec), SameActionPrior(spec, prob, 0.02)):
-            log_prob = prior.get_dist(states).log_prob(action)
-            assert log_prob.dtype == dtype
-            assert log_prob.isfinite().all()
-            (slope,) = torch.autograd.grad(
-                log_prob.sum() + 0 * action.sum(), action, retain_graph=True
-            )
-            assert slope.isfinite().all()
-
-
-def test_the_slope_of_same_actions_is_that_of_the_density():
-    prior = SameActionPrior(BOX, 0.6, 0.2)
-    action = (LOW + (HIGH - LOW) * torch.rand(5, 2).double()).requires_grad_()
-    dist = prior.get_dist(state(size=5))
-    assert torch.autograd.gradcheck(dist.log_prob, action)
-
-
 @pytest.mark.parametrize("prob", [0.0, 0.3, 1.0])
 def test_discrete_probabilities_sum_to_one_and_prefer_the_previous_action(prob):
     before = torch.tensor([0, 2, 1, 2])
@@ -159,36 +122,6 @@ def test_a_composite_spec_gives_a_distribution_for_each_part():
         parts = [dist.dists[name].log_prob(before[name]) for name in ("continuous", "discrete")]
         torch.testing.assert_close(dist.log_prob(before), sum(parts))
     assert UniformPrior(HYBRID).in_keys == []
-
-
-BAD = {
-    "one-hot": (lambda: UniformPrior(OneHot(3)), "OneHot: a prior needs a bounded box, or"),
-    "unbounded": (lambda: UniformPrior(Unbounded((2,))), "Unbounded.*: a prior needs"),
-    "infinite": (lambda: UniformPrior(Bounded(0.0, torch.inf, (2,))), "has the bounds"),
-    "batched": (lambda: SameActionPrior(Bounded(-1.0, 1.0, (4, 2))), "pass that of one action"),
-    "part": (
-        lambda: UniformPrior(Composite(a=Bounded(-1.0, 1.0, (2,)), b=OneHot(2))),
-        "spec of 'b'",
-    ),
-    "prob": (lambda: SameActionPrior(BOX, 1.1), "same_action_prob must be in"),
-    "noise": (lambda: SameActionPrior(BOX, 0.9, 0.0), "same_action_noise must be a finite"),
-    "no actor": (
-        lambda: PolicyPrior(TensorDictModule(nn.Linear(3, 2), ["observation"], ["action"])),
-        "has no distribution",
-    ),
-    "no prior": (lambda: FrozenPrior(nn.Linear(1, 1)), "without in_keys"),
-    "an object": (lambda: FrozenPrior("uniform"), "prior_network is a str without in_keys"),
-    "a memory": (
-        lambda: FrozenPrior(PolicyPrior(categorical_actor(3, 2, memory={"kind": "lstm"}))),
-        "acts by a memory, 'actor_state_h', 'actor_state_c': .* a policy without memory",
-    ),
-}
-
-
-@pytest.mark.parametrize(("make", "message"), BAD.values(), ids=BAD.keys())
-def test_what_cannot_be_a_prior_is_refused(make, message):
-    with pytest.raises(ConfigError, match=message):
-        make()
 
 
 # ---------------------------------------------------------------------- policies
@@ -263,63 +196,6 @@ def test_the_prior_of_a_discrete_policy_has_its_frequencies(policy):
     assert torch.allclose(frequencies, log_probs[0].exp(), atol=0.02)
 
 
-class Lopsided(Distribution):
-    """Of a user: over indices, with nothing but probabilities of samples."""
-
-    arg_constraints = {}  # noqa: RUF012
-
-    def log_prob(self, value):
-        return torch.where(value == 2, 0.5, 0.25).log()
-
-
-class OfAUser(nn.Module):
-    in_keys = ("height",)
-
-    def get_dist(self, tensordict):
-        return Lopsided(tensordict.batch_size, validate_args=False)
-
-
-def test_a_prior_of_a_user_needs_no_logits():
-    states = TensorDict(height=torch.zeros(2, 5, 1), batch_size=[2, 5])
-    prior = FrozenPrior(OfAUser())
-    assert prior.in_keys == ["height"]
-    found = prior.log_prob_of_each_action(states, 3, "action").exp()
-    torch.testing.assert_close(found, torch.tensor([0.25, 0.25, 0.5]).expand(2, 5, 3))
-
-
-def test_torchrls_composite_distributions_are_priors():
-    net = TensorDictModule(nn.Linear(3, 7), ["observation"], ["out"])
-    split = TensorDictModule(
-        lambda out: (out[..., :2], out[..., 2:4].exp(), out[..., 4:]),
-        ["out"],
-        [("params", "c", "loc"), ("params", "c", "scale"), ("params", "d", "logits")],
-    )
-    draw = ProbabilisticTensorDictModule(
-        in_keys=["params"],
-        out_keys=[("action", "continuous"), ("action", "discrete")],
-        distribution_class=CompositeDistribution,
-        distribution_kwargs={
-            "distribution_map": {"c": independent, "d": torch.distributions.Categorical},
-            "name_map": {"c": ("action", "continuous"), "d": ("action", "discrete")},
-        },
-    )
-    prior = FrozenPrior(PolicyPrior(ProbabilisticTensorDictSequential(net, split, draw)))
-    states = TensorDict(observation=torch.randn(5, 3), batch_size=[5])
-    action = torch.randn(5, 2)
-    out = net.module(states["observation"])
-    wanted = Normal(out[:, :2], out[:, 2:4].exp()).log_prob(action)
-    torch.testing.assert_close(
-        prior.log_prob(states, action, ("action", "continuous")), wanted.sum(-1)
-    )
-    torch.testing.assert_close(
-        prior.log_prob_of_each_dimension(states, action, ("action", "continuous")), wanted
-    )
-    torch.testing.assert_close(
-        prior.log_prob_of_each_action(states, 3, ("action", "discrete")),
-        out[:, 4:].log_softmax(-1),
-    )
-
-
 def test_a_frozen_prior_is_a_copy_that_nothing_trains():
     actor = tanh_gaussian_actor(3, [-1.0] * 2, [1.0] * 2, num_cells=[8])
     actor.insert(0, TensorDictModule(nn.Dropout(0.5), ["observation"], ["observation"]))
@@ -337,49 +213,3 @@ def test_a_frozen_prior_is_a_copy_that_nothing_trains():
     assert len(prior.state_dict()) == len(list(actor.parameters()))
     wide = prior.double().log_prob(states.to(torch.float64), action.double(), "action")
     assert wide.dtype == torch.float64
-
-
-MISFITS = {
-    "actions": (
-        UniformPrior(BOX),
-        lambda prior, states: prior.log_prob(states, torch.zeros(2, 3), "action"),
-        r"over actions of the shape \[2\], but the actor's have \[3\]",
-    ),
-    "previous actions": (
-        SameActionPrior(Bounded(-1.0, 1.0, (3,))),
-        lambda prior, states: prior.log_prob(states, torch.zeros(2, 3), "action"),
-        r"'prev_action' has the shape \[2, 2\]",
-    ),
-    "discrete actions": (
-        UniformPrior(Categorical(3)),
-        lambda prior, states: prior.log_prob_of_each_action(states, 4, "action"),
-        r"logits of the shape \[2, 3\], wanted \[2, 4\]",
-    ),
-    "sums": (
-        PolicyPrior(gaussian(Normal)),
-        lambda prior, states: prior.log_prob(states, torch.zeros(2, 2), "action"),
-        r"log-probabilities of the shape \[2, 2\]",
-    ),
-    "dimensions": (
-        PolicyPrior(gaussian()),
-        lambda prior, states: prior.log_prob_of_each_dimension(states, torch.zeros(2, 2), "action"),
-        "TanhNormal: parameter_mask needs the density of each dimension",
-    ),
-    "parts": (
-        UniformPrior(HYBRID),
-        lambda prior, states: prior.log_prob(states, torch.zeros(2, 2), "action"),
-        "distributions of 'continuous', 'discrete', none of the action 'action'",
-    ),
-}
-
-
-@pytest.mark.parametrize(("prior", "call", "message"), MISFITS.values(), ids=MISFITS.keys())
-def test_a_prior_that_does_not_fit_the_actions_is_refused(prior, call, message):
-    states = TensorDict(
-        observation=torch.zeros(2, 3),
-        prev_action=torch.zeros(2, 2),
-        is_init=torch.zeros(2, 1, dtype=torch.bool),
-        batch_size=[2],
-    )
-    with pytest.raises(BatchError, match=message):
-        call(FrozenPrior(prior), states)

@@ -7,12 +7,8 @@ import copy
 import pytest
 import torch
 from tensordict import TensorDict
-from tensordict.nn import CompositeDistribution, TensorDictModule, TensorDictSequential
 from torch import nn
-from torchrl.data import OneHot
 from torchrl.envs.utils import ExplorationType, set_exploration_type
-from torchrl.modules import MLP, ActorValueOperator, ProbabilisticActor, TanhNormal
-from torchrl.objectives import SoftUpdate, ValueEstimators
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules import (
@@ -94,14 +90,6 @@ def test_the_flag_is_an_argument_or_an_attribute(kind: str) -> None:
     assert not torch.equal(found[0], found[2])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_missing_behavior_parameters_are_one_error(kind: str) -> None:
-    loss, _ = make_acer(kind)
-    segments = make_segments(kind, 2, 3).exclude("behavior")
-    with pytest.raises(BatchError, match=r"the batch has no entry \('behavior', .*on_policy=True"):
-        loss(segments)
-
-
 # ------------------------------------------------------------------ each loss alone
 
 SCALARS = {
@@ -150,27 +138,6 @@ def test_each_loss_alone_is_that_of_the_whole(
         torch.testing.assert_close(segments[key], value, rtol=0, atol=0, equal_nan=True)
 
 
-def test_each_loss_alone_follows_the_attribute() -> None:
-    torch.manual_seed(22)
-    loss, _ = make_acer("discrete", on_policy=True)
-    segments = make_segments("discrete", 3, 5).exclude("behavior")
-    out = loss(segments)
-    for name, part in parts(loss).items():
-        assert torch.equal(part(segments)[0], out[name])
-        with pytest.raises(BatchError, match="on_policy=True"):
-            part(segments, on_policy=False)
-
-
-def test_each_loss_alone_draws_its_samples() -> None:
-    """TorchRL computes the losses in the deterministic exploration type."""
-    torch.manual_seed(23)
-    loss, _ = make_acer("continuous", truncation_threshold=0.0)
-    segments = make_segments("continuous", 3, 5)
-    for part in (loss.actor_loss, loss.critic_loss):
-        first, second = part(segments)[0], part(segments)[0]
-        assert first != second
-
-
 # ------------------------------------------------------------------ shared trunks
 
 
@@ -188,39 +155,6 @@ def test_a_shared_trunk_is_run_once_and_trained_by_both(kind: str) -> None:
     for name in LOSSES:
         (gradient,) = torch.autograd.grad(out[name], weights, retain_graph=True)
         assert gradient.any()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_heads_of_a_shared_trunk_are_trained_by_their_own_loss(kind: str) -> None:
-    torch.manual_seed(2)
-    loss = shared(kind)
-    out = loss(make_segments(kind, 3, 5))
-    heads = {
-        "critic": list(loss.critic_network_params.parameters()),
-        "actor": [
-            p for n, p in loss.actor_network_params.named_parameters() if n.startswith("module.1")
-        ],
-    }
-    for name, own, other in (("loss_critic", "critic", "actor"), ("loss_actor", "actor", "critic")):
-        found = torch.autograd.grad(out[name], heads[own], retain_graph=True, allow_unused=True)
-        assert any(g is not None and g.any() for g in found)
-        found = torch.autograd.grad(out[name], heads[other], retain_graph=True, allow_unused=True)
-        assert all(g is None or not g.any() for g in found)
-
-
-def test_a_shared_trunk_computes_what_separate_copies_do() -> None:
-    torch.manual_seed(3)
-    both = categorical_actor_critic(3, 4, **SIZES).double()
-    trunk, _, head = (copy.deepcopy(each.module) for each in both.module)
-    critic = TensorDictSequential(
-        TensorDictModule(trunk, ["observation"], ["own"]),
-        TensorDictModule(head, ["own"], ["action_value"]),
-    )
-    apart = ACERLoss(copy.deepcopy(both.get_policy_operator()), critic)
-    loss, segments = ACERLoss(actor_critic=both), make_segments("discrete", 3, 5)
-    first, second = loss(segments), apart(segments)
-    for name, value in first.items():
-        torch.testing.assert_close(value, second[name], rtol=1e-12, atol=1e-12)
 
 
 # ------------------------------------------------------------------ keys and batches
@@ -253,38 +187,6 @@ def test_the_batch_is_left_as_it_is(kind: str) -> None:
         assert set(data.keys(True, True)) == set(before.keys(True, True))
         for key, value in before.items(True, True):
             torch.testing.assert_close(data[key], value, rtol=0, atol=0, equal_nan=True)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_without_gradients_the_values_are_the_same(kind: str) -> None:
-    noise = Noise()
-    loss, _ = make_acer(kind, sampler=noise)
-    segments = make_segments(kind, 3, 5)
-    drawn = noise.fill(3, 5)
-    wanted = loss(segments)
-    noise.queue = list(drawn)
-    with torch.no_grad():
-        found = loss(segments)
-    for name, value in found.items():
-        assert not value.requires_grad
-        assert torch.equal(value, wanted[name])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_any_number_of_rows(kind: str) -> None:
-    torch.manual_seed(4)
-    loss, _ = make_acer(kind, truncation_threshold=None)
-    if kind == "continuous":
-        loss.critic_network.sampler = lambda dist, n: dist.mean.expand(n, *dist.mean.shape)
-    segments = make_segments(kind, 2, 6, padded=False)
-    for first, second in (
-        (segments, segments.view(2, 1, 6)),
-        (segments, segments.view(1, 2, 6)),
-        (segments[:1], segments[0]),
-    ):
-        wanted, found = loss(first), loss(second)
-        for name, value in found.items():
-            torch.testing.assert_close(value, wanted[name])
 
 
 def test_set_keys() -> None:
@@ -355,47 +257,6 @@ def test_the_policy_shares_live_parameters(kind: str) -> None:
         assert set(policy(data).keys()) == {"observation", "action", "behavior"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_evaluation_may_sample_now_and_then(kind: str) -> None:
-    torch.manual_seed(11)
-    loss = shared(kind)
-    data = TensorDict(observation=torch.randn(1000, 3).double(), batch_size=[1000])
-    greedy = loss.policy()(data.clone())["action"]
-    found = loss.policy(epsilon=0.5)(data.clone())["action"]
-    changed = (found != greedy).reshape(1000, -1).any(-1).double().mean()
-    assert 0.25 < changed < 0.6
-    assert torch.equal(loss.policy(epsilon=0.0)(data.clone())["action"], greedy)
-
-
-def test_the_whole_learns_with_plain_torchrl() -> None:
-    """One state, where one action is rewarded, with an optimizer and TorchRL's updater."""
-    torch.manual_seed(11)
-    loss = ACERLoss(categorical_actor(3, 4, **SIZES), action_value_critic(3, 4, **SIZES))
-    updater, policy = SoftUpdate(loss, eps=0.99), loss.policy()
-    optimizer = torch.optim.RMSprop(loss.parameters(), lr=1e-2)
-    start = TensorDict(observation=torch.ones(8, 1, 3), batch_size=[8, 1])
-    before = policy.get_dist(start).probs[0, 0, 2].item()
-    for _ in range(100):
-        with set_exploration_type(ExplorationType.RANDOM), torch.no_grad():
-            segments = policy(start.clone())
-        done = torch.ones(8, 1, 1, dtype=torch.bool)
-        reward = (segments["action"] == 2).float().unsqueeze(-1)
-        segments["next"] = TensorDict(
-            observation=start["observation"],
-            reward=reward,
-            done=done,
-            terminated=done,
-            batch_size=[8, 1],
-        )
-        for on_policy in (True, False):
-            optimizer.zero_grad()
-            total(loss(segments, on_policy=on_policy)).backward()
-            optimizer.step()
-            updater.step()
-    assert before < 0.5
-    assert policy.get_dist(start).probs[0, 0, 2] > 0.9
-
-
 # ------------------------------------------------------------------ refusals
 
 
@@ -427,28 +288,6 @@ def test_constructor_refusals() -> None:
             ACERLoss(*arguments, **options)
 
 
-def test_squashed_policies_are_refused() -> None:
-    net = TensorDictModule(MLP(in_features=3, out_features=4), ["observation"], ["loc"])
-    actor = ProbabilisticActor(net, in_keys=["loc"], distribution_class=TanhNormal)
-    dueling = StochasticDuelingNetwork(state_critic(3), state_action_critic(3, 2))
-    with pytest.raises(ConfigError, match="distribution is TanhNormal, wanted"):
-        ACERLoss(actor, dueling)
-
-
-def test_composite_distributions_are_refused() -> None:
-    actor = ProbabilisticActor(
-        TensorDictModule(nn.Linear(3, 2), ["observation"], ["params"]),
-        in_keys=["params"],
-        out_keys=["action", "other"],
-        distribution_class=CompositeDistribution,
-        distribution_kwargs={
-            "distribution_map": dict.fromkeys(("action", "other"), torch.distributions.Categorical)
-        },
-    )
-    with pytest.raises(ConfigError, match="is CompositeDistribution, wanted"):
-        ACERLoss(actor, action_value_critic(3, 2))
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("on_policy", [False, True])
 @pytest.mark.parametrize("use_q_opc", [False, True])
@@ -476,28 +315,6 @@ def test_autocast(kind: str, on_policy: bool, use_q_opc: bool) -> None:
     assert all(parameter.grad.isfinite().all() for parameter in loss.parameters())
 
 
-def test_actions_that_the_environment_takes_for_one_hot_are_refused() -> None:
-    spec = OneHot(2)
-    net = TensorDictModule(MLP(in_features=3, out_features=2), ["observation"], ["logits"])
-    actor = ProbabilisticActor(
-        net, spec=spec, in_keys=["logits"], distribution_class=torch.distributions.Categorical
-    )
-    with pytest.raises(ConfigError, match=r"is OneHot, .*categorical_action_encoding=True"):
-        ACERLoss(actor, action_value_critic(3, 2))
-
-
-def test_value_estimators() -> None:
-    loss, _ = make_acer("discrete", gamma=0.5)
-    assert loss.make_value_estimator() is loss
-    assert loss.gamma == 0.5
-    loss.make_value_estimator(gamma=0.7)
-    assert loss.gamma == 0.7
-    with pytest.raises(NotImplementedError, match="its targets are those of Retrace"):
-        loss.make_value_estimator(ValueEstimators.TD0)
-    with pytest.raises(ConfigError, match="unknown hyperparameters lmbda"):
-        loss.make_value_estimator(lmbda=0.5)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("option", "value"), [("gamma", 0.3), ("beta", 0.7), ("reward_scale", -2.0)]
@@ -520,19 +337,6 @@ def test_numbers_that_change_act_as_if_they_had_always_been_so(
         loss.set_scalar("truncation_threshold", 1.0)
     with pytest.raises(ConfigError, match=f"{option} must be"):
         loss.set_scalar(option, torch.nan)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_scaled_rewards_are_rewards_of_that_size(kind: str) -> None:
-    outs = []
-    for scale in (0.1, 1.0):
-        torch.manual_seed(14)
-        loss, _ = make_acer(kind, reward_scale=scale)
-        segments = make_segments(kind, 3, 4)
-        segments["next", "reward"] *= 0.1 / scale
-        outs.append(loss(segments))
-    for key, wanted in outs[1].items():
-        torch.testing.assert_close(outs[0][key], wanted)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -560,39 +364,3 @@ def test_batch_refusals(kind: str) -> None:
         loss(segments[0, 0])
     with pytest.raises(BatchError, match="no entry 'observation'"):
         loss(segments.exclude("observation"))
-
-
-def test_critics_of_other_actions_are_refused() -> None:
-    segments = make_segments("discrete", 2, 3)
-    actor = categorical_actor(3, 4, **SIZES).double()
-    with pytest.raises(BatchError, match=r"values of the shape \[2, 3, 5\], but the actor's"):
-        ACERLoss(actor, action_value_critic(3, 5).double())(segments)
-    critic = TensorDictModule(nn.Linear(3, 4).double(), ["observation"], ["q"])
-    loss = ACERLoss(actor, critic)
-    with pytest.raises(BatchError, match=r"critic_network writes \['q'\], not 'action_value'"):
-        loss(segments)
-    loss.set_keys(action_value="q")
-    assert loss(segments)["loss_critic"] > 0
-
-
-def test_an_operator_of_ones_own() -> None:
-    """Of user modules, with other names between them."""
-    torch.manual_seed(12)
-    actor = ProbabilisticActor(
-        TensorDictModule(nn.Linear(5, 4), ["features"], ["logits"]),
-        in_keys=["logits"],
-        out_keys=["choice"],
-        distribution_class=torch.distributions.Categorical,
-    )
-    both = ActorValueOperator(
-        TensorDictModule(nn.Linear(3, 5), ["pixels"], ["features"]),
-        actor,
-        TensorDictModule(nn.Linear(5, 4), ["features"], ["action_value"]),
-    ).double()
-    loss = ACERLoss(actor_critic=both)
-    segments = make_segments("discrete", 2, 3)
-    for old, new in (("observation", "pixels"), ("action", "choice")):
-        segments.rename_key_(old, new)
-    segments["next"].rename_key_("observation", "pixels")
-    total(loss(segments)).backward()
-    assert all(p.grad is not None for p in loss.parameters())

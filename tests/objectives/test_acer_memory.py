@@ -10,22 +10,12 @@ from tensordict import TensorDict
 from tensordict.nn import TensorDictModule, TensorDictSequential
 from torch import Tensor, nn
 from torch.distributions import Categorical
-from torchrl.collectors import Collector
 from torchrl.modules import ActorValueOperator, ProbabilisticActor
 from torchrl.objectives import SoftUpdate
 
-from rlkit_sac.data import TrajectorySampler
-from rlkit_sac.data.replay.packed import PackedReplayBuffer
-from rlkit_sac.envs import make_env
-from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules import (
-    GRUMemory,
     LSTMMemory,
-    action_value_critic,
-    categorical_actor,
-    categorical_actor_critic,
 )
-from rlkit_sac.modules.memory import state_primer
 from rlkit_sac.objectives import ACERLoss
 from tests.objectives.acer_memory import (
     HIDDEN,
@@ -304,15 +294,6 @@ def test_no_gradient_reaches_the_start_or_the_burn_in(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_both_losses_train_a_shared_memory(kind: str) -> None:
-    loss, rows = case(kind)
-    weights = [value for name, value in loss.named_parameters() if "weight_hh" in name]
-    for name in ("loss_actor", "loss_critic", "loss_entropy"):
-        gradients = torch.autograd.grad(loss(rows)[name], weights)
-        assert all(each.abs().sum() > 0 for each in gradients)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_each_loss_trains_its_own_memory(kind: str) -> None:
     loss, rows = case(kind, shared=False)
     for name in ("loss_actor", "loss_critic", "loss_entropy"):
@@ -324,134 +305,4 @@ def test_each_loss_trains_its_own_memory(kind: str) -> None:
         assert trained == {"critic" if name == "loss_critic" else "actor"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_consecutive_rows_go_on_with_the_stored_state(kind: str) -> None:
-    """On-policy: the second half of rows, with the state that acting left there, as the whole."""
-    loss, rows = case(kind, on_policy=True, reduction="none", scalar_output_mode="exclude")
-    policy, after = loss.policy(), rows[:, 0].select(*loss.policy().in_keys)
-    states = []
-    for t in range(6):
-        step = after.update(rows[:, t].select("observation", "is_init", "prev_action"))
-        begins = step["is_init"].unsqueeze(-1)  # where the environment puts zero
-        states.append({key: step[key].masked_fill(begins, 0.0) for key in loss.state_keys})
-        after = policy(step.clone())["next"].select(*loss.state_keys)
-    for key in loss.state_keys:
-        rows[key] = torch.stack([each[key] for each in states], 1)
-    whole, second = loss(rows)["loss_entropy"], loss(rows[:, 3:])["loss_entropy"]
-    torch.testing.assert_close(whole[:, 3:], second, **EXACT)
-    forgotten = loss(rows[:, 3:].exclude(*loss.state_keys))["loss_entropy"]
-    assert not torch.allclose(forgotten, second)
-
-
-@pytest.mark.parametrize("kind", ["gru", "lstm"])
-def test_ratios_of_a_policy_that_has_not_changed_are_one(kind: str) -> None:
-    """From a collector through replay of segments that begin anywhere, with padding."""
-    torch.manual_seed(0)
-    memory = {"kind": kind, "size": 8, "num_actions": 2}
-    both = categorical_actor_critic(4, 2, num_cells=[8], memory=memory)
-    with torch.no_grad():
-        for parameter in both.parameters():
-            parameter.mul_(3)
-    loss = ACERLoss(actor_critic=both, diagnostics=True)
-    policy = loss.policy()
-    env = make_env("CartPole-v1", num_envs=2).append_transform(state_primer(policy))
-    env.set_seed(0)
-    sampler = TrajectorySampler(6, capacity=200, num_envs=2, frames_per_batch=40)
-    replay = PackedReplayBuffer(capacity=200, batch_size=64, sampler=sampler)
-    collector = Collector(env, policy, frames_per_batch=40, total_frames=240)
-    for batch in collector:
-        assert batch["is_init"][:, 1:].any()
-        torch.testing.assert_close(loss(batch)["ratio"], torch.ones(()))
-        replay.extend(batch.select(*loss.in_keys, *loss.state_keys).reshape(-1))
-    collector.shutdown()
-    segments = replay.sample()
-    assert not segments["collector", "mask"].all()
-    torch.testing.assert_close(loss(segments)["ratio"], torch.ones(()))
-    assert (loss(segments.exclude(*loss.state_keys))["ratio"] - 1).abs() > 1e-3
-
-
 # ------------------------------------------------------------------ a part of TorchRL
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("shared", [False, True])
-def test_keys_copies_and_reductions(kind: str, shared: bool) -> None:
-    loss, rows = case(kind, shared=shared, burn_in=2)
-    required = [key for key in loss.in_keys if "state" not in str(key)]
-    assert loss.in_keys == required
-    assert {"is_init", "prev_action"} <= set(required)
-    assert ("next", "is_init") not in required
-    before = rows.clone()
-    value, _ = total(loss, rows)
-    assert (before == rows).all()
-    for other in (copy.deepcopy(loss), make_copy(loss, kind, shared)):
-        torch.testing.assert_close(total(other, rows)[0], value, rtol=0, atol=0)
-    single = rows.apply(lambda each: each.float() if each.is_floating_point() else each)
-    assert total(loss.float(), single)[0].dtype == torch.float32
-    with pytest.warns(UserWarning, match="reduction='none'"):
-        each, rows = case(kind, shared=shared, burn_in=2, reduction="none")
-    out = each(rows)
-    assert out.batch_size == (4, 6)
-    assert not out["loss_critic"][:, :2].any()
-    torch.manual_seed(8)
-    alone, _ = each.critic_loss(rows)
-    torch.manual_seed(8)
-    torch.testing.assert_close(alone, each(rows)["loss_critic"])
-
-
-def make_copy(loss: ACERLoss, kind: str, shared: bool) -> ACERLoss:
-    other, _ = case(kind, shared=shared, burn_in=2)
-    with torch.no_grad():
-        for parameter in other.parameters():
-            parameter.zero_()
-    other.load_state_dict(loss.state_dict())
-    return other
-
-
-def test_refusals_of_batches() -> None:
-    loss, rows = case("discrete", burn_in=2)
-    one_hot = torch.nn.functional.one_hot
-    for message, changed in (
-        ("burn_in is 2, but the rows of the batch have 2 steps", rows[:, :2]),
-        ("no entry 'is_init'; .* InitTracker", rows.exclude("is_init")),
-        ("no entry 'prev_action'; .*PreviousAction", rows.exclude("prev_action")),
-        (
-            r"state 'actor_state' has the shape \[4, 2, 4\] at the first step, wanted \[4, 1, 4\]",
-            rows.clone().set("actor_state", torch.zeros(4, 6, 2, HIDDEN)),
-        ),
-        (
-            r"previous action has the shape \[4, 4, 4\], wanted indices of the shape \[4, 4\], not",
-            rows.clone().set("action", one_hot(rows["action"], NUM_ACTIONS)),
-        ),
-        ("holds the index 5: wanted", rows.clone().set("action", rows["action"] * 0 + 5)),
-    ):
-        with pytest.raises(BatchError, match=message):
-            loss(changed)
-
-
-def test_refusals_of_networks() -> None:
-    memory, sizes = GRU, (3, NUM_ACTIONS)
-    with pytest.raises(ConfigError, match="burn_in is 2, but no network has a memory"):
-        ACERLoss(categorical_actor(*sizes), action_value_critic(*sizes), burn_in=2)
-    with pytest.raises(ConfigError, match="burn_in must be an integer >= 0, not -1"):
-        ACERLoss(categorical_actor(*sizes, memory=memory), action_value_critic(*sizes), burn_in=-1)
-    head = TensorDictModule(nn.Linear(HIDDEN, NUM_ACTIONS), ["hidden"], ["action_value"])
-    for read, message in (
-        ("logits", "memory of critic_network reads 'logits', which the actor writes: let it read"),
-        ("observation", "critic_network has its memory at another place"),
-    ):
-        keys = {"in_keys": [read, "state"], "out_keys": ["hidden", ("next", "state")]}
-        remember = GRUMemory(NUM_ACTIONS if read == "logits" else 3, HIDDEN, **keys)
-        critic = TensorDictSequential(*([remember, head] if read == "logits" else [head, remember]))
-        with pytest.raises(ConfigError, match=message):
-            ACERLoss(categorical_actor(*sizes, memory=memory), critic)
-    keys = {
-        "in_keys": ["observation", "actor_state"],
-        "out_keys": ["hidden", ("next", "actor_state")],
-    }
-    critic = TensorDictSequential(GRUMemory(3, HIDDEN, **keys), head)
-    loss = ACERLoss(categorical_actor(*sizes, memory=memory), critic).double()
-    rows = make_rows("discrete", 4, 6)
-    rows["actor_state"] = torch.zeros(4, 6, 1, HIDDEN).double()
-    with pytest.raises(BatchError, match="'actor_state', which is the state of several networks"):
-        loss(rows)

@@ -88,13 +88,6 @@ def test_segments_of_every_length(kind: str, steps: int, cuts: float) -> None:
 
 
 @pytest.mark.parametrize("kind", SPACES)
-@pytest.mark.parametrize("cuts", [0.0, 1.0])
-def test_segments_without_padding(kind: str, cuts: float) -> None:
-    torch.manual_seed(2)
-    assert_equal(kind, AcerOptions(SPACES[kind][1]), 3, 4, cuts=cuts, padded=False)
-
-
-@pytest.mark.parametrize("kind", SPACES)
 def test_coefficients(kind: str) -> None:
     torch.manual_seed(3)
     options = AcerOptions(SPACES[kind][1], gamma=0.5, beta=0.3, policy_coef=2.0, critic_coef=3.0)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 from torch import nn
 from torchrl.objectives import ValueEstimators
 
-from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.modules import state_action_critic
-from rlkit_sac.objectives import ContinuousSACLoss
-from tests.objectives.losses import DISCRETE, DISCRETE_KINDS, foreign_actor, make_batch, own_loss
+from rlkit_sac.errors import BatchError
+from tests.objectives.losses import DISCRETE, DISCRETE_KINDS, make_batch, own_loss
 
 MISSHAPEN = {
     "reward": (lambda d: d["next"].pop("reward"), "('next', 'reward')", "set_keys(reward=...)"),
@@ -146,26 +142,3 @@ def test_a_one_step_target_does_not_ask_for_done():
     loss = own_loss("continuous").make_value_estimator(ValueEstimators.TD1)
     with pytest.raises(BatchError, match=r"done"):
         loss(sequence)
-
-
-def test_td_lambda_of_a_flat_sample_from_replay_is_refused():
-    loss, data = own_loss("continuous"), make_batch("continuous", 6)
-    loss.make_value_estimator(ValueEstimators.TDLambda, lmbda=0.9)
-    assert loss(data.clone())["loss_qvalue"].isfinite()  # one sequence of six steps
-    with pytest.raises(BatchError, match=r"flat sample \[6\] from replay"):
-        loss(data.set("index", torch.arange(6)))
-
-
-def test_reward_weights_of_the_wrong_length_are_refused():
-    critic = state_action_critic(4, 2, num_cells=[16], reward_dim=3)
-    loss = ContinuousSACLoss(foreign_actor(), critic, reward_weights=[1.0, 2.0])
-    data = make_batch("continuous", 5)
-    data["next", "reward"] = torch.randn(5, 3)
-    with pytest.raises(BatchError, match=r"reward_weights has the shape \[2\].*3 dimensions"):
-        loss(data)
-    loss.reward_weights = [1.0, -1.0, 0.0]  # numbers are taken over in the loss's own dtype
-    assert loss.double().reward_weights.tolist() == [1.0, -1.0, 0.0]
-    assert loss(data.double())["loss_qvalue"].isfinite()
-    assert set(loss.state_dict()) == set(ContinuousSACLoss(foreign_actor(), critic).state_dict())
-    with pytest.raises(ConfigError, match="finite numbers"):
-        loss.reward_weights = [1.0, math.nan, 0.0]

@@ -19,7 +19,7 @@ from torchrl.modules import (
     ValueOperator,
 )
 from torchrl.objectives import DiscreteSACLoss as TorchRLDiscreteSACLoss
-from torchrl.objectives import SACLoss, ValueEstimators
+from torchrl.objectives import SACLoss
 
 from rlkit_sac.modules import action_value_critic, state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss
@@ -119,16 +119,6 @@ def test_the_critic_loss_is_torchrls_with_one_critic():
     torch.testing.assert_close(outs[1]["loss_qvalue"], outs[0]["loss_qvalue"])
 
 
-def test_td_lambda_of_zero_is_td0():
-    torch.manual_seed(0)
-    loss, data = own_loss("continuous"), make_batch("continuous", 4, 6)
-    torch.manual_seed(1)
-    wanted = loss(data.clone())
-    loss.make_value_estimator(ValueEstimators.TDLambda, lmbda=0.0)
-    torch.manual_seed(1)
-    assert torch.equal(loss(data.clone())["loss_qvalue"], wanted["loss_qvalue"])
-
-
 @pytest.mark.parametrize("options", [{}, {"dqda_clipping": 0.05, "policy_loss_steps": "all"}])
 def test_a_hybrid_policy_with_one_discrete_action_is_a_continuous_one(options):
     torch.manual_seed(0)
@@ -184,21 +174,6 @@ def test_a_hybrid_policy_whose_continuous_action_has_no_effect_is_a_discrete_one
     for name in ("loss_qvalue", "loss_alpha"):
         torch.testing.assert_close(found[name], wanted[name], rtol=0, atol=1e-12)
     torch.testing.assert_close(found["entropy_discrete"], wanted["entropy"], rtol=0, atol=1e-12)
-
-
-def test_a_mask_of_ones_changes_nothing():
-    torch.manual_seed(0)
-    plain = make_discrete_loss("hybrid", alpha_init=0.3)
-    masked = make_discrete_loss("hybrid", alpha_init=0.3, parameter_mask=torch.ones(3, 2))
-    masked.load_state_dict(plain.state_dict())
-    data = make_discrete_data("hybrid", 6)
-    noise = list(torch.randn(2, 6, ACTION_DIM).double())
-    outs = []
-    for loss in (plain, masked):
-        NoisyTanhGaussian.queue = list(noise)
-        outs.append(loss(data.clone()))
-    for name, value in outs[0].items():
-        torch.testing.assert_close(outs[1][name], value, rtol=0, atol=1e-12)
 
 
 def test_the_sampled_entropy_is_the_exact_one_on_average():

@@ -15,19 +15,14 @@ from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torch import Tensor, nn
 
-from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
     action_value_critic,
-    hybrid_critic,
     state_action_critic,
     tanh_gaussian_actor,
 )
-from rlkit_sac.modules.ensemble import perceptron_layers
 from rlkit_sac.modules.notes import note_of
 from rlkit_sac.modules.rebuild import build_from_note
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
-from tests.objectives.discrete_networks import make_actor as make_discrete_actor
-from tests.objectives.discrete_networks import make_discrete_data
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss
 from tests.objectives.networks import (
     ACTION_DIM,
     OBSERVATION_DIM,
@@ -226,17 +221,6 @@ def test_a_subset_changes_nothing_but_the_targets() -> None:
     assert found[0]["loss_qvalue"] != found[1]["loss_qvalue"]
 
 
-@pytest.mark.parametrize("wrong", [0, 3])
-def test_a_subset_of_more_than_there_are_is_refused(wrong: int) -> None:
-    with pytest.raises(ConfigError, match=r"must be from 1 to the number of critics \(2\)"):
-        make_loss(2, target_subset=wrong)
-
-
-def test_a_reduction_by_another_name_is_refused() -> None:
-    with pytest.raises(ConfigError, match="policy_reduction must be one of 'min', 'mean'"):
-        make_loss(2, policy_reduction="max")
-
-
 def test_a_discrete_policy_goes_by_the_mean() -> None:
     torch.manual_seed(0)
     options = {"num_cells": [6], "layer_norm": True, "dropout": 0.9}
@@ -267,30 +251,3 @@ def test_a_discrete_policy_goes_by_the_mean() -> None:
     log_probs = (mean / 0.2).log_softmax(-1)
     entropy = -(log_probs.exp() * log_probs).sum(-1).mean()
     torch.testing.assert_close(out["entropy"], entropy)
-
-
-def test_a_hybrid_policy_goes_by_the_mean() -> None:
-    torch.manual_seed(0)
-    actor = make_discrete_actor("hybrid")
-    critics = [hybrid_critic(4, 2, 3, num_cells=[6]).double() for _ in range(3)]
-    loss = HybridSACLoss(actor, critics, policy_reduction="mean", alpha_init=(0.2, 0.3))
-    data = make_discrete_data("hybrid", 5)
-    NoisyTanhGaussian.queue = [torch.zeros(5, ACTION_DIM).double() for _ in range(2)]
-    out = loss(data.clone())
-    states = data.select("observation")
-    dist = actor.get_dist(states.clone())
-    inputs = states.set(("action", "continuous"), dist.mode)  # where there is no noise
-    mean = sum(critic(inputs.clone())["action_value"] for critic in critics) / 3
-    log_probs = (mean / 0.2).log_softmax(-1)
-    entropy = -(log_probs.exp() * log_probs).sum(-1).mean()
-    torch.testing.assert_close(out["entropy_discrete"], entropy)
-    expected = (log_probs.exp() * mean).sum(-1)
-    wanted = (0.3 * dist.log_prob(dist.mode) - expected).mean()
-    torch.testing.assert_close(out["loss_actor"], wanted)
-
-
-@pytest.mark.parametrize("make", [state_action_critic, action_value_critic])
-def test_critics_with_dropout_and_layer_norms_are_evaluated_together(make) -> None:
-    assert perceptron_layers(make(3, 2, layer_norm=True, dropout=0.1)) is not None
-    with pytest.raises(ConfigError, match=r"dropout must be at least 0 and below 1, not 1\.0"):
-        make(3, 2, dropout=1.0)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tensordict.nn import TensorDictModule
-from torch import nn
 
-from rlkit_sac.errors import BatchError
-from rlkit_sac.modules import hybrid_critic, state_action_critic, tanh_gaussian_actor
-from rlkit_sac.objectives import ContinuousSACLoss, HybridSACLoss
+from rlkit_sac.modules import hybrid_critic
+from rlkit_sac.objectives import HybridSACLoss
 from tests.objectives.comparison import assert_same, losses_of
 from tests.objectives.losses import CONTINUOUS, DISCRETE, KINDS, box_actor, make_batch, own_loss
 
@@ -90,18 +87,3 @@ def test_the_parts_of_a_hybrid_action_are_renamed_together_or_apart():
     assert {"kind", ("move", "continuous")} <= set(loss.policy()(states).keys(True, True))
     loss.set_keys(action=None)
     assert loss.tensor_keys.action_discrete == DISCRETE
-
-
-def test_another_value_key_and_inputs_of_its_own():
-    torch.manual_seed(0)
-    value = TensorDictModule(nn.Linear(7, 1), in_keys=["privileged"], out_keys=["v"])
-    loss = ContinuousSACLoss(
-        tanh_gaussian_actor(4, [-1.0, -1.0], [1.0, 1.0]), state_action_critic(4, 2), value
-    )
-    loss.set_keys(value="v")
-    assert {"privileged", ("next", "privileged")} <= set(loss.in_keys)
-    data = make_batch("value", 5)
-    data["privileged"], data["next", "privileged"] = torch.randn(2, 5, 7)
-    assert loss(data)["loss_value"].isfinite()
-    with pytest.raises(BatchError, match="privileged"):
-        loss(make_batch("value", 5))

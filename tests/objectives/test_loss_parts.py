@@ -11,22 +11,12 @@ from unittest import mock
 import pytest
 import torch
 from tensordict import TensorDict
-from tensordict.nn import CompositeDistribution, InteractionType, TensorDictModule
-from torch import Tensor, nn
-from torch.distributions import Categorical
-from torchrl.envs.utils import ExplorationType, set_exploration_type
-from torchrl.modules import MLP, ProbabilisticActor, TanhNormal
+from torch import Tensor
 from torchrl.objectives import LossModule, ValueEstimators
 
 from rlkit_sac import objectives
-from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules import (
     TanhGaussian,
-    action_value_critic,
-    categorical_actor,
-    hybrid_critic,
-    state_action_critic,
-    state_critic,
 )
 from rlkit_sac.objectives import (
     ContinuousSACLoss,
@@ -36,9 +26,6 @@ from rlkit_sac.objectives import (
 from tests.objectives import comparison
 from tests.objectives.discrete_networks import make_discrete_data, make_discrete_loss
 from tests.objectives.losses import (
-    CELLS,
-    CONTINUOUS,
-    DISCRETE,
     DISCRETE_KINDS,
     KINDS,
     make_batch,
@@ -196,120 +183,10 @@ def test_what_a_policy_loss_tells_beside_itself(kind, prior, mask) -> None:
             torch.testing.assert_close(value, out[name], rtol=1e-12, atol=1e-12)
 
 
-#: All but the critic loss beside a value network, which draws nothing.
-SAMPLING = [
-    (kind, part)
-    for kind in ("continuous", "hybrid", "value")
-    for part in PARTS[kind]
-    if (kind, part) != ("value", "qvalue")
-]
-
-
-@pytest.mark.parametrize(("kind", "part"), SAMPLING)
-def test_a_part_samples_whatever_the_exploration_type(kind, part) -> None:
-    torch.manual_seed(0)
-    loss, data = own_loss(kind, alpha_init=0.3), make_batch(kind, 6)
-    with set_exploration_type(ExplorationType.DETERMINISTIC):
-        first, second = (getattr(loss, f"{part}_loss")(data.clone())[0] for _ in range(2))
-    assert first != second
-
-
-def test_without_an_actor_there_is_no_actor_loss() -> None:
-    with pytest.raises(ConfigError, match="no actor"):
-        own_loss("boltzmann").actor_loss(make_batch("boltzmann", 5))
-
-
 # ------------------------------------------------------------------ the order of two networks
 
 
-@pytest.mark.parametrize("several", [False, True])
-def test_torchrls_order_of_actor_and_critic_is_understood(several) -> None:
-    actor = categorical_actor(4, 3, **CELLS)
-    critic = action_value_critic(4, 3, **CELLS)
-    critics = [critic, action_value_critic(4, 3, **CELLS)] if several else critic
-    made = []
-    for networks in ((critics, actor), (actor, critics)):
-        torch.manual_seed(0)  # of the second critic
-        made.append(DiscreteSACLoss(*networks))
-    states = [loss.state_dict() for loss in made]
-    comparison.assert_same(states[1], states[0], rtol=0, atol=0)
-    data = make_batch("categorical", 6)
-    outs = [dict(loss(data.clone()).items()) for loss in made]
-    comparison.assert_same(outs[1], outs[0], rtol=0, atol=0)
-    policies = [loss.policy()(data.select("observation")) for loss in made]
-    torch.testing.assert_close(policies[1]["logits"], policies[0]["logits"])
-
-
-@pytest.mark.parametrize("what", ["actor", "critic"])
-def test_two_networks_of_one_kind_are_refused(what) -> None:
-    make = {"actor": categorical_actor, "critic": action_value_critic}[what]
-    with pytest.raises(ConfigError, match="actor") as error:
-        DiscreteSACLoss(make(4, 3, **CELLS), make(4, 3, **CELLS))
-    assert "\n" not in str(error.value)
-
-
 # ------------------------------------------------------------------ actors that are refused
-
-
-def composite_actor(parts: dict, heads: dict) -> ProbabilisticActor:
-    """An actor whose distribution is a CompositeDistribution: action keys by distribution."""
-
-    class Parameters(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.net = MLP(in_features=4, out_features=4, num_cells=[8])
-
-        def forward(self, observation: Tensor) -> tuple[Tensor, ...]:
-            loc, scale = self.net(observation).chunk(2, -1)
-            numbers = {"loc": loc, "scale": scale.exp(), "logits": self.net(observation)[..., :3]}
-            return tuple(numbers[name] for names in heads.values() for name in names)
-
-    keys = [("params", part, name) for part, names in heads.items() for name in names]
-    distributions = {
-        part: {"loc": TanhNormal, "logits": Categorical}[heads[part][0]] for part in heads
-    }
-    return ProbabilisticActor(
-        TensorDictModule(Parameters(), ["observation"], keys),
-        in_keys=["params"],
-        out_keys=list(parts.values()),
-        distribution_class=CompositeDistribution,
-        distribution_kwargs={"distribution_map": distributions, "name_map": parts},
-        default_interaction_type=InteractionType.RANDOM,
-    )
-
-
-BOX, INDEX = ["loc", "scale"], ["logits"]
-COMPOSITE = {
-    "continuous": ("continuous", {"box": "action"}, {"box": BOX}),
-    "value": ("value", {"box": "action"}, {"box": BOX}),
-    "categorical": ("categorical", {"index": "action"}, {"index": INDEX}),
-    "hybrid": ("hybrid", {"box": CONTINUOUS}, {"box": BOX}),
-    "both parts of hybrid": (
-        "hybrid",
-        {"box": CONTINUOUS, "index": DISCRETE},
-        {"box": BOX, "index": INDEX},
-    ),
-}
-
-
-@pytest.mark.parametrize(("kind", "parts", "heads"), COMPOSITE.values(), ids=COMPOSITE)
-def test_a_composite_distribution_is_refused_by_name(kind, parts, heads) -> None:
-    actor = composite_actor(parts, heads)
-    data = make_batch(kind, 5)
-    drawn = actor(data.select("observation"))
-    assert all(drawn[key].shape[0] == 5 for key in parts.values())  # the actor itself is sound
-    make = {
-        "continuous": lambda: ContinuousSACLoss(
-            actor, state_action_critic(4, 2), target_entropy=-2
-        ),
-        "value": lambda: ContinuousSACLoss(
-            actor, state_action_critic(4, 2), state_critic(4), target_entropy=-2
-        ),
-        "categorical": lambda: DiscreteSACLoss(action_value_critic(4, 3), actor),
-        "hybrid": lambda: HybridSACLoss(actor, hybrid_critic(4, 2, 3), target_entropy=(0.3, -2)),
-    }[kind]
-    with pytest.raises((ConfigError, BatchError), match="CompositeDistribution"):
-        make()(data)
 
 
 # ------------------------------------------------------------------ half precision

@@ -8,7 +8,7 @@ from tensordict import TensorDict
 from torch import Tensor
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.modules import PlainPolicy, hybrid_critic, tanh_gaussian_actor
+from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.modules.notes import note_of
 from rlkit_sac.modules.rebuild import build_from_note, checked_note
 from rlkit_sac.objectives import HybridSACLoss
@@ -76,19 +76,6 @@ def test_the_greedy_action_has_the_highest_masked_value(action_layer, options):
             assert (out[DISCRETE] != unmasked).any()
 
 
-def test_samples_follow_the_masked_values():
-    torch.manual_seed(0)
-    loss = make_loss(alpha_init=0.5)
-    data = states(1).expand(50_000).clone()
-    data["action"] = TensorDict(continuous=torch.rand(1, 2).expand(50_000, 2), batch_size=[50_000])
-    out = act(loss.policy()[-1], data, RANDOM)
-    frequency = out[DISCRETE].bincount(minlength=3) / len(data)
-    wanted = (reduced(loss, data[:1], MASK) / 0.5).softmax(-1)[0]
-    torch.testing.assert_close(frequency, wanted, rtol=0, atol=0.01)
-    other = (reduced(loss, data[:1], [[1, 1]] * 3) / 0.5).softmax(-1)[0]
-    assert (frequency - other).abs().max() > 0.03
-
-
 @pytest.mark.parametrize("action_layer", ["first", "last"])
 def test_states_and_notes_hold_the_mask(action_layer):
     torch.manual_seed(0)
@@ -118,18 +105,3 @@ def test_a_loss_and_its_policy_share_their_weights():
     assert torch.equal(out[DISCRETE], reduced(loss, out, MASK).argmax(-1))
     wide = act(policy.double(), data.double(), GREEDY)
     assert torch.equal(wide[DISCRETE], reduced(loss, wide, MASK).argmax(-1))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("action_layer", ["first", "last"])
-def test_a_plain_policy_can_be_exported_for_any_batch(action_layer):
-    torch.manual_seed(0)
-    policy = make_loss(action_layer).policy()
-    plain, shapes = PlainPolicy(policy), (({0: torch.export.Dim("batch")},),)
-    program = torch.export.export(plain, (torch.zeros(4, 4),), dynamic_shapes=shapes)
-    for size in (1, 4, 11):
-        data = states(size)
-        wanted = act(policy, data, GREEDY)
-        continuous, discrete = program.module()(data["observation"])
-        torch.testing.assert_close(continuous, wanted[CONTINUOUS])
-        assert torch.equal(discrete, wanted[DISCRETE])

@@ -6,19 +6,16 @@ import pytest
 import torch
 from tensordict.nn import TensorDictModule
 from torch import nn
-from torchrl.data import Bounded, Categorical
+from torchrl.data import Categorical
 from torchrl.modules import (
     MLP,
-    NormalParamExtractor,
     OneHotCategorical,
     ProbabilisticActor,
-    TanhNormal,
 )
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules import (
     action_value_critic,
-    hybrid_critic,
     state_action_critic,
     tanh_gaussian_actor,
 )
@@ -29,7 +26,6 @@ from tests.objectives.losses import (
     Joined,
     box_actor,
     foreign_actor,
-    foreign_critic,
     make_batch,
     own_loss,
 )
@@ -118,22 +114,6 @@ def test_networks_that_do_not_fit_are_refused(kind, build, message):
         build()(make_batch(kind, 5))
 
 
-def test_an_actor_without_densities_of_its_own_cannot_be_masked():
-    net = nn.Sequential(nn.Linear(4, 4), NormalParamExtractor())
-    actor = ProbabilisticActor(
-        TensorDictModule(net, ["observation"], ["loc", "scale"]),
-        in_keys=["loc", "scale"],
-        out_keys=[CONTINUOUS],
-        spec=Bounded(-1.0, 1.0, (2,)),
-        distribution_class=TanhNormal,
-    )
-    critic = hybrid_critic(4, 2, 3, num_cells=[16])
-    assert HybridSACLoss(actor, critic)(make_batch("hybrid", 5))["loss_actor"].isfinite()
-    loss = HybridSACLoss(actor, critic, parameter_mask=torch.ones(3, 2))
-    with pytest.raises(BatchError, match="needs the density of each dimension"):
-        loss(make_batch("hybrid", 5))
-
-
 def test_batch_norm_is_refused():
     critic = TensorDictModule(
         Joined(nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 1))),
@@ -151,33 +131,12 @@ def test_a_critic_that_writes_another_key_is_named():
         ContinuousSACLoss(foreign_actor(), critic)(make_batch("continuous", 5))
 
 
-def test_a_distribution_that_does_not_sum_over_the_action_is_refused():
-    actor = foreign_actor()
-    actor[-1].distribution_kwargs["event_dims"] = 0
-    with pytest.raises(BatchError, match="summed over the action's dimensions"):
-        ContinuousSACLoss(actor, foreign_critic())(make_batch("continuous", 5))
-
-
 def test_a_critic_that_ignores_the_action_is_refused():
     critic = TensorDictModule(
         nn.Linear(4, 1), in_keys=["observation"], out_keys=["state_action_value"]
     )
     with pytest.raises(BatchError, match="not the action 'action'"):
         ContinuousSACLoss(foreign_actor(), critic)(make_batch("continuous", 5))
-
-
-def test_an_action_key_the_critic_does_not_read_is_named_as_such():
-    loss = own_loss("continuous")
-    loss.set_keys(action=("agent", "action"))
-    data = make_batch("continuous", 5)
-    data["agent", "action"] = data.pop("action")
-    with pytest.raises(BatchError, match=r"not the action \('agent', 'action'\)"):
-        loss(data)
-
-
-def test_a_bare_module_as_critic_is_refused():
-    with pytest.raises(ConfigError, match="Linear without in_keys: wrap it in a TensorDictModule"):
-        ContinuousSACLoss(foreign_actor(), nn.Linear(6, 1))
 
 
 def wrapped(module: nn.Module, inputs=("observation",), output="state_value") -> TensorDictModule:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 
 import pytest
@@ -15,7 +14,6 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.modules import (
     ObservationNormalizer,
-    PolicyPrior,
     RewardNormalizer,
     action_value_critic,
     categorical_actor,
@@ -173,53 +171,3 @@ def test_a_prior_reads_observations_as_they_are(make) -> None:
     assert_same(outs[0], outs[1], rtol=1e-9, atol=1e-11)
     for found, wanted in zip(drawn[:4], drawn[4:], strict=True):
         torch.testing.assert_close(found, wanted)
-
-
-class OfRawStates(nn.Module):
-    """A policy without a normalizer as a prior of states that a normalizer is put before."""
-
-    in_keys = ("observation",)
-
-    def __init__(self, policy: nn.Module, normalizer: nn.Module) -> None:
-        super().__init__()
-        self.prior, self.normalizer = PolicyPrior(policy), copy.deepcopy(normalizer)
-
-    def get_dist(self, tensordict: TensorDict):
-        seen = self.normalizer(tensordict["observation"])
-        return self.prior.get_dist(tensordict.copy().set("observation", seen))
-
-
-@pytest.mark.parametrize("name", ["continuous", "discrete", "hybrid"])
-def test_the_policy_of_a_loss_that_normalizes_is_a_prior_with_statistics_of_its_own(name) -> None:
-    torch.manual_seed(0)
-    expert = LOSSES[name](observation_normalizer=ObservationNormalizer(3, clip=1.0)).double()
-    expert.observe(frames(expert, 60))
-    by_hand = OfRawStates(expert.policy().policy, expert.observation_normalizer)
-    losses = []
-    for prior in (PolicyPrior(expert.policy()), by_hand):
-        torch.manual_seed(1)
-        losses.append(LOSSES[name](prior_network=prior).double())
-    expert.observe(frames(expert, 500))
-    batch, found = frames(expert, 12), []
-    for loss in losses:
-        torch.manual_seed(2)
-        found.append(results(loss, batch))
-    assert any(key.startswith("kl") for key in found[0])
-    assert_same(found[0], found[1], rtol=1e-9, atol=1e-11)
-
-
-def test_the_state_holds_the_statistics() -> None:
-    first, second = (
-        continuous(
-            observation_normalizer=ObservationNormalizer(3),
-            reward_normalizer=RewardNormalizer(0.9),
-        )
-        for _ in range(2)
-    )
-    first.observe(frames(first, 20))
-    second.load_state_dict(first.state_dict())
-    further = frames(first, 5)
-    for loss in (first, second):
-        loss.observe(further)
-    for name, value in first.state_dict().items():
-        assert torch.equal(value, second.state_dict()[name]), name

@@ -6,17 +6,14 @@ import pytest
 import torch
 from tensordict import TensorDict
 from torchrl.collectors import Collector
-from torchrl.envs import GymEnv, InitTracker, TransformedEnv
 from torchrl.objectives import SoftUpdate, group_optimizers
 
 from rlkit_sac.envs import make_env
 from rlkit_sac.modules import (
-    action_value_critic,
-    categorical_actor,
     state_action_critic,
     tanh_gaussian_actor,
 )
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss
 from tests.objectives.comparison import losses_of
 from tests.objectives.losses import DISCRETE_KINDS, make_batch, own_loss
 
@@ -41,18 +38,6 @@ def test_the_policy_shares_the_live_parameters_whatever_happens_to_the_loss():
         action = policy(TensorDict(observation=observation, batch_size=[3]))["action"]
         fresh = loss.policy()(TensorDict(observation=observation, batch_size=[3]))["action"]
         assert torch.equal(action, fresh)
-
-
-@pytest.mark.parametrize("kind", ["boltzmann", "categorical"])
-def test_collects_in_an_environment(kind):
-    torch.manual_seed(0)
-    base = GymEnv("CartPole-v1", categorical_action_encoding=True)
-    env = TransformedEnv(base, InitTracker())
-    actor = categorical_actor(4, 2, num_cells=[16]) if kind == "categorical" else None
-    loss = DiscreteSACLoss(action_value_critic(4, 2, num_cells=[16]), actor)
-    frames = torch.cat(list(Collector(env, loss.policy(), frames_per_batch=25, total_frames=50)))
-    assert set(frames["action"].tolist()) == {0, 1}
-    assert loss(frames)["loss_qvalue"].isfinite()
 
 
 def test_a_plain_torchrl_pipeline_trains():

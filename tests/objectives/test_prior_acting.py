@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 import torch
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModule
-from torch import nn
 from torchrl.collectors import Collector
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
@@ -21,9 +17,8 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
-from tests.objectives.losses import CELLS, box_actor, make_batch, own_loss, single
-from tests.objectives.networks import make_data
-from tests.objectives.prior_references import BOX, SPECS, Probabilities, add_before
+from tests.objectives.losses import CELLS, make_batch, own_loss
+from tests.objectives.prior_references import SPECS, Probabilities
 
 
 @pytest.mark.parametrize("kind", ["boltzmann", "hybrid"])
@@ -104,27 +99,3 @@ def test_the_previous_action_travels_from_the_environment_to_the_loss(name):
     assert read["is_init"].any()
     out = loss(read)
     assert all(value.isfinite().all() for value in out.values())
-
-
-def test_a_network_may_read_the_previous_action_as_well():
-    """Then the next state's comes from the batch, for the network and the prior alike."""
-    value = nn.Linear(8, 1)
-
-    class Reads(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.value = copy.deepcopy(value)
-
-        def forward(self, *inputs):
-            return self.value(torch.cat(inputs, -1))
-
-    critics = [
-        TensorDictModule(Reads(), ["observation", "action", "prev_action"], ["state_action_value"])
-        for _ in range(2)
-    ]
-    loss = ContinuousSACLoss(box_actor(), critics, prior_network=SameActionPrior(BOX))
-    assert ("next", "prev_action") in loss.in_keys
-    assert ("next", "is_init") not in loss.in_keys
-    data = single(add_before(make_data(6)))
-    data["next", "prev_action"] = data["action"]
-    assert loss(data)["kl"].isfinite()

@@ -5,8 +5,6 @@ The equations are in the reference tests.
 
 from __future__ import annotations
 
-import copy
-import io
 import math
 
 import pytest
@@ -14,28 +12,23 @@ import torch
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torch import nn
-from torchrl.data import Composite
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.modules import (
     PolicyPrior,
-    SameActionPrior,
     UniformPrior,
     action_value_critic,
     categorical_actor,
 )
 from rlkit_sac.objectives import DiscreteSACLoss
 from tests.objectives.discrete_networks import make_discrete_data, make_discrete_loss
-from tests.objectives.losses import CELLS, box_actor, make_batch, own_loss, single
+from tests.objectives.losses import CELLS, make_batch, own_loss
 from tests.objectives.networks import NoisyTanhGaussian, make_data, make_loss
 from tests.objectives.prior_references import (
     BOX,
     HYBRID,
     INDEX,
-    NAMES,
-    SPECS,
     Probabilities,
-    add_before,
     make_prior,
 )
 
@@ -95,21 +88,6 @@ def test_a_prior_changes_the_boltzmann_policy_as_derived():
     assert out["kl"].item() == pytest.approx((found * (found / prior).log()).sum().item(), abs=1e-6)
 
 
-KL_KEYS = {"continuous": ["kl"], "boltzmann": ["kl"], "hybrid": ["kl_discrete", "kl_continuous"]}
-
-
-@pytest.mark.parametrize(("kind", "spec"), SPECS.items())
-def test_a_prior_adds_its_keys_and_no_parameters(kind, spec):
-    plain, loss = own_loss(kind), own_loss(kind, prior_network=SameActionPrior(spec))
-    before = {key for key in loss.in_keys if key not in plain.in_keys}
-    assert before == set(SameActionPrior(spec).in_keys)  # nothing under "next"
-    assert loss.out_keys == [*plain.out_keys, *KL_KEYS[kind]]
-    assert [name for name, _ in loss.named_parameters()] == [
-        name for name, _ in plain.named_parameters()
-    ]
-    assert loss.state_dict().keys() == plain.state_dict().keys()
-
-
 @pytest.mark.parametrize("kind", ["continuous", "boltzmann", "categorical", "hybrid"])
 def test_the_uniform_prior_is_the_entropy_up_to_a_constant(kind):
     """Same gradients of the actor; entropies and divergences that add up to the constant."""
@@ -142,67 +120,6 @@ def test_the_uniform_prior_is_the_entropy_up_to_a_constant(kind):
             torch.testing.assert_close(prior[f"entropy{suffix}"], plain[f"entropy{suffix}"])
 
 
-def test_each_factor_of_a_hybrid_policy_may_have_a_prior_of_its_own():
-    pair = own_loss("hybrid", prior_network=(UniformPrior(INDEX), SameActionPrior(BOX)))
-    assert pair.out_keys[-2:] == ["kl_discrete", "kl_continuous"]
-    assert ("prev_action", "continuous") in pair.in_keys
-    assert "prev_action" not in pair.in_keys
-    only = own_loss(
-        "hybrid", prior_network=(None, UniformPrior(BOX)), target_entropy=("scaled_log_k", "auto")
-    )
-    assert only.out_keys[-1] == "kl_continuous"
-    assert "kl_discrete" not in only.out_keys
-    assert only.target_entropy_continuous == -6.0
-    assert only.target_entropy_discrete is None  # scaled_log_k, of what the critics will show
-
-
-def test_a_pair_equals_the_one_prior_over_both_parts():
-    data = single(add_before(make_discrete_data("hybrid", 6)))
-    outs = []
-    for prior in (
-        SameActionPrior(HYBRID),
-        (SameActionPrior(Composite(discrete=INDEX)), SameActionPrior(Composite(continuous=BOX))),
-        (SameActionPrior(INDEX), SameActionPrior(BOX)),
-    ):
-        torch.manual_seed(0)
-        outs.append(own_loss("hybrid", prior_network=prior)(data.clone()))
-    for name, value in outs[0].items():
-        for out in outs[1:]:
-            torch.testing.assert_close(out[name], value, rtol=0, atol=0)
-
-
-def test_a_prior_of_ones_own_may_read_all_of_the_previous_action():
-    class Follows(nn.Module):
-        in_keys = ("prev_action",)
-
-        def get_dist(self, states):
-            before = states["prev_action"]
-            assert set(before.keys()) == {"continuous", "discrete"}
-            logits = nn.functional.one_hot(before["discrete"], 3) * before["continuous"][..., :1]
-            return torch.distributions.Categorical(logits=logits)
-
-    data = single(add_before(make_discrete_data("hybrid", 6)))
-
-    class Whole(nn.Module):
-        in_keys = ("prev_action",)
-
-        def __init__(self):
-            super().__init__()
-            self.index, self.box = Follows(), UniformPrior(BOX)
-
-        def get_dist(self, states):
-            dist = self.index.get_dist(states)
-            dist.dists = {"discrete": dist, "continuous": self.box.get_dist(states)}
-            return dist
-
-    torch.manual_seed(0)
-    out = own_loss("hybrid", prior_network=Whole())(data.clone())
-    torch.manual_seed(0)
-    alone = own_loss("hybrid", prior_network=(None, UniformPrior(BOX)))(data)
-    assert torch.equal(out["kl_continuous"], alone["kl_continuous"])
-    assert out["kl_discrete"].isfinite()
-
-
 def test_the_temperature_aims_at_the_divergence():
     assert own_loss("continuous", prior_network=UniformPrior(BOX)).target_entropy == -6.0
     loss = own_loss("continuous", prior_network=UniformPrior(BOX), target_kld_per_dim=0.5)
@@ -222,74 +139,6 @@ def test_the_temperature_aims_at_the_divergence():
         target_kld_per_dim=2.0,
     )
     assert (loss.target_entropy_discrete, loss.target_entropy_continuous) == (-0.1, -4.0)
-
-
-def test_training_the_temperature_alone_moves_it_towards_the_target():
-    """Too close to the prior, alpha falls; too far, it rises."""
-    for target, rises in ((0.0, True), (20.0, False)):
-        torch.manual_seed(0)
-        loss = own_loss("continuous", prior_network=UniformPrior(BOX), target_kld_per_dim=target)
-        loss(make_batch("continuous", 32))["loss_alpha"].backward()
-        assert (loss.log_alpha.grad.item() < 0) == rises
-
-
-def test_an_actor_is_a_prior_as_it_is():
-    """It has in_keys and get_dist; PolicyPrior is for policies that have several steps."""
-    reference = box_actor()
-    outs = []
-    for prior in (reference, PolicyPrior(reference)):
-        torch.manual_seed(0)
-        outs.append(own_loss("continuous", prior_network=prior)(make_batch("continuous", 6)))
-    torch.testing.assert_close(outs[0]["loss_actor"], outs[1]["loss_actor"])
-
-
-def test_the_prior_of_a_run_stays_as_it_was_while_the_loss_learns():
-    torch.manual_seed(0)
-    expert = box_actor()
-    loss = own_loss("continuous", prior_network=PolicyPrior(expert))
-    saved = {name: value.clone() for name, value in loss.state_dict().items() if "prior" in name}
-    assert len(saved) == len(list(expert.parameters()))
-    optimizer = torch.optim.Adam(loss.parameters(), 0.1)
-    for _ in range(3):
-        out = loss(make_batch("continuous", 6))
-        sum(out[name] for name in ("loss_actor", "loss_qvalue", "loss_alpha")).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-    for name, value in saved.items():
-        assert torch.equal(loss.state_dict()[name], value)
-    with torch.no_grad():
-        for weight in expert.parameters():
-            weight.fill_(0.1)
-    other = own_loss("continuous", prior_network=PolicyPrior(expert))
-    other.load_state_dict(loss.state_dict())
-    torch.manual_seed(1)
-    wanted = loss(make_batch("continuous", 6))
-    torch.manual_seed(1)
-    torch.testing.assert_close(
-        other(make_batch("continuous", 6))["kl"], wanted["kl"], rtol=0, atol=0
-    )
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_copies_files_and_casts_take_the_prior_along(name):
-    torch.manual_seed(0)
-    loss = make_discrete_loss("hybrid", prior_network=make_prior(name, "hybrid").module)
-    stream = io.BytesIO()
-    torch.save(loss, stream)
-    stream.seek(0)
-    data = add_before(make_discrete_data("hybrid", 5))
-    outs = []
-    for each in (loss, copy.deepcopy(loss), torch.load(stream, weights_only=False)):
-        NoisyTanhGaussian.queue = [*torch.ones(2, 5, 2).double()]
-        outs.append(each(data.clone()))
-    for out in outs[1:]:
-        for key, value in outs[0].items():
-            torch.testing.assert_close(out[key], value, rtol=0, atol=0)
-    NoisyTanhGaussian.queue = [*torch.ones(2, 5, 2)]
-    narrow = loss.float()(single(data))
-    for key, value in outs[0].items():
-        assert narrow[key].dtype == torch.float32
-        torch.testing.assert_close(narrow[key].double(), value, rtol=1e-4, atol=1e-4)
 
 
 def test_a_categorical_actor_is_pulled_towards_its_prior():

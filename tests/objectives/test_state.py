@@ -82,14 +82,6 @@ def test_outside_its_bounds_the_temperature_comes_back_in_a_plain_loop(parametri
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_loss_whose_target_entropy_is_a_function_can_be_pickled(kind):
-    loss = own_loss(kind, target_entropy=lambda spec: 0.5, action_spec=action_spec(kind))
-    names = [name for name in vars(loss) if name.startswith("target_entropy")]
-    copied = pickle.loads(pickle.dumps(loss))
-    assert [getattr(copied, name) for name in names] == [0.5] * len(names)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_nan_at_a_terminal_state_leaves_no_trace(kind):
     torch.manual_seed(0)
     loss = own_loss(kind, normalize_entropy_reward=True)
@@ -115,20 +107,6 @@ def test_a_number_may_not_become_what_it_cannot_be(option, value):
     loss = own_loss("continuous", dqda_clipping=1.0)
     with pytest.raises(ConfigError, match=f"{option} must be .*, not {value}"):
         loss.set_scalar(option, value)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_loss_without_reduction_is_called_by_keywords_too(kind):
-    torch.manual_seed(0)
-    loss = own_loss(kind, reduction="none", scalar_output_mode="exclude")
-    data = make_batch(kind, 5)
-    found = loss(**{"_".join(flat(key)): data[key] for key in loss.in_keys})
-    assert len(found) == len(loss.out_keys)
-    assert {each.shape for each in found} == {torch.Size([5])}
-
-
-def flat(key):
-    return (key,) if isinstance(key, str) else key
 
 
 def action_spec(kind):

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 import torch
-from tensordict import NestedKey, TensorDict
+from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torch import Tensor, nn
 from torchrl.objectives import LossModule
@@ -34,17 +34,6 @@ def outputs(loss: LossModule, data: TensorDict) -> dict[str, Tensor]:
     NoisyTanhGaussian.queue = list(torch.randn(2, *data.batch_size, ACTION_DIM).double())
     data = data.clone()
     return dict(loss(data).items()) | {"td_error": data["td_error"]}
-
-
-@pytest.mark.parametrize("mask", [VALID, VALID.unsqueeze(-1)])
-def test_a_mask_may_have_a_trailing_dimension(mask: Tensor) -> None:
-    loss, data = every_loss("continuous"), every_batch("continuous", 2, 3)
-    data[MASK] = VALID
-    wanted = outputs(loss, data)
-    data[MASK] = mask
-    found = outputs(loss, data)
-    assert_same(found, wanted, rtol=0, atol=0)
-    assert torch.equal(found["td_error"] != 0, VALID)
 
 
 def test_a_step_is_valid_where_every_mask_says_so() -> None:
@@ -81,12 +70,6 @@ def shown(data: TensorDict) -> tuple[Tensor, ...]:
     loss = DiscreteSACLoss(critic, num_qvalue_nets=1, deactivate_vmap=True)
     loss(data)
     return next(inputs for inputs in seen if 0 < inputs[1].max() < 100)
-
-
-def test_without_masks_every_step_is_shown_as_it_is() -> None:
-    data = every_batch("continuous", 2, 3)
-    for found, name in zip(shown(data), ("observation", "index", "flag"), strict=True):
-        assert torch.equal(found, data[name])
 
 
 def test_invalid_steps_are_filled_with_zeros_of_every_type() -> None:
@@ -132,38 +115,7 @@ def test_a_row_is_cut_where_it_ends_and_before_an_invalid_step() -> None:
     assert returns(done, valid) == [[12.0, 11.0, 11.0, 0.0, 11.0]]
 
 
-def test_rows_are_cut_on_their_own() -> None:
-    done = torch.zeros(2, 3, dtype=torch.bool)
-    done[1, 0] = True
-    assert returns(done, VALID) == [[12.0, 11.0, 0.0], [11.0, 0.0, 11.0]]
-    assert returns(done, None) == [[13.0, 12.0, 11.0], [11.0, 12.0, 11.0]]
-
-
 KINDS = ["continuous", "boltzmann", "categorical", "hybrid"]
-OTHER_FLAGS: list[NestedKey] = [
-    "mask",
-    "valid",
-    "is_init",
-    "truncated",
-    ("collector", "valid"),
-    ("collector", "traj_ids"),
-    ("next", "mask"),
-    ("next", "truncated"),
-    ("next", "collector", "mask"),
-]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("lmbda", [0.0, 0.9])
-def test_no_other_flag_takes_a_step_out_of_the_losses(kind: str, lmbda: float) -> None:
-    loss = every_loss(kind, diagnostics=True)
-    if lmbda:
-        loss.make_value_estimator("TDLambda", lmbda=lmbda)
-    data = every_batch(kind, 3, 4)
-    wanted = outputs(loss, data)
-    for key in OTHER_FLAGS:
-        data[key] = torch.zeros(3, 4, 1, dtype=torch.bool)
-    assert_same(outputs(loss, data), wanted, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -183,29 +135,6 @@ def test_the_mask_has_the_name_the_loss_gives_it(kind: str) -> None:
     data["mine", "valid"] = VALID
     data[MASK] = ~VALID
     assert_same(outputs(loss, data), masked, rtol=0, atol=0)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("weights", [None, "random", "zero", "nan"])
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
-def test_a_batch_without_a_valid_step_asks_for_nothing(
-    kind: str, weights: str | None, reduction: Any
-) -> None:
-    loss = every_loss(kind, normalize_entropy_reward=True, reduction=reduction)
-    data = every_batch(kind, 2, 3)
-    outputs(loss, data)  # the running means have moved once
-    before = {name: tensor.clone() for name, tensor in loss.state_dict().items()}
-    data["collector", "mask"] = torch.zeros(2, 3, dtype=torch.bool)
-    if weights is not None:
-        fill = {"random": torch.rand(2, 3), "zero": torch.zeros(2, 3)}
-        data["priority_weight"] = fill.get(weights, torch.full((2, 3), torch.nan)).double()
-    out = outputs(loss, data)
-    assert all(out[name] == 0 for name in out if name.startswith(("loss", "entropy")))
-    assert (out["td_error"] == 0).all()
-    sum(out[name] for name in out if name.startswith("loss")).backward()  # type: ignore[union-attr]
-    assert all(p.grad is not None and (p.grad == 0).all() for p in loss.parameters())
-    after = loss.state_dict()
-    assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -229,11 +158,3 @@ def test_a_row_without_a_valid_step_is_as_if_it_were_not_there(kind: str) -> Non
     assert centers
     for name in centers:
         torch.testing.assert_close(loss.state_dict()[name], twin.state_dict()[name])
-
-
-def test_weights_that_are_all_zero_ask_for_nothing() -> None:
-    loss = every_loss("continuous")
-    data = every_batch("continuous", 5)
-    data["priority_weight"] = torch.zeros(5).double()
-    out = outputs(loss, data)
-    assert all(out[name] == 0 for name in out if name.startswith("loss"))

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from rlkit_sac.runs import load_policy
-from tests.recipes.loading import config_files
 from tests.recipes.running import Recipe
 
 HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
@@ -35,16 +34,6 @@ def test_the_saved_policy_repeats_the_last_evaluation(workplace):
     HYBRID.assert_policy_repeats_the_last_evaluation()
 
 
-@pytest.mark.slow  # the same code as in test_sac.py
-def test_a_seed_gives_the_same_tables_again(workplace):
-    HYBRID.assert_seed_decides()
-
-
-@pytest.mark.slow  # the same code as in test_sac.py
-def test_evaluation_does_not_change_the_training(workplace):
-    HYBRID.assert_evaluation_leaves_training_alone()
-
-
 MASKED = ["--loss.parameter_mask", "true", "--loss.mask_critics", "true"]
 MASKED += ["--network.critic_action_layer", "last"]
 
@@ -60,35 +49,6 @@ MASKED += ["--network.critic_action_layer", "last"]
 )
 def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, half, arguments):
     HYBRID.assert_resumes_exactly(capsys, half, *arguments)
-
-
-@pytest.mark.slow
-def test_a_policy_of_masked_critics_is_rebuilt(workplace):
-    HYBRID.assert_policy_repeats_the_last_evaluation(*MASKED)
-
-
-def test_options_in_pairs_reach_their_temperature(workplace):
-    run = HYBRID.assert_trains(
-        "--loss.alpha_init [0.3, 0.6] --loss.fixed_alpha [true, false] --loss.min_alpha [null, 0.5]"
-        " --loss.alpha_parametrization [log, direct] --loss.target_entropy [scaled_log_k, neg_dim]"
-    )
-    metrics = pd.read_csv(run / "metrics.csv").dropna()
-    assert metrics["alpha_discrete"].to_numpy() == pytest.approx(0.3)
-    assert metrics["alpha_continuous"].iloc[0] == pytest.approx(0.6, abs=0.1)
-    assert (metrics["alpha_continuous"] >= 0.5 - 1e-6).all()
-    assert metrics["alpha_continuous"].nunique() > 1
-    info = json.loads((run / "run.json").read_text())
-    assert info["target_entropy_discrete"] is None  # of no use to a fixed temperature
-    assert info["target_entropy_continuous"] == -3
-
-
-def test_a_policy_of_many_updates_is_rebuilt(workplace):
-    """By the mean of critics with dropout, on normalized observations."""
-    HYBRID.assert_policy_repeats_the_last_evaluation(
-        *("--network.critic_dropout", "0.1", "--network.critic_layer_norm", "true"),
-        *("--loss.num_qvalue_nets", "3", "--loss.target_subset", "2"),
-        *("--loss.policy_reduction", "mean", "--normalization.observations", "true"),
-    )
 
 
 VARIANTS = {
@@ -122,28 +82,3 @@ OF_OTHERS = ("two environments", "fixed alphas", "steps in turn", "samples in ev
 )
 def test_variants_train(workplace, variant):
     HYBRID.assert_trains(variant)
-
-
-BAD = {
-    "--env.id Pendulum-v1": "continuous part, but the actions are a Box of shape (1,)",
-    "--env.id CartPole-v1": "discrete and a continuous part, but the actions are Discrete(2)",
-    "--env.id Moving-v0 --loss.parameter_mask true": "loss.parameter_mask is true, but",
-    "--loss.mask_critics true": "--loss.mask_critics: needs parameter_mask true, got true without",
-    "--network.critic_action_layer middle": "--network.critic_action_layer: ",
-    "--loss.alpha_init [1,2,3]": "must be one value or a [discrete, continuous] pair",
-    "--loss.alpha_init [1,0]": "--loss.alpha_init: must be greater than 0, got 0",
-    "--loss.min_alpha [0.1,2] --loss.max_alpha 1": "must not exceed max_alpha (1.0), got 2.0",
-    "--loss.target_entropy neg_dim": "write a pair like [scaled_log_k, neg_dim]",
-    "--loss.target_entropy [neg_dim,auto]": "write a pair like [scaled_log_k, neg_dim]",
-    "--update.order [qvalue,target]": "must also name 'actor'",
-}
-
-
-@pytest.mark.parametrize(("arguments", "message"), BAD.items(), ids=BAD.keys())
-def test_bad_input_stops_in_one_line_with_nothing_created(workplace, capsys, arguments, message):
-    HYBRID.assert_refused(capsys, workplace, arguments, message)
-
-
-@pytest.mark.parametrize("path", config_files("hybrid_sac"), ids=lambda path: path.stem)
-def test_every_configuration_parses_and_names_its_command(path):
-    HYBRID.assert_config_file(path)

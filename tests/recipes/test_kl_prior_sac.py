@@ -7,12 +7,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-import torch
-from tensordict.nn import TensorDictModule
 
-from rlkit_sac.runs import save_policy
-from tests.recipes.loading import RECIPES, config_files
-from tests.recipes.running import SHORT, Recipe, options
+from tests.recipes.loading import RECIPES
+from tests.recipes.running import Recipe
 
 PRIOR_SAC = Recipe("kl_prior_sac", "KLPriorSACConfig")
 SAC = Recipe("sac", "SACConfig")
@@ -82,22 +79,6 @@ def test_the_saved_policy_repeats_the_last_evaluation(workplace):
     PRIOR_SAC.assert_policy_repeats_the_last_evaluation("--prior.kind", "same_action")
 
 
-@pytest.mark.slow  # the same code as in test_sac.py
-def test_a_seed_gives_the_same_tables_again(workplace):
-    PRIOR_SAC.assert_seed_decides()
-
-
-def test_a_run_goes_on_after_its_prior_has_moved(workplace):
-    prior = SAC.train()
-    run = PRIOR_SAC.train("--prior.kind", "policy", "--prior.run", str(prior))
-    prior.rename(workplace / "moved")
-    PRIOR_SAC.train(
-        *("--resume", str(run), "--collector.total_frames", "275"),
-        *("--prior.run", str(workplace / "moved")),
-    )
-    assert json.loads((run / "run.json").read_text())["frames"] == 275
-
-
 @pytest.mark.slow  # the next test has a quick one, with another prior
 @pytest.mark.parametrize("half", [200, 70])
 def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, half):
@@ -152,57 +133,3 @@ OF_OTHERS = (
 )
 def test_variants_train(own_prior, variant):
     PRIOR_SAC.assert_trains(variant)
-
-
-BAD = {
-    "--prior.kind same": "--prior.kind: must be 'uniform', 'same_action', 'policy' or 'factory'",
-    "--prior.kind policy": "prior.run: must name a run directory where kind is 'policy'",
-    "--prior.run runs": "--prior.run: is for kind 'policy', but kind is 'uniform'",
-    "--prior.kind policy --prior.run nowhere": "--prior.run: no policy to load",
-    "--prior.kind factory --prior.factory own_prior": "must be written module:function",
-    "--prior.kind factory --prior.factory nowhere:make": "cannot import the module 'nowhere'",
-    "--prior.kind factory --prior.factory own_prior:no": "has no function 'no'",
-    "--prior.kind factory --prior.factory own_prior:raises": "raises raised KeyError: 'x'",
-    "--prior.kind factory --prior.factory own_prior:broken": "it raised AttributeError: ",
-    "--prior.kind factory --prior.factory own_prior:nothing": "prior_network is a NoneType",
-    "--prior.kind factory --prior.factory own_syntax:make": "'own_syntax': SyntaxError: ",
-    "--prior.kind factory --prior.factory own_prior:wide": "over actions of the shape [2], but",
-    "--prior.same_action_prob 1.5": "must be less than or equal to 1, got 1.5",
-    "--prior.same_action_noise 0": ("--prior.same_action_noise: must be greater than 0, got 0"),
-    "--loss.target_kld_per_dim -1": (
-        "--loss.target_kld_per_dim: must be greater than or equal to 0, got -1"
-    ),
-    "--loss.target_entropy -1": "--loss.target_entropy: unknown option",
-    "--env.id CartPole-v1": "but the actions are Discrete(2): the recipes discrete_sac and",
-}
-
-
-@pytest.mark.parametrize(("arguments", "message"), BAD.items(), ids=BAD.keys())
-def test_bad_input_stops_in_one_line_with_nothing_created(own_prior, capsys, arguments, message):
-    PRIOR_SAC.assert_refused(capsys, own_prior, arguments, message)
-
-
-def test_the_policy_of_another_task_is_refused(workplace, capsys):
-    run = SAC.train("--normalization.observations", "true")
-    for other, message in (
-        ("--env.id InvertedPendulum-v5", "does not fit this task"),
-        ("--env.rescale_actions false", "choose env.rescale_actions as in its run"),
-    ):
-        arguments = [*SHORT, "--prior.kind", "policy", "--prior.run", str(run), *options(other)]
-        code, error = PRIOR_SAC.stop(capsys, *arguments)
-        assert code == 2
-        assert message in error
-        assert not (workplace / "runs" / "kl_prior_sac").exists()
-
-
-@pytest.mark.parametrize("path", config_files("kl_prior_sac"), ids=lambda path: path.stem)
-def test_every_configuration_parses_and_names_its_command(path, monkeypatch):
-    monkeypatch.syspath_prepend(str(RECIPES))
-    PRIOR_SAC.assert_config_file(path)
-
-
-def test_a_prior_that_only_its_recipe_can_build_is_refused(workplace, capsys):
-    own = TensorDictModule(torch.nn.Linear(3, 1), ["observation"], ["action"])
-    save_policy(workplace / "own", own)
-    arguments = "--prior.kind policy --prior.run own"
-    PRIOR_SAC.assert_refused(capsys, workplace, arguments, "--prior.run: own/policy.json is of a p")

@@ -105,27 +105,3 @@ def test_the_policy_of_a_run_carries_its_state_in_an_environment(workplace):
     assert (after != 0).any(-1).all()
     evaluations = pd.read_csv(run / "evaluations.csv")
     assert list(evaluations["frames"]) == [125, 250]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("--network.memory gru", "replay.slice_length: network.memory needs slices of more than"),
-        (f"{GRU} --replay.burn_in 6", "--replay.burn_in: must leave frames to learn from: below 6"),
-        ("--replay.burn_in 1", "--replay.burn_in: is for networks with a memory"),
-        ("--replay.store_state true", "--replay.store_state: is for networks with a memory"),
-        (f"{GRU} --replay.prioritized true", "--replay.prioritized: must be false where slice_len"),
-        (
-            f"{GRU} --replay.slice_length 20 --compile true",
-            "--compile: must be auto or false where",
-        ),
-    ],
-)
-def test_what_a_memory_cannot_do_is_refused_at_once(workplace, capsys, arguments, message):
-    SAC.assert_refused(capsys, workplace, arguments, message)
-
-
-def test_long_rows_are_not_compiled(workplace):
-    config = SAC.config(*shlex.split(f"{GRU} --replay.slice_length 17"))
-    assert config.compile_choice() is False
-    assert SAC.config(*shlex.split(GRU)).compile_choice() == "auto"

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from tests import processes
-from tests.recipes.loading import config_files
 from tests.recipes.running import SHORT, Recipe
 
 SAC = Recipe("sac", "SACConfig")
@@ -50,11 +49,6 @@ def test_a_run_as_a_process_leaves_what_the_documentation_promises(tmp_path):
 
 def test_the_saved_policy_repeats_the_last_evaluation(workplace):
     SAC.assert_policy_repeats_the_last_evaluation()
-
-
-@pytest.mark.slow  # test_discrete_sac.py and test_hybrid_sac.py have quick ones
-def test_the_saved_policy_brings_its_statistics_along(workplace):
-    SAC.assert_policy_repeats_the_last_evaluation("--normalization.observations", "true")
 
 
 def test_a_seed_gives_the_same_tables_again(workplace):
@@ -121,77 +115,8 @@ def test_variants_train(workplace, variant):
     SAC.assert_trains(variant)
 
 
-BAD = {
-    "--env.idd Pendulum-v1": "did you mean --env.id",
-    "--loss.gamma 1.5": "--loss.gamma: must be less than or equal to 1, got 1.5",
-    "--loss.alpha_init nan": "--loss.alpha_init",
-    "--collector.total_frames many": "must be a valid integer, got 'many'",
-    "--seed 1.5": "--seed",
-    "--num_threads 0": "--num_threads",
-    "--network.num_cells [64,0]": "--network.num_cells",
-    "--network.critic_dropout 1": "--network.critic_dropout: must be less than 1, got 1",
-    "--loss.target_subset 3": "--loss.target_subset: must not exceed num_qvalue_nets (2), got 3",
-    "--network.activation relo": "--network.activation",
-    "--update.order [joint,actor,target]": "already holds every loss",
-    "--update.schedules {lr_actr: {0: 1}}": "there is no schedule of 'lr_actr'; did you mean",
-    "--loss.schedules {gamma: {0: 2}}": (
-        "--loss.schedules: gamma must be less than or equal to 1, got 2"
-    ),
-    "--update.recompute [critic]": "got 'critic'",
-    "--device cuda:7": "device 'cuda:7' is not available",
-    "--env.id Pendulun-v1": "Did you mean: `Pendulum`",
-    "--env.id Pendulum-v9": "versioned environments: [ `v1` ]",
-    "--env.id nowhere:Pendulum-v1": "cannot import the module 'nowhere'",
-    "--env.id CartPole-v1": "but the actions are Discrete(2): the recipes discrete_sac and",
-    "--env.id broken_envs:Broken-v0 --env.kwargs.bound .inf": "action dimension [0]",
-    "--env.observation_indices [0,3]": "is [0, 3], but the observation has 3 entries: list at",
-    "--env.observation_indices []": "is [], but the observation has 3 entries: list at least one",
-    "--env.kwargs.wind 1": "unexpected keyword argument 'wind'",
-    "--env.num_envs 2 --collector.frames_per_batch 3": "the number of environments (2)",
-    "--logging.dir broken_envs.py": "is not a folder",
-    "--evaluation.deterministic false --evaluation.epsilon 0.1": "unless deterministic is true",
-    "--resume nowhere": "--resume: nowhere does not exist",
-    "--warm_start.run nowhere": "--warm_start.run: nowhere does not exist",
-    "--replay.capacity 100000000000": "the largest capacity that fits",
-    "--replay.capacity 10": "at least batch_size",
-    "--replay.slice_length 5": "but loss.lmbda is 0, with which targets look one step ahead",
-    "--loss.lmbda 0.5": "loss.lmbda is 0.5, which needs slices",
-    "--replay.slice_length 9999 --loss.lmbda 1": "learning_starts of at least 9999",
-    "--replay.slice_length 300 --loss.lmbda 1 --replay.capacity 256": "at least 301, got 256",
-    "--replay.slice_length 3 --loss.lmbda 1 --replay.prioritized true": "must be false where",
-    "--config missing.yaml": "there is no file missing.yaml, and no configuration of this name",
-}
-
-
-@pytest.mark.parametrize(("arguments", "message"), BAD.items(), ids=BAD.keys())
-def test_bad_input_stops_in_one_line_with_nothing_created(workplace, capsys, arguments, message):
-    SAC.assert_refused(capsys, workplace, arguments, message)
-
-
 def test_all_errors_of_a_configuration_come_at_once(workplace, capsys):
     (workplace / "bad.yaml").write_text("env: {idd: x}\nloss: {gama: 1}\nseed: -1\n")
     _, error = SAC.stop(capsys, "--config", "bad.yaml", "--num_threads", "0")
     for part in ("env.idd", "loss.gama", "seed", "num_threads"):
         assert part in error
-
-
-@pytest.mark.parametrize(("spoil", "number"), [("reward", "nan"), ("observation", "inf")])
-def test_a_spoiled_frame_stops_the_run(workplace, capsys, spoil, number):
-    arguments = [*SHORT, "--env.id", "broken_envs:Broken-v0", "--env.kwargs.spoil", spoil]
-    code, error = SAC.stop(capsys, *arguments)
-    assert code == 1
-    assert f"at frame 27 of the run: ('next', '{spoil}') is {number} at frame" in error
-    (info,) = workplace.glob("runs/sac/*/*/run.json")
-    assert json.loads(info.read_text())["status"] == "failed"
-
-
-@pytest.mark.parametrize("path", config_files("sac"), ids=lambda path: path.stem)
-def test_every_configuration_parses_and_names_its_command(path):
-    SAC.assert_config_file(path)
-
-
-def test_a_run_without_a_finished_episode_still_draws_its_curve(workplace):
-    run = SAC.train("--env.id", "HalfCheetah-v5", "--evaluation.episodes", "1")
-    assert pd.read_csv(run / "evaluations.csv")["frames"].tolist() == [125, 250]
-    assert not (run / "episodes.csv").exists()
-    assert (run / "figures" / "learning_curve.png").exists()

@@ -170,13 +170,3 @@ def test_the_policy_acts_in_the_environment(run: Path, folder: Path) -> None:
     index = episode["action", "discrete"]
     taken = episode["action", "continuous"].gather(-1, index.unsqueeze(-1)).flatten()
     torch.testing.assert_close(progress, 0.2 * (taken + 1) / 2, rtol=1e-4, atol=1e-5)
-
-
-def test_without_its_folder_on_the_path_the_module_is_named(folder: Path, tmp_path: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": str(RECIPES.parent)}
-    done = processes.run(RECIPES / "hybrid_sac.py", "--env.id", ID, cwd=tmp_path, env=environment)
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("error: ")
-    assert "my_tasks_of_old" in line
-    assert list(tmp_path.iterdir()) == []

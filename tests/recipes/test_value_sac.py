@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.recipes.loading import config_files
 from tests.recipes.running import Recipe
 
 VALUE = Recipe("value_sac", "ValueSACConfig")
@@ -27,11 +26,6 @@ def test_a_run_logs_the_value_network(workplace):
 
 def test_the_saved_policy_repeats_the_last_evaluation(workplace):
     VALUE.assert_policy_repeats_the_last_evaluation("--network.tanh_loc", "true")
-
-
-@pytest.mark.slow  # the same code as in test_sac.py
-def test_a_seed_gives_the_same_tables_again(workplace):
-    VALUE.assert_seed_decides()
 
 
 def test_a_run_that_stops_and_goes_on_is_the_run_that_never_stopped(workplace, capsys):
@@ -71,32 +65,3 @@ OF_OTHERS = ("fixed alpha",)
 )
 def test_variants_train(workplace, variant):
     VALUE.assert_trains(variant)
-
-
-@pytest.mark.slow
-def test_an_update_is_compiled(workplace, recwarn):
-    VALUE.assert_trains("--compile true --loss.dqda_clipping 1")
-    assert not [each for each in recwarn if "uncompiled" in str(each.message)]
-
-
-def test_a_warm_start_takes_the_value_network_along(workplace):
-    run = VALUE.train(*VALUE.early, "--collector.total_frames", "100")
-    VALUE.train("--warm_start.run", str(run))
-
-
-BAD = {
-    "--update.order [joint,value,target]": "already holds every loss",
-    "--update.order [actor,qvalue,target]": "must also name 'value'",
-    "--network.output_init 0": "--network.output_init",
-    "--env.id CartPole-v1": "but the actions are Discrete(2): the recipes discrete_sac and",
-}
-
-
-@pytest.mark.parametrize(("arguments", "message"), BAD.items(), ids=BAD.keys())
-def test_bad_input_stops_in_one_line_with_nothing_created(workplace, capsys, arguments, message):
-    VALUE.assert_refused(capsys, workplace, arguments, message)
-
-
-@pytest.mark.parametrize("path", config_files("value_sac"), ids=lambda path: path.stem)
-def test_every_configuration_parses_and_names_its_command(path):
-    VALUE.assert_config_file(path)

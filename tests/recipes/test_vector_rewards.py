@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -15,7 +14,6 @@ from gymnasium.spaces import Box, Discrete, Tuple
 from rlkit_sac.analysis import learning_curves, load_runs
 from rlkit_sac.envs import make_env
 from rlkit_sac.runs import evaluate, evaluation_seed, load_policy
-from tests.recipes.loading import load_recipe
 from tests.recipes.running import Recipe
 
 SAC = Recipe("sac", "SACConfig")
@@ -97,71 +95,3 @@ def test_the_saved_policy_repeats_the_last_evaluation(workplace, recipe, task):
 def _weights_name(policy) -> str:
     (name,) = (name for name in policy.state_dict() if name.endswith("reward_weights.value"))
     return name
-
-
-@pytest.mark.slow
-@EACH_RECIPE
-def test_a_run_with_weights_goes_on_exactly(workplace, capsys, recipe, task):
-    recipe.assert_resumes_exactly(capsys, 70, *task, "--loss.reward_weights", "[1, -0.5]")
-
-
-def test_weights_are_ones_unless_they_are_given(workplace):
-    short = (*TREASURE, "--collector.total_frames", "200")
-    default = DISCRETE.train(*short)
-    ones = DISCRETE.train(*short, "--loss.reward_weights", "[1, 1]")
-    other = DISCRETE.train(*short, "--loss.reward_weights", "[1, 3]")
-    tables = [pd.read_csv(run / "metrics.csv")["loss_qvalue"] for run in (default, ones, other)]
-    assert tables[0].equals(tables[1])
-    assert not tables[0].equals(tables[2])
-    episodes = pd.read_csv(default / "episodes.csv")
-    np.testing.assert_allclose(episodes["return"], episodes["return_0"] + episodes["return_1"])
-
-
-def go_on(recipe: Recipe, run: Path, *arguments: str) -> None:
-    load_recipe(recipe.name).main(recipe.config("--resume", str(run), *arguments))
-
-
-def test_a_resumed_run_may_have_other_weights(workplace, capsys):
-    start = ("--collector.total_frames", "200", "--loss.reward_weights", "[1, 0.5]")
-    run = HYBRID.train(*TRADE, *start)
-    more = ("--collector.total_frames", "220")
-    go_on(HYBRID, run, *more, "--loss.reward_weights", "[0.5, 1]")
-    policy = load_policy(run)
-    assert policy.state_dict()[_weights_name(policy)].tolist() == [0.5, 1.0]
-    assert HYBRID.config("--config", str(run / "config.yaml")).loss.reward_weights == [0.5, 1.0]
-    assert pd.read_csv(run / "episodes.csv")["frames"].iloc[-1] == 220
-    go_on(
-        HYBRID,
-        run,
-        *("--collector.total_frames", "240"),
-        *("--loss.reward_weights", "[0, 1]"),
-    )
-    policy = load_policy(run)
-    assert policy.state_dict()[_weights_name(policy)].tolist() == [0.0, 1.0]
-
-
-def test_a_reward_that_is_not_finite_in_one_dimension_is_named(workplace, capsys):
-    code, error = SAC.stop(
-        capsys, "--env.id", "broken_envs:Vector-v0", "--env.kwargs.spoil", "reward"
-    )
-    assert code == 1
-    assert "error: at frame 27 of the run: ('next', 'reward') is nan at frame" in error
-
-
-SCALAR = "is for vector rewards, but the task's reward is a single number: leave it out"
-BAD = {
-    "--loss.reward_weights [1]": f"--loss.reward_weights: {SCALAR}",
-    "--env.id broken_envs:Vector-v0 --loss.reward_weights [1,2,3]": (
-        "--loss.reward_weights: must hold 2 weights, one for each dimension of the task's reward, "
-        "got [1.0, 2.0, 3.0]"
-    ),
-    "--env.id broken_envs:Vector-v0 --loss.reward_weights []": "must hold 2 weights",
-    "--loss.reward_weights [1,x]": "must be a valid",
-    "--env.id broken_envs:Vector-v0 --loss.reward_weights [1,.inf]": "a finite number, got inf",
-    "--env.id Pendulun-v1 --loss.reward_weights [1]": "--env.id: unknown environment",
-}
-
-
-@pytest.mark.parametrize(("arguments", "message"), BAD.items(), ids=BAD.keys())
-def test_weights_that_do_not_fit_stop_in_one_line(workplace, capsys, arguments, message):
-    SAC.assert_refused(capsys, workplace, arguments, message)

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +15,11 @@ import pandas as pd
 import pytest
 
 from rlkit_sac.data.workers.cluster import ray_cluster
-from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import load_policy, read_config
 from rlkit_sac.runs.checkpoints import read_state
 from tests import processes
 from tests.recipes.loading import RECIPES as FOLDER
 from tests.recipes.loading import load_recipe
-from tests.recipes.test_copied_recipe import ACTOR
 from tests.reliability.runs import (
     ENVIRONMENT,
     RECIPES,
@@ -165,62 +162,6 @@ def test_asynchronous_workers_resume(
     assert not json.loads((run / "run.json").read_text())["exact"]
 
 
-REFUSED = {
-    "--workers.number 2 --workers.mode async --normalization.rewards true": (
-        "normalization.rewards: must be false where workers.mode is async"
-    ),
-    "--workers.number 2 --collector.frames_per_batch 3": (
-        "collector.frames_per_batch: frames_per_batch must be a multiple of"
-    ),
-    "--workers.number 2 --workers.mode async --replay.slice_length 8 --loss.lmbda 1 "
-    "--collector.frames_per_batch 6": "replay.slice_length: ",
-    "--workers.mode async": "workers.mode: async needs workers, but workers.number is 0",
-    "--workers.number 1000": "workers.number: 1000 workers of 1 CPUs each need 1000",
-}
-
-
-@pytest.mark.parametrize("arguments", REFUSED)
-def test_what_workers_cannot_do_is_one_line(cluster: None, folder: Path, arguments: str) -> None:
-    with pytest.raises(ConfigError) as refused:
-        train("sac", *arguments.split())
-    (line,) = str(refused.value).splitlines()
-    assert line.removeprefix("--").startswith(REFUSED[arguments])
-    assert not list(folder.iterdir())
-
-
-def test_all_is_refused_at_once(cluster: None, folder: Path) -> None:
-    options = ["--workers.number", "1000", "--env.id", "CartPole-v1", "--device", "cuda:99"]
-    with pytest.raises(ConfigError) as refused:
-        train("sac", *options)
-    keys = [line.partition(":")[0] for line in str(refused.value).splitlines()]
-    assert keys == ["device", "env.id", "workers.number"]
-
-
-def test_ray_may_be_missing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlkit_sac.runs.extras.find_spec", lambda name: None)
-    with pytest.raises(ConfigError) as refused:
-        train("sac", *WORKERS)
-    assert str(refused.value) == (
-        "workers.number: the package ray is missing: pip install 'rlkit_sac[ray]'"
-    )
-
-
-def test_a_recipe_that_collects_by_itself_is_told(cluster: None, folder: Path) -> None:
-    code = (FOLDER / "sac.py").read_text()
-    old = """make_collector(
-        env, policy, total_frames=config.collector.total_frames, frames_per_batch=config.batch_envs
-    )"""
-    code = code.replace("run_collector(config, env, policy, update)", old)
-    code = code.replace("import example_transition,", "import make_collector, example_transition,")
-    module = type(sys)("own")
-    sys.modules["own"] = module
-    exec(compile(code, "own.py", "exec"), module.__dict__)
-    config = read_config(module.SACConfig, [*RECIPES["sac"][1], *WORKERS])
-    with pytest.raises(ConfigError, match=r"workers\.number is 2, but .* call run_collector"):
-        module.main(config)
-    assert not list(folder.iterdir())
-
-
 def marked(mark: str) -> dict[int, str]:
     """The processes that have inherited an environment variable, and their command lines."""
     found = {}
@@ -277,30 +218,6 @@ def test_a_signal_to_all_processes_saves_and_ends_them(
     assert_nothing_left(mark, seconds=30)
 
 
-@slow
-def test_a_second_signal_ends_all_at_once(tmp_path: Path) -> None:
-    with start(tmp_path, str(tmp_path), *WORKERS) as process:
-        for pid, command in marked(str(tmp_path)).items():
-            if "ray::" in command:
-                os.kill(pid, signal.SIGSTOP)  # so that the step never ends
-        os.killpg(process.pid, signal.SIGINT)
-        time.sleep(2)
-        assert process.poll() is None
-        os.killpg(process.pid, signal.SIGINT)
-        process.wait(timeout=60)
-    assert process.returncode == 130
-    assert_nothing_left(str(tmp_path), seconds=30)
-
-
-@slow
-def test_a_killed_run_leaves_no_process(tmp_path: Path) -> None:
-    with start(tmp_path, str(tmp_path), *ASYNC) as process:
-        process.kill()
-        process.wait()
-    assert_nothing_left(str(tmp_path), seconds=90)
-    newest(only_run(tmp_path))
-
-
 def kill_worker(mark: str) -> None:
     """End the process of one worker, as a system does that runs out of memory."""
     pids = [pid for pid, command in marked(mark).items() if "ray::_Actor" in command]
@@ -351,66 +268,3 @@ def test_a_run_whose_workers_are_lost_is_saved(tmp_path: Path) -> None:
     assert "not exactly" in output
     assert newest(run).frames >= saved + 100
     assert_nothing_left(str(tmp_path), seconds=30)
-
-
-OWN = """
-import gymnasium as gym
-import numpy as np
-import torch
-
-class Corridor(gym.Env):
-    observation_space = gym.spaces.Box(-9, 9, (2,))
-    action_space = gym.spaces.Box(-1, 1, (1,))
-    def reset(self, seed=None, options=None):
-        super().reset(seed=seed)
-        return np.zeros(2, np.float32), {}
-    def step(self, action):
-        seen = np.array([action[0], 0], np.float32)
-        return seen, float(action[0]), False, False, {}
-
-gym.register("Corridor-v0", entry_point=Corridor, max_episode_steps=7)
-
-class Squares(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(4, 2)
-    def forward(self, observation):
-        loc, log_std = self.layer(torch.cat([observation, observation**2], -1)).chunk(2, -1)
-        return loc, log_std.clamp(-5, 2).exp()
-
-def make_actor(low, high):
-    return ProbabilisticActor(
-        TensorDictModule(Squares(), ["observation"], ["loc", "scale"]),
-        in_keys=["loc", "scale"],
-        out_keys=["action"],
-        spec=Bounded(torch.tensor(low), torch.tensor(high), shape=(len(low),)),
-        distribution_class=TanhGaussian,
-    )
-"""
-IMPORTS = """from tensordict.nn import TensorDictModule
-from torchrl.data import Bounded
-from torchrl.modules import ProbabilisticActor, TanhNormal as TanhGaussian
-"""
-
-
-def own_script(folder: Path) -> Path:
-    """A copy of a recipe with a task and an actor of its own."""
-    code = (FOLDER / "sac.py").read_text()
-    code = code.replace("from torch.optim", IMPORTS + "from torch.optim")
-    code = code.replace("@dataclass\n", OWN + "\n\n@dataclass\n")
-    code = code.replace(ACTOR, "    actor = make_actor(action_low, action_high)\n")
-    assert code.count("make_actor") == 2
-    (folder / "own.py").write_text(code)
-    return folder / "own.py"
-
-
-@slow
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_a_task_and_a_policy_of_a_script_reach_the_workers(tmp_path: Path, mode: str) -> None:
-    options = ["--env.id", "Corridor-v0", *WORKERS, "--workers.mode", mode]
-    options += ["--collector.total_frames", "300", "--collector.frames_per_batch", "10"]
-    done = processes.run(
-        own_script(tmp_path), *RECIPES["sac"][1], *options, cwd=tmp_path, env=ENVIRONMENT
-    )
-    assert done.returncode == 0, done.stderr
-    assert len(pd.read_csv(only_run(tmp_path) / "episodes.csv")) > 30

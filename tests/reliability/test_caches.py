@@ -70,11 +70,3 @@ def test_a_run_goes_on_uncompiled_where_nothing_can_be_cached(tmp_path):
         assert ("its updates run uncompiled" in done.stderr) == (compiled == "true")
         tables[compiled] = [table(only_run(folder), name) for name in ("metrics", "evaluations")]
     assert tables["true"] == tables["false"]
-
-
-@pytest.mark.slow
-def test_pytorch_is_not_imported_without_a_folder_for_its_cache(tmp_path):
-    done = run(tmp_path, *OPTIONS, TORCHINDUCTOR_CACHE_DIR="FILE")
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].endswith(f"File exists: '{tmp_path / 'a file'}'")
-    assert [each.name for each in tmp_path.iterdir()] == ["a file"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import resource
 import shutil
@@ -17,13 +16,11 @@ from typing import Any
 
 import pytest
 
-import rlkit_sac.cli
-from rlkit_sac.analysis import load_runs
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.runs import load_policy, read_config, run_recipe
+from rlkit_sac.runs import load_policy, run_recipe
 from rlkit_sac.runs.checkpoints import step_folders
 from rlkit_sac.runs.checkpoints.replay_segments import segment_range
-from rlkit_sac.runs.tables.evaluations import best_frames, evaluation_rows, reached_return
+from rlkit_sac.runs.tables.evaluations import best_frames
 from tests import processes
 from tests.recipes.loading import load_recipe
 from tests.reliability.runs import (
@@ -205,17 +202,6 @@ TAILS = {
 }
 
 
-@pytest.mark.parametrize("tail", TAILS)
-def test_what_comes_after_the_rows_of_a_table_changes_nothing(path, tail):
-    folders = step_folders(path / "checkpoints")
-    before = best_frames(path, among=folders), evaluation_rows(path, until=300)
-    with (path / "evaluations.csv").open("ab") as file:
-        file.write(TAILS[tail])
-    assert (best_frames(path, among=folders), evaluation_rows(path, until=300)) == before
-    assert load_policy(path, which="best")
-    assert not reached_return(path, 300, 1e9)
-
-
 def test_a_run_goes_on_before_damaged_rows_that_it_removes(capsys, tmp_path, path, trained):
     undamaged = shutil.copytree(trained, tmp_path / "undamaged")
     for name in ("metrics", "episodes", "evaluations"):
@@ -254,50 +240,6 @@ def test_a_damaged_row_that_counts_is_named_by_its_line(capsys, path, damaged, l
     assert f"evaluations.csv, line {line}" in errors
 
 
-RUN_JSON: dict[str, Any] = {
-    "no JSON": b"{",
-    "empty": b"",
-    "not UTF-8": b'{"recipe": "\xff"}',
-    "a list": b"[]",
-} | {f"without {name}": name for name in ("recipe", "task", "seed", "status")}
-
-
-@pytest.mark.parametrize("case", RUN_JSON)
-def test_a_damaged_run_json_is_one_line_wherever_it_is_read(capsys, path, case):
-    content = RUN_JSON[case]
-    file = path / "run.json"
-    entries = json.loads(file.read_text())
-    if isinstance(content, str):
-        del entries[content]
-        content = json.dumps(entries).encode()
-    file.write_bytes(content)
-    before = snapshot(path)
-    errors = [resume(capsys, path, *MORE)]
-    for command in ("resume", "export --format torch"):
-        name, *options = command.split()
-        errors.append((rlkit_sac.cli.main([name, str(path), *options]), capsys.readouterr().err))
-    assert [code for code, _ in errors] == [2, 1, 1]
-    with pytest.raises(RunError) as error:
-        load_runs(path)
-    for text in (*(text for _, text in errors), f"{error.value}\n"):
-        assert f"{file} is damaged: " in text
-        assert text.count("\n") == 1
-        assert len(text) < 500
-    assert load_policy(path)
-    assert snapshot(path) == before
-
-
-@pytest.mark.parametrize("name", ["state.safetensors", "checkpoint.json"])
-def test_the_error_names_an_older_checkpoint_and_the_run_goes_on_from_there(capsys, path, name):
-    file = path / "checkpoints" / "step_300" / name
-    file.write_bytes(flip(file.read_bytes()))
-    _, errors = resume(capsys, path, *MORE)
-    older = errors.strip().rpartition("--resume ")[2]
-    assert Path(older).parent == path / "checkpoints"
-    assert resume(capsys, Path(older), *MORE) == (0, "")
-    assert newest(path).frames == 320
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -315,48 +257,6 @@ def test_what_would_falsify_the_run_is_refused(capsys, path, arguments, message)
     assert code == 2
     assert message in errors
     assert snapshot(path) == before
-
-
-def test_what_does_not_falsify_it_may_change(capsys, path):
-    options = ["--update.lr_actor", "1e-4", "--evaluation.episodes", "2"]
-    assert resume(capsys, path, *MORE, *options) == (0, "")
-    text = (path / "config.yaml").read_text()
-    assert "lr_actor: 0.0001" in text
-    assert "episodes: 2" in text
-    assert "resume: null" in text
-
-
-@pytest.mark.parametrize("where", ["nowhere", "runs", "runs/sac/Pendulum-v1/copy/checkpoints"])
-def test_a_path_without_a_checkpoint_is_refused(capsys, path, where):
-    code, errors = resume(capsys, Path(where))
-    assert code == 2
-    assert where in errors
-
-
-def test_a_run_goes_on_elsewhere_without_what_only_its_beginning_needed(
-    capsys, path, tmp_path, monkeypatch
-):
-    """The folder of new runs, and the run it began with the values of."""
-    recipe = load_recipe("sac")
-    source, folder = tmp_path / "teacher", tmp_path / "students"
-    shutil.copytree(path, source)
-    options = [*TRAINED, "--logging.dir", str(folder), "--warm_start.run", str(source)]
-    run_path = recipe.main(read_config(recipe.SACConfig, options))
-    moved = shutil.move(run_path, tmp_path / "moved")
-    shutil.rmtree(source)
-    shutil.rmtree(folder)
-    folder.write_text("no longer a folder")
-    assert resume(capsys, Path(moved), *MORE) == (0, "")
-
-
-def test_a_run_killed_in_its_last_evaluation_is_finished(capsys, path):
-    """The last batch of frames may have gone beyond the total."""
-    info = path / "run.json"
-    info.write_text(info.read_text().replace('"finished"', '"running"', 1))
-    rows = (path / "evaluations.csv").read_text().splitlines(keepends=True)
-    (path / "evaluations.csv").write_text("".join(rows[:-1]))
-    assert resume(capsys, path) == (0, "")
-    assert (path / "evaluations.csv").read_text().count("\n") == len(rows)
 
 
 def test_a_run_in_use_is_not_touched(capsys, path):

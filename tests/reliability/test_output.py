@@ -41,19 +41,3 @@ def test_a_run_goes_on_when_its_pipes_close(tmp_path, closed):
     path = only_run(tmp_path)
     assert json.loads((path / "run.json").read_text())["status"] == "finished"
     assert_same_run(train(tmp_path / "whole", *OPTIONS), path)
-
-
-@pytest.mark.slow
-def test_help_may_be_cut_short(tmp_path):
-    with start(tmp_path, "--help") as process:
-        assert process.stdout.readline().startswith("usage: ")
-        process.stdout.close()
-        assert (process.wait(300), process.stderr.read()) == (0, "")
-
-
-@pytest.mark.slow
-def test_a_full_disk_takes_no_output(tmp_path):
-    with open("/dev/full", "w") as full, start(tmp_path, *OPTIONS, output=full) as process:
-        assert process.wait(300) == 0
-    info = json.loads((only_run(tmp_path) / "run.json").read_text())
-    assert info["status"] == "finished"

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
-
-import pytest
 
 from rlkit_sac.analysis import load_runs
 from rlkit_sac.runs import load_policy
@@ -43,18 +39,3 @@ def test_folders_may_have_any_characters(tmp_path):
     assert not list((folder / "temporary").glob("rlkit_sac*"))
     assert load_policy(folder / path, which="best").in_keys == ["observation"]
     assert set(load_runs(folder / "rüns of 日本")["run"]) == {str(folder / path)}
-
-
-@pytest.mark.slow  # tests/test_output.py has a quick one
-@pytest.mark.parametrize("seeds", [[], ["--seeds", "0,1", "--jobs", "2"]], ids=["one", "seeds"])
-def test_a_terminal_may_lack_the_characters(tmp_path, seeds):
-    folder = tmp_path / ODD
-    folder.mkdir(parents=True)
-    command = [sys.executable, str(SAC), *OPTIONS, *seeds, "--logging.dir", "rüns of 日本"]
-    environment = {**ENVIRONMENT, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert r"r\xfcns of \u65e5\u672c/sac/Pendulum-v1" in done.stdout
-    infos = list(folder.glob("rüns of 日本/**/run.json"))
-    assert len(infos) == (2 if seeds else 1)
-    assert {json.loads(info.read_text())["status"] for info in infos} == {"finished"}

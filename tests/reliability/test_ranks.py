@@ -11,10 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rlkit_sac.errors import ConfigError
-from rlkit_sac.runs import read_config
 from rlkit_sac.runs.checkpoints import step_folders
-from rlkit_sac.runs.interrupts import StopRequest, TimeLimitReached
 from rlkit_sac.runs.launch import run_recipe
 from tests.recipes.loading import load_recipe
 from tests.reliability.ranks import RANKS, finish, only_run, run_ranks, states, torchrun
@@ -57,23 +54,6 @@ def test_ranks_share_a_policy_and_have_streams_of_their_own(sac_run: Path) -> No
     statistics = states(sac_run)[1]["loss"]["observation_normalizer.statistics.count"]
     assert int(statistics) == 160
     assert pd.read_csv(sac_run / "metrics.csv")["updates"].iloc[-1] == 100
-
-
-def test_ranks_of_acer_make_the_same_number_of_updates_and_end_together(tmp_path: Path) -> None:
-    """The number is drawn at random; rank 0 alone knows that the task is solved."""
-    options = ("--update.poisson", "true", "--evaluation.stop_at", "1")
-    run = run_ranks(tmp_path, "acer", *RECIPES["acer"][1], *options)
-    assert_one_run(run, 120)  # the first multiple of 20 frames after evaluation.interval, 110
-
-
-def test_another_number_of_ranks_is_refused(sac_run: Path) -> None:
-    script = load_recipe("sac")
-    config = read_config(script.SACConfig, ["--resume", str(sac_run)])
-    config.collector.total_frames = 400
-    with pytest.raises(
-        ConfigError, match="processes of torchrun was 2 in this run and cannot become 1"
-    ):
-        script.main(config)
 
 
 @pytest.fixture
@@ -140,13 +120,6 @@ def test_a_signal_that_one_rank_gets_late_ends_all_at_the_same_step(tmp_path: Pa
     run = run_ranks(tmp_path, str(script.with_suffix("")), *options, code=143)
     first, second = states(run)
     assert first["log"]["frames"] == second["log"]["frames"] < 400
-
-
-def test_a_rank_that_stops_with_another_tells_the_same_time_limit() -> None:
-    first, second = StopRequest(time_limit=1e-9), StopRequest(time_limit=1e9)
-    second.follow(first.reason)
-    with pytest.raises(TimeLimitReached, match=r"after 1e\+09 seconds"):
-        second.obey()
 
 
 def wait_for_checkpoint(run_folder: Path, frames: int) -> Path:

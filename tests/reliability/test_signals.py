@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pty
-import runpy
 import shlex
 import signal
 import subprocess
@@ -18,7 +16,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rlkit_sac import signals
 from rlkit_sac.runs.failures import resume_command
 from tests import processes
 from tests.recipes.loading import RECIPES
@@ -115,71 +112,6 @@ def test_a_time_limit_ends_the_run_and_resume_goes_on(tmp_path):
     assert_same_run(train(tmp_path / "whole", *options), path)
 
 
-def test_a_run_ends_at_the_return_that_it_was_to_reach(tmp_path):
-    options = [*SHORT, "--collector.total_frames", "400", "--evaluation.stop_at", "-1e6"]
-    path = train(tmp_path, *options)
-    info = json.loads((path / "run.json").read_text())
-    assert (info["status"], info["frames"]) == ("finished", 110)
-    assert newest(path).frames == 110
-    evaluations = pd.read_csv(path / "evaluations.csv")
-    assert list(evaluations["frames"]) == [110]
-
-
-@pytest.mark.slow  # a hang-up is also part of the test above, and two of them of the one below
-def test_a_closed_terminal_ends_the_run_and_its_output_is_dropped(tmp_path):
-    """A shell and the system both send SIGHUP: the second one does not cut the save off."""
-    terminal, side = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, SAC, *SHORT, "--collector.total_frames=4000", "--logging.progress=true"],
-        **dict.fromkeys(["stdin", "stdout", "stderr"], side),
-        cwd=tmp_path,
-        env=ENVIRONMENT,
-        start_new_session=True,
-    )
-    os.close(side)
-    wait_for(lambda: list(tmp_path.glob("runs/*/*/*/metrics.csv")), process)
-    os.close(terminal)
-    for _ in range(2):
-        os.kill(process.pid, signal.SIGHUP)
-    assert process.wait(timeout=120) == 129
-    path = only_run(tmp_path)
-    info = json.loads((path / "run.json").read_text())
-    assert (info["status"], info["frames"]) == ("interrupted", newest(path).frames)
-    assert_all_ended(process.pid)
-
-
-def test_a_signal_does_not_wait_for_the_update_to_be_compiled(tmp_path):
-    options = [*SHORT, "--compile", "true", "--checkpoint.interval", "50"]
-    with noting(tmp_path, "sac", *options) as process:
-        wait_for((tmp_path / "compiling").exists, process)
-        os.kill(process.pid, signal.SIGTERM)
-        _, stderr = process.communicate()
-    path = only_run(tmp_path)
-    place = path.relative_to(tmp_path)
-    assert process.returncode == 143, stderr
-    assert stderr.splitlines() == [
-        "interrupted while compiling, without saving",
-        f"results so far: {place}",
-        f"continue with: {resume_command(place, SAC)}",
-    ]
-    assert json.loads((path / "run.json").read_text())["status"] == "interrupted"
-    assert newest(path).frames == 50
-    assert_all_ended(process.pid)
-
-
-@pytest.mark.slow
-def test_a_run_that_was_stopped_while_compiling_is_resumed_exactly(tmp_path):
-    options = [*SHORT, "--compile", "true", "--collector.total_frames", "150"]
-    with noting(tmp_path, "sac", *options, "--checkpoint.interval", "50") as process:
-        wait_for((tmp_path / "compiling").exists, process)
-        os.kill(process.pid, signal.SIGINT)
-        process.communicate()
-    path = only_run(tmp_path)
-    done = run(tmp_path, "--resume", str(path))
-    assert done.returncode == 0, done.stderr
-    assert_same_run(train(tmp_path / "whole", *options, "--checkpoint.interval", "50"), path)
-
-
 def test_a_second_signal_ends_an_environment_that_does_not_answer(tmp_path):
     environment = ENVIRONMENT | {"PYTHONPATH": f"{ENVIRONMENT['PYTHONPATH']}:{HERE}"}
     options = ("--env.id", "hanging_env:Hanging-v0", "--env.max_episode_steps", "100")
@@ -202,30 +134,6 @@ def noting(folder: Path, recipe: str, *options: str) -> processes.Process:
     environment = ENVIRONMENT | {"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
     script = str(RECIPES / f"{recipe}.py")
     return processes.Process(NOTING, script, *options, cwd=folder, env=environment)
-
-
-def test_signals_where_there_is_no_hang_up(monkeypatch):
-    monkeypatch.delattr(signal, "SIGHUP")
-    assert runpy.run_path(signals.__file__)["SIGNALS"] == (signal.SIGINT, signal.SIGTERM)
-
-
-def test_a_hang_up_counts_as_one_with_what_comes_beside_it():
-    """Systems end a session with SIGTERM and SIGHUP at once, and a shell repeats SIGHUP."""
-    for sent, calls in (
-        ([signal.SIGHUP, signal.SIGHUP], ["first"]),
-        ([signal.SIGHUP, signal.SIGTERM], ["first"]),
-        ([signal.SIGTERM, signal.SIGHUP], ["first"]),
-        ([signal.SIGHUP, signal.SIGTERM, signal.SIGTERM], ["first", "again"]),
-        ([signal.SIGINT, signal.SIGTERM], ["first", "again"]),
-    ):
-        called = []
-        with signals.on_signals(
-            lambda number, called=called: called.append("first"),
-            lambda number, called=called: called.append("again"),
-        ):
-            for number in sent:
-                signal.raise_signal(number)
-        assert called == calls, sent
 
 
 # Every recipe, every signal, every moment.

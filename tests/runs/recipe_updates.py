@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from torch.optim import Adam, RMSprop
+from torch.optim import Adam
 from torchrl.objectives import LossModule, SoftUpdate
 
-from rlkit_sac.config import ACERUpdateConfig, UpdateConfig
+from rlkit_sac.config import UpdateConfig
 from rlkit_sac.runs import parameter_groups, update_steps
-from rlkit_sac.updates import LossStep, TargetStep, Update
+from rlkit_sac.updates import Update
 
 
 def make_update(
@@ -31,23 +31,6 @@ def make_update(
         target_updater=SoftUpdate(loss_module, tau=config.target_update_tau),
         max_grad_norm=config.max_grad_norm,
         recompute=config.recompute is True,
-        compile_from=compile_from,
-        matmul_precision=config.matmul_precision,
-    )
-
-
-def make_acer_update(
-    loss_module: LossModule, config: ACERUpdateConfig, *, compile_from: int | None = None
-) -> Update:
-    optimizer = RMSprop(
-        loss_module.parameters(), config.lr, alpha=config.rmsprop_alpha, eps=config.rmsprop_eps
-    )
-    return Update(
-        loss_module,
-        {"all": optimizer},
-        [LossStep(("loss_actor", "loss_critic", "loss_entropy"), ("all",)), TargetStep()],
-        target_updater=SoftUpdate(loss_module, tau=config.target_update_tau),
-        max_grad_norm=config.max_grad_norm,
         compile_from=compile_from,
         matmul_precision=config.matmul_precision,
     )

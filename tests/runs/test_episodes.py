@@ -2,7 +2,6 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from rlkit_sac.envs import make_env
 from rlkit_sac.runs.tables.log import finished_episodes
 
 
@@ -64,27 +63,3 @@ def test_a_vector_reward_has_a_column_for_each_dimension(weights, total) -> None
     (found,) = finished_episodes(batch, frames=0, reward_weights=weights)
     assert found == row(2, 0, total, 2, True) | {"return_0": 5.0, "return_1": -2.0}
     assert list(found)[2:5] == ["return", "return_0", "return_1"]
-
-
-def test_no_end_no_row() -> None:
-    assert finished_episodes(collected([0, 0], [0, 0], [1, 2], [1, 2]), frames=0) == []
-
-
-def test_the_rows_of_an_environment_are_its_episodes() -> None:
-    torch.manual_seed(0)
-    env = make_env("Pendulum-v1", num_envs=2, max_episode_steps=4)
-    steps = env.rollout(10, break_when_any_done=False)
-    env.close()
-    rows = finished_episodes(steps, frames=0)
-    assert [(r["frames"], r["env"], r["length"]) for r in rows] == [
-        (8, 0, 4),
-        (8, 1, 4),
-        (16, 0, 4),
-        (16, 1, 4),
-    ]
-    rewards = steps["next", "reward"].squeeze(-1)
-    for r in rows:
-        end = r["frames"] // 2
-        wanted = rewards[r["env"], end - 4 : end].sum()
-        torch.testing.assert_close(torch.tensor(r["return"]), wanted)
-        assert not r["terminated"]

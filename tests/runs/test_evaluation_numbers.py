@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box
 
-from rlkit_sac.data import make_collector
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import RunError
 from rlkit_sac.modules import tanh_gaussian_actor
@@ -98,30 +97,6 @@ def test_the_frame_of_the_episode_is_named(what: str, number: str, num_envs: int
         f"('next', '{what}') is {number} at frame 3 of its episode in environment 0. "
         "The environment returned it: correct it there"
     )
-
-
-@pytest.mark.parametrize("num_envs", [1, 2])
-@pytest.mark.parametrize("strict", [False, True])
-def test_the_observation_of_a_reset_is_named_not_the_action(strict: bool, num_envs: int) -> None:
-    text = message(what="observation", at=0, strict=strict, num_envs=num_envs)
-    assert text == (
-        "'observation' is nan at frame 1 of its episode in environment 0. "
-        "The environment returned it: correct it there"
-    )
-
-
-@pytest.mark.parametrize(
-    ("kind", "strict"), [("light", False), ("light", True), ("torchrl", False)]
-)
-def test_so_it_is_in_training(strict: bool, kind: Any) -> None:
-    env = make_env(
-        "Bad-v0", kwargs={"what": "observation", "at": 0, "episode": 2, "strict": strict}
-    )
-    policy = tanh_gaussian_actor(2, [-1.0], [1.0], num_cells=[4])
-    batches = iter(make_collector(env, policy, total_frames=12, frames_per_batch=3, kind=kind))
-    next(batches)
-    with pytest.raises(RunError, match=r" 'observation' is nan at frame 1 of its episode"):
-        next(batches)
 
 
 # ---------------------------------------------------------------------------------- of a run

@@ -48,17 +48,3 @@ def test_a_state_brings_every_generator_back_between_two_halves_of_a_pair() -> N
     seed_everything(2)
     assert set_random_state(state)
     assert [random.gauss(0, 1), *draw(), *draw()] == expected
-
-
-def test_the_state_of_gpus_that_are_not_here_is_reported() -> None:
-    state = random_state() | {"cuda": [torch.zeros(16, dtype=torch.uint8)] * 99}
-    expected = draw()
-    assert not set_random_state(state)
-    assert draw() == expected
-
-
-def test_a_state_without_gpus_is_not_all_of_one_with(monkeypatch) -> None:
-    state = random_state()
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    assert not set_random_state(state)

@@ -5,19 +5,14 @@ from hypothesis import strategies as st
 from tensordict import TensorDict
 
 from rlkit_sac.config import (
-    ACERLossConfig,
-    ACERUpdateConfig,
     ContinuousLossConfig,
-    HybridLossConfig,
     LossConfig,
     UpdateConfig,
 )
-from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules import hybrid_critic, state_action_critic, tanh_gaussian_actor
-from rlkit_sac.objectives import ContinuousSACLoss, HybridSACLoss
+from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
+from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs.schedules import apply_schedules, check_schedules, value_at
-from tests.objectives.acer_networks import make_acer
-from tests.runs.recipe_updates import make_acer_update, make_update
+from tests.runs.recipe_updates import make_update
 
 
 def make_loss(config: LossConfig) -> ContinuousSACLoss:
@@ -118,66 +113,3 @@ def test_a_compiled_update_follows_without_a_new_graph() -> None:
     assert update._compiled_whole._made == 1
     for found, wanted in zip(*runs, strict=True):
         torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
-
-
-REFUSED = {
-    "unknown": (UpdateConfig(schedules={"lr_criti": {0: 1.0}}), "choose among|did you mean"),
-    "no number": (
-        ContinuousLossConfig(schedules={"loss_function": {0: 1.0}}),
-        "choose among gamma",
-    ),
-    "empty": (ContinuousLossConfig(schedules={"gamma": {}}), "at least"),
-    "frames": (ContinuousLossConfig(schedules={"gamma": {-1: 0.5}}), "frames from 0 on, got -1"),
-    "range": (
-        ContinuousLossConfig(schedules={"gamma": {0: 1.5}}),
-        "gamma must be less than or equal to 1",
-    ),
-    "off": (ContinuousLossConfig(schedules={"dqda_clipping": {0: 0.0}}), "finite number > 0"),
-    "negative rate": (
-        UpdateConfig(schedules={"lr_actor": {0: -1.0}}),
-        "lr_actor must be greater than 0",
-    ),
-    "learned alpha": (
-        ContinuousLossConfig(schedules={"alpha_init": {0: 1.0}}),
-        "only where fixed_alpha is true",
-    ),
-    "target of a fixed one": (
-        ContinuousLossConfig(fixed_alpha=True, schedules={"target_entropy": {0: 1.0}}),
-        "only where fixed_alpha is false",
-    ),
-    "of no optimizer": (ACERUpdateConfig(schedules={"lr_actor": {0: 1.0}}), "choose among lr, "),
-    "negative entropy": (
-        ACERLossConfig(schedules={"beta": {0: -1.0}}),
-        "beta must be greater than or equal to 0",
-    ),
-    "of two": (HybridLossConfig(schedules={"target_entropy": {0: 1.0}}), "choose among gamma"),
-}
-
-
-@pytest.mark.parametrize(("section", "message"), REFUSED.values(), ids=REFUSED)
-def test_schedules_that_cannot_be_are_refused(section, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        check_schedules(section)
-
-
-def test_a_loss_refuses_what_it_has_not() -> None:
-    actor = tanh_gaussian_actor(3, [-1.0], [1.0], action_key=("action", "continuous"))
-    loss = HybridSACLoss(actor, hybrid_critic(3, 1, 2), fixed_alpha=True)
-    for option in ("alpha_init", "target_entropy", "reduction"):
-        with pytest.raises(ConfigError, match=f"has no number '{option}'"):
-            loss.set_scalar(option, 0.5)
-    loss.set_scalar("gamma", 0.5)
-    assert float(loss.gamma) == 0.5
-
-
-def test_numbers_of_acer_change_with_the_frames() -> None:
-    loss, _ = make_acer("discrete")
-    section = ACERLossConfig(schedules={"beta": {0: 1.0, 100: 0.0}, "reward_scale": {50: 2.0}})
-    rates = ACERUpdateConfig(schedules={"lr": {0: 1.0, 100: 0.5}, "target_update_tau": {0: 0.5}})
-    for each in (section, rates):
-        check_schedules(each)
-    update = make_acer_update(loss, rates)
-    apply_schedules(section, rates, 50, into=update)
-    assert (float(loss.beta), float(loss.reward_scale)) == (0.5, 2.0)
-    assert update.optimizers["all"].param_groups[0]["lr"] == 0.75
-    assert update.target_updater.eps == 0.5

@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -198,23 +196,6 @@ def test_bad_options_are_one_line_and_nothing_runs(
     assert capsys.readouterr() == ("", f"error: {message}\n")
 
 
-def test_seeds_do_not_go_with_resume(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(launch, "stored_options", lambda run: {"seed": 3})
-    with pytest.raises(SystemExit):
-        run_recipe(never, Config, ["--seeds", "0,1", "--resume", "some-run"])
-    message = "error: --seeds: cannot go with --resume; continue each run by itself\n"
-    assert capsys.readouterr().err == message
-
-
-def test_help_shows_the_options(recipe: Path) -> None:
-    done = run(recipe, "--help")
-    assert done.returncode == 0
-    names = re.findall("(?m)^  --(\\w+)", done.stdout)
-    assert names[:5] == ["config", "seeds", "jobs", "trials", "space"]
-
-
 @pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_each_seed_has_its_run_and_all_have_a_report(recipe: Path, jobs: str) -> None:
     done = run(recipe, "--seeds", "0-1", "--jobs", jobs)
@@ -251,41 +232,11 @@ def test_a_seed_that_fails_does_not_stop_the_others(recipe: Path, jobs: str) -> 
 
 
 @pytest.mark.slow
-def test_nobody_need_read_what_several_seeds_print(recipe: Path) -> None:
-    with (
-        Path("/dev/full").open("w") as full,
-        subprocess.Popen(
-            [sys.executable, str(recipe), "--seeds", "0,1", "--jobs", "2"],
-            cwd=recipe.parent,
-            env=ENVIRONMENT,
-            stdout=subprocess.PIPE,
-            stderr=full,
-        ) as process,
-    ):
-        assert process.stdout is not None
-        process.stdout.close()
-        assert process.wait(TIMEOUT) == 0
-    assert statuses(recipe) == {0: "finished", 1: "finished"}
-
-
-@pytest.mark.slow
 def test_a_killed_process_is_a_failure_of_its_seed(recipe: Path) -> None:
     done = run(recipe, "--seeds", "0,1", "--jobs", "2", "--fail", "{seed0: killed}")
     assert done.returncode == 1
     assert statuses(recipe) == {0: "running", 1: "finished"}
     assert "error: seed 0: killed by SIGKILL" in done.stderr
-
-
-@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
-def test_a_refusal_of_all_seeds_is_reported_once(recipe: Path, jobs: str) -> None:
-    fail = "{seed0: config, seed1: config, seed2: config}"
-    done = run(recipe, "--seeds", "0,1,2", "--jobs", jobs, "--fail", fail)
-    assert done.returncode == 2
-    assert done.stderr.splitlines() == [
-        "error: the replay buffer does not fit",
-        "error: nor does the environment",
-    ]
-    assert not (recipe.parent / "runs").exists()
 
 
 @contextmanager
@@ -375,64 +326,6 @@ def test_signals_let_all_running_seeds_save_and_start_no_more(
     assert not any(map(alive, pids(recipe)))
 
 
-@pytest.mark.slow
-def test_a_second_signal_ends_the_seeds_without_saving(recipe: Path) -> None:
-    with waiting(recipe, "--seeds", "1,2", "--jobs", "2", "--fail", WAIT, ready=2) as process:
-        os.killpg(process.pid, signal.SIGINT)
-        until(lambda: marked(recipe, "stopping") == 2, process)
-        os.killpg(process.pid, signal.SIGINT)
-        process.communicate(timeout=TIMEOUT)
-    assert process.returncode == 130
-    assert statuses(recipe) == {1: "interrupted", 2: "interrupted"}
-    assert not list(recipe.parent.glob("runs/*/*/*/checkpoints"))
-
-
-@pytest.mark.slow
-def test_ctrl_c_while_the_processes_start_ends_them(recipe: Path) -> None:
-    """They must not die of it by themselves, with a traceback in the middle of an import."""
-    with waiting(recipe, "--seeds", "1,2", "--jobs", "2", "--fail", WAIT, ready=0) as process:
-        assert process.readline().startswith("seed 1: started")
-        assert process.readline().startswith("seed 2: started")
-        os.killpg(process.pid, signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=TIMEOUT)
-    assert process.returncode == 130
-    assert stderr.splitlines() == [
-        "stopping each seed after its step; Ctrl-C again stops without saving",
-        "seed 1: interrupted",
-        "seed 2: interrupted",
-    ]
-    assert "Traceback" not in stdout
-    assert not runs(recipe)
-
-
-@pytest.mark.slow
-def test_seeds_save_and_end_when_their_parent_is_killed(recipe: Path) -> None:
-    (recipe.parent / "may_save").touch()
-    with waiting(recipe, "--seeds", "1,2", "--jobs", "2", "--fail", WAIT, ready=2) as process:
-        os.kill(process.pid, signal.SIGKILL)
-    until(lambda: not any(map(alive, pids(recipe))))
-    assert statuses(recipe) == {1: "interrupted", 2: "interrupted"}
-    assert len(list(recipe.parent.glob("runs/*/*/*/checkpoints/step_7"))) == 2
-
-
-@pytest.mark.slow
-def test_without_the_extra_the_seeds_are_still_compared(recipe: Path) -> None:
-    for module in ("matplotlib", "scipy"):
-        (recipe.parent / f"{module}.py").write_text(f"raise ImportError('no {module}')")
-    done = subprocess.run(
-        [sys.executable, str(recipe), "--seeds", "0,1"],
-        cwd=recipe.parent,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "|    1 |      7 |          10 |" in done.stdout
-    assert done.stdout.count("pip install 'rlkit_sac[plots]'") == 1
-    (folder,) = recipe.parent.glob("runs/test/Task/*-seeds0,1")
-    assert [file.name for file in folder.iterdir()] == ["seeds.csv"]
-
-
 TINY = [
     *("--collector.total_frames", "300", "--collector.init_random_frames", "100"),
     *("--collector.learning_starts", "100", "--replay.batch_size", "32"),
@@ -463,16 +356,3 @@ def test_seeds_together_learn_what_they_learn_alone(tmp_path: Path) -> None:
         assert together.keys() == alone.keys()
         for seed, metrics in alone.items():
             pd.testing.assert_frame_equal(together[seed], metrics, check_exact=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("fail", "code"),
-    [("{seed0: time}", 75), ("{seed0: time, seed1: time}", 75), ("{seed0: time, seed1: run}", 1)],
-)
-def test_time_limits_have_their_exit_code_unless_a_seed_failed(
-    recipe: Path, fail: str, code: int
-) -> None:
-    done = run(recipe, "--seeds", "0,1", "--jobs", "2", "--fail", fail)
-    assert done.returncode == code
-    assert "seed 0: interrupted\n" in done.stderr

@@ -10,7 +10,6 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ from optuna.trial import TrialState, create_trial  # noqa: E402
 
 from rlkit_sac.analysis import load_runs  # noqa: E402
 from rlkit_sac.config.conditions import config_errors  # noqa: E402
-from rlkit_sac.errors import ConfigError, RunError  # noqa: E402
+from rlkit_sac.errors import ConfigError  # noqa: E402
 from rlkit_sac.runs import RunConfig  # noqa: E402
 from rlkit_sac.runs.several.options import SeveralOptions  # noqa: E402
 from rlkit_sac.runs.several.results import write_results  # noqa: E402
@@ -239,27 +238,6 @@ def test_all_that_is_wrong_with_a_space_is_said_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_options_of_a_sweep_go_together() -> None:
-    assert SeveralOptions(trials=3, seeds="0,1").errors()[0][0] == "seeds"
-    assert [key for key, _ in SeveralOptions(space="a.yaml", pruner="none").errors()] == [
-        "space",
-        "pruner",
-    ]
-    assert SeveralOptions(jobs=2).errors()[0][0] == "jobs"
-
-
-def test_the_first_trial_is_the_configuration_itself(tmp_path: Path, space: Path) -> None:
-    sweep = make_sweep(tmp_path, space)
-    first, second = sweep.ask(2), sweep.ask(2)
-    assert first is not None
-    assert second is not None
-    assert configure(sweep.config, first.params) == sweep.config
-    other = configure(sweep.config, second.params)
-    assert other.update.lr_actor != sweep.config.update.lr_actor
-    assert other.network.num_cells in ([8], [16])
-    assert sweep.ask(2) is None
-
-
 def test_a_trial_that_shows_no_life_begins_anew(tmp_path: Path, space: Path) -> None:
     sweep = make_sweep(tmp_path, space)
     first, second = sweep.ask(2), sweep.ask(2)
@@ -293,46 +271,6 @@ def test_an_interrupted_sweep_goes_on_with_the_draws_of_one_that_was_not(
         assert drawn is not None
         assert same is not None
         assert drawn.params == same.params
-
-
-def test_two_who_ask_at_once_get_no_trial_too_many(tmp_path: Path, space: Path) -> None:
-    sweeps = [make_sweep(tmp_path, space) for _ in range(4)]
-    sweeps[0].ask(1)
-    with ThreadPoolExecutor(4) as pool:
-        asked = list(pool.map(lambda sweep: sweep.ask(2), sweeps))
-    assert sum(trial is not None for trial in asked) == 1
-    assert len(sweeps[0].study.trials) == 2
-
-
-def test_a_study_belongs_to_one_space_and_one_configuration(tmp_path: Path, space: Path) -> None:
-    make_sweep(tmp_path, space)
-    make_sweep(tmp_path, space, device="cpu")
-    with pytest.raises(ConfigError, match=r"study sweep has another value or space of seed"):
-        make_sweep(tmp_path, space, seed=1)
-    space.write_text(SPACE.replace("64", "128"))
-    with pytest.raises(ConfigError, match=r"another value or space of replay.batch_size"):
-        make_sweep(tmp_path, space)
-
-
-@pytest.mark.parametrize("url", ["nonsense", "sqlite:////dev/null/study.db"])
-def test_a_storage_that_cannot_be_opened(tmp_path: Path, space: Path, url: str) -> None:
-    with pytest.raises(ConfigError, match="cannot open the storage"):
-        make_sweep(tmp_path, space, url)
-
-
-def test_a_damaged_study_is_one_line_with_its_file(tmp_path: Path, space: Path) -> None:
-    make_sweep(tmp_path, space).ask(1)
-    file = tmp_path / "sweep" / "study.db"
-    file.write_bytes(file.read_bytes()[:5000])
-    with pytest.raises(ConfigError, match=r"^cannot open the storage .*sweep/study\.db\): .*$"):
-        make_sweep(tmp_path, space)
-
-
-def test_a_table_that_cannot_be_written_is_named(tmp_path: Path, space: Path) -> None:
-    sweep = make_sweep(tmp_path, space)
-    (sweep.folder / "trials.csv").mkdir()
-    with pytest.raises(RunError, match=r"cannot write .*trials\.csv: Is a directory"):
-        write_results(sweep.study, sweep.config, sweep.folder)
 
 
 @pytest.mark.filterwarnings("ignore:Attempting to set identical:UserWarning")
@@ -422,59 +360,6 @@ def test_a_bad_trial_is_pruned(tmp_path: Path, recipe: Path) -> None:
     assert study.trials[0].state == TrialState.PRUNED
 
 
-@pytest.mark.slow
-def test_a_failed_trial_does_not_end_the_sweep(tmp_path: Path, recipe: Path) -> None:
-    (tmp_path / "spaces" / "recipe.yaml").write_text("fault: {choices: [none, run]}")
-    done = start(recipe, tmp_path, "--fault", "run", "--trials", "6", "--jobs", "2").finish()
-    assert done.returncode == 0, done.stderr
-    rows = trials(tmp_path)
-    assert (rows[0]["state"], rows[0]["error"]) == ("fail", "reward is NaN at frame 10")
-    states = {row["fault"]: row["state"] for row in rows.values()}
-    assert states == {"run": "fail", "none": "complete"}
-    assert len(rows) == 6
-
-
-@pytest.mark.slow
-def test_a_configuration_that_is_refused_ends_the_sweep(tmp_path: Path, recipe: Path) -> None:
-    done = start(recipe, tmp_path, "--fault", "config", "--trials", "6", "--jobs", "2").finish()
-    assert (done.returncode, done.stderr) == (2, "error: the replay buffer does not fit\n")
-
-
-@pytest.mark.slow
-def test_a_sweep_goes_on_after_a_combination_that_is_refused(tmp_path: Path, recipe: Path) -> None:
-    (tmp_path / "spaces" / "recipe.yaml").write_text("fault: {choices: [none, config]}")
-    options = ["--trials", "4", "--pruner", "none"]
-    ended = []
-    for _ in range(5):
-        ended.append(start(recipe, tmp_path, *options).finish().returncode)
-        if not ended[-1]:
-            break
-    assert ended[0] == 2
-    assert ended[-1] == 0
-    rows = trials(tmp_path)
-    states = {row["fault"]: row["state"] for row in rows.values()}
-    assert states == {"config": "fail", "none": "complete"}
-    assert len(rows) == 4
-
-
-@pytest.mark.slow
-def test_two_processes_share_one_study(tmp_path: Path, recipe: Path) -> None:
-    options = ["--pause", "0.05", "--trials", "6"]
-    with start(recipe, tmp_path, *options) as one, start(recipe, tmp_path, *options) as two:
-        assert (one.wait(TIMEOUT), two.wait(TIMEOUT)) == (0, 0), one.communicate()
-        shares = [process.communicate()[0].count(": complete") for process in (one, two)]
-    assert sum(shares) == 6
-    assert min(shares) > 0
-    rows = trials(tmp_path)
-    assert [row["state"] for row in rows.values()] == ["complete"] * 6
-    assert len({row["value"] for row in rows.values()}) == 6
-    # The same command has nothing left to do; a larger number goes on.
-    assert start(recipe, tmp_path, *options).finish().returncode == 0
-    assert trials(tmp_path) == rows
-    assert start(recipe, tmp_path, "--pause", "0.05", "--trials", "7").finish().returncode == 0
-    assert len(trials(tmp_path)) == 7
-
-
 @pytest.fixture
 def long_sweep(tmp_path: Path, space: Path) -> Iterator[list[str]]:
     """The options of one trial that takes some seconds, in a folder where it may begin."""
@@ -515,15 +400,3 @@ def test_a_sweep_that_ends_early_goes_on(
     assert (first["state"], again["state"]) == ("fail", "complete")
     assert float(again["frames"]) == 1500
     assert run_json(tmp_path, 1)["status"] == "finished"
-
-
-@pytest.mark.slow
-def test_a_trial_that_is_killed_begins_anew(tmp_path: Path, long_sweep: list[str]) -> None:
-    with start(RECIPES / "sac.py", tmp_path, *long_sweep) as process:
-        wait_for(lambda: running_trials(tmp_path, 5), process)
-        os.kill(running_trials(tmp_path)[0], signal.SIGKILL)
-        output, errors = process.communicate()
-    assert process.returncode == 0, errors
-    assert "trial 0: fail, killed by SIGKILL" in output
-    first, again = trials(tmp_path).values()
-    assert (first["error"], again["state"]) == ("killed by SIGKILL", "complete")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,7 @@ from rlkit_sac.config import (
     LoggingConfig,
     ReplayConfig,
 )
-from rlkit_sac.config.conditions import check_config
 from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
-from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
@@ -41,8 +39,6 @@ from rlkit_sac.runs import (
 )
 from rlkit_sac.runs.failures import results_so_far
 from rlkit_sac.runs.interrupts import Interrupted, TimeLimitReached
-from rlkit_sac.runs.tables.progress_bar import ProgressBar
-from rlkit_sac.updates import compiled
 from tests.runs.recipe_updates import make_update
 
 STEPS = 5
@@ -203,39 +199,6 @@ def test_the_end_brings_the_last_rows_unless_they_are_there() -> None:
     assert list(table(loop.run, "evaluations")["frames"]) == [4]
 
 
-def test_an_error_in_the_loop_saves_and_reports_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    def fail() -> None:
-        with begun(config()) as loop:
-            runs.append(loop.run)
-            loop.collect()
-            raise RunError("loss_actor is nan")
-
-    runs: list[TrainingRun] = []
-    with pytest.raises(RunError) as failed:
-        fail()
-    (run,) = runs
-    assert results_so_far(failed.value)[0] == f"results so far: {run.path}"
-    said = info(run)
-    assert (said["status"], said["error"]) == ("failed", "RunError: loss_actor is nan")
-    assert saved_at(run) == []
-    assert not (run.path / "evaluations.csv").exists()
-    assert capsys.readouterr().out == f"test on Press-v0 (cpu): {run.path}\n"
-
-
-def test_the_bar_says_what_takes_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    phases: list[str] = []
-    monkeypatch.setattr(ProgressBar, "phase", lambda bar, name: nullcontext(phases.append(name)))
-    monkeypatch.setattr(compiled, "compile_graph", lambda graph, inputs: graph)
-    with begun(config(evaluation=4)) as loop:
-        loop.update.compile_from = 2
-        loop.collect(2)
-        for _ in range(2):
-            loop.run.updated(loop.update(loop.replay.sample()))
-        loop.run.evaluate_if_due()
-        loop.run.save_if_due(best=True)
-        assert phases == ["compiling", "evaluating", "saving"]
-
-
 # ------------------------------------------------------------------ counting and tables
 
 
@@ -252,46 +215,6 @@ def test_frames_and_the_episodes_that_ended_in_a_batch_are_counted() -> None:
     rewards = loop.replay[:]["next", "reward"].flatten()
     returns = rewards[:20].reshape(4, STEPS).sum(-1)
     assert episodes["return"].to_numpy() == pytest.approx(returns.numpy(), abs=1e-5)
-
-
-def never_collected() -> None:
-    with begun(config()) as loop:
-        next(loop.batches)
-        loop.run.write_metrics_if_due()
-        loop.run.evaluate_if_due()
-        loop.run.save_if_due(best=False)
-        pytest.fail("the loop went on")
-
-
-def never_updated() -> None:
-    with begun(config(logging=4)) as loop:
-        loop.collect(2)
-        loop.run.write_metrics_if_due()  # there was no update yet
-        loop.update(loop.replay.sample())
-        loop.collect(2)
-        loop.run.write_metrics_if_due()
-        pytest.fail("the loop went on")
-
-
-def never_updated_before_a_row() -> None:
-    with begun(config()) as loop:
-        loop.collect(2)
-        loop.update(loop.replay.sample())
-
-
-@pytest.mark.parametrize(
-    ("loop", "call"),
-    [
-        (never_collected, r"run\.collected\(batch\)"),
-        (never_updated, r"run\.updated\(scalars\)"),
-        (never_updated_before_a_row, r"run\.updated\(scalars\)"),
-    ],
-)
-def test_a_loop_that_never_tells_of_its_frames_or_updates_is_refused(
-    loop: Callable[[], None], call: str
-) -> None:
-    with pytest.raises(RunError, match=f"the loop never calls {call}, without which the tables"):
-        loop()
 
 
 def test_updates_are_counted_and_averaged_into_the_next_row() -> None:
@@ -311,16 +234,6 @@ def test_updates_are_counted_and_averaged_into_the_next_row() -> None:
     assert info(loop.run)["updates"] == 3
 
 
-def test_a_batch_over_several_multiples_brings_one_row() -> None:
-    """Three and twelve frames at a time, rows each five frames."""
-    for batch, wanted in ((3, [6, 12, 15, 21]), (12, [12, 24])):
-        with begun(config(batch=batch, logging=5, frames=24)) as loop:
-            while loop.run.frames < 21:
-                loop.collect()
-                loop.run.write_metrics_if_due()
-        assert list(table(loop.run, "metrics")["frames"]) == wanted
-
-
 # ------------------------------------------------------------------ evaluation
 
 
@@ -338,36 +251,6 @@ def test_an_evaluation_is_due_at_multiples_and_tells_whether_it_is_the_best() ->
     wanted = STEPS * np.array([0.5, -0.5, 0.9, 0.9])
     assert evaluations["return_mean"].to_numpy() == pytest.approx(wanted, abs=1e-4)
     assert (evaluations["episodes"] == 2).all()
-
-
-def test_evaluations_leave_collection_alone() -> None:
-    actions = []
-    for interval in (2, 1000):
-        with begun(config(evaluation=interval)) as loop:
-            for _ in range(5):
-                loop.collect()
-                loop.run.evaluate_if_due()
-            actions.append(loop.replay[:]["action"])
-    assert torch.equal(*actions)
-
-
-def test_an_evaluation_acts_as_the_configuration_says() -> None:
-    means = {}
-    for name, options in {
-        "greedy": {},
-        "sampled": {"deterministic": False},
-        "epsilon": {"epsilon": 1.0},
-    }.items():
-        settings = config(evaluation=2)
-        settings.evaluation = EvaluationConfig(interval=2, episodes=2, **options)
-        with begun(settings) as loop:
-            loop.press(0.5)
-            loop.collect()
-            loop.run.evaluate_if_due()
-        means[name] = table(loop.run, "evaluations")["return_mean"].item()
-    assert means["greedy"] == pytest.approx(2.5, abs=1e-4)
-    for name in ("sampled", "epsilon"):
-        assert abs(means[name] - 2.5) > 0.01
 
 
 # ------------------------------------------------------------------ saving
@@ -429,20 +312,6 @@ def test_a_signal_lets_the_step_end_saves_and_stops(number: int) -> None:
     assert list(table(runs[0], "evaluations")["frames"]) == [4]
 
 
-def test_a_signal_after_the_last_step_is_obeyed_once_all_is_saved() -> None:
-    def signaled_at_the_end() -> None:
-        with begun(config()) as loop:
-            runs.append(loop.run)
-            loop.collect()
-            signal.raise_signal(signal.SIGTERM)
-
-    runs: list[TrainingRun] = []
-    with pytest.raises(Interrupted):
-        signaled_at_the_end()
-    assert saved_at(runs[0]) == [2]
-    assert info(runs[0])["status"] == "interrupted"
-
-
 def test_a_run_whose_time_is_over_saves_and_stops() -> None:
     def loop_until_stopped() -> None:
         with begun(config(time_limit=1e-9)) as loop:
@@ -457,48 +326,6 @@ def test_a_run_whose_time_is_over_saves_and_stops() -> None:
     assert stopped.value.exit_code == 75
     assert saved_at(runs[0]) == [2]
     assert info(runs[0])["status"] == "interrupted"
-
-
-def test_a_run_within_its_time_limit_goes_on() -> None:
-    with begun(config(time_limit=1e9)) as loop:
-        loop.collect()
-        loop.run.save_if_due(best=False)
-    assert info(loop.run)["status"] == "finished"
-
-
-@pytest.mark.parametrize("stop_at", [None, -1e9, 1e9])
-def test_an_evaluation_that_reaches_stop_at_ends_the_collector(stop_at: float | None) -> None:
-    settings = config(frames=6, evaluation=2)
-    settings.evaluation.stop_at = stop_at
-    with begun(settings) as loop:
-        loop.collect()
-        loop.run.evaluate_if_due()
-        assert len(list(loop.batches)) == (0 if stop_at == -1e9 else 2)
-
-
-def test_a_signal_at_the_evaluation_that_ends_a_run_leaves_nothing_to_do() -> None:
-    def signaled(settings: RunConfig) -> None:
-        with begun(settings) as loop:
-            runs.append(loop.run)
-            loop.collect()
-            signal.raise_signal(signal.SIGTERM)
-            loop.run.save_if_due(best=loop.run.evaluate_if_due())
-
-    runs: list[TrainingRun] = []
-    settings = config(frames=6, evaluation=2)
-    settings.evaluation.stop_at = -1e9
-    with pytest.raises(Interrupted):
-        signaled(settings)
-    settings.resume = str(runs[0].path)
-    with begun(settings) as loop:
-        assert list(loop.batches) == []
-    assert (info(loop.run)["status"], info(loop.run)["frames"]) == ("finished", 2)
-    with pytest.raises(ConfigError, match=r"at the return -1000000000\.0 already: raise"):
-        check_config(settings)
-    settings.evaluation.stop_at = None
-    with begun(settings) as loop:
-        loop.collect(2)
-        assert list(loop.batches) == []
 
 
 # ------------------------------------------------------------------ going on
@@ -531,14 +358,3 @@ def test_a_run_goes_on_at_its_newest_checkpoint(capsys: pytest.CaptureFixture[st
     assert list(table(second.run, "metrics")["frames"]) == [4, 8, 12]
     assert list(table(second.run, "evaluations")["frames"]) == [6, 12]
     assert list(table(second.run, "episodes")["frames"]) == [5, 10]
-
-
-def test_a_damaged_checkpoint_is_refused_and_the_run_left_as_it_was() -> None:
-    with begun(config()) as loop:
-        loop.collect()
-    state = loop.run.path / "checkpoints" / "step_2" / "state.safetensors"
-    state.write_bytes(state.read_bytes()[:-10])
-    before = info(loop.run)
-    with pytest.raises(ConfigError, match=r"state\.safetensors"):
-        begun(config(frames=60, resume=str(loop.run.path))).__enter__()
-    assert info(loop.run) == before

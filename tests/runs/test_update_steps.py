@@ -5,18 +5,17 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from rlkit_sac.config import DiscreteUpdateConfig, UpdateConfig, ValueUpdateConfig
+from rlkit_sac.config import UpdateConfig, ValueUpdateConfig
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
-    action_value_critic,
     hybrid_critic,
     state_action_critic,
     state_critic,
     tanh_gaussian_actor,
 )
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss, HybridSACLoss
 from rlkit_sac.runs import parameter_groups
-from rlkit_sac.updates import LossStep, TargetStep, Update
+from rlkit_sac.updates import LossStep, TargetStep
 from tests.runs.recipe_updates import make_update
 
 ALL = ("actor", "qvalue", "alpha")
@@ -133,65 +132,6 @@ def test_published_orders(options: dict[str, Any], steps: tuple) -> None:
     assert {name for name in ALL if f"grad_norm_{name}" in scalars} == trained
 
 
-@pytest.mark.parametrize(
-    ("order", "steps"),
-    [
-        (
-            ["joint", "target"],
-            (LossStep(("loss_actor", "loss_qvalue"), ("actor", "qvalue")), TargetStep()),
-        ),
-        (
-            ["alpha", "qvalue", "actor", "target"],
-            (step("qvalue"), step("actor"), TargetStep()),
-        ),
-    ],
-)
-def test_a_fixed_temperature_has_no_group_and_no_step(order: list, steps: tuple) -> None:
-    loss = make_loss(fixed_alpha=True, alpha_init=0.2)
-    update = make_update(loss, UpdateConfig(order=order))
-    assert tuple(update.optimizers) == ("actor", "qvalue")
-    assert update.steps == steps
-    update(batch())
-    assert loss.alpha().item() == pytest.approx(0.2, abs=1e-7)
-
-
-def test_a_parameter_that_no_step_trains_is_named() -> None:
-    loss = make_loss()
-    loss.extra = torch.nn.Parameter(torch.zeros(()))
-    with pytest.raises(ConfigError, match="no step of the update trains 'extra'"):
-        parameter_groups(loss)
-
-
-@pytest.mark.parametrize(
-    ("order", "missing"),
-    [
-        (["actor", "target"], "'qvalue'"),
-        (["qvalue", "target"], "'actor'"),
-        (["joint"], "'target'"),
-        (["alpha", "target"], "'actor' and 'qvalue'"),
-    ],
-)
-def test_an_order_that_cannot_learn_is_refused(order: list[str], missing: str) -> None:
-    ((field, text),) = UpdateConfig(order=order).errors()
-    assert field == "order"
-    assert missing in text
-
-
-def test_critics_alone_are_trained_without_a_step_of_the_actor() -> None:
-    torch.manual_seed(0)
-    loss = DiscreteSACLoss(action_value_critic(3, 2, num_cells=[8]))
-    joint = LossStep(("loss_qvalue", "loss_alpha"), ("qvalue", "alpha"))
-    assert make_update(loss, DiscreteUpdateConfig()).steps == (joint, TargetStep())
-    config = DiscreteUpdateConfig(order=["alpha", "qvalue", "target"], periods={"alpha": 2})
-    assert not config.errors()
-    update = make_update(loss, config)
-    assert update.steps == (step("alpha", 2), step("qvalue"), TargetStep())
-    data = batch().set("action", torch.randint(2, (6,)))
-    assert "grad_norm_qvalue" in update(data)
-    ((field, text),) = DiscreteUpdateConfig(order=["alpha", "target"]).errors()
-    assert (field, text) == ("order", "must also name 'qvalue' for the policy to learn")
-
-
 @pytest.mark.parametrize(("fixed", "count"), [(False, 2), ((True, False), 1), (True, 0)])
 def test_both_temperatures_of_a_hybrid_loss_are_one_group(fixed: Any, count: int) -> None:
     torch.manual_seed(0)
@@ -245,46 +185,3 @@ def test_steps_taken_at_once_and_forward_passes_from_some_steps_on() -> None:
     update = make_update(make_value_loss(), config)
     assert update.steps == (step("alpha"), at_once, TargetStep(2), step("value"))
     assert not update.recompute
-
-
-def test_a_fixed_temperature_leaves_the_steps_it_was_to_be_taken_with() -> None:
-    loss = make_loss(fixed_alpha=True, alpha_init=0.2)
-    config = UpdateConfig(order=["qvalue", ["alpha", "actor"], "target"])
-    assert make_update(loss, config).steps == (step("qvalue"), step("actor"), TargetStep())
-
-
-def test_a_step_may_be_taken_twice_where_each_computes_its_losses() -> None:
-    order = ["qvalue", "actor", "actor", "target"]
-    config = UpdateConfig(order=order, recompute=True)
-    assert not config.errors()
-    loss = make_loss()
-    before = loss.actor_network_params.data.clone()
-    make_update(loss, config)(batch())
-    moved = (loss.actor_network_params.data - before).abs().apply(lambda x: x.max())
-    assert max(moved.values(True, True)).item() > 1.5 * config.lr_actor
-    ((field, text),) = UpdateConfig(order=order).errors()
-    assert (field, text) == (
-        "order",
-        "must name each step once unless recompute is true, got "
-        "['qvalue', 'actor', 'actor', 'target']",
-    )
-    twice = [step("actor"), step("actor")]
-    with pytest.raises(ConfigError, match="the same step twice"):
-        Update(loss, make_update(loss, UpdateConfig()).optimizers, twice)
-
-
-BAD = {
-    "periods": ({"periods": {"value": 2}}, "got 'value'"),
-    "recompute": ({"recompute": ["critic"]}, "got 'critic'"),
-    "unlike periods": (
-        {"order": ["qvalue", ["actor", "alpha"], "target"], "periods": {"actor": 2}},
-        "must be the same for actor and alpha, which order takes at once",
-    ),
-    "joint": ({"order": ["joint", ["actor"], "target"]}, "already holds every loss"),
-}
-
-
-@pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)
-def test_orders_that_contradict_themselves_are_refused(options: dict, message: str) -> None:
-    ((_, text),) = UpdateConfig(**options).errors()
-    assert message in text

@@ -47,24 +47,6 @@ def pair(kind: str, options: dict) -> tuple[Update, Update]:
 
 
 @pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param("discrete", marks=pytest.mark.slow),
-        pytest.param("discrete, probabilities", marks=pytest.mark.slow),
-        pytest.param("continuous", marks=pytest.mark.slow),  # the next test has it
-        "continuous, no trust region",
-        "discrete, memory",
-    ],
-)
-def test_updates_are_the_same(case: str) -> None:
-    first, second = pair(*CASES[case])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # nothing falls back
-        assert_same(first, second, [clean(CASES[case][0]) for _ in range(3)])
-
-
-@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("kind", [pytest.param("discrete", marks=pytest.mark.slow), "continuous"])
 def test_two_graphs_serve_both_kinds_of_segments(
     kind: str, monkeypatch: pytest.MonkeyPatch

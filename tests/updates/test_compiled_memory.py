@@ -8,7 +8,6 @@ import pytest
 from tensordict import TensorDict
 from torchrl.objectives import LossModule, ValueEstimators
 
-from tests.objectives.losses import DISCRETE_KINDS
 from tests.objectives.memory_references import (
     SPECS,
     loss_class,
@@ -44,14 +43,6 @@ def compare(kind: str, cells: str, length: int, **options) -> None:
 )
 def test_updates_are_the_same(kind: str, cells: str) -> None:
     compare(kind, cells, 4, burn_in=1)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize("cells", ["gru", "lstm"])
-@pytest.mark.parametrize("kind", ["continuous", *DISCRETE_KINDS])
-def test_updates_of_longer_rows_are_the_same(kind: str, cells: str) -> None:
-    compare(kind, cells, 7, burn_in=2)
 
 
 @pytest.mark.slow

@@ -86,16 +86,6 @@ def test_the_targets_of_the_graph_are_those_that_the_updater_moves() -> None:
 
 
 @pytest.mark.usefixtures("uncompiled")
-def test_hooks_of_an_optimizer_are_called() -> None:
-    first, second = optimized(lambda p: torch.optim.Adam(p, 1e-3))
-    assert_same(first, second, [batch_for(first.loss_module) for _ in range(3)])
-    calls = []
-    second.optimizers["all"].register_step_post_hook(lambda *_: calls.append(1))
-    assert_same(first, second, [batch_for(first.loss_module) for _ in range(2)])
-    assert len(calls) == 3
-
-
-@pytest.mark.usefixtures("uncompiled")
 def test_a_loaded_state_is_followed() -> None:
     first, second = pair(continuous)
     batches = [batch_for(first.loss_module) for _ in range(3)]
@@ -137,49 +127,3 @@ def test_nothing_at_all_moves_when_a_loss_is_not_finite(recompute: bool) -> None
         update(batch)
     for value, wanted in zip(everything(), before, strict=True):
         assert torch.equal(value, wanted)
-
-
-@pytest.mark.usefixtures("uncompiled")
-def test_a_late_look_finds_the_update_that_was_not_finite(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, update = pair(continuous)
-    update(batch_for(update.loss_module))
-    monkeypatch.setattr(Update, "check_finite", lambda self: None)  # as on a GPU
-    bad = batch_for(update.loss_module)
-    bad["next", "reward"][3] = math.nan
-    for batch in (batch_for(update.loss_module), bad, batch_for(update.loss_module)):
-        update(batch)
-    monkeypatch.undo()
-    with pytest.raises(RunError, match=r"loss_qvalue is nan.* in update 3"):
-        update.state_dict()
-    assert all(value.isfinite().all() for value in update.loss_module.state_dict().values())
-
-
-def exchange_moments(update: Update) -> None:
-    states = update.optimizers["all"].state
-    for parameter, state in list(states.items()):
-        states[parameter] = {name: torch.zeros_like(value) for name, value in state.items()}
-
-
-def exchange_optimizer(update: Update) -> None:
-    before = update.optimizers["all"]
-    new = torch.optim.Adam(before.param_groups[0]["params"], 1e-3)
-    new.load_state_dict(before.state_dict())
-    new.param_groups[0]["betas"] = (0.5, 0.9)
-    update.optimizers["all"] = new
-
-
-def exchange_groups(update: Update) -> None:
-    optimizer = update.optimizers["all"]
-    last = optimizer.param_groups[0]["params"].pop()
-    optimizer.add_param_group({"params": [last], "lr": 0.1})
-
-
-@pytest.mark.usefixtures("uncompiled")
-def test_what_optimizers_are_made_of_is_followed() -> None:
-    first, second = optimized(lambda p: torch.optim.Adam(p, 1e-3))
-    batches = [batch_for(first.loss_module) for _ in range(2)]
-    assert_same(first, second, batches)
-    for exchange in (exchange_moments, exchange_optimizer, exchange_groups):
-        for update in (first, second):
-            exchange(update)
-        assert_same(first, second, batches)

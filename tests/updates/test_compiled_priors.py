@@ -11,7 +11,6 @@ from torchrl.data import Bounded, Categorical, Composite
 from torchrl.objectives import LossModule
 
 from rlkit_sac.modules import (
-    ObservationNormalizer,
     PolicyPrior,
     SameActionPrior,
     UniformPrior,
@@ -69,25 +68,6 @@ def test_updates_with_a_prior_are_the_same(make, prior, monkeypatch):
         warnings.simplefilter("error")  # nothing falls back
         batches = [with_before(first.loss_module) for _ in range(3)]
         assert_same(first, second, batches)
-
-
-@EACH_LOSS
-def test_updates_with_a_prior_and_normalized_observations_are_the_same(make, monkeypatch):
-    monkeypatch.setattr(compiled, "compile_graph", lambda graph, inputs: graph)
-
-    def normalized(**options) -> LossModule:
-        loss = make(observation_normalizer=ObservationNormalizer(3), **options)
-        loss.observe(batch_for(loss))
-        return loss
-
-    first, second = pair(
-        lambda: normalized(
-            prior_network=PolicyPrior(normalized().policy()), policy_reduction="mean"
-        )
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # nothing falls back
-        assert_same(first, second, [batch_for(first.loss_module) for _ in range(3)])
 
 
 @pytest.mark.slow

@@ -70,24 +70,6 @@ def test_what_cannot_be_captured_runs_compiled() -> None:
         assert_same_updates("cpu")
 
 
-@pytest.mark.usefixtures("as_on_a_gpu")
-def test_a_graph_that_errs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    def frozen(function, inputs, varying):
-        with torch.no_grad():
-            results = function(*inputs)
-        return lambda *_: list(results)
-
-    monkeypatch.setattr(module, "CUDAGraphFunction", frozen)
-    with pytest.warns(UserWarning, match="something else for another batch"):
-        assert_same_updates("cpu")
-
-
-def test_inputs_of_two_devices_are_not_captured() -> None:
-    inputs = [torch.zeros(2), torch.zeros(2, device="meta")]
-    with pytest.raises(RuntimeError, match="its inputs lie on cpu and meta"):
-        CUDAGraphFunction(lambda *_: [], inputs, [])
-
-
 @needs_gpu
 def test_updates_on_a_gpu_are_the_same() -> None:
     with warnings.catch_warnings():

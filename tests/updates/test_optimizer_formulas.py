@@ -7,10 +7,8 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch.optim import SGD, Adam, AdamW, Optimizer, RMSprop
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from rlkit_sac.graph import NotRecordable
-from rlkit_sac.updates.optimizer_formulas import has_formula, place_step_counts, take_step
+from rlkit_sac.updates.optimizer_formulas import has_formula, take_step
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "Adam": lambda p: Adam(p, lr=0.1),
@@ -81,16 +79,6 @@ def test_a_parameter_without_a_gradient_stays_and_its_step_is_not_counted() -> N
     assert_equal(first, second)
 
 
-@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
-def test_nothing_moves_where_nothing_may(make: Callable[..., Optimizer]) -> None:
-    first, second = make(parameters()), make(parameters())
-    own_step(first, gradients(0))
-    own_step(second, gradients(0))
-    bad = [value * float("nan") for value in gradients(1)]
-    take_step(second, bad, rates(second), torch.tensor(False))
-    assert_equal(first, second)
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -106,44 +94,3 @@ def test_nothing_moves_where_nothing_may(make: Callable[..., Optimizer]) -> None
 )
 def test_others_have_no_formula(make: Callable[..., Optimizer]) -> None:
     assert not has_formula(make(parameters()))
-
-
-def test_hooks_are_not_passed_over() -> None:
-    optimizer = Adam(parameters(), 0.1)
-    optimizer.register_step_post_hook(lambda *_: None)
-    assert not has_formula(optimizer)
-
-
-def test_global_hooks_are_not_passed_over() -> None:
-    optimizer = Adam(parameters(), 0.1)
-    handle = register_optimizer_step_post_hook(lambda *_: None)
-    try:
-        assert not has_formula(optimizer)
-    finally:
-        handle.remove()
-    assert has_formula(optimizer)
-
-
-def test_a_replaced_step_is_not_passed_over_and_a_scheduler_is_no_replacement() -> None:
-    optimizer = Adam(parameters(), 0.1)
-    torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
-    assert has_formula(optimizer)
-    optimizer.step = lambda: None
-    assert not has_formula(optimizer)
-
-
-def test_a_state_is_needed() -> None:
-    optimizer = Adam(parameters(), 0.1)
-    with pytest.raises(NotRecordable, match="Adam has no state"):
-        take_step(optimizer, gradients(0), rates(optimizer), torch.tensor(True))
-
-
-def test_counts_of_steps_are_placed_where_the_parameters_are() -> None:
-    """The meta device stands for a GPU: PyTorch keeps the counts of RMSprop on the CPU."""
-    parameter = torch.zeros(2, device="meta", requires_grad=True)
-    optimizer = RMSprop([parameter])
-    own_step(optimizer, [torch.zeros(2, device="meta")])
-    assert optimizer.state[parameter]["step"].device.type == "cpu"
-    place_step_counts(optimizer)
-    assert optimizer.state[parameter]["step"].device.type == "meta"
-    own_step(optimizer, [torch.zeros(2, device="meta")])

@@ -49,11 +49,6 @@ def test_learning_starts_after_its_frames_and_owes_nothing_for_them() -> None:
     assert [schedule.due(frames, made=0) for frames in (9, 10, 11, 12)] == [0, 0, 2, 4]
 
 
-def test_updates_already_made_are_not_owed() -> None:
-    schedule = UpdateSchedule(learning_starts=0, utd_ratio=1.0)
-    assert [schedule.due(7, made=made) for made in (0, 5, 7)] == [7, 2, 0]
-
-
 @given(batches=batches, interval=st.integers(1, 100))
 def test_an_interval_is_due_where_a_multiple_is_reached(batches: list[int], interval: int) -> None:
     every, before = EveryFrames(interval), 0
@@ -61,11 +56,6 @@ def test_an_interval_is_due_where_a_multiple_is_reached(batches: list[int], inte
         multiples = [m for m in range(before + 1, frames + 1) if m % interval == 0]
         assert every.due(before, frames) == bool(multiples)
         before = frames
-
-
-def test_replays_begin_once_enough_is_stored() -> None:
-    schedule = ReplaySchedule(n_times_replay=3, poisson=False, replay_start_size=10)
-    assert [schedule.due(stored) for stored in (0, 9, 10, 500)] == [0, 0, 3, 3]
 
 
 def test_random_numbers_of_replays_have_the_mean_and_the_spread_of_their_distribution() -> None:

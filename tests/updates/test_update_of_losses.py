@@ -147,25 +147,6 @@ def test_an_ordered_update_is_the_loop_one_would_write(fused: bool, recompute: b
     assert_same(ours, theirs, 1e-12)
 
 
-@pytest.mark.parametrize("make_loss", [continuous_sac, torchrl_sac])
-def test_gradients_reach_the_optimizer_laid_out_like_their_parameters(make_loss) -> None:
-    """Fused optimizers read both by position, whatever the strides."""
-    loss = make_loss()
-    update = Update(loss, {"all": torch.optim.SGD(loss.parameters(), 0.0)}, [JOINT])
-    torch.manual_seed(2)
-    batch = sac_batch()
-    torch.manual_seed(3)
-    update(batch.clone())
-    found = {name: p.grad.clone() for name, p in loss.named_parameters()}
-    assert all(p.grad.stride() == p.stride() for p in loss.parameters())
-    loss.zero_grad()
-    torch.manual_seed(3)
-    out = loss(batch)
-    sum(out[name] for name in LOSSES).backward()
-    for name, p in loss.named_parameters():
-        torch.testing.assert_close(found[name], p.grad, rtol=1e-6, atol=1e-7)
-
-
 def test_it_runs_a_dqn_loss_of_torchrl() -> None:
     def make() -> DQNLoss:
         torch.manual_seed(1)

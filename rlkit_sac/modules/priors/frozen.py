@@ -9,7 +9,7 @@ import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.utils import unravel_key
 from torch import Tensor, nn
-from torch.distributions import Categorical, Distribution, Independent
+from torch.distributions import Distribution, Independent
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import normalized_log_prob
@@ -152,4 +152,3 @@ def frozen_copy(module: nn.Module) -> nn.Module:
             del each._parameters[name]
             each.register_buffer(name, None if parameter is None else parameter.detach())
     return copy
-

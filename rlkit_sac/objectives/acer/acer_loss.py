@@ -123,8 +123,7 @@ class ACERLoss(SegmentLoss):
     "mask")`` ``[*, T]`` and ``priority_weight`` ``[*, T]`` if present. A row may hold several
     episodes and padding: the recursion restarts where the episode is done and before invalid
     steps, from the value of the next state, or 0 where the episode terminated. Rows whose steps do
-    not follow each other are refused where trajectory ids, ``index`` or next states show it, see
-    :func:`~rlkit_sac.objectives.acer.consecutive.check_consecutive`.
+    not follow each other are refused where ``("collector", "traj_ids")`` shows it.
 
     Returns ``loss_actor``, ``loss_critic`` and ``loss_entropy``, multiplied by their coefficients,
     whose sum is the total loss, float32 under autocast; ``kl`` :math:`D(\bar\pi \Vert \pi)` and

@@ -3,7 +3,6 @@
 import html.parser
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,6 @@ collector: {{total_frames: 1000}}
 update: {{lr_actor: 0.001}}
 seed: {seed}
 """
-RunMaker = Callable[..., Path]
 
 
 def write_run(folder: Path, recipe: str, task: str, seed: int, **description: object) -> Path:

@@ -191,29 +191,6 @@ def returns(runs):
     return tables.groupby("frames")["return_mean"].agg(["mean", "min", "max"])
 
 
-def test_the_legend_shows_the_values_under_the_mouse(found, returns):
-    for share, frames in (("last", 1000), ("first", 100)):
-        assert found[share]["frames"] == f"{frames:,}"
-        shown = numbers(found[share]["sac (3 runs)"])
-        assert shown == pytest.approx(list(returns.loc[frames]), rel=1e-5)
-    assert numbers(found["together"])  # the chart beside it follows
-
-
-def test_time_is_an_axis(found, returns):
-    # 1,000 frames at 1, 2 and 3 seconds a frame.
-    assert float(found["minutes"]["minutes"]) == pytest.approx(2000 / 60, rel=1e-5)
-    assert numbers(found["minutes"]["sac (3 runs)"])[0] == pytest.approx(
-        returns["mean"][1000], rel=1e-5
-    )
-
-
-def test_smoothing_is_a_moving_average(found, returns):
-    weights = 0.5 ** pd.Series(range(len(returns)))[::-1].to_numpy()
-    expected = (weights * returns["mean"]).sum() / weights.sum()
-    assert numbers(found["smoothed"]["sac (3 runs)"])[0] == pytest.approx(expected, rel=1e-5)
-    assert found["raw"] == found["last"]
-
-
 def test_a_group_is_hidden_everywhere_by_mouse_and_shown_by_key(found):
     curves, metrics = found["hidden"]
     assert curves["sac (3 runs)"] == metrics["sac"] == "off"
@@ -225,18 +202,3 @@ def test_a_group_is_hidden_everywhere_by_mouse_and_shown_by_key(found):
     names = ("acer (3 runs)", "sac (3 runs)")
     assert [found["alone"][name] == "off" for name in names] == [True, False]
     assert [found["all"][name] == "off" for name in names] == [False, False]
-
-
-def test_single_runs_are_shown_on_demand(found, runs):
-    assert found["raw"]["sac, seed 1"] == "off"
-    table = pd.read_csv(runs / "sac" / "Ant-v5" / "seed1" / "evaluations.csv")
-    last = table["return_mean"].iloc[-1]
-    assert float(found["runs"]["sac, seed 1"]) == pytest.approx(last, rel=1e-5)
-
-
-def test_task_and_theme_can_be_changed(found):
-    assert found["other"] == 6
-    assert found["themes"] == ["light", "rgb(255, 255, 255)", "dark", "rgb(20, 23, 28)"]
-    dark, light = found["dark"]
-    assert dark > 50
-    assert light == 0

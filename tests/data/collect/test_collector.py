@@ -6,7 +6,6 @@ from torch import nn
 
 from rlkit_sac.data import make_collector
 from rlkit_sac.envs import make_env
-from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 
@@ -55,18 +54,6 @@ def test_the_stream_goes_on_from_batch_to_batch() -> None:
     assert torch.equal(frames["observation"][1:][same], following)
 
 
-def test_a_parameter_changed_in_place_acts_at_once() -> None:
-    policy = constant(-0.5)
-    collector = make_collector(make_env("Pendulum-v1"), policy, total_frames=12, frames_per_batch=3)
-    for number, batch in enumerate(collector):
-        value = -0.5 + 0.25 * number
-        assert batch["action"].flatten().tolist() == [value] * 3
-        with torch.no_grad():
-            policy.module.value.add_(0.25)
-    collector.shutdown()
-    assert number == 3
-
-
 def test_the_policy_of_a_loss_acts_with_what_its_optimizer_left() -> None:
     torch.manual_seed(0)
     actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
@@ -90,17 +77,6 @@ def test_the_policy_of_a_loss_acts_with_what_its_optimizer_left() -> None:
     assert len(set(seen)) == 3  # the optimizer did move it
 
 
-def test_it_explores() -> None:
-    torch.manual_seed(0)
-    policy = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
-    collector = make_collector(
-        make_env("Pendulum-v1"), policy, total_frames=50, frames_per_batch=50
-    )
-    (batch,) = collector
-    collector.shutdown()
-    assert (batch["action"] != batch["loc"].tanh()).all()
-
-
 @pytest.mark.parametrize("num_envs", [1, 2])
 def test_the_first_actions_are_drawn_from_the_action_space(num_envs: int) -> None:
     torch.manual_seed(0)
@@ -120,21 +96,6 @@ def test_the_first_actions_are_drawn_from_the_action_space(num_envs: int) -> Non
     # Uniform on [-1, 1]: mean 0 and variance 1/3; five standard errors.
     assert abs(drawn.mean().item()) < 5 * (1 / 3 / 400) ** 0.5
     assert drawn.var().item() == pytest.approx(1 / 3, abs=5 * (4 / 45 / 400) ** 0.5)
-
-
-@pytest.mark.parametrize("frames_per_batch", [1, 3, 5])
-def test_environments_share_a_batch_evenly(frames_per_batch: int) -> None:
-    env = make_env("Pendulum-v1", num_envs=2)
-    message = rf"frames_per_batch must be a multiple of .* \(2\), got {frames_per_batch}: choose "
-    with pytest.raises(ConfigError, match=message):
-        make_collector(env, constant(), total_frames=30, frames_per_batch=frames_per_batch)
-
-
-def test_the_last_batch_is_whole() -> None:
-    collector = make_collector(
-        make_env("Pendulum-v1"), constant(), total_frames=10, frames_per_batch=4
-    )
-    assert [batch.numel() for batch in collector] == [4, 4, 4]
 
 
 @pytest.mark.parametrize("num_envs", [1, 2])

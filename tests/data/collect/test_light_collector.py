@@ -7,14 +7,13 @@ from collections.abc import Callable
 import pytest
 import torch
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModule, TensorDictModuleBase
+from tensordict.nn import TensorDictModuleBase
 from torch import nn
 from torchrl.modules import ProbabilisticActor
 
-from rlkit_sac.data import LightCollector, make_collector
+from rlkit_sac.data import make_collector
 from rlkit_sac.data.collect.collector import AnyCollector, CollectorKind
 from rlkit_sac.envs import make_env
-from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
     BehaviorPolicy,
     RandomBehavior,
@@ -160,60 +159,3 @@ def test_random_actions_come_with_the_distribution_they_were_drawn_from(
         assert drawn.std() == pytest.approx(1.0, abs=0.25)
         assert drawn.abs().max() > 1
         assert not (own["behavior", "loc"] == 0).any()
-
-
-@pytest.mark.parametrize("num_envs", [1, 2])
-def test_random_policies_act_alike_in_both_collectors(num_envs: int) -> None:
-    found = []
-    for kind in ("light", "torchrl"):
-        env = make_env("Pendulum-v1", num_envs=num_envs, max_episode_steps=7)
-        torch.manual_seed(0)
-        collector = make_collector(
-            env,
-            BehaviorPolicy(gaussian_actor(3, 1, num_cells=[8])),
-            total_frames=40 * num_envs,
-            frames_per_batch=10 * num_envs,
-            init_random_frames=20 * num_envs,
-            random_policy=RandomBehavior(env.full_action_spec_unbatched["action"]),
-            kind=kind,
-        )
-        torch.manual_seed(1)
-        found.append([batch.clone() for batch in collector])
-        collector.shutdown()
-    for light, wanted in zip(*found, strict=True):
-        for key in wanted.keys(True, True):
-            if key not in ("loc", "scale", "hidden", "logits"):
-                assert torch.equal(light[key], wanted[key]), key
-
-
-@pytest.mark.parametrize("frames_per_batch", [0, 1, 3])
-def test_environments_share_a_batch_evenly(frames_per_batch: int) -> None:
-    env = make_env("Pendulum-v1", num_envs=2)
-    message = rf"frames_per_batch must be a multiple of .* \(2\), got {frames_per_batch}: choose 2"
-    with pytest.raises(ConfigError, match=message):
-        LightCollector(env, gaussian(3, 1), total_frames=8, frames_per_batch=frames_per_batch)
-
-
-class Remembers(nn.Module):
-    """Returns what it is given, and keeps it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[torch.Tensor] = []
-
-    def forward(self, observation: torch.Tensor) -> torch.Tensor:
-        self.seen.append(observation)
-        return torch.from_numpy(observation.numpy()[..., :1])
-
-
-def test_a_policy_may_keep_its_observations() -> None:
-    policy = TensorDictModule(Remembers(), in_keys=["observation"], out_keys=["action"])
-    collector = LightCollector(
-        make_env("Pendulum-v1", max_episode_steps=4), policy, total_frames=10, frames_per_batch=1
-    )
-    policy.module.seen.clear()
-    frames = torch.cat(list(collector))
-    collector.shutdown()
-    seen = torch.stack(policy.module.seen[-9:])
-    assert torch.equal(seen, frames["observation"][1:])
-    assert torch.equal(frames["action"], frames["observation"][:, :1])

@@ -8,21 +8,13 @@ import pytest
 import torch
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModuleBase
-from torchrl.envs import EnvBase
 
 from rlkit_sac.data import make_collector
 from rlkit_sac.data.collect.collector import AnyCollector, CollectorKind
 from rlkit_sac.envs import make_env
-from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules import (
-    BehaviorPolicy,
-    EpsilonGreedy,
-    NormalizedPolicy,
-    ObservationNormalizer,
     RandomBehavior,
-    tanh_gaussian_actor,
 )
-from rlkit_sac.modules.memory import state_primer
 from tests.data.collect.test_light_collector import assert_same, batches_of
 from tests.recurrent_policies import STATES, Cells, recurrent_categorical, recurrent_gaussian
 
@@ -65,10 +57,6 @@ def collect(
     return batches_of(collector, policy)
 
 
-def behavior_policy(cells: Cells) -> BehaviorPolicy:
-    return BehaviorPolicy(recurrent_gaussian(cells, squashed=False))
-
-
 def assert_alike(make_policy: Callable[[], TensorDictModuleBase], **options: object) -> None:
     (light, after), (wanted, wanted_after) = (
         collect(make_policy, kind, **options) for kind in ("light", "torchrl")
@@ -83,15 +71,6 @@ def assert_alike(make_policy: Callable[[], TensorDictModuleBase], **options: obj
 @CELLS
 def test_both_collectors_carry_the_same_state(cells: Cells, num_envs: int, task: str) -> None:
     assert_alike(lambda: TASKS[task](cells), task=task, num_envs=num_envs, random=15)
-
-
-@CELLS
-def test_they_do_so_with_policies_around_a_recurrent_one(cells: Cells) -> None:
-    assert_alike(lambda: behavior_policy(cells), random=15, behavior=True)
-    assert_alike(
-        lambda: NormalizedPolicy(behavior_policy(cells), ObservationNormalizer(3)), num_envs=2
-    )
-    assert_alike(lambda: EpsilonGreedy(recurrent_categorical(cells), 0.3), task="CartPole-v1")
 
 
 @BOTH
@@ -136,16 +115,6 @@ def test_random_frames_move_the_memory(kind: CollectorKind) -> None:
 
 
 @BOTH
-def test_a_random_policy_replaces_what_it_writes(kind: CollectorKind) -> None:
-    collector = collector_of(behavior_policy("lstm"), kind, random=20, behavior=True)
-    frames = torch.cat([batch.clone() for batch in collector])
-    collector.shutdown()
-    assert (frames["behavior", "scale"][:20] == 1).all()
-    assert (frames["behavior", "scale"][20:] != 1).all()
-    assert frames["next", "actor_state_h"].flatten(1).unique(dim=0).shape[0] == 40
-
-
-@BOTH
 @pytest.mark.parametrize("task", TASKS)
 @NUM_ENVS
 def test_a_loaded_collector_goes_on_in_the_middle_of_an_episode(
@@ -167,40 +136,3 @@ def test_a_loaded_collector_goes_on_in_the_middle_of_an_episode(
         assert_same(found.exclude("collector"), expected.exclude("collector"))
     first.shutdown()
     second.shutdown()
-
-
-@BOTH
-def test_a_state_without_memory_is_refused(kind: CollectorKind) -> None:
-    old = collector_of(tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[4]), kind)
-    next(iter(old))
-    new = collector_of(recurrent_gaussian("gru"), kind)
-    with pytest.raises(ConfigError, match=r"holds no \['actor_state'\], which its policy carries"):
-        new.load_state_dict(old.state_dict())
-
-
-def states_of(env: EnvBase, **options: object) -> torch.Tensor:
-    torch.manual_seed(0)
-    collector = make_collector(
-        env, recurrent_gaussian("gru"), total_frames=20, frames_per_batch=10, **options
-    )
-    states = [batch["actor_state"].clone() for batch in collector]
-    collector.shutdown()
-    return torch.cat(states, -3)
-
-
-def test_an_environment_that_carries_the_state_is_left_alone() -> None:
-    env = make_env("Pendulum-v1").append_transform(state_primer(recurrent_gaussian("gru")))
-    count = len(env.transform)
-    assert torch.equal(states_of(env), states_of(make_env("Pendulum-v1")))
-    assert len(env.transform) == count
-
-
-@BOTH
-def test_a_state_that_is_not_finite_is_the_fault_of_the_policy(kind: CollectorKind) -> None:
-    policy = recurrent_gaussian("gru")
-    with torch.no_grad():
-        next(policy.parameters()).fill_(torch.nan)
-    collector = collector_of(policy, kind, random=10)
-    message = r" \('next', 'actor_state'\) is nan at frame 1 of its episode .* The policy comp"
-    with pytest.raises(RunError, match=message):
-        next(iter(collector))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModule
-from torch import nn
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.data.collect.recorded_policy import RecordedPolicy
@@ -66,16 +64,6 @@ def test_it_acts_as_the_policy(kind: str, batch_size: list[int], mode: Explorati
                     parameter.add_(0.1 * torch.randn_like(parameter))
 
 
-def test_recording_draws_no_random_number() -> None:
-    recorded = RecordedPolicy(POLICIES["continuous"](), [2])
-    torch.manual_seed(0)
-    with set_exploration_type(ExplorationType.RANDOM):
-        first = recorded({"observation": torch.ones(2, 3)})["action"]
-        torch.manual_seed(0)
-        again = recorded({"observation": torch.ones(2, 3)})["action"]
-    assert torch.equal(first, again)
-
-
 def test_it_follows_the_exploration_type_and_the_weights_of_rewards() -> None:
     loss = DiscreteSACLoss(action_value_critic(3, 4, reward_dim=2), reward_weights=[1.0, 0.5])
     policy = loss.policy()
@@ -85,58 +73,6 @@ def test_it_follows_the_exploration_type_and_the_weights_of_rewards() -> None:
             loss.reward_weights = weights
             with set_exploration_type(mode):
                 assert_same(recorded, policy, [64], seed=0)
-
-
-class Leaves(nn.Module):
-    """Computes in NumPy, which no recording sees."""
-
-    def forward(self, observation: torch.Tensor) -> torch.Tensor:
-        return torch.from_numpy(observation.numpy() * 2.0)[..., :1]
-
-
-class Branches(nn.Module):
-    def forward(self, observation: torch.Tensor) -> torch.Tensor:
-        return observation[..., :1] * (1.0 if observation.sum() > 0 else -1.0)
-
-
-@pytest.mark.parametrize("module", [Leaves(), Branches()], ids=["numpy", "branch"])
-def test_what_cannot_be_recorded_acts_as_it_is(module: nn.Module) -> None:
-    policy = TensorDictModule(module, in_keys=["observation"], out_keys=["action"])
-    recorded = RecordedPolicy(policy, [3])
-    for seed in range(4):
-        assert_same(recorded, policy, [3], seed)
-
-
-class Counting(nn.Module):
-    """Acts by how often it was called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("calls", torch.zeros(()))
-        self.number = 0
-
-    def forward(self, observation: torch.Tensor) -> torch.Tensor:
-        self.calls.add_(1)
-        self.number += 1
-        return torch.zeros_like(observation[..., :1]) + self.calls * 100 + self.number
-
-
-def test_a_policy_is_called_as_often_as_it_acts() -> None:
-    policy = TensorDictModule(Counting(), in_keys=["observation"], out_keys=["action"])
-    recorded = RecordedPolicy(policy, [])
-    actions = [recorded({"observation": torch.zeros(3)})["action"].item() for _ in range(4)]
-    assert actions == [101, 202, 303, 404]
-
-
-def test_hooks_and_exchanged_layers_are_followed() -> None:
-    network = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
-    policy = TensorDictModule(network, in_keys=["observation"], out_keys=["action"])
-    recorded = RecordedPolicy(policy, [2])
-    assert_same(recorded, policy, [2], seed=0)
-    network[1] = nn.Linear(4, 1)
-    assert_same(recorded, policy, [2], seed=0)
-    network[0].register_forward_hook(lambda module, inputs, out: 2 * out)
-    assert_same(recorded, policy, [2], seed=0)
 
 
 def is_recorded(recorded: RecordedPolicy) -> bool:
@@ -168,17 +104,3 @@ def test_memory_is_recorded(cells: Cells, make, batch_size: list[int]) -> None:
             assert torch.equal(value, wanted[key]), key
         assert set(found) == set(wanted.keys(True, True)) - set(policy.in_keys)
     assert is_recorded(recorded)
-
-
-def test_torchrls_own_memory_acts_as_it_is() -> None:
-    """It looks at the values of is_init."""
-    policy = recurrent_gaussian("gru", plain=True)
-    recorded = RecordedPolicy(policy, [], exploration_type=ExplorationType.DETERMINISTIC)
-    entries = {
-        "observation": torch.zeros(3),
-        "prev_action": torch.zeros(1),
-        "is_init": torch.zeros(1, dtype=torch.bool),
-        "actor_state": torch.ones(1, 8),
-    }
-    assert recorded(entries)["next", "actor_state"].any()
-    assert not is_recorded(recorded)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import re
 import signal
 from pathlib import Path
 
@@ -81,56 +80,6 @@ sample = replay.sample()
 print(torch.equal(sample["observation"], stored[sample["index"]]))
 """,
     ).split() == ["True", "True"]
-
-
-@pytest.mark.parametrize("platform", ["", "del os.posix_fallocate"])
-def test_too_little_space_is_an_error_that_leaves_no_file(tmp_path, platform):
-    disk = tmp_path / "disk"
-    printed = run(
-        tmp_path,
-        MOUNT.format(path=str(disk), size="1m")
-        + MAKE
-        + platform
-        + """
-for make in (
-    lambda: make_memmap_storage(example, capacity=4000),
-    lambda: make_memmap_storage(example, capacity=4000, directory=disk / "replay"),
-    lambda: make_replay_buffer(example, capacity=4000, batch_size=8, storage="memmap"),
-):
-    try:
-        make()
-    except ConfigError as error:
-        print(error)
-print(os.listdir(disk))
-""",
-    )
-    needed = "a replay buffer of 4000 transitions needs 1632000 bytes"
-    refused = "which cannot be reserved: No space left on device; choose a smaller capacity"
-    assert printed.splitlines() == [
-        f"{needed} in files in {disk}, {refused} or another place",
-        f"{needed} in files in {disk / 'replay'}, {refused} or another place",
-        f"{needed} (0.00 GiB), but the disk of {disk} has 1048576 bytes (0.00 GiB) free; the "
-        "largest capacity that fits is 2570",
-        "[]",
-    ]
-
-
-def test_a_limit_on_the_size_of_files_is_an_error_that_leaves_no_file(tmp_path):
-    printed = run(
-        tmp_path,
-        MAKE
-        + """
-resource.setrlimit(resource.RLIMIT_FSIZE, (10**6, resource.RLIM_INFINITY))
-try:
-    make_replay_buffer(example, capacity=4000, batch_size=8, storage="memmap")
-except ConfigError as error:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    print(error)
-""",
-    )
-    assert re.search("of 4000 transitions needs 1632000 bytes .* File too large", printed)
-    assert printed.count("\n") == 1
-    assert not list((tmp_path / "disk").iterdir())
 
 
 def test_a_killed_process_leaves_no_file(tmp_path):

@@ -7,7 +7,7 @@ import torch
 from tensordict import TensorDict
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 
-from rlkit_sac.data.replay.packed import PackedReplayBuffer, PackedStorage, row_bytes
+from rlkit_sac.data.replay.packed import PackedReplayBuffer
 
 
 def transitions(first: int, number: int) -> TensorDict:
@@ -54,15 +54,6 @@ def test_samples_are_those_of_torchrls_buffer(size: int) -> None:
         assert (len(packed), packed.write_count) == (len(plain), plain.write_count)
 
 
-def test_a_batch_does_not_change_with_the_buffer() -> None:
-    packed, _ = both()
-    packed.extend(transitions(0, 10))
-    batch = packed.sample()
-    before = batch.clone()
-    packed.extend(transitions(50, 10))
-    assert_same(batch, before)
-
-
 def test_the_storage_shows_tensordicts() -> None:
     packed, _ = both()
     packed.extend(transitions(0, 7))
@@ -71,48 +62,6 @@ def test_the_storage_shows_tensordicts() -> None:
     assert_same(packed.storage[2:5], wanted[2:5])
     assert_same(packed.storage[torch.tensor([6, 0])], wanted[torch.tensor([6, 0])])
     assert packed.storage[3]["action", "discrete"] == 3
-
-
-def test_an_index_beyond_the_end_is_refused() -> None:
-    packed, _ = both()
-    packed.extend(transitions(0, 7))
-    with pytest.raises(IndexError, match="index 7 of a storage of 7 transitions"):
-        packed.storage.get(torch.tensor([0, 7]))
-
-
-def test_a_missing_entry_is_named_and_nothing_is_stored() -> None:
-    packed, _ = both()
-    packed.extend(transitions(0, 2))
-    with pytest.raises(KeyError, match="reward"):
-        packed.extend(transitions(2, 2).exclude(("next", "reward")))
-    assert (len(packed), packed.write_count) == (2, 2)
-
-
-def test_an_empty_buffer_does_not_sample() -> None:
-    packed, _ = both()
-    with pytest.raises(RuntimeError, match="empty storage"):
-        packed.sample()
-
-
-def test_bytes_of_a_row() -> None:
-    (one,) = transitions(0, 1).unbind(0)
-    assert row_bytes(one) == 64  # 3·4 + 30 + 8 + 8 + 4 + 1 = 63
-
-
-def test_transforms_see_the_batch() -> None:
-    packed, _ = both()
-    packed.extend(transitions(0, 4))
-    packed.append_transform(lambda batch: batch.set("twice", 2 * batch["action", "discrete"]))
-    batch = packed.sample(3)
-    assert torch.equal(batch["twice"], 2 * batch["action", "discrete"])
-
-
-def test_two_columns_share_no_byte() -> None:
-    storage = PackedStorage(4)
-    storage.set(range(4), transitions(0, 4))
-    storage[:]["next", "reward"].fill_(7.0)
-    changed = storage[:].exclude(("next", "reward"))
-    assert_same(changed, transitions(0, 4).exclude(("next", "reward")))
 
 
 def test_a_state_comes_back_into_a_new_buffer() -> None:

@@ -10,9 +10,8 @@ from scipy.stats import chisquare
 from tensordict import TensorDict
 from torchrl.data import LazyMemmapStorage, LazyTensorStorage, TensorDictReplayBuffer
 
-from rlkit_sac.data import PrioritizedSampler, make_replay_buffer
+from rlkit_sac.data import PrioritizedSampler
 from rlkit_sac.data.replay.packed import PackedReplayBuffer
-from rlkit_sac.errors import ConfigError, RunError
 
 
 def numbered(first: int, count: int) -> TensorDict:
@@ -102,36 +101,6 @@ def test_priorities_reach_the_buffer_by_the_key_of_the_loss() -> None:
     assert torch.equal(found, errors)
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -1e-9, 0.0])
-def test_what_is_no_priority_is_refused_in_one_line(bad: float) -> None:
-    replay = packed(5, alpha=0.7, eps=0.0, batch_size=4)
-    replay.extend(numbered(0, 5))
-    before = replay.sampler.state_dict()
-    with pytest.raises(RunError, match=r"priorities are from .* finite numbers > 0") as error:
-        replay.sampler.update_priority(torch.tensor([0, 3]), torch.tensor([7.0, bad]))
-    assert "\n" not in str(error.value)
-    after = replay.sampler.state_dict()
-    assert torch.equal(before["tree"]["weights"], after["tree"]["weights"])
-    assert replay.sampler.default_priority == 1.0
-
-
-def test_an_error_of_zero_is_drawn_at_times_with_eps() -> None:
-    replay = packed(2, alpha=1.0, eps=0.5)
-    replay.extend(numbered(0, 2))
-    replay.sampler.update_priority(torch.tensor([0, 1]), torch.tensor([0.0, 1.0]))
-    assert chisquare(frequencies(replay), [12_500, 37_500]).pvalue > 1e-3
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"alpha": -0.1}, {"beta": 1.1}, {"beta_frames": 0}, {"eps": -1.0}, {"alpha": math.nan}],
-)
-def test_options_out_of_range_are_refused(options) -> None:
-    (name,) = options
-    with pytest.raises(ConfigError, match=f"{name} must be"):
-        PrioritizedSampler(10, **options)
-
-
 STORAGES = {"tensor": LazyTensorStorage, "memmap": LazyMemmapStorage}
 
 
@@ -181,28 +150,3 @@ def test_a_state_comes_back_to_the_last_bit() -> None:
         batches.append(each.sample())
     for key in ("number", "index", "priority_weight"):
         assert torch.equal(batches[0][key], batches[1][key])
-
-
-def test_an_emptied_buffer_forgets_its_priorities() -> None:
-    replay = packed(10, batch_size=6)
-    replay.extend(numbered(0, 10))
-    replay.sampler.update_priority(torch.arange(10), torch.full((10,), 9.0))
-    replay.empty()
-    assert (replay.sampler.frames, replay.sampler.default_priority) == (0, 1.0)
-    with pytest.raises(RuntimeError, match="empty storage"):
-        replay.sample()
-
-
-@pytest.mark.parametrize("storage", ["tensor", "memmap"])
-def test_a_buffer_of_the_recipes(storage) -> None:
-    replay = make_replay_buffer(
-        numbered(0, 1)[0], capacity=10, batch_size=4, storage=storage, prioritized=True
-    )
-    replay.extend(numbered(0, 10))
-    batch = replay.sample()
-    assert torch.equal(batch["priority_weight"], torch.ones(4))
-    uniform = make_replay_buffer(numbered(0, 1)[0], capacity=10, batch_size=4, storage=storage)
-    uniform.extend(numbered(0, 10))
-    batch = uniform.sample()
-    uniform.update_tensordict_priority(batch.set("td_error", torch.ones(4)))
-    assert "priority_weight" not in batch

@@ -8,10 +8,8 @@ import pytest
 import torch
 from scipy.stats import chisquare
 from tensordict import TensorDict
-from torchrl.data import LazyTensorStorage
 
 from rlkit_sac.data import SliceSampler, make_replay_buffer
-from rlkit_sac.errors import ConfigError
 
 EXAMPLE = TensorDict(env=torch.tensor(0), step=torch.tensor(0))
 
@@ -92,40 +90,6 @@ def test_slices_end_at_a_cut() -> None:
     assert sampler.state_dict() == {"frames": 64, "cuts": [16]}
 
 
-def test_frames_must_come_in_the_blocks_that_were_announced() -> None:
-    sampler = SliceSampler(3, capacity=40, num_envs=2, frames_per_batch=4)
-    sampler.extend(torch.arange(30))
-    with pytest.raises(ConfigError, match="30 frames came at once, wanted batches of 4"):
-        sampler.sample([None], 4)
-    sampler = SliceSampler(3, capacity=40, num_envs=1, frames_per_batch=4)
-    sampler.extend(torch.arange(30))
-    with pytest.raises(ConfigError, match="30 frames were stored, which are no whole batches of 4"):
-        sampler.sample([None], 4)
-
-
-@pytest.mark.parametrize(
-    ("storage", "message"),
-    [
-        (
-            LazyTensorStorage(30),
-            "has room for 30 frames in 1 dimensions, wanted",
-        ),
-        (LazyTensorStorage(40, ndim=2), "has room for 40 frames in 2 dimensions"),
-    ],
-)
-def test_the_storage_must_be_that_of_the_sampler(storage, message) -> None:
-    sampler = SliceSampler(3, capacity=40, num_envs=1)
-    sampler.extend(torch.arange(30))
-    with pytest.raises(ConfigError, match=message):
-        sampler.sample(storage, 4)
-
-
-def test_there_must_be_a_slice() -> None:
-    replay = filled(2, num_envs=2, steps=1, slice_length=3, capacity=20, batch_size=4)
-    with pytest.raises(ConfigError, match="need 6 stored frames of 2 environments, there are 4"):
-        replay.sample()
-
-
 def test_a_state_goes_on_where_it_was() -> None:
     case = {"num_envs": 2, "steps": 3, "slice_length": 4, "capacity": 31, "batch_size": 8}
     whole, parted = filled(11, **case), filled(11, **case)
@@ -136,28 +100,3 @@ def test_a_state_goes_on_where_it_was() -> None:
     expected = whole.sample()
     torch.manual_seed(1)
     assert (parted.sample() == expected).all()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"length": 0, "capacity": 9}, "must have at least 1"),
-        (
-            {"length": 2, "capacity": 9, "num_envs": 2, "frames_per_batch": 3},
-            r"a multiple of the number of environments \(2\), got 3",
-        ),
-        ({"length": 5, "capacity": 5}, "at least 6, got 5"),
-        (
-            {"length": 4, "capacity": 17, "num_envs": 2, "frames_per_batch": 6},
-            "at least 18, got 17",
-        ),
-    ],
-)
-def test_what_cannot_be(options, message) -> None:
-    with pytest.raises(ConfigError, match=message):
-        SliceSampler(**{"num_envs": 1, **options})
-
-
-def test_slices_are_not_prioritized() -> None:
-    with pytest.raises(ConfigError, match="one way of sampling, but prioritized is True"):
-        make_replay_buffer(EXAMPLE, capacity=9, batch_size=2, slice_length=2, prioritized=True)

@@ -12,7 +12,6 @@ from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 
 from rlkit_sac.data import TrajectorySampler, make_replay_buffer
 from rlkit_sac.data.replay import trajectories
-from rlkit_sac.errors import ConfigError
 
 EXAMPLE = TensorDict(
     env=torch.tensor(0), step=torch.tensor(0), is_init=torch.tensor([True]), nested={"a": 0.0}
@@ -190,34 +189,3 @@ def test_a_sampler_goes_on_from_its_state(seen: bool) -> None:
             replay.extend(batch)
         for name in ("step", "env"):
             assert torch.equal(found[0][name], found[1][name])
-
-
-def test_an_emptied_buffer_has_no_episodes() -> None:
-    stream = Stream(1, 2)
-    replay = make_replay(stream, length=2, capacity=10)
-    replay.extend(stream.batch().reshape(-1))
-    replay.empty()
-    with pytest.raises((ConfigError, RuntimeError)):
-        replay.sample()
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(ConfigError, match="samples are 0 frames long"):
-        TrajectorySampler(0, capacity=10, num_envs=1)
-    with pytest.raises(
-        ConfigError, match=r"a multiple of the number of environments \(2\), got 5: choose 4 or 6"
-    ):
-        TrajectorySampler(3, capacity=100, num_envs=2, frames_per_batch=5)
-    with pytest.raises(ConfigError, match="capacity of at least 40, got 39"):
-        TrajectorySampler(3, capacity=39, num_envs=2, frames_per_batch=20)
-    stream = Stream(1, 3)
-    replay = make_replay(stream, length=2, capacity=10)
-    replay.extend(stream.batch().reshape(-1)[:2])
-    with pytest.raises(ConfigError, match="2 frames were stored, which are no whole batches of 3"):
-        replay.sample()
-    replay = make_replay(stream, length=2, capacity=10)
-    replay.extend(stream.batch().reshape(-1).exclude("is_init"))
-    with pytest.raises(ConfigError, match="no entry 'is_init'"):
-        replay.sample()
-    with pytest.raises(ConfigError, match="one way of sampling, but prioritized is True"):
-        make_replay(stream, length=2, capacity=10, prioritized=True)

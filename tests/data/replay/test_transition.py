@@ -25,12 +25,6 @@ def test_it_is_one_frame_of_what_the_environment_gives(num_envs: int) -> None:
         assert not example[key].any()
 
 
-def test_an_index_action_has_no_dimension() -> None:
-    example = example_transition(make_env("CartPole-v1"), ["action"])
-    assert example["action"].shape == ()
-    assert example["action"].dtype == torch.int64
-
-
 @pytest.mark.parametrize("num_envs", [1, 3])
 def test_a_policy_adds_what_it_writes_and_draws_nothing(num_envs: int) -> None:
     env = make_env("Pendulum-v1", num_envs=num_envs)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensordict import TensorDict
 
 from rlkit_sac.data import SliceSampler, TrajectorySampler, make_replay_buffer
-from rlkit_sac.errors import ConfigError
 
 LAYOUTS = st.tuples(
     st.integers(1, 3),  # environments of a block
@@ -93,11 +91,3 @@ def test_segments_lie_in_one_block_and_one_episode(layout) -> None:
             assert (batch[key] == batch[key][:, :1]).all()
         assert (batch["step"].diff(dim=1) == mask[:, 1:].long()).all()
         assert not (batch["is_init"].squeeze(-1) & mask)[:, 1:].any()
-
-
-@pytest.mark.parametrize("kind", [SliceSampler, TrajectorySampler])
-def test_samples_longer_than_a_batch_are_refused(kind) -> None:
-    options = {"capacity": 100, "num_envs": 2, "frames_per_batch": 8}
-    kind(5, **options)
-    with pytest.raises(ConfigError, match=r"batches of 4 steps.*frames_per_batch to 10 or more"):
-        kind(5, **options, within_batches=True)

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import ray
 import torch
 from tensordict import TensorDict
 
 from rlkit_sac.data import WorkerCollector, make_collector, make_worker_collector
 from rlkit_sac.envs import make_env
-from rlkit_sac.errors import ConfigError, EnvironmentFault, RunError, WorkersLost
+from rlkit_sac.errors import EnvironmentFault, WorkersLost
 from rlkit_sac.modules import tanh_gaussian_actor
-from tests.data.collect.test_light_collector import TASKS, assert_same, batches_of
+from tests.data.collect.test_light_collector import TASKS, assert_same
 from tests.data.workers.conftest import CPUS
 from tests.data.workers.tasks import create
 
@@ -62,29 +61,6 @@ def first_observations(batches: list[TensorDict]) -> torch.Tensor:
     return frames["observation"][frames["is_init"].squeeze(-1)]
 
 
-def assert_synchronous_is_one_process(
-    create_env: Callable[..., Any], make_policy: Callable[[], Any], num_envs: int, **options: Any
-) -> None:
-    total = num_envs * 2
-    options |= {"total_frames": 40 * total, "frames_per_batch": 5 * total}
-    options |= {"init_random_frames": 10 * total}
-    found = []
-    for here in (True, False):
-        torch.manual_seed(0)
-        policy = make_policy()
-        if here:
-            env = create_env(num_envs=total, first_index=0)
-            found.append(batches_of(make_collector(env, policy, **options), policy))
-            continue
-        envs = partial(create_env, num_envs=num_envs)
-        with collecting(envs, policy, num_envs=num_envs, **options) as collector:
-            found.append(batches_of(collector, policy))
-    (wanted, after), (own, own_after) = found
-    for batch, expected in zip(own, wanted, strict=True):
-        assert_same(batch, expected)
-    assert torch.equal(own_after, after)
-
-
 def take_until_a_fault(collector: Any, policy: Any) -> tuple[list[TensorDict], EnvironmentFault]:
     torch.manual_seed(1)
     batches: list[TensorDict] = []
@@ -122,15 +98,6 @@ def test_synchronous_workers_are_one_process_also_where_an_environment_fails() -
     assert "tasks.py" in str(fault.__cause__)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["light", "torchrl"])
-@pytest.mark.parametrize("task", ["discrete", "hybrid"])
-def test_a_whole_run_of_synchronous_workers(task: str, kind: Any) -> None:
-    name, limit, make_policy = TASKS[task]
-    create_env = partial(make_env, name, max_episode_steps=limit, seed=1)
-    assert_synchronous_is_one_process(create_env, make_policy, 1, kind=kind)
-
-
 def test_asynchronous_workers_lose_nothing_and_are_made_anew(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -158,48 +125,6 @@ def test_asynchronous_workers_lose_nothing_and_are_made_anew(
 
 
 @pytest.mark.slow
-def test_a_number_that_is_not_finite_ends_the_run() -> None:
-    envs = partial(create, how="nan", faulty=1)
-    with (
-        collecting(envs) as collector,
-        pytest.raises(RunError, match="is nan at frame 5 of its episode in environment 1"),
-    ):
-        list(collector)
-
-
-@pytest.mark.slow
-def test_no_gap_while_the_learner_sleeps() -> None:
-    batches = []
-    envs = pendulum(max_episode_steps=50, num_envs=2)
-    with collecting(envs, mode="async", num_envs=2) as collector:
-        for batch in collector:
-            batches.append(batch.clone())
-            if len(batches) % 4 == 0:
-                time.sleep(4)
-    assert sum(batch.numel() for batch in batches) == 200
-    assert all(batch.shape == (2, 5) for batch in batches)
-    assert_whole_episodes([batch.reshape(-1) for batch in batches])
-
-
-@pytest.mark.slow
-def test_a_synchronous_worker_is_made_anew(tmp_path: Path) -> None:
-    envs = partial(create, faulty=1, how="kill", once=str(tmp_path / "dead"))
-    gaps: list[int] = []
-    with collecting(envs) as collector:
-        collector.on_gap = lambda: gaps.append(collector.frames)
-        batches = [batch.clone() for batch in collector]
-    assert (tmp_path / "dead").exists()
-    assert gaps == [20]
-    assert batches[2]["is_init"][1, 0] & ~batches[1]["next", "done"][1, -1]
-    assert all(batch.shape == (2, 5) for batch in batches)
-    assert collector.frames == 200
-    for rows in zip(*(batch.unbind(0) for batch in batches), strict=True):
-        assert_whole_episodes(list(rows))
-        firsts = first_observations(list(rows))
-        assert len(firsts.unique(dim=0)) == len(firsts)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("faulty", [1, None])
 def test_workers_that_keep_dying(faulty: int | None, capsys: pytest.CaptureFixture[str]) -> None:
     envs = partial(create, faulty=faulty, how="kill")
@@ -217,23 +142,6 @@ def test_workers_that_keep_dying(faulty: int | None, capsys: pytest.CaptureFixtu
         "worker 1 died (ActorDiedError) after 0 restarts (workers.restarts)"
         in capsys.readouterr().err
     )
-
-
-@pytest.mark.slow
-def test_synchronous_workers_give_up_together() -> None:
-    with collecting(partial(create, faulty=1, how="kill"), restarts=0) as collector:
-        with pytest.raises(WorkersLost, match=r"worker 1 died .* after 0 restarts"):
-            list(collector)
-        state = collector.state_dict()
-        assert state["workers"] == [None, None]
-    with collecting(pendulum()) as again:
-        again.load_state_dict(state)
-        assert [reason[:18] for reason in again.inexact_reasons] == [
-            "worker 0: it was l",
-            "worker 1: it was l",
-        ]
-        assert again.frames == collector.frames == 20
-        assert next(iter(again))["is_init"][:, 0].all()
 
 
 @pytest.mark.slow
@@ -259,49 +167,6 @@ def test_a_state_goes_on_in_other_workers(mode: Any) -> None:
         return
     joint = torch.cat([batch["collector", "traj_ids"].unique() for batch in found])
     assert joint.min() > torch.cat(seen)["collector", "traj_ids"].max()
-
-
-@pytest.mark.slow
-def test_a_worker_that_failed_in_a_batch_has_no_state() -> None:
-    states = []
-    envs = partial(create, faulty=0, how="raise")
-    with collecting(envs, mode="async") as collector:
-        with pytest.raises(EnvironmentFault, match="environment 0 raised"):
-            states.extend(collector.state_dict()["workers"] for _ in collector)
-        assert [state is None for state in states[-1]] == [True, False]
-        lost = [None in state for state in states]
-        assert lost == sorted(lost)  # from the batch on in which it failed
-
-
-@pytest.mark.slow
-def test_another_number_of_workers_is_refused() -> None:
-    with collecting(pendulum(), workers=1) as one:
-        state = one.state_dict()
-        with pytest.raises(ConfigError, match="the state is that of 2 workers, there are 1"):
-            one.load_state_dict(state | {"workers": [None, None]})
-
-
-def test_more_workers_than_the_cluster_can_hold() -> None:
-    total = ray.cluster_resources()["CPU"]
-    with pytest.raises(ConfigError, match=rf"9999 workers .* 9999, the Ray cluster has {total:g}"):
-        make_worker_collector(
-            pendulum(),
-            tanh_gaussian_actor(3, [-1.0], [1.0]),
-            workers=9999,
-            num_envs=1,
-            total_frames=9999,
-            frames_per_batch=9999,
-            updates=lambda: 0,
-        )
-
-
-@pytest.mark.slow
-def test_environments_that_cannot_be_made() -> None:
-    with (
-        collecting(pendulum(kwargs={"nonsense": 1}), workers=1) as collector,
-        pytest.raises(ConfigError, match="unexpected keyword argument 'nonsense'"),
-    ):
-        list(collector)
 
 
 @pytest.mark.slow

@@ -18,9 +18,7 @@ from rlkit_sac.data import make_collector
 from rlkit_sac.data.collect.collector import CollectorKind
 from rlkit_sac.data.workers.worker import Worker, load_values, policy_values
 from rlkit_sac.envs import make_env, save_episodes
-from rlkit_sac.errors import ConfigError, EnvironmentFault, RunError
-from rlkit_sac.modules import BehaviorPolicy, RandomBehavior, action_value_critic, gaussian_actor
-from rlkit_sac.objectives import DiscreteSACLoss
+from rlkit_sac.errors import EnvironmentFault, RunError
 from tests.data.collect.test_light_collector import TASKS
 from tests.data.workers.tasks import create
 from tests.recurrent_policies import recurrent_gaussian
@@ -150,13 +148,6 @@ def test_they_continue_in_the_middle_of_an_episode(kind: CollectorKind) -> None:
     assert_equal(create_env, MEMORY[2], 2, kind=kind, reload_at=2)
 
 
-def test_a_random_policy_acts_for_all_environments() -> None:
-    create_env = partial(make_env, "Pendulum-v1", max_episode_steps=7, seed=1)
-    random = RandomBehavior(create_env().full_action_spec["action"])
-    options = {"random_policy": random, "init_random_frames": 2 * STEPS}
-    assert_equal(create_env, lambda: BehaviorPolicy(gaussian_actor(3, 1)), 1, **options)
-
-
 def test_parameters_and_buffers_travel() -> None:
     source, target = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
     source(torch.randn(9, 3))
@@ -165,19 +156,6 @@ def test_parameters_and_buffers_travel() -> None:
         target.state_dict().values(), source.state_dict().values(), strict=True
     ):
         assert torch.equal(found, wanted)
-
-
-@pytest.mark.parametrize("first", [None, [1.0, 1.0]])
-def test_reward_weights_may_begin_and_end_during_a_run(first: list[float] | None) -> None:
-    critics = (action_value_critic(3, 2, num_cells=[8], reward_dim=2) for _ in range(2))
-    learner, worker = (DiscreteSACLoss(critic).policy() for critic in critics)
-    for weights in (first, [1.0, 0.5], [0.0, 2.0], None):
-        learner.reward_weights.assign(weights, like=torch.zeros(()))
-        load_values(worker, policy_values(learner))
-        for own, wanted in zip(worker.buffers(), learner.buffers(), strict=True):
-            assert torch.equal(own, wanted)
-        value = worker.reward_weights.value
-        assert (value if value is None else value.tolist()) == weights
 
 
 def faulty(how: str, *, num_envs: int = 1, **options: Any) -> Worker:
@@ -213,18 +191,6 @@ def test_errors_tell_the_frame_and_the_environment_of_the_run(
     with pytest.raises(error, match=message):
         worker.collect(40, generator)
     assert worker.state_dict() is None
-
-
-def test_environments_must_be_those_asked_for() -> None:
-    worker = Worker(
-        partial(make_env, "Pendulum-v1"),
-        TASKS["time limit"][2](),
-        index=0,
-        num_envs=2,
-        frames_per_batch=2,
-    )
-    with pytest.raises(ConfigError, match=r"made 1 environments, wanted num_envs \(2\)"):
-        worker.state_dict()
 
 
 def test_a_worker_made_anew_begins_the_next_episodes() -> None:

@@ -6,7 +6,6 @@ import math
 from functools import cache
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
 _RUN, _HOP, _LEAP = range(3)
@@ -31,32 +30,6 @@ def platform_policy(observation: Any) -> Any:
     return choice, tuple(np.array([parameter], np.float32) for _ in range(3))
 
 
-def driving_policy(observation: Any) -> Any:
-    """Turns to the target at rest, accelerates, and brakes in time."""
-    x, y, speed, cosine, sine, target_x, target_y, distance, inside, _ = map(float, observation)
-    error = math.atan2(target_y - y, target_x - x) - math.atan2(sine, cosine)
-    error = (error + math.pi) % (2 * math.pi) - math.pi
-    braking_distance = 0.025 * speed * (speed + 0.1)
-    if speed == 0 and abs(error) > 1e-3 and not inside:
-        choice, parameter = 1, error / (math.pi / 2)
-    elif distance > 0.025 * (speed + 0.5) * (speed + 0.6):
-        choice, parameter = 0, 1.0
-    elif distance > braking_distance + 0.08:
-        choice, parameter = 0, 0.0
-    else:
-        choice, parameter = 2, 0.0
-    return choice, np.array([parameter, parameter], np.float32)
-
-
-def actuator_policy(observation: Any, num_actuators: int = 4) -> Any:
-    """Pushes towards the target with all actuators."""
-    x, y, target_x, target_y = map(float, observation[:4])
-    angles = 2 * np.pi * np.arange(num_actuators) / num_actuators
-    wanted = np.cos(angles) * (target_x - x) + np.sin(angles) * (target_y - y)
-    amounts = np.clip(wanted / 0.1 * 2 / num_actuators, -1, 1)
-    return 2**num_actuators - 1, amounts.astype(np.float32)
-
-
 @cache
 def pushes(num_actuators: int) -> Any:
     """Displacement in one step from rest, by each combination of actuators at full magnitude."""
@@ -79,21 +52,6 @@ def greedy_policy(observation: Any, num_actuators: int = 4) -> Any:
     choice = int(errors.argmin())
     amount = np.array([amounts[choice]], np.float32)  # of all: the others are not read
     return choice, (amount,) * len(amounts)
-
-
-def play(env: gym.Env[Any, Any], policy: Any, episodes: int) -> tuple[Any, Any, Any]:
-    """Returns, lengths and whether a terminal state was reached, of episodes seeded by number."""
-    returns, lengths, terminals = np.zeros(episodes), np.zeros(episodes), np.zeros(episodes, bool)
-    for episode in range(episodes):
-        observation, _ = env.reset(seed=episode)
-        ended = False
-        while not ended:
-            observation, reward, terminated, truncated, _ = env.step(policy(observation))
-            returns[episode] += reward
-            lengths[episode] += 1
-            terminals[episode] = terminated
-            ended = terminated or truncated
-    return returns, lengths, terminals
 
 
 def goal_policy(observation: Any) -> Any:

@@ -7,10 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from rlkit_sac.envs import make_env
 from rlkit_sac.envs.tasks.field import FieldEnv, HardMoveEnv, MovingEnv, SlidingEnv
-from rlkit_sac.errors import ConfigError
-from tests.envs.tasks.scripts import actuator_policy, driving_policy, play
 
 ACCELERATE, TURN, BRAKE = range(3)
 
@@ -43,28 +40,6 @@ def test_driving_by_hand(kind: type[MovingEnv]) -> None:
     observation, *_ = env.step(act(BRAKE, 1.0, 1.0))
     assert observation[2] == pytest.approx(1.15)
     assert env.step(act(ACCELERATE, -1.0, 0.0))[0][2] == pytest.approx(1.15)
-
-
-def test_moving_goes_where_it_points() -> None:
-    env = place(MovingEnv(), 0.0, 0.0, (0.8, 0.8))
-    env.step(act(ACCELERATE, 1.0, 0.0))
-    observation, *_ = env.step(act(TURN, 0.0, 2.0))  # a quarter turn at most
-    assert np.allclose(observation[:5], [0.0025, 0.0025, 0.5, 0.0, 1.0], atol=1e-6)
-    observation, *_ = env.step(act(TURN, 0.0, -0.5))
-    assert np.allclose(observation[3:5], [math.sqrt(0.5), math.sqrt(0.5)], atol=1e-6)
-
-
-def test_sliding_adds_velocities() -> None:
-    env = place(SlidingEnv(), 0.0, 0.0, (0.8, 0.8))
-    env.step(act(ACCELERATE, 1.0, 0.0))
-    observation, *_ = env.step(act(TURN, 0.0, 1.0))  # it points upwards, and moves on rightwards
-    assert np.allclose(observation[:5], [0.005, 0.0, 0.5, 0.0, 1.0], atol=1e-6)
-    observation, *_ = env.step(act(ACCELERATE, 1.0, 0.0))
-    assert np.allclose(observation[:3], [0.0075, 0.0025, math.sqrt(0.5)], atol=1e-6)
-    observation, *_ = env.step(act(BRAKE, 0.0, 0.0))  # along the movement, not the heading
-    speed = math.sqrt(0.5) - 0.1
-    step = 0.005 * speed * math.sqrt(0.5)
-    assert np.allclose(observation[:3], [0.0075 + step, 0.0025 + step, speed], atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [MovingEnv, SlidingEnv])
@@ -124,38 +99,6 @@ def test_target_and_place_are_drawn_from_the_field(name: str) -> None:
         assert np.histogram(angles, bins=4, range=(-np.pi, np.pi))[0].min() > 400
 
 
-@pytest.mark.parametrize("name", ["Moving", "Sliding", "HardMove"])
-def test_observations_stay_in_their_space(name: str) -> None:
-    env = gym.make(f"rlkit_sac/{name}-v0")
-    env.action_space.seed(0)
-    space = env.observation_space
-    for seed in range(100):
-        observation, _ = env.reset(seed=seed)
-        ended = False
-        while not ended:
-            assert space.contains(observation)
-            observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
-            ended = terminated or truncated
-        assert space.contains(observation)
-
-
-@pytest.mark.parametrize("name", ["Moving", "Sliding"])
-def test_a_script_drives_to_the_target(name: str) -> None:
-    returns, lengths, terminals = play(gym.make(f"rlkit_sac/{name}-v0"), driving_policy, 400)
-    assert (returns > 0).mean() > 0.96
-    assert returns.mean() > 1.846
-    assert lengths.mean() < 100
-    assert terminals.mean() > 0.96
-
-
-@pytest.mark.parametrize(("name", "expected"), [("Moving", -1.3), ("Sliding", -1.24)])
-def test_uniform_actions_lose(name: str, expected: float) -> None:
-    env = gym.make(f"rlkit_sac/{name}-v0")
-    env.action_space.seed(0)
-    returns, _, _ = play(env, lambda _: env.action_space.sample(), 400)
-    assert returns.mean() == pytest.approx(expected, abs=0.08)
-
-
 @pytest.mark.parametrize("n", [1, 3, 4, 6])
 def test_every_mask_moves_by_the_sum_of_its_actuators(n: int) -> None:
     env = HardMoveEnv(n)
@@ -176,40 +119,3 @@ def test_the_parameters_of_actuators_are_clipped() -> None:
         [0.1, -0.1, 0.9, 0.9, math.hypot(0.8, 1.0), 0, 1 / 25]
     )
     assert reward == pytest.approx(math.hypot(0.9, 0.9) - math.hypot(0.8, 1.0) - 0.001)
-
-
-def test_actuators_reach_the_target_or_leave_the_field() -> None:
-    env = place(HardMoveEnv(), 0.0, 0.0, (0.19, 0.0))
-    _, reward, terminated, truncated, _ = env.step(act(0b1000, 1.0, 1.0, 1.0, 1.0))
-    assert (terminated, truncated) == (True, False)
-    assert reward == pytest.approx(1.0 + 0.1 - 0.001)
-    place(env, 0.95, 0.0, (0.0, 0.0))
-    assert env.step(act(0b1000, 1.0, 1.0, 1.0, 1.0))[1:4] == (-1.0, True, False)
-
-
-def test_twenty_five_steps_are_the_limit_of_actuators() -> None:
-    env = make_env("rlkit_sac/HardMove-v0")
-    action = env.full_action_spec.zero()  # no actuator on
-    state = env.reset()
-    ends = []
-    for _ in range(25):
-        step, state = env.step_and_maybe_reset(state.update(action))
-        ends.append((step["next", "truncated"].item(), step["next", "terminated"].item()))
-    assert ends == [(False, False)] * 24 + [(True, False)]
-    assert step["next", "reward"].item() == pytest.approx(-0.001)
-
-
-@pytest.mark.parametrize("n", [4, 8])
-def test_a_script_pushes_to_the_target(n: int) -> None:
-    env = gym.make("rlkit_sac/HardMove-v0", num_actuators=n)
-    returns, _, terminals = play(env, lambda obs: actuator_policy(obs, n), 200)
-    assert terminals.all()
-    assert returns.min() > 0.9
-
-
-@pytest.mark.parametrize("n", [0, 17])
-def test_the_number_of_actuators_has_a_range(n: int) -> None:
-    with pytest.raises(ConfigError, match=f"num_actuators is {n}; it must be between 1 and 16"):
-        HardMoveEnv(n)
-    with pytest.raises(ConfigError, match=f"num_actuators is {n}"):
-        make_env("rlkit_sac/HardMove-v0", kwargs={"num_actuators": n})

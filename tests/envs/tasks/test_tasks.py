@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gymnasium as gym
-import numpy as np
 import pytest
 import torch
 from gymnasium.utils.env_checker import check_env
@@ -13,35 +12,11 @@ from torchrl.envs.utils import RandomPolicy, check_env_specs
 
 from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
 from rlkit_sac.envs import load_episodes, make_env, save_episodes
-from rlkit_sac.envs.gym_env import find_env_spec
 from rlkit_sac.envs.tasks import NAMESPACE
-from rlkit_sac.envs.tasks.field import HardMoveEnv
-from rlkit_sac.errors import ConfigError
 
 NAMES = ("Platform-v0", "Moving-v0", "Sliding-v0", "HardMove-v0", "HardMove-v1", "Goal-v0")
 TASKS = [f"{NAMESPACE}/{name}" for name in NAMES]
 KEYS = ["observation", "action", ("next", "observation"), ("next", "reward"), ("next", "done")]
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_the_namespace_may_be_left_out(task: str) -> None:
-    name = task.removeprefix(f"{NAMESPACE}/")
-    env, full = make_env(name, seed=3), make_env(task, seed=3)
-    assert torch.equal(env.reset()["observation"], full.reset()["observation"])
-    assert find_env_spec(name).id == task
-
-
-def test_a_registered_name_takes_precedence() -> None:
-    gym.register("Moving-v0", HardMoveEnv)
-    try:
-        assert find_env_spec("Moving-v0").namespace is None
-    finally:
-        del gym.registry["Moving-v0"]
-
-
-def test_a_misspelled_task_is_found() -> None:
-    with pytest.raises(ConfigError, match="unknown environment 'Platfrom-v0'"):
-        make_env("Platfrom-v0")
 
 
 @pytest.mark.filterwarnings("ignore:.*For Box action spaces, we recommend:UserWarning")
@@ -49,22 +24,6 @@ def test_a_misspelled_task_is_found() -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_gymnasium_finds_nothing_to_complain_about(task: str) -> None:
     check_env(gym.make(task, render_mode="rgb_array").unwrapped)
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_pictures_follow_the_state(task: str) -> None:
-    env = gym.make(task, render_mode="rgb_array")
-    env.action_space.seed(1)
-    env.reset(seed=1)
-    first = env.render()
-    assert isinstance(first, np.ndarray)
-    assert first.dtype == np.uint8
-    assert np.array_equal(first, env.render())
-    env.step(env.action_space.sample())
-    env.step(env.action_space.sample())
-    assert not np.array_equal(first, env.render())
-    # Video encoders want whole blocks of 16 pixels.
-    assert [size % 16 for size in first.shape[:2]] == [0, 0]
 
 
 @pytest.mark.parametrize("num_envs", [1, 2])

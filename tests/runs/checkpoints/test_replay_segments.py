@@ -72,15 +72,6 @@ def test_a_ring_comes_back_slot_by_slot(tmp_path_factory, capacity, sizes, saves
     assert_same(replay, again)
 
 
-def test_nothing_new_writes_nothing(tmp_path):
-    replay = buffer(10)
-    replay.extend(rows(0, 4))
-    assert [file.name for file in write_segments(replay, tmp_path, saved=0)] == [
-        "segment_0-4.safetensors"
-    ]
-    assert write_segments(replay, tmp_path, saved=4) == []
-
-
 def test_overwritten_transitions_are_not_written(tmp_path):
     replay = buffer(10)
     for start in (0, 8, 16):
@@ -98,13 +89,4 @@ def test_long_histories_are_cut_into_files_of_bounded_size(tmp_path, monkeypatch
     assert [segment_range(file.name) for file in files] == [(0, 4), (4, 8), (8, 10)]
     again = buffer(100)
     read_segments(again, with_content(files))
-    assert_same(replay, again)
-
-
-def test_files_on_disk_and_in_memory_hold_the_same(tmp_path):
-    replay = buffer(10, storage="memmap", directory=tmp_path / "memmap")
-    replay.extend(rows(0, 10))
-    replay.extend(rows(10, 13))
-    again = buffer(10)
-    read_segments(again, with_content(write_segments(replay, tmp_path, saved=0)))
     assert_same(replay, again)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,28 +12,20 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Text, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Tuple
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
-from tensordict import TensorDict
-from tensordict.nn import TensorDictModule, TensorDictSequential
-from torchrl.envs import EnvBase, ObservationNorm
+from tensordict.nn import TensorDictModule
+from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType, set_exploration_type
-from torchrl.modules import ProbabilisticActor
 
 from rlkit_sac.data import ActingLoop
 from rlkit_sac.envs import describe_task, make_env, observation_dim
-from rlkit_sac.errors import RunError
 from rlkit_sac.modules import (
-    GaussianHead,
-    GRUMemory,
-    SameActionPrior,
-    TanhGaussian,
     policy_states,
     state_primer,
-    tanh_gaussian_actor,
 )
 from rlkit_sac.runs import load_policy, save_policy
-from tests.runs.policies.policies import KINDS, RECURRENT, discrete, make_policy, random_state
+from tests.runs.policies.policies import KINDS, RECURRENT, make_policy, random_state
 
 OBSERVATIONS: dict[str, gym.Space[Any]] = {
     "box": Box(-3, 3, (3,)),
@@ -157,27 +148,6 @@ def test_it_acts_as_in_the_environment(
         assert ACTIONS[actions].contains(action)
 
 
-@pytest.mark.parametrize(("observations", "indices"), [("box", [2, 0]), ("dict", [4, 0, 3])])
-def test_it_takes_whole_observations_where_the_policy_sees_some_entries(
-    tmp_path: Path, observations: str, indices: list[int]
-) -> None:
-    torch.manual_seed(0)
-    env = recorder(observations, observation_indices=indices)
-    policy = make_policy("tanh-Gaussian", len(indices))
-    mine = loaded(policy, env, tmp_path)
-    with set_exploration_type(ExplorationType.DETERMINISTIC):
-        seen = env.rollout(5, policy)["observation"]
-    assert seen.shape == (5, len(indices))
-    for observation, action in Recorder.pairs:
-        assert_same_action(mine.act(observation), action)
-    space = OBSERVATIONS[observations]
-    each = [observation for observation, _ in Recorder.pairs]
-    batch = concatenate(space, each, create_empty_array(space, 5))
-    np.testing.assert_allclose(mine.act(batch), [action for _, action in Recorder.pairs], 1e-5)
-    with pytest.raises(ValueError, match="the observation"):
-        mine.act(seen[0].numpy())
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sample_is_that_of_the_environment(tmp_path: Path, kind: str) -> None:
     env = recorder("box", SPACES[kind][0])
@@ -223,88 +193,6 @@ def numbers(action: Any) -> list[Any]:
         parts = [action[name] for name in sorted(action)] if isinstance(action, dict) else action
         return [number for part in parts for number in numbers(part)]
     return [np.asarray(action)]
-
-
-def test_images_keep_their_shape(tmp_path: Path) -> None:
-    class Mean(torch.nn.Module):
-        def forward(self, image: torch.Tensor) -> torch.Tensor:
-            return image.double().mean((-3, -2, -1)).unsqueeze(-1).float() / 255
-
-    OBSERVATIONS["image"] = Box(0, 255, (4, 5, 3), np.uint8)
-    env = recorder("image")
-    policy = TensorDictModule(Mean(), ["observation"], ["action"])
-    save_policy(tmp_path, policy, task=describe_task(env))
-    act = load_policy(tmp_path, into=policy).act
-    image = np.full((4, 5, 3), 255, np.uint8)
-    assert act(image).tolist() == [0.5]
-    assert act(np.stack([image, 0 * image])).tolist() == [[0.5], [-0.75]]
-    assert (tmp_path / "policy.json").stat().st_size < 2000
-    del OBSERVATIONS["image"]
-
-
-def test_it_follows_the_weights_and_copies_have_their_own(tmp_path: Path) -> None:
-    env, observation = recorder(), np.ones(3, np.float32)
-    mine = loaded(make_policy("tanh-Gaussian"), env, tmp_path)
-    before = mine.act(observation)
-    twins = copy.deepcopy(mine), pickle.loads(pickle.dumps(mine))
-    with torch.no_grad():
-        for parameter in mine.parameters():
-            parameter.add_(0.5)
-    assert (mine.act(observation) != before).all()
-    for twin in twins:
-        assert (twin.act(observation) == before).all()
-
-
-def test_the_random_stream_is_left_alone(tmp_path: Path) -> None:
-    mine = loaded(make_policy("hybrid"), recorder("box", "tuple"), tmp_path)
-    before = torch.get_rng_state()
-    mine.act(np.ones(3))
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_another_shape_of_observation_is_named(tmp_path: Path) -> None:
-    mine = loaded(make_policy("tanh-Gaussian"), recorder(), tmp_path)
-    for wrong in (np.zeros(4), np.zeros((2, 4)), 1.0, np.zeros((2, 2, 3))):
-        with pytest.raises(ValueError, match=r"has the shape .*, wanted \[3\], or N in front"):
-            mine.act(wrong)
-
-
-WRONG = {
-    "box": [np.array([0, np.nan, 0]), np.array([0, np.inf, 0]), ["a", "b", "c"], None],
-    "tuple": [
-        (np.zeros((2, 2)), 3),
-        (np.zeros((2, 2)), 3, np.zeros(2)),
-        (np.zeros((5, 2, 2)), np.ones(5, int), np.ones(4, int)),
-        (np.zeros((5, 2, 2)), np.ones(5, int), 1),
-        (np.zeros((2, 2)), 3, None),
-        3.0,
-    ],
-    "dict": [
-        {"wheels": np.ones(2), "at": {"x": np.zeros(2)}},
-        {"wheels": np.ones(2), "at": {"x": np.zeros(3), "y": 0.0}},
-        {"wheels": np.ones(2), "at": np.zeros(3)},
-        {"wheels": np.ones(2), "at": {"x": np.zeros(2), "y": np.nan}},
-    ],
-}
-
-
-@pytest.mark.parametrize("kind", WRONG)
-def test_any_part_of_an_observation_that_is_wrong_is_one_error(tmp_path: Path, kind: str) -> None:
-    env = recorder(kind)
-    mine = loaded(make_policy("tanh-Gaussian", observation_dim(env)), env, tmp_path)
-    for wrong in WRONG[kind]:
-        with pytest.raises(ValueError, match="the observation"):
-            mine.act(wrong)
-
-
-def test_a_policy_of_another_precision_acts(tmp_path: Path) -> None:
-    policy = make_policy("tanh-Gaussian")
-    save_policy(tmp_path, policy.double(), task=describe_task(recorder()))
-    mine = load_policy(tmp_path)
-    for observation in (np.ones(3, np.float32), np.ones((4, 3))):
-        states = TensorDict(observation=torch.ones(4, 3).double(), batch_size=[4])
-        wanted = policy(states)["action"]
-        np.testing.assert_allclose(mine.act(observation), 1.25 * wanted[0].item() - 0.75, 1e-6)
 
 
 # ------------------------------------------------------------------ policies with memory
@@ -374,121 +262,4 @@ def test_rows_of_a_batch_remember_and_restart_by_themselves(tmp_path: Path, kind
                 np.testing.assert_allclose(value[i], alone[i][name], atol=1e-5)
 
 
-def test_a_state_that_does_not_fit_is_named(tmp_path: Path) -> None:
-    mine = loaded(make_policy("normalized GRU"), recorder(), tmp_path)
-    one, many = np.zeros(3), np.zeros((5, 3))
-    _, state = mine.act(one)
-    assert {name: value.shape for name, value in state.items()} == {
-        "prev_action": (1,),
-        "actor_state": (1, 6),
-    }
-    wanted = r"wanted {'prev_action': \[5, 1\], 'actor_state': \[5, 1, 6\]}: pass what act returned"
-    partial = {"actor_state": np.zeros((5, 1, 6))}
-    wrong = [state, mine.act(np.zeros((4, 3)))[1], partial, mine.act(many), 3]
-    for other in wrong:
-        with pytest.raises(ValueError, match=wanted):
-            mine.act(many, other)
-    for flags in (True, np.zeros(4, bool), np.zeros((5, 1), bool), np.zeros(5), [0, 1, 2, 3, 4]):
-        with pytest.raises(ValueError, match=r"is_init has the shape .*, wanted \[5\] and bool"):
-            mine.act(many, is_init=flags)
-    plain = loaded(make_policy("tanh-Gaussian"), recorder(), tmp_path / "plain")
-    for arguments in ({"state": state}, {"is_init": True}, {"state": {}}):
-        with pytest.raises(ValueError, match="the policy has no memory"):
-            plain.act(one, **arguments)
-
-
-def test_a_memory_of_ones_own_acts(tmp_path: Path) -> None:
-    def policy(**options: Any) -> ProbabilisticActor:
-        join = TensorDictModule(
-            lambda *parts: torch.cat(parts, -1), ["observation", "prev_action"], ["x"]
-        )
-        keys = {"in_keys": ["x", ("own", "state")], "out_keys": ["y", ("next", "own", "state")]}
-        head = torch.nn.Sequential(torch.nn.Linear(6, 2), GaussianHead())
-        return ProbabilisticActor(
-            TensorDictSequential(
-                join, GRUMemory(4, 6, **keys), TensorDictModule(head, ["y"], ["loc", "scale"])
-            ),
-            in_keys=["loc", "scale"],
-            out_keys=["action"],
-            distribution_class=TanhGaussian,
-        )
-
-    env = recorder(max_episode_steps=3)
-    save_policy(tmp_path, policy(), task=describe_task(env))
-    mine = load_policy(tmp_path, into=policy())
-    carrying = env.append_transform(state_primer(mine))
-    carrying.rollout(7, mine, break_when_any_done=False)
-    state = None
-    for step, (observation, action) in enumerate(Recorder.pairs):
-        found, state = mine.act(observation, state, is_init=step % 3 == 0)
-        assert_same_action(found, action)
-    assert list(state) == ["prev_action", "own.state"]
-
-
 # ------------------------------------------------------------------ where it cannot act
-
-
-def test_without_the_task_it_says_so(tmp_path: Path) -> None:
-    save_policy(tmp_path, make_policy("tanh-Gaussian"))
-    with pytest.raises(RunError, match=r"needs the task, which policy\.json does not describe"):
-        load_policy(tmp_path).act(np.zeros(3))
-
-
-def test_a_policy_that_reads_more_than_the_observation_says_so(tmp_path: Path) -> None:
-    env = recorder("box", "discrete")
-
-    def policy() -> TensorDictModule:
-        prior = SameActionPrior(env.full_action_spec_unbatched)
-        return discrete(3, prior_network=prior).policy()
-
-    save_policy(tmp_path, policy(), task=describe_task(env))
-    mine = load_policy(tmp_path, into=policy())
-    with pytest.raises(RunError, match=r"the policy reads .*'prev_action', 'is_init'"):
-        mine.act(np.zeros(3))
-
-
-def test_a_space_that_has_no_description_leaves_the_policy_loadable(tmp_path: Path) -> None:
-    OBSERVATIONS["text"] = Tuple([Text(3), Box(-1, 1, (1,))])
-    env = recorder("text")
-    assert describe_task(env) is None
-    actor = tanh_gaussian_actor(observation_dim(env), [-1.0], [1.0])
-    with pytest.raises(RunError, match="needs the task"):
-        loaded(actor, env, tmp_path).act(("abc", np.zeros(1)))
-    del OBSERVATIONS["text"]
-
-
-def test_other_transforms_leave_the_policy_loadable() -> None:
-    """Act would not apply them."""
-    scaled = recorder().append_transform(ObservationNorm(0.0, 2.0, ["observation"]))
-    assert describe_task(scaled) is None
-
-
-@pytest.mark.parametrize("key", [("a", 1), np.int64(3)])
-def test_names_that_json_does_not_have_leave_the_policy_loadable(tmp_path: Path, key: Any) -> None:
-    OBSERVATIONS["named"] = Dict({key: Box(-1, 1, (3,))})
-    env = recorder("named")
-    assert describe_task(env) is None
-    loaded(make_policy("tanh-Gaussian"), env, tmp_path)
-    del OBSERVATIONS["named"]
-
-
-def test_whole_numbers_as_names_survive(tmp_path: Path) -> None:
-    OBSERVATIONS["named"] = Dict({2: Box(-1, 1, (1,)), 10: Box(-1, 1, (2,))})
-    mine = loaded(make_policy("tanh-Gaussian"), recorder("named"), tmp_path)
-    assert mine.act({2: np.zeros(1), 10: np.ones(2)}).shape == (1,)
-    del OBSERVATIONS["named"]
-
-
-def test_a_counter_of_any_size_is_described() -> None:
-    OBSERVATIONS["counter"] = Tuple([Box(-1, 1, (2,)), Discrete(10**12)])
-    assert describe_task(recorder("counter")) is not None
-    del OBSERVATIONS["counter"]
-
-
-@pytest.mark.parametrize("observations", OBSERVATIONS)
-@pytest.mark.parametrize("actions", ACTIONS)
-def test_a_task_is_described_in_json(observations: str, actions: str) -> None:
-    described = describe_task(recorder(observations, actions, rescale_actions=False))
-    assert json.loads(json.dumps(described, allow_nan=False)) == described
-    several = recorder(observations, actions, rescale_actions=False, num_envs=2)
-    assert describe_task(several) == described

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -11,26 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
 from numpy.typing import NDArray
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictSequential
-from torch import Tensor, nn
+from tensordict.nn import TensorDictSequential
 
-from rlkit_sac import __version__
 from rlkit_sac.envs.actions import leaves
 from rlkit_sac.envs.observations import ObservationConversion
-from rlkit_sac.envs.task_spaces import conversions, space_to_json
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.envs.task_spaces import space_to_json
+from rlkit_sac.errors import RunError
 from rlkit_sac.modules import (
     GRUMemory,
     ObservationNormalizer,
     PolicyPrior,
-    SameActionPrior,
     hybrid_critic,
     state_action_critic,
     state_critic,
@@ -38,14 +33,12 @@ from rlkit_sac.modules import (
 )
 from rlkit_sac.objectives import ContinuousSACLoss, HybridSACLoss
 from rlkit_sac.runs import export_policy, load_policy, save_policy
-from rlkit_sac.runs.policies.task_policy import TaskPolicy
 from tests.runs.policies.policies import (
     BOX,
     CELLS,
     KINDS,
     RECURRENT,
     continuous,
-    discrete,
     random_state,
 )
 
@@ -247,70 +240,6 @@ def test_a_program_of_pytorch_acts(tmp_path: Path, kind: str) -> None:
             np.testing.assert_allclose(action, wanted, rtol=1e-5, atol=1e-5)
 
 
-def test_names_types_and_versions_are_in_the_file(quick: tuple[Path, Any]) -> None:
-    file, metadata = quick[0] / "weighted rewards/policy.onnx", quick[1]["weighted rewards"]
-    assert metadata == {
-        "rlkit_sac_version": __version__,
-        "task": None,
-        "inputs": {
-            "observation.at.x": "float32 [N, 2]",
-            "observation.at.y": "float32 [N]",
-            "observation.wheels": "int64 [N, 2]",
-        },
-        "outputs": {
-            "action.0": "int64 [N]",
-            "action.1": "float32 [N, 1]",
-            "action.2": "float32 [N, 2]",
-        },
-    }
-    model = onnx.load(file)
-    assert [each.name for each in model.graph.input] == list(metadata["inputs"])
-    assert [each.name for each in model.graph.output] == list(metadata["outputs"])
-    assert {each.key: each.value for each in model.metadata_props} == {
-        "rlkit_sac_version": __version__,
-        "task": "",
-    }
-    assert str(Path(__file__).parents[3]).encode() not in file.read_bytes()
-
-
-def test_images_are_uint8(tmp_path: Path) -> None:
-    class Mean(nn.Module):
-        def forward(self, image: Tensor) -> Tensor:
-            return image.double().mean((-3, -2, -1)).unsqueeze(-1).float() / 255
-
-    policy = TensorDictModule(Mean(), ["observation"], ["action"])
-    images = {"observation_space": space_to_json(Box(0, 255, (4, 5, 3), np.uint8))}
-    save_policy(tmp_path, policy, task=task("box", "box") | images)
-    file = tmp_path / "policy.pt2"
-    metadata = export_policy(tmp_path, file, format="torch", into=policy)
-    assert metadata["inputs"] == {"observation": "uint8 [N, 4, 5, 3]"}
-    images = torch.tensor([255, 0], dtype=torch.uint8).reshape(2, 1, 1, 1).expand(2, 4, 5, 3)
-    (action,) = torch.export.load(file).module()(images)
-    assert action.tolist() == [[0.5], [-0.75]]
-
-
-def test_a_double_policy_and_actions_that_were_not_rescaled(tmp_path: Path) -> None:
-    policy = tanh_gaussian_actor(3, [-2.0], [0.5]).double()
-    save_policy(tmp_path, policy, task=task("box", "box") | {"rescale_actions": False})
-    export_policy(tmp_path, tmp_path / "policy.pt2", format="torch")
-    (action,) = torch.export.load(tmp_path / "policy.pt2").module()(torch.ones(2, 3))
-    wanted = load_policy(tmp_path).act(np.ones((2, 3)))
-    np.testing.assert_allclose(action, wanted, rtol=1e-6)
-
-
-def test_networks_and_priors_of_ones_own_are_passed(tmp_path: Path) -> None:
-    def policy() -> TensorDictModuleBase:
-        critics = PolicyPrior(discrete(3).policy())
-        return discrete(3, prior_network=critics).policy()
-
-    save_policy(tmp_path, policy(), task=task("box", "discrete"))
-    with pytest.raises(RunError, match="build it and pass it"):
-        export_policy(tmp_path, tmp_path / "policy.pt2", format="torch")
-    export_policy(tmp_path, tmp_path / "policy.pt2", format="torch", into=policy())
-    (action,) = torch.export.load(tmp_path / "policy.pt2").module()(torch.randn(7, 3))
-    assert set(action.tolist()) <= {5, 6}
-
-
 # ------------------------------------------------------------------ policies with memory
 
 REMEMBERED = {
@@ -369,17 +298,6 @@ def test_a_memory_acts_over_episodes(tmp_path: Path, kind: str, format: Any) -> 
         values = [found[f"next.{name}"] for name in carried]
 
 
-def test_what_a_memory_carries_is_named() -> None:
-    policy = TaskPolicy(RECURRENT["hybrid LSTM"](3).policy(), *conversions(task("box", "tuple")))
-    before = {"prev_action.continuous": "float32 [N, 1]", "prev_action.discrete": "int64 [N]"}
-    before |= {f"actor_state_{name}": "float32 [N, 1, 6]" for name in "hc"}
-    before |= {f"critic_state_{name}": "float32 [N, 2, 1, 6]" for name in "hc"}
-    assert policy.inputs == {"observation": "float32 [N, 3]", "is_init": "bool [N]", **before}
-    after = {f"next.{name}": text for name, text in before.items()}
-    actions = {"action.0": "int64 [N]", "action.1.0": "float32 [N, 1]"}
-    assert policy.outputs == actions | after
-
-
 class Forgetful(GRUMemory):
     """Forgets its state where it is exported, which the first step does not show."""
 
@@ -399,70 +317,3 @@ def test_a_file_that_forgets_is_found(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------ what is refused
-
-
-class Counting(nn.Module):
-    """Counts its calls in Python, which a graph does not."""
-
-    calls = 0
-
-    def forward(self, x: Tensor) -> Tensor:
-        self.calls += 1
-        return (x[..., :1] + self.calls).tanh()
-
-
-class Branching(nn.Module):
-    """Decides by a value."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x[..., :1].tanh() if x.sum() > 0 else x[..., 1:2].tanh()
-
-
-@pytest.mark.parametrize(
-    ("network", "message"),
-    [
-        (
-            Counting,
-            r"the file would not act as the policy: action differs by .* for \d observations",
-        ),
-        (Branching, r"the policy cannot be exported: \w+: .*; its networks must be traceable"),
-    ],
-)
-def test_a_policy_that_a_graph_cannot_hold_leaves_no_file(
-    tmp_path: Path, network: type[nn.Module], message: str
-) -> None:
-    policy = TensorDictModule(network(), ["observation"], ["action"])
-    save_policy(tmp_path, policy, task=task("box", "box"))
-    with pytest.raises(RunError, match=message):
-        export_policy(tmp_path, tmp_path / "new" / "policy.pt2", format="torch", into=policy)
-    assert not (tmp_path / "new").exists()
-
-
-def test_a_policy_without_a_task_or_that_reads_more_is_refused(tmp_path: Path) -> None:
-    save_policy(tmp_path, KINDS["tanh-Gaussian"](3).policy())
-    with pytest.raises(RunError, match=r"needs the task, which policy\.json does not describe"):
-        export_policy(tmp_path, tmp_path / "policy.pt2", format="torch")
-    from torchrl.data import Categorical, Composite
-
-    spec = Composite(action=Categorical(2))
-    own = discrete(3, prior_network=SameActionPrior(spec)).policy()
-    save_policy(tmp_path, own, task=task("box", "discrete"))
-    with pytest.raises(RunError, match=r"the policy reads .*'prev_action'"):
-        export_policy(tmp_path, tmp_path / "policy.pt2", format="torch", into=own)
-
-
-def test_a_missing_package_and_another_format_are_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unknown: Any = "tflite"
-    with pytest.raises(ConfigError, match="format is 'tflite'; choose 'onnx' or 'torch'"):
-        export_policy(tmp_path, tmp_path / "policy", format=unknown)
-    find_spec = importlib.util.find_spec
-    monkeypatch.setattr(
-        "rlkit_sac.runs.extras.find_spec",
-        lambda name: None if name == "onnxscript" else find_spec(name),
-    )
-    with pytest.raises(
-        ConfigError, match=r"onnxscript is missing: pip install 'rlkit_sac\[onnx\]'$"
-    ):
-        export_policy(tmp_path, tmp_path / "policy.onnx")

@@ -1,5 +1,4 @@
 import math
-import resource
 from pathlib import Path
 from typing import Any
 
@@ -56,52 +55,6 @@ def test_kinds_of_values(tmp_path: Path) -> None:
     assert frame["none"].isna().all()
 
 
-def test_columns_come_in_the_order_of_the_first_row(tmp_path: Path) -> None:
-    with CSVLog(tmp_path / "m.csv") as log:
-        log.write({"frames": 1, "a": 2, "b": 3})
-        log.write({"b": 30, "frames": 10, "a": 20})
-    assert (tmp_path / "m.csv").read_text() == "frames,a,b\n1,2,3\n10,20,30\n"
-
-
-def test_missing_and_unknown_columns_are_named(tmp_path: Path) -> None:
-    with CSVLog(tmp_path / "m.csv") as log:
-        log.write({"frames": 1, "a": 2, "b": 3})
-        with pytest.raises(
-            RunError, match="the columns are frames, a, b, but those of a row frames, c, d"
-        ):
-            log.write({"frames": 2, "c": 1, "d": 1})
-    assert (tmp_path / "m.csv").read_text() == "frames,a,b\n1,2,3\n"
-
-
-@pytest.mark.parametrize("frames", [5, 4])
-def test_frames_must_increase(tmp_path: Path, frames: int) -> None:
-    with CSVLog(tmp_path / "m.csv") as log:
-        log.write({"frames": 5})
-        with pytest.raises(RunError, match=f"frames {frames} do not come after 5"):
-            log.write({"frames": frames})
-        log.write({"frames": 6})
-    assert read(tmp_path / "m.csv")["frames"].tolist() == [5, 6]
-
-
-def test_episodes_of_different_environments_share_a_frame(tmp_path: Path) -> None:
-    with CSVLog(tmp_path / "e.csv", repeats=True) as log:
-        for frames, env in [(4, 1), (4, 0), (8, 0), (8, 1), (8, 2)]:
-            log.write({"frames": frames, "env": env})
-        with pytest.raises(RunError, match="frames 4 do not come after 8"):
-            log.write({"frames": 4, "env": 3})
-    assert len(read(tmp_path / "e.csv")) == 5
-
-
-def test_every_row_is_whole_and_readable_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "m.csv"
-    with CSVLog(path) as log:
-        for frames in range(1, 20):
-            log.write({"frames": frames, "x": frames / 3})
-            content = path.read_text()
-            assert content.endswith("\n")
-            assert len(read(path)) == frames
-
-
 def test_rows_survive_a_killed_process(tmp_path: Path) -> None:
     path = tmp_path / "m.csv"
     code = (
@@ -115,28 +68,6 @@ def test_rows_survive_a_killed_process(tmp_path: Path) -> None:
     done = processes.run(script, str(path), cwd=tmp_path)
     assert done.returncode == -9
     assert len(read(path)) == 100
-
-
-def test_an_existing_file_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "m.csv"
-    path.write_text("frames\n1\n")
-    with pytest.raises(RunError, match=r"cannot write .*m\.csv: File exists"):
-        CSVLog(path).write({"frames": 2})
-    assert path.read_text() == "frames\n1\n"
-
-
-def test_a_file_that_may_not_grow_is_a_clear_error(tmp_path: Path) -> None:
-    path = tmp_path / "m.csv"
-    log = CSVLog(path)
-    log.write({"frames": 1})
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, before[1]))
-    try:
-        with pytest.raises(RunError, match=r"cannot write .*m\.csv: File too large"):
-            log.write({"frames": 2})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert read(path)["frames"].tolist() == [1]
 
 
 def test_a_log_goes_on_at_a_state_and_forgets_what_came_after(tmp_path: Path) -> None:
@@ -160,19 +91,6 @@ def test_a_log_goes_on_at_a_state_and_forgets_what_came_after(tmp_path: Path) ->
         again.write({"frames": 6, "env": 0, "x": 0.5})
         assert again.state_dict()["size"] == path.stat().st_size
     assert path.read_text().endswith("5,1,0.2\n6,0,0.5\n")
-
-
-def test_a_state_before_the_first_row_removes_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "m.csv"
-    with CSVLog(path) as log:
-        state = log.state_dict()
-        log.write({"frames": 1})
-    with CSVLog(path) as again:
-        again.load_state_dict(state)
-        again.cut()
-        assert not path.exists()
-        again.write({"frames": 1, "other": 2})
-    assert path.read_text() == "frames,other\n1,2\n"
 
 
 @pytest.mark.parametrize("harm", ["frames,x\n1,0", "", None])

@@ -143,14 +143,6 @@ def test_a_log_goes_on_in_the_middle_of_a_row(tmp_path, run, bar, clock) -> None
     ]
 
 
-def test_an_evaluation_knows_whether_it_is_the_best(run, bar) -> None:
-    log, found = make_log(run, bar), []
-    for mean in (1.0, 3.0, 2.0, float("nan"), 3.0, 4.0):
-        log.collected(frames(10))
-        found.append(log.evaluated(EvaluationResult(np.array([mean]), np.array([10]))))
-    assert found == [True, True, False, False, True, True]
-
-
 def test_episodes_are_written_as_they_end(run, bar, clock) -> None:
     log = make_log(run, bar)
     clock.now += 3.0
@@ -165,16 +157,6 @@ def test_episodes_are_written_as_they_end(run, bar, clock) -> None:
     ]
 
 
-def test_environments_of_one_batch_are_counted_together(run, bar) -> None:
-    log = make_log(run, bar)
-    log.collected(torch.stack([frames(4, ends=(3,)), frames(4, ends=(3,))]))
-    assert log.frames == 8
-    assert [(row["frames"], row["env"]) for row in rows(run.path / "episodes.csv")] == [
-        ("8", "0"),
-        ("8", "1"),
-    ]
-
-
 def test_evaluations(run, bar, clock) -> None:
     log = make_log(run, bar)
     log.collected(frames(10))
@@ -184,14 +166,3 @@ def test_evaluations(run, bar, clock) -> None:
     assert (row["frames"], row["episodes"], row["seconds"]) == ("10", "2", "8.0")
     assert (row["return_mean"], row["return_std"], row["length_mean"]) == ("2.0", "1.0", "15.0")
     assert json.loads(row["returns"]) == [1.0, 3.0]
-
-
-def test_the_bar_shows_the_last_return_temperature_and_evaluation(run, bar) -> None:
-    log = make_log(run, bar)
-    log.collected(frames(10, ends=(4, 8)))
-    assert bar.last == (10, {"return": 8.0})
-    log.updated(scalars(loss_actor=1.0, alpha=0.5))
-    log.write_metrics()
-    log.evaluated(EvaluationResult(np.array([1.0, 3.0]), np.array([10, 20])))
-    log.collected(frames(10))
-    assert bar.last == (20, {"return": 8.0, "alpha": 0.5, "evaluation": 2.0})

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import random
 import struct
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
 from rlkit_sac.config import LoggingConfig
-from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.tables.loggers import RunLoggers, make_loggers
 
 
@@ -73,11 +67,6 @@ def wandb_rows(path: Path) -> list[dict]:
         {"/".join(item.nested_key) or item.key: json.loads(item.value_json) for item in row}
         for row in rows
     ]
-
-
-def random_states() -> tuple:
-    name, keys, *rest = np.random.get_state()
-    return random.getstate(), name, keys.tolist(), rest, torch.get_rng_state().tolist()
 
 
 ROWS = [
@@ -157,51 +146,3 @@ def test_a_resumed_run_continues_the_wandb_run(tmp_path, offline):
     assert options["seed"] == "3"
     exits = [record.exit.exit_code for record in wandb_records(tmp_path) if record.HasField("exit")]
     assert sorted(exits) == [0, 1]
-
-
-@pytest.mark.parametrize("package", ["tensorboard", "wandb"])
-def test_logging_leaves_the_random_streams_alone(tmp_path, offline, package):
-    pytest.importorskip(package)
-    before = random_states()
-    loggers = open_loggers(tmp_path, **{package: True})
-    for table, row in ROWS:
-        loggers.write(table, row)
-    loggers.close()
-    assert random_states() == before
-
-
-@pytest.mark.parametrize("package", ["tensorboard", "wandb"])
-def test_a_missing_package_is_said_with_the_line_that_installs_it(tmp_path, monkeypatch, package):
-    find_spec = importlib.util.find_spec
-    monkeypatch.setattr(
-        "rlkit_sac.runs.extras.find_spec",
-        lambda name: None if name == package else find_spec(name),
-    )
-    with pytest.raises(
-        ConfigError, match=rf"{package} is missing: pip install 'rlkit_sac\[{package}"
-    ):
-        check_installed(package, extra=package)
-
-
-def test_a_folder_named_wandb_is_no_package(tmp_path, monkeypatch):
-    (tmp_path / "a_folder").mkdir()
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(
-        "rlkit_sac.runs.extras.find_spec", lambda name: importlib.util.find_spec("a_folder")
-    )
-    with pytest.raises(ConfigError, match="wandb is missing"):
-        check_installed("wandb", extra="wandb")
-
-
-def test_wandb_without_an_account_is_one_clear_error(tmp_path, offline, monkeypatch):
-    monkeypatch.setenv("WANDB_MODE", "online")
-    monkeypatch.delenv("WANDB_API_KEY", raising=False)
-    with pytest.raises(RunError, match=r"^W&B does not start: .*`wandb login`.*WANDB_MODE=offline"):
-        open_loggers(tmp_path, wandb=True)
-
-
-def test_files_that_cannot_be_written_are_a_run_error(tmp_path):
-    pytest.importorskip("tensorboard")
-    (tmp_path / "tensorboard").write_text("in the way")
-    with pytest.raises(RunError, match="cannot write the files of a logger"):
-        open_loggers(tmp_path, tensorboard=True)

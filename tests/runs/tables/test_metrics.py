@@ -25,26 +25,6 @@ def test_a_name_counts_where_it_was_reported() -> None:
     assert list(found) == ["loss", "grad_norm_actor"]
 
 
-def test_every_row_begins_anew() -> None:
-    average = MetricsAverage()
-    assert average.compute() == {}
-    average.add({"loss": torch.tensor(1.0)})
-    average.compute()
-    assert average.compute() == {}
-    average.add({"alpha": torch.tensor(5.0)})
-    assert average.compute() == {"alpha": 5.0}
-
-
-def test_a_state_stays_as_it_was_taken() -> None:
-    average = MetricsAverage()
-    average.add({"q_max": torch.tensor(1.0), "alpha": torch.tensor(1.0)})
-    state = average.state_dict()
-    for again in (average, MetricsAverage()):
-        again.load_state_dict(state)
-        again.add({"q_max": torch.tensor(5.0), "alpha": torch.tensor(3.0)})
-        assert again.compute() == {"q_max": 5.0, "alpha": 2.0}
-
-
 @given(values=st.lists(numbers, min_size=1, max_size=20))
 def test_mean_minimum_and_maximum(values: list[float]) -> None:
     average = MetricsAverage()

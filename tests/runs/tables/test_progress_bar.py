@@ -15,7 +15,6 @@ import pytest
 from rlkit_sac.runs.tables.progress_bar import ProgressBar
 
 LEARNED = {"return": -1234.56, "alpha_discrete": 0.2104, "alpha_continuous": 0.0123}
-EVERYTHING = "return=-1235, alpha=0.21/0.0123, eval=-1690"
 EVALUATED = LEARNED | {"evaluation": -1690.48}
 
 
@@ -54,33 +53,6 @@ def test_each_line_of_a_run_fits_the_terminal(columns, monkeypatch) -> None:
     assert 0 < max(map(len, lines)) <= columns
 
 
-def test_all_numbers_fit_into_80_columns(monkeypatch) -> None:
-    with terminal(80, monkeypatch) as lines, ProgressBar(2_000_000) as bar:
-        bar.update(1_000_000, EVALUATED)
-    assert lines[-1].startswith("50%|")
-    assert lines[-1].endswith(EVERYTHING)
-
-
-def test_it_says_what_goes_on_while_the_frames_stand_still(monkeypatch) -> None:
-    with terminal(80, monkeypatch) as lines, ProgressBar(100) as bar:
-        bar.update(40, EVALUATED)
-        with bar.phase("compiling"):
-            pass
-    assert any(line.endswith("compiling") for line in lines)
-    assert "compiling" not in lines[-1]
-
-
-def test_a_resumed_run_shows_the_speed_of_its_own_frames(monkeypatch) -> None:
-    with terminal(80, monkeypatch) as lines, ProgressBar(10_000_000) as bar:
-        bar.start_at(9_000_000)
-        with bar.phase("compiling"):
-            pass
-        bar.update(9_000_001)
-    assert " 90%" in f" {lines[-1]}"
-    speed = lines[-1].split(" frames/s")[0].split()[-1]
-    assert not speed.endswith("M")
-
-
 def test_a_file_gets_lines_with_frames_and_numbers(capsys) -> None:
     with ProgressBar(100) as bar:
         bar.update(40, {"return": -123.456, "alpha": 0.2})
@@ -92,10 +64,3 @@ def test_a_file_gets_lines_with_frames_and_numbers(capsys) -> None:
     assert text.count("\r") == 1
     for part in ("100%", "return=-123.5", "alpha=0.2"):
         assert part in text
-
-
-def test_a_silent_bar_writes_nothing(capsys) -> None:
-    with ProgressBar(100, enabled=False) as bar, bar.phase("evaluating"):
-        bar.update(40, {"alpha": 0.2})
-    captured = capsys.readouterr()
-    assert captured.err + captured.out == ""
