@@ -1,13 +1,7 @@
 import numpy as np
 import pandas as pd
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rlkit_sac.analysis import learning_curves
-from rlkit_sac.errors import ConfigError
-
-FAST = 200  # resamples where their number does not matter
 
 
 def test_mean_and_interval_of_three_runs(table):
@@ -70,33 +64,3 @@ def test_the_interval_resamples_runs_and_not_points(table):
         table([(0, 0.0), (100, 4.0)], [(0, 4.0), (100, 0.0)]), frames=[0, 50, 100]
     )
     assert curve[["low", "high"]].to_numpy().tolist() == [[0, 4], [2, 2], [0, 4]]
-
-
-@pytest.mark.filterwarnings("ignore:.*end early")
-@given(
-    runs=st.lists(
-        st.lists(
-            st.tuples(st.integers(0, 50), st.floats(-1e3, 1e3)),
-            min_size=1,
-            unique_by=lambda row: row[0],
-        ),
-        min_size=1,
-        max_size=5,
-    ),
-    statistic=st.sampled_from(["mean", "iqm"]),
-)
-def test_curves_stay_within_the_range_and_values_all_runs_share(table, runs, statistic):
-    first = max(min(frames for frames, _ in run) for run in runs)
-    last = min(max(frames for frames, _ in run) for run in runs)
-    data = table(*runs)
-    if first > last:
-        with pytest.raises(ConfigError, match="share no frames"):
-            learning_curves(data)
-        return
-    curve = learning_curves(data, statistic=statistic, resamples=FAST)
-    assert (curve["frames"].min(), curve["frames"].max()) == (first, last)
-    assert curve["frames"].is_monotonic_increasing
-    bounds = data["return_mean"].min() - 1e-9, data["return_mean"].max() + 1e-9
-    for name in ["value", "low", "high"]:
-        assert curve[name].dropna().between(*bounds).all()
-    assert (curve["low"].isna() == (len(runs) == 1)).all()

@@ -1,14 +1,9 @@
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from rlkit_sac.analysis import (
-    final_performance,
-    learning_curves,
     load_external_runs,
-    load_runs,
-    plot_learning_curves,
 )
 from rlkit_sac.errors import RunError
 
@@ -80,29 +75,3 @@ def test_csv_logs_of_torchrl():
     assert set(lengths["system"]) == {"TorchRL"}
     with pytest.raises(RunError, match=r"random_policy do not tell its task: .*task='...'"):
         load_external_runs(TORCHRL)
-
-
-def test_they_are_compared_with_runs_of_recipes(make_run, tmp_path):
-    rows = "".join(f"{200 * k},-1000.0\n" for k in range(1, 11))
-    for seed in (1, 2):
-        make_run(f"seed{seed}", seed=seed, episodes=f"frames,return\n{rows}")
-    ours = load_runs(tmp_path, table="episodes")
-    others = load_external_runs([CLEANRL, SB3 / "sac_pendulum.monitor.csv"], table="episodes")
-    data = pd.concat([ours, others], ignore_index=True)
-    assert str(data["seed"].dtype) == "Int64"
-    curves = learning_curves(data, column="return")
-    assert curves.groupby("recipe")["runs"].first().to_dict() == {
-        "Stable-Baselines3": 1,
-        "sac": 2,
-        "sac_continuous_action": 2,
-    }
-    assert final_performance(data, column="return")["runs"].tolist() == [1, 2, 2]
-    labels = [
-        text.get_text()
-        for text in plot_learning_curves(
-            data.assign(system=data["system"].fillna("rlkit_sac")), column="return", by="system"
-        )
-        .legends[0]
-        .get_texts()
-    ]
-    assert labels == ["CleanRL (2 runs)", "Stable-Baselines3 (1 run)", "rlkit_sac (2 runs)"]

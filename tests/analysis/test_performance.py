@@ -1,5 +1,3 @@
-import numpy as np
-import pandas as pd
 import pytest
 
 from rlkit_sac.analysis import final_performance
@@ -41,15 +39,3 @@ def test_the_interval_is_that_of_the_statistic(table):
     # 5.8 % of resamples draw the outlier at least three times: their mean is above 600.
     assert mean["high"] > 600
     assert iqm["low"] < mean["low"]
-
-
-def test_each_task_and_setting_is_a_row(table, data):
-    other = table([(100, 7.0)], task="Ant-v5")
-    both = pd.concat([data, other], ignore_index=True)
-    both["lr"] = np.where(both["run"].str.endswith("2"), 0.1, 0.2)
-    result = final_performance(both, by=("recipe", "lr"))
-    assert result[["task", "recipe", "lr", "runs", "mean"]].to_numpy().tolist() == [
-        ["Ant-v5", "sac", 0.2, 1, 7.0],
-        ["Pendulum-v1", "sac", 0.1, 1, 6.0],
-        ["Pendulum-v1", "sac", 0.2, 2, 1.5],
-    ]

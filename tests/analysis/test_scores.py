@@ -3,12 +3,9 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rlkit_sac.analysis import aggregate_scores, performance_profiles
 
-FAST = 200  # resamples where their number does not matter
 REFERENCES = {"A": (0.0, 10.0), "B": (-1000.0, 1000.0), "C": (0.0, 1.0)}
 
 
@@ -61,19 +58,3 @@ def test_the_band_of_a_profile_is_that_of_all_resamples(table):
             data, {"A": (0, 10), "C": (0, 10)}, thresholds=[0.3], confidence=confidence
         )
         assert profile[["value", "low", "high"]].to_numpy().tolist() == [[0.5, low, high]]
-
-
-@given(values=st.lists(st.lists(st.integers(0, 8), min_size=2, max_size=2), min_size=1, max_size=4))
-def test_profiles_fall_from_one_to_zero_and_their_area_is_the_mean_score(table, values):
-    runs = [[[(1, float(x))] for x in of_task] for of_task in values]
-    data = pd.concat([table(*of_task, task=str(task)) for task, of_task in enumerate(runs)])
-    references = {str(task): (-1.0, 9.0) for task in range(len(values))}
-    taus = np.arange(11) / 10  # all scores are multiples of 0.1
-    options = {"resamples": FAST}
-    profile = performance_profiles(data, references, thresholds=taus, **options)
-    for name in ("value", "low", "high"):
-        assert profile[name].is_monotonic_decreasing
-        assert profile[name].iloc[[0, -1]].tolist() == [1.0, 0.0]
-    assert (profile["low"] <= profile["high"]).all()
-    mean = aggregate_scores(data, references, statistic="mean", **options)["value"].item()
-    assert profile["value"].sum() / 10 == pytest.approx(mean)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
 from rlkit_sac.cli import main
-from tests.cli.conftest import MY_TASKS, SHORT
+from tests.cli.conftest import MY_TASKS
 
 
 def rows(table: Path) -> list[dict[str, str]]:
@@ -43,38 +42,6 @@ def test_resume_continues_with_the_recipe_that_began_the_run(
     assert main(["resume", "copy", "--collector.total_frames", "310"]) == 0
     info = json.loads((folder / "copy" / "run.json").read_text())
     assert (info["status"], info["frames"], info["resumed_at"]) == ("finished", 310, 300)
-
-
-def test_a_script_of_ones_own_is_named_to_resume_its_run(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A changed copy, of a task in the current folder; not the recipe that it was copied from."""
-    (folder / "my_tasks.py").write_text(MY_TASKS)
-    assert main(["recipes", "copy", "sac", "mine.py"]) == 0
-    text = (folder / "mine.py").read_text()
-    changed = text.replace("    run_recipe(main", '    print("my own script")\n    run_recipe(main')
-    (folder / "mine.py").write_text(changed)
-    task = ["--env.id", "my_tasks:TwoRewards-v0", "--env.kwargs.start", "1.5"]
-    task += ["--loss.reward_weights", "[1.0, 0.5]"]
-    assert main(["train", "mine.py", "--config", "pendulum", *SHORT, *task]) == 0
-    (run,) = folder.glob("runs/sac/my_tasks-TwoRewards-v0/*")
-    assert "my own script" in capsys.readouterr().out
-    assert main(["resume", str(run)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    command = line.partition("to run that script: ")[2]
-    assert command == f"rlkit-sac train {(folder / 'mine.py').resolve()} --resume {run}"
-    assert main([*shlex.split(command)[1:], "--collector.total_frames", "400"]) == 0
-    assert "my own script" in capsys.readouterr().out
-    info = json.loads((run / "run.json").read_text())
-    assert (info["status"], info["frames"], info["resumed_at"]) == ("finished", 400, 300)
-
-    for number, frames in enumerate((300, 400), start=-2):  # before and after the weights change
-        checkpoint = run / "checkpoints" / f"step_{frames}"
-        assert main(["evaluate", str(checkpoint), "--csv", "a.csv"]) == 0
-        episodes = rows(folder / "a.csv")
-        evaluation = rows(run / "evaluations.csv")[number]
-        assert [float(row["return"]) for row in episodes] == json.loads(evaluation["returns"])
-        assert {"return_0", "return_1"} <= episodes[0].keys()
 
 
 CONTINUOUS = ["acer", "kl_prior_sac", "sac", "value_sac"]

@@ -230,26 +230,6 @@ class Checked:
         raise ConfigError("no such task\nno such bounds")
 
 
-@pytest.mark.parametrize(
-    ("argv", "lines"),
-    [
-        (["--seed", "x"], ["--seed: must be a valid integer, got 'x'", "env.id: no such task"]),
-        (
-            ["--seed", "x", "--env.id", "A-v0"],
-            ["--seed: must be a valid integer, got 'x'", "--env.id: no such task"],
-        ),
-        (["--env.num_envs", "x"], ["--env.num_envs: must be a valid integer, got 'x'"]),
-        (["--env.num_envs", "0"], ["--env.num_envs: must be greater than or equal to 1, got 0"]),
-        (["--env.idd", "A-v0"], ["--env.idd: unknown option; did you mean --env.id?"]),
-    ],
-)
-def test_checks_run_only_on_what_could_be_read(argv: list[str], lines: list[str]) -> None:
-    with pytest.raises(ConfigError) as caught:
-        parse_config(Checked, argv)
-    assert str(caught.value).splitlines()[: len(lines)] == lines
-    assert ("no such" in str(caught.value)) == any("no such" in line for line in lines)
-
-
 def test_options_without_errors_leave_the_checks_to_the_run() -> None:
     config = parse_config(Checked, ["--env.id", "A-v0"])
     with pytest.raises(ConfigError, match=r"^env\.id: no such task\nenv\.id: no such bounds$"):

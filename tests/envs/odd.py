@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Space, Tuple
+from gymnasium.spaces import Box, Discrete, Space
 
 SPACES: dict[str, Space[Any]] = {
     "box": Box(-1.0, 1.0, (3,)),
-    "number": Box(-1.0, 1.0, ()),
     "image": Box(0, 255, (2, 2), np.uint8),
     "index": Discrete(3, start=1),
-    "indices": MultiDiscrete([2, 3]),
-    "parts": Dict(at=Box(-1.0, 1.0, (2, 3)), door=Discrete(2)),
-    "counted": Tuple([Box(0, 9, (1,), np.int64), Discrete(100)]),
 }
 PARTS = ("observation", "reward", "terminated", "truncated", "info")
-
-
-class Unprintable:
-    def __repr__(self) -> str:
-        raise RuntimeError("no text")
 
 
 class Odd(gymnasium.Env[Any, Any]):
@@ -31,7 +21,7 @@ class Odd(gymnasium.Env[Any, Any]):
 
     Args:
         odd: one of PARTS, of the third step; "reset" for the observation of the reset, "step" and
-            "returned" for all that the third step and the reset return; or "close".
+            "returned" for all that the third step and the reset return.
         value: an expression of Python.
         space: of SPACES.
     """
@@ -66,27 +56,8 @@ class Odd(gymnasium.Env[Any, Any]):
             )
         return result
 
-    def close(self) -> None:
-        if self.odd == "close":
-            self.evaluate(None)
-
     def evaluate(self, result: Any) -> Any:
         return eval(self.value, globals() | {"self": self, "result": result})
-
-
-def cyclic() -> dict[str, Any]:
-    info: dict[str, Any] = {}
-    info["info"] = info
-    return info
-
-
-def throw(error: BaseException) -> None:
-    raise error
-
-
-def change_folder() -> float:
-    os.chdir("/")
-    return 1.0
 
 
 gymnasium.register("Odd-v0", entry_point="odd:Odd")

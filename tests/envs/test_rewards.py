@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete, Space
 
-from rlkit_sac.envs import closing_env, make_env
 from rlkit_sac.envs.observations import ArrayReward
-from rlkit_sac.errors import EnvironmentFault
 
 
 class Rewarding(gym.Env[Any, Any]):
@@ -57,26 +55,3 @@ def test_a_reward_becomes_a_vector_of_the_declared_length(
     assert found.dtype == np.float32
     assert found.tolist() == wanted
     assert env.reward_space.shape == (len(wanted),)
-
-
-@pytest.mark.parametrize(
-    ("reward", "space", "sizes"),
-    [
-        (np.ones(2), None, r"size 2 into shape \(1,\)"),
-        ([1.0, 2.0], None, r"size 2 into shape \(1,\)"),
-        (np.ones(3), PAIR, r"size 3 into shape \(2,\)"),
-        (1.0, PAIR, r"size 1 into shape \(2,\)"),
-    ],
-)
-def test_a_reward_of_another_size_is_a_fault(
-    reward: Any, space: Space[Any] | None, sizes: str
-) -> None:
-    gym.register("Rewarding-v0", Rewarding, kwargs={"reward": reward, "reward_space": space})
-    try:
-        with (
-            closing_env(make_env("Rewarding-v0")) as env,
-            pytest.raises(EnvironmentFault, match=f"{sizes}.* in step 1 of its episode 0"),
-        ):
-            env.rollout(1)
-    finally:
-        del gym.registry["Rewarding-v0"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
-from rlkit_sac.graph import compile_graph, lift_random_inputs, record
+from rlkit_sac.graph import lift_random_inputs, record
 
 X = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
 
@@ -51,27 +51,3 @@ def test_what_depends_on_values_stays_in_the_graph() -> None:
     torch.manual_seed(0)
     wanted = drawn_from_what_is_computed()
     assert all(torch.equal(*pair) for pair in zip(found, wanted, strict=True))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("lifted", [True, False])
-def test_compiled_graphs_draw_the_same(lifted: bool) -> None:
-    network = nn.Linear(3, 2)
-
-    def run() -> list[Tensor]:
-        out = network(F.dropout(X, 0.5)) + torch.randn(5, 2)
-        if not lifted:
-            out = out + torch.multinomial(X.softmax(-1), 1)
-        return list(torch.autograd.grad(out.square().sum(), list(network.parameters())))
-
-    recording = record(run, [X, *network.parameters()])
-    random = lift_random_inputs(recording.graph)
-    assert bool(len(random)) == lifted
-    compiled = compile_graph(recording.graph, [*recording.inputs, *random.draw()])
-    for seed in range(3):
-        torch.manual_seed(seed)
-        with torch.no_grad():
-            found = compiled(*recording.inputs, *random.draw())
-        torch.manual_seed(seed)
-        for pair in zip(found, run(), strict=True):
-            torch.testing.assert_close(*pair)

@@ -1,15 +1,12 @@
 import math
-import warnings
 
 import pytest
 import torch
 from tensordict import TensorDict
-from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.modules import (
     GaussianHead,
     TanhGaussian,
-    categorical_actor,
     tanh_gaussian_actor,
 )
 
@@ -51,22 +48,6 @@ def test_shapes_and_spec(batch: tuple[int, ...]) -> None:
     assert actor.spec["action"].expand(*batch, 2).is_in(out["action"])
 
 
-@pytest.mark.parametrize(("low", "high"), [(LOW, HIGH), ([-1.0, -1.0], [1.0, 1.0])])
-def test_exploration_types(low: list[float], high: list[float]) -> None:
-    torch.manual_seed(0)
-    actor, states = tanh_gaussian_actor(3, low, high, num_cells=[8]), observations(400)
-    lowest, highest = torch.tensor(low), torch.tensor(high)
-    greedy = (highest + lowest) / 2 + (highest - lowest) / 2 * actor(states)["loc"].tanh()
-    torch.testing.assert_close(actor(states)["action"], greedy)  # the default, without a collector
-    with set_exploration_type(ExplorationType.DETERMINISTIC):
-        torch.testing.assert_close(actor(states)["action"], greedy)
-    with set_exploration_type(ExplorationType.RANDOM):
-        first, second = (actor(states.clone())["action"] for _ in range(2))
-    assert (first != second).all(-1).all()
-    assert (first >= lowest).all()
-    assert (first <= highest).all()
-
-
 def test_the_distribution_knows_the_box() -> None:
     actor = tanh_gaussian_actor(3, LOW, HIGH, num_cells=[8])
     states = observations(4)
@@ -76,23 +57,6 @@ def test_the_distribution_knows_the_box() -> None:
     action = torch.tensor([0.2, 0.2])
     assert isinstance(dist, TanhGaussian)
     torch.testing.assert_close(dist.log_prob(action), wanted.log_prob(action))
-
-
-@pytest.mark.parametrize("batch", [(), (7,), (3, 5)])
-def test_a_categorical_actor_acts_by_its_logits(batch: tuple[int, ...]) -> None:
-    torch.manual_seed(0)
-    actor = categorical_actor(3, 4, num_cells=[8])
-    data = observations(*batch)
-    with warnings.catch_warnings(), set_exploration_type(ExplorationType.DETERMINISTIC):
-        warnings.simplefilter("error")
-        out = actor(data.copy())
-    assert out["action"].shape == batch
-    assert torch.equal(out["action"], out["logits"].argmax(-1))
-    many = data.reshape(-1)[:1].expand(20_000).clone()
-    with set_exploration_type(ExplorationType.RANDOM):
-        out = actor(many)
-    frequency = out["action"].bincount(minlength=4) / 20_000
-    torch.testing.assert_close(frequency, out["logits"][0].softmax(-1), rtol=0, atol=0.015)
 
 
 def test_the_mean_may_go_through_a_tanh_of_its_own():

@@ -13,11 +13,8 @@ from torchrl.modules import (
     ProbabilisticActor,
 )
 
-from rlkit_sac.data import make_collector
-from rlkit_sac.envs import make_env
 from rlkit_sac.modules import (
     BehaviorPolicy,
-    GRUMemory,
     RandomBehavior,
     categorical_actor,
     categorical_actor_critic,
@@ -73,28 +70,6 @@ def test_actions_are_drawn_from_what_is_written(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("env_id", "actor", "keys"),
-    [
-        ("CartPole-v1", lambda: categorical_actor(4, 2, num_cells=[8]), [LOGITS]),
-        ("Pendulum-v1", lambda: gaussian_actor(3, 1, num_cells=[8]), [LOC, SCALE]),
-    ],
-)
-@pytest.mark.parametrize("kind", ["torchrl", "light"])
-def test_collectors_store_the_distribution(env_id: str, actor, keys, kind: str) -> None:
-    policy = BehaviorPolicy(actor())
-    collector = make_collector(
-        make_env(env_id), policy, frames_per_batch=20, total_frames=20, kind=kind
-    )
-    (batch,) = list(collector)
-    collector.shutdown()
-    wanted = policy(batch.select("observation").clone())
-    for key in keys:
-        torch.testing.assert_close(batch[key], wanted[key])
-    if env_id == "Pendulum-v1":  # as it was drawn, not as the environment clips it
-        assert not torch.equal(batch["action"], batch[LOC])
-
-
-@pytest.mark.parametrize(
     ("distribution", "kind"),
     [(Categorical, "discrete"), (IndependentNormal, "continuous"), (Normal, "continuous")],
 )
@@ -105,22 +80,6 @@ def test_the_kind_is_that_of_the_distribution(distribution: type, kind: str) -> 
     assert action_kind(actor) == kind
     actor = ProbabilisticActor(net, in_keys=keys, distribution_class=partial(distribution))
     assert action_kind(actor) == kind
-
-
-@pytest.mark.parametrize("stored", [False, True])
-def test_the_state_of_a_memory_goes_on(stored: bool) -> None:
-    torch.manual_seed(0)
-    gru = GRUMemory(3, 2, in_key="observation", out_key="logits")
-    actor = ProbabilisticActor(gru, in_keys=["logits"], distribution_class=Categorical)
-    step = TensorDict(observation=torch.randn(5, 3), is_init=torch.zeros(5, 1) > 0, batch_size=[5])
-    state = torch.randn(5, 1, 2) if stored else torch.zeros(5, 1, 2)
-    if stored:
-        step["recurrent_state"] = state
-    out = BehaviorPolicy(actor)(step.clone())
-    wanted = gru(step.set("recurrent_state", state))
-    after = ("next", "recurrent_state")
-    assert torch.equal(out[after], wanted[after])
-    torch.testing.assert_close(out[LOGITS], wanted["logits"].log_softmax(-1))
 
 
 @pytest.mark.parametrize("batch", [(), (5,), (2, 3)])

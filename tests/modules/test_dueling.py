@@ -42,26 +42,6 @@ def test_the_value_is_that_of_the_formula(batch: tuple[int, ...]) -> None:
     torch.testing.assert_close(out["state_action_value"], wanted)
 
 
-def test_its_networks_may_have_memories() -> None:
-    torch.manual_seed(0)
-    value = state_critic(3, **SIZES, memory={"kind": "lstm", "size": 4})
-    advantage = state_action_critic(3, 2, **SIZES, memory={"kind": "gru", "size": 4})
-    zero = torch.zeros(4, 1, 4).double()
-    data = inputs(4).set("is_init", torch.zeros(4, 1, dtype=torch.bool))
-    for key in ("value_state_h", "value_state_c", "critic_state"):
-        data[key] = zero
-    critic = StochasticDuelingNetwork(
-        value, advantage, sampler=lambda dist, n: dist.mean.detach().expand(n, 4, 2)
-    ).double()
-    out = critic(data.clone())
-    wanted = value(data.clone())["state_value"]
-    torch.testing.assert_close(out["state_value"], wanted)
-    wanted = wanted + advantage(data.clone())["state_action_value"]
-    at_mean = data.clone().set("action", data["loc"])
-    wanted = wanted - advantage(at_mean)["state_action_value"]
-    torch.testing.assert_close(out["state_action_value"], wanted)
-
-
 def test_gradients_reach_every_network_but_not_the_policy() -> None:
     critic, data = make(), inputs(4)
     critic(data)["state_action_value"].sum().backward()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tensordict import TensorDict
 from torch import nn
 from torchrl.modules import MLP
 
@@ -62,29 +61,3 @@ def losses(deactivate: bool):
     torch.manual_seed(0)
     critic = action_value_critic(3, 4, num_cells=[8, 8], reward_dim=2)
     yield DiscreteSACLoss(critic, deactivate_vmap=deactivate)
-
-
-@pytest.mark.parametrize("steps", [(7,), (3, 5)], ids=str)
-def test_losses_are_those_of_critics_called_one_after_another(steps: tuple[int, ...]) -> None:
-    for together, alone in zip(losses(False), losses(True), strict=True):
-        discrete = isinstance(together, DiscreteSACLoss)
-        data = TensorDict(
-            observation=torch.randn(*steps, 3).double(),
-            action=torch.randint(4, steps) if discrete else torch.rand(*steps, 1).double(),
-            next=TensorDict(
-                observation=torch.randn(*steps, 3).double(),
-                reward=torch.randn(*steps, 2).double(),
-                done=torch.zeros(*steps, 1, dtype=torch.bool),
-                terminated=torch.zeros(*steps, 1, dtype=torch.bool),
-                batch_size=steps,
-            ),
-            batch_size=steps,
-        )
-        results = []
-        for loss in (together.double(), alone.double()):
-            torch.manual_seed(1)
-            out = loss(data.clone())
-            total = sum(out[key] for key in loss.out_keys if key.startswith("loss"))
-            results.append(torch.autograd.grad(total, list(loss.parameters())))
-        for found, wanted in zip(*results, strict=True):
-            torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-12)

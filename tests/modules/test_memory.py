@@ -7,11 +7,8 @@ import torch
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule, TensorDictSequential
 from torch import nn
-from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
-from torchrl.data.replay_buffers.samplers import SliceSampler
 from torchrl.modules import GRUModule, LSTMModule, set_recurrent_mode
 
-from rlkit_sac.graph import record
 from rlkit_sac.modules import GRUMemory, LSTMMemory
 from rlkit_sac.modules.memory import policy_states, state_keys, state_primer
 
@@ -102,56 +99,6 @@ def test_it_is_torchrls_module_where_that_is_right(kind, layers, python_based) -
     found, wanted = ours(step.clone()), theirs(step.clone())
     for key in ours.out_keys:
         torch.testing.assert_close(found[key], wanted[key], rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_slices_of_torchrls_sampler_keep_their_stored_start(kind: str) -> None:
-    """It sets ``is_init`` at the first step of each slice, in the middle of an episode too."""
-    memory = make(kind, 2)
-    carried, frames = dict.fromkeys(state_keys(memory), torch.zeros(2, UNITS).double()), []
-    for t in range(40):
-        if t % 13 == 0:
-            carried = {key: torch.zeros_like(value) for key, value in carried.items()}
-        step = TensorDict(carried | {"x": torch.randn(INPUTS).double()})
-        step["is_init"] = torch.tensor([t % 13 == 0])
-        frames.append(memory(step))
-        carried = {key: frames[-1]["next", key] for key in carried}
-    acted = torch.stack(frames)
-    acted["next", "done"] = acted["is_init"].roll(-1, 0)
-    replay = TensorDictReplayBuffer(
-        storage=LazyTensorStorage(40),
-        sampler=SliceSampler(slice_len=5, end_key=("next", "done"), strict_length=True),
-        batch_size=60,
-    )
-    replay.extend(acted)
-    batch = replay.sample().reshape(12, 5)
-    started = batch[state_keys(memory)[0]][:, 0].flatten(1).any(-1)
-    assert (batch["is_init"][:, 0, 0] & started).sum() > 3
-    wanted = batch["y"].clone()
-    with set_recurrent_mode(True):
-        found = memory(batch)["y"]
-    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_call_is_recorded_as_a_graph_that_follows_its_inputs(kind: str) -> None:
-    """Also where the example has no reset, and later inputs have."""
-    memory = make(kind)
-    for mode, shape in ((False, (4,)), (True, (4, 6))):
-        example = with_start(rows_of(*shape, resets=False), memory)
-        names = ["x", "is_init", *state_keys(memory)]
-
-        def call(example=example, mode=mode):
-            with set_recurrent_mode(mode):
-                out = memory(example.copy())
-            return [out["y"], *(out["next", key] for key in state_keys(memory))]
-
-        recording = record(call, [example[name] for name in names])
-        other = with_start(rows_of(*shape), memory)
-        other["is_init"][0] = True
-        example.update_(other)
-        for found, wanted in zip(recording.graph(*recording.inputs), call(), strict=True):
-            torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
 
 
 def test_a_policy_tells_the_states_that_it_carries_and_an_environment_can_hold_them() -> None:

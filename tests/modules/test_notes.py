@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import copy
 
-import pytest
 import torch
 
 from rlkit_sac.modules import (
     BehaviorPolicy,
-    NormalizedPolicy,
-    ObservationNormalizer,
     categorical_actor,
-    categorical_actor_critic,
     gaussian_actor_critic,
     hybrid_critic,
     tanh_gaussian_actor,
@@ -55,23 +51,3 @@ def test_a_check_leaves_the_policy_and_the_generators_alone():
     with torch.no_grad():
         parameters[0].fill_(torch.nan)
     assert checked_note(actor) is not None
-
-
-# ------------------------------------------------------------------ what the check finds
-
-
-@pytest.mark.parametrize("kind", ["gru", "lstm"])
-def test_a_policy_with_memory_is_rebuilt_from_its_note(kind):
-    options = {"kind": kind, "size": 5, "layers": 2}
-    one, two = {"action_dim": 1}, {"num_actions": 2}
-    actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8], memory=options | one)
-    both = {"action_key": ("action", "continuous"), "memory": options | one | two}
-    policies = [
-        NormalizedPolicy(actor, ObservationNormalizer(3)),
-        categorical_actor(3, 2, memory=options | two),
-        tanh_gaussian_actor(3, [-1.0], [1.0], **both),
-        policy_operator(categorical_actor_critic(3, 2, memory=options)),
-    ]
-    for policy in policies:
-        assert checked_note(policy) == note_of(policy) is not None
-        assert note_of(build_from_note(note_of(policy))) == note_of(policy)

@@ -8,12 +8,9 @@ from tensordict import TensorDict
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.modules import (
-    EpsilonGreedy,
-    PlainPolicy,
     action_value_critic,
     categorical_actor,
     hybrid_critic,
-    policy_states,
     state_action_critic,
     tanh_gaussian_actor,
 )
@@ -184,25 +181,3 @@ def test_epsilon_of_zero_is_greedy_and_of_one_samples(kind):
     keys = [CONTINUOUS[1], DISCRETE[1]] if kind == "hybrid" else [None]
     for key in keys:
         assert (same if key is None else same[key]).float().mean() < 0.7
-
-
-# ------------------------------------------------------------------ deployment
-
-
-@pytest.mark.parametrize("kind", ["gru", "lstm"])
-def test_the_states_of_a_memory_are_written_too(kind):
-    torch.manual_seed(0)
-    actor = tanh_gaussian_actor(4, **BOX, **CELLS, memory={"kind": kind, "action_dim": 2})
-    shapes = policy_states(actor)
-    data = states(9).update({key: torch.randn(9, *shape) for key, shape in shapes.items()})
-    data.update({"prev_action": torch.randn(9, 2), "is_init": torch.rand(9, 1) < 0.5})
-    wanted = act(actor, data, ExplorationType.DETERMINISTIC)
-    after = [("next", key) for key in shapes]
-    plain = PlainPolicy(actor)
-    assert plain.out_keys == ["action", *after]
-    found = plain(*(data[key] for key in plain.in_keys))
-    for key, value in zip(plain.out_keys, found, strict=True):
-        assert torch.equal(value, wanted[key])
-    mixed = act(EpsilonGreedy(actor, 0.5), data, ExplorationType.DETERMINISTIC)
-    assert all(torch.equal(mixed[key], wanted[key]) for key in after)
-    assert 0 < (mixed["action"] != wanted["action"]).any(-1).sum() < 9

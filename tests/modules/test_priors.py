@@ -14,7 +14,7 @@ from tensordict.nn import (
 )
 from torch import nn
 from torch.distributions import Independent, Normal
-from torchrl.data import Bounded, Categorical, Composite
+from torchrl.data import Bounded, Categorical
 from torchrl.modules import NormalParamExtractor, ProbabilisticActor, TanhNormal
 
 from rlkit_sac.modules import (
@@ -31,7 +31,6 @@ from rlkit_sac.objectives import DiscreteSACLoss, HybridSACLoss
 
 LOW, HIGH = torch.tensor([[-2.0, 0.1], [0.5, 0.3]], dtype=torch.float64)
 BOX = Bounded(LOW, HIGH, (2,), dtype=torch.float64)
-HYBRID = Composite(continuous=BOX, discrete=Categorical(3))
 #: Midpoints of a fine grid over each dimension, and the cells' widths.
 CELLS = 20_000
 GRID = LOW + (HIGH - LOW) * ((torch.arange(CELLS).double() + 0.5) / CELLS).unsqueeze(-1)
@@ -102,26 +101,6 @@ def test_discrete_probabilities_sum_to_one_and_prefer_the_previous_action(prob):
     wanted[range(3), before[:3]] = prob
     wanted[3] = 1 / 3
     torch.testing.assert_close(probs, wanted)
-
-
-def test_a_composite_spec_gives_a_distribution_for_each_part():
-    before = TensorDict(
-        continuous=torch.zeros(4, 2).double(), discrete=torch.arange(4) % 3, batch_size=[4]
-    )
-    states = TensorDict(
-        prev_action=before, is_init=torch.zeros(4, 1, dtype=torch.bool), batch_size=[4]
-    )
-    for spec in (HYBRID, Composite(action=HYBRID)):
-        prior = SameActionPrior(spec)
-        assert set(prior.in_keys) == {
-            ("prev_action", "continuous"),
-            ("prev_action", "discrete"),
-            "is_init",
-        }
-        dist = prior.get_dist(states)
-        parts = [dist.dists[name].log_prob(before[name]) for name in ("continuous", "discrete")]
-        torch.testing.assert_close(dist.log_prob(before), sum(parts))
-    assert UniformPrior(HYBRID).in_keys == []
 
 
 # ---------------------------------------------------------------------- policies

@@ -80,21 +80,6 @@ def test_outside_the_bounds_only_a_gradient_that_leads_back_passes(mode: str) ->
     assert gradient(temperature, low, too_much_entropy) == 0
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_plain_loop_without_projection_stays_near_the_bounds(mode: str) -> None:
-    """One overshoot at most, and no debt to pay back when the entropy turns."""
-    temperature = Temperature(mode, 0.1, 2.0)
-    at = parameter(stands_for(mode, 1.0))
-    optimizer = torch.optim.SGD([at], 0.1)
-    for target, bound in ((3.0, 2.0), (-1.0, 0.1), (3.0, 2.0)):
-        for _ in range(300):
-            optimizer.zero_grad()
-            temperature.loss(at, NEG_LOG_PROB, target).mean().backward()
-            optimizer.step()
-        assert temperature.alpha(at).item() == pytest.approx(bound, abs=1e-12)
-        assert abs(at.item() - stands_for(mode, bound)) <= 0.4  # step of 0.1 times |gradient| <= 4
-
-
 def test_direct_never_reaches_zero() -> None:
     temperature, at = Temperature("direct"), parameter(-5.0)
     assert temperature.alpha(at).item() == DIRECT_ALPHA_FLOOR > 0

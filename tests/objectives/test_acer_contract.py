@@ -7,19 +7,11 @@ import copy
 import pytest
 import torch
 from tensordict import TensorDict
-from torch import nn
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules import (
-    StochasticDuelingNetwork,
-    action_value_critic,
-    categorical_actor,
     categorical_actor_critic,
-    gaussian_actor,
     gaussian_actor_critic,
-    state_action_critic,
-    state_critic,
 )
 from rlkit_sac.objectives import ACERLoss
 from tests.objectives.acer_networks import Noise, make_acer, make_segments
@@ -255,112 +247,3 @@ def test_the_policy_shares_live_parameters(kind: str) -> None:
     assert not torch.equal(before[behavior], after[behavior])
     with set_exploration_type(ExplorationType.RANDOM):
         assert set(policy(data).keys()) == {"observation", "action", "behavior"}
-
-
-# ------------------------------------------------------------------ refusals
-
-
-def test_constructor_refusals() -> None:
-    actor, critic = categorical_actor(3, 2), action_value_critic(3, 2)
-    gaussian = gaussian_actor(3, 2)
-    dueling = StochasticDuelingNetwork(state_critic(3), state_action_critic(3, 2))
-    both = categorical_actor_critic(3, 2)
-    for arguments, options, message in (
-        ((), {}, "needs actor_network and critic_network, or actor_critic"),
-        ((actor,), {}, "needs actor_network and critic_network, or actor_critic"),
-        ((actor, critic), {"actor_critic": both}, "takes the place of"),
-        ((), {"actor_critic": actor}, "is a ProbabilisticActor, wanted .*ActorValueOperator"),
-        ((nn.Linear(3, 2), critic), {}, "Linear without get_dist"),
-        ((actor, nn.Linear(3, 2)), {}, "critic_network is a Linear without in_keys"),
-        ((gaussian, critic), {}, "continuous actions need a .*StochasticDuelingNetwork"),
-        ((actor, state_action_critic(3, 2)), {}, "critic_network reads the action 'action'"),
-        ((actor, critic), {"gamma": 1.5}, r"gamma must be in \[0, 1\], not 1.5"),
-        ((actor, critic), {"gamma": None}, r"gamma must be in \[0, 1\], not None"),
-        ((actor, critic), {"reward_scale": "1"}, "reward_scale must be a finite number, not '1'"),
-        ((actor, critic), {"beta": -1.0}, "beta must be a finite number >= 0, not -1.0"),
-        ((actor, critic), {"truncation_threshold": -1.0}, "truncation_threshold must be"),
-        ((actor, critic), {"trust_region_delta": torch.nan}, "trust_region_delta must be"),
-        ((actor, critic), {"trust_region_space": "loc_var"}, "one of 'logits', 'log_probs', 'prob"),
-        ((gaussian, dueling), {"trust_region_space": "probs"}, "one of 'loc_var', 'loc_scale'"),
-        ((actor, critic), {"reduction": "avg"}, "reduction must be one of"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            ACERLoss(*arguments, **options)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("on_policy", [False, True])
-@pytest.mark.parametrize("use_q_opc", [False, True])
-def test_autocast(kind: str, on_policy: bool, use_q_opc: bool) -> None:
-    torch.manual_seed(0)
-    loss, _ = make_acer(kind, diagnostics=True, use_q_opc=use_q_opc)
-    loss = loss.float()
-    segments = make_segments(kind, 3, 5)
-    segments = segments.apply(lambda x: x.float() if x.is_floating_point() else x)
-    torch.manual_seed(1)
-    wanted = loss(segments, on_policy=on_policy)
-    torch.manual_seed(1)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = loss(segments, on_policy=on_policy)
-    for name, value in found.items():
-        assert value.dtype == torch.float32, name
-        assert value.isfinite(), name
-    for name in LOSSES:
-        torch.testing.assert_close(found[name], wanted[name], rtol=0.1, atol=0.05)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        for name, part in parts(loss).items():
-            torch.manual_seed(1)
-            assert torch.equal(part(segments, on_policy=on_policy)[0], found[name])
-    total(found).backward()
-    assert all(parameter.grad.isfinite().all() for parameter in loss.parameters())
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("option", "value"), [("gamma", 0.3), ("beta", 0.7), ("reward_scale", -2.0)]
-)
-def test_numbers_that_change_act_as_if_they_had_always_been_so(
-    kind: str, option: str, value: float
-) -> None:
-    outs = []
-    for change in (True, False):
-        torch.manual_seed(12)
-        loss, _ = make_acer(kind, **({} if change else {option: value}))
-        if change:
-            for number in (0.9, value):
-                loss.set_scalar(option, number)
-        torch.manual_seed(13)
-        outs.append(loss(make_segments(kind, 3, 4)))
-    for key, wanted in outs[1].items():
-        torch.testing.assert_close(outs[0][key], wanted)
-    with pytest.raises(ConfigError, match="no number 'truncation_threshold' that may change"):
-        loss.set_scalar("truncation_threshold", 1.0)
-    with pytest.raises(ConfigError, match=f"{option} must be"):
-        loss.set_scalar(option, torch.nan)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_batch_refusals(kind: str) -> None:
-    loss, _ = make_acer(kind)
-    segments = make_segments(kind, 2, 3, padded=False)
-    key = ("behavior", "logits" if kind == "discrete" else "scale")
-    wrong = {
-        "action": (segments["action"].unsqueeze(-1), "action 'action' has the shape"),
-        ("next", "reward"): (torch.zeros(2, 3, 2), "reward has 2 dimensions, but ACER's"),
-        ("next", "done"): (torch.zeros(2, 3, dtype=torch.bool), r"done .* has the shape \[2, 3\]"),
-        key: (torch.zeros(2, 3, 7), r"has the shape \[2, 3, 7\], but the policy's distribution"),
-    }
-    if kind == "continuous":
-        wrong["behavior", "scale"] = (torch.zeros(2, 3, 2), "that is not above 0: random actions")
-    for entry, (value, message) in wrong.items():
-        with pytest.raises(BatchError, match=message):
-            loss(segments.clone().set(entry, value))
-    if kind == "continuous":
-        with pytest.raises(BatchError, match=r"'scale'\) holds NaN"):
-            loss(segments.set(("behavior", "scale"), torch.full((2, 3, 2), torch.nan)))
-    with pytest.raises(BatchError, match=r"a flat sample \[6\] from replay"):
-        loss(segments.reshape(-1).set("index", torch.arange(6)))
-    with pytest.raises(BatchError, match="no dimension for time"):
-        loss(segments[0, 0])
-    with pytest.raises(BatchError, match="no entry 'observation'"):
-        loss(segments.exclude("observation"))

@@ -303,6 +303,3 @@ def test_each_loss_trains_its_own_memory(kind: str) -> None:
             key.split("_")[0] for key, each in loss.named_parameters() if each.grad is not None
         }
         assert trained == {"critic" if name == "loss_critic" else "actor"}
-
-
-# ------------------------------------------------------------------ a part of TorchRL

@@ -72,9 +72,6 @@ def test_a_large_threshold_is_plain_importance_sampling(kind: str) -> None:
     assert_close(*found)
 
 
-# ------------------------------------------------------------------ on-policy
-
-
 # ------------------------------------------------------------------ padding
 
 
@@ -113,12 +110,6 @@ def test_the_average_policy_moves_by_a_share(kind: str) -> None:
     for key, live in loss.actor_network_params.items(True, True):
         wanted = before[key] + 0.01 * (live.detach() - before[key])
         torch.testing.assert_close(moved[key], wanted, rtol=1e-12, atol=1e-14)
-
-
-# ------------------------------------------------------------------ the trust region
-
-
-# ------------------------------------------------------------------ extremes
 
 
 # ------------------------------------------------------------------ statistics

@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rlkit_sac.modules import hybrid_critic
-from rlkit_sac.objectives import HybridSACLoss
 from tests.objectives.comparison import assert_same, losses_of
-from tests.objectives.losses import CONTINUOUS, DISCRETE, KINDS, box_actor, make_batch, own_loss
+from tests.objectives.losses import CONTINUOUS, DISCRETE, KINDS, make_batch, own_loss
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -67,23 +65,3 @@ def test_nested_keys_name_the_same_numbers(kind):
     torch.manual_seed(1)
     assert_same(losses_of(loss(moved)), wanted, rtol=0, atol=0)
     assert moved["p", "q"].shape == (5,)
-
-
-def test_the_parts_of_a_hybrid_action_are_renamed_together_or_apart():
-    torch.manual_seed(0)
-    actor = box_actor(action_key=("move", "continuous"))
-    critic = hybrid_critic(4, 2, 3, num_cells=[16])
-    critic.in_keys[1] = ("move", "continuous")
-    data = make_batch("hybrid", 5)
-    data["move"] = data.pop("action")
-    loss = HybridSACLoss(actor, critic)
-    loss.set_keys(action="move")
-    assert ("move", "discrete") in loss.in_keys
-    assert loss(data.clone())["loss_qvalue"].isfinite()
-    data["kind"] = data["move"].pop("discrete")
-    loss.set_keys(action_discrete="kind")
-    assert loss(data)["loss_qvalue"].isfinite()
-    states = data.select("observation")
-    assert {"kind", ("move", "continuous")} <= set(loss.policy()(states).keys(True, True))
-    loss.set_keys(action=None)
-    assert loss.tensor_keys.action_discrete == DISCRETE

@@ -166,29 +166,6 @@ def test_the_critic_loss_alone_writes_the_priority(kind, mask) -> None:
                 torch.testing.assert_close(found, wanted["td_error"], rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.usefixtures("fixed_draws")
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("prior", [False, True])
-@pytest.mark.parametrize("mask", [False, True])
-def test_what_a_policy_loss_tells_beside_itself(kind, prior, mask) -> None:
-    loss, data = problem(kind, prior=prior, mask=mask, alpha_init=0.3)
-    out = loss(data.clone())
-    scalars = {name for name in out.keys() if not name.startswith("loss")}  # noqa: SIM118
-    assert any(name.startswith("kl") for name in scalars) == prior
-    for part in {"actor", "alpha"}.intersection(PARTS[kind]):
-        _, metadata = getattr(loss, f"{part}_loss")(data.clone())
-        assert metadata.keys() == scalars
-        for name, value in metadata.items():
-            assert value.shape == ()
-            torch.testing.assert_close(value, out[name], rtol=1e-12, atol=1e-12)
-
-
-# ------------------------------------------------------------------ the order of two networks
-
-
-# ------------------------------------------------------------------ actors that are refused
-
-
 # ------------------------------------------------------------------ half precision
 
 

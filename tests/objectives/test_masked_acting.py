@@ -9,8 +9,6 @@ from torch import Tensor
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
-from rlkit_sac.modules.notes import note_of
-from rlkit_sac.modules.rebuild import build_from_note, checked_note
 from rlkit_sac.objectives import HybridSACLoss
 from tests.objectives.masked_networks import CONTINUOUS, DISCRETE, MASK, masked_values
 
@@ -74,26 +72,6 @@ def test_the_greedy_action_has_the_highest_masked_value(action_layer, options):
         if batch == (200,):  # and not the highest of the values of all parameters
             unmasked = reduced(loss, out, [[1, 1]] * 3).argmax(-1)
             assert (out[DISCRETE] != unmasked).any()
-
-
-@pytest.mark.parametrize("action_layer", ["first", "last"])
-def test_states_and_notes_hold_the_mask(action_layer):
-    torch.manual_seed(0)
-    source = make_loss(action_layer).policy()
-    note = checked_note(source)
-    assert note is not None
-    others = [make_loss(action_layer, parameter_mask=[[0, 0]] * 3).policy(), build_from_note(note)]
-    for other in others:
-        state = {name: value.clone() for name, value in source.state_dict().items()}
-        other.load_state_dict(state, strict=True, assign=other is others[1])  # it has no memory yet
-        assert note_of(other) == note
-        data = states(50)
-        for mode in (GREEDY, RANDOM):
-            outs = []
-            for policy in (source, other):
-                torch.manual_seed(1)
-                outs.append(act(policy, data, mode))
-            assert (outs[0] == outs[1]).all()
 
 
 def test_a_loss_and_its_policy_share_their_weights():

@@ -164,37 +164,3 @@ def test_with_the_mask_in_the_entropy_an_unused_parameter_has_no_gradient(networ
         for parameter in last_layer(loss):
             assert (parameter.grad[1::2] == 0).all()
             assert (parameter.grad[0::2] != 0).all()
-
-
-@pytest.mark.parametrize("discrete_entropy", ["expected", "sampled"])
-@EACH_NETWORK
-def test_without_it_the_gradient_is_that_of_its_own_entropy(network, discrete_entropy):
-    """With u = loc + scale eps, log pi_j = -eps^2 / 2 - log scale - log(1 - tanh(u)^2) + constant,
-    so that d/d loc = 2 tanh(u) and d/d log scale = 2 tanh(u) scale eps - 1, both times alpha_c."""
-    torch.manual_seed(0)
-    loss = make_discrete_loss(
-        "hybrid",
-        critic=network[0](3, 1).double(),
-        parameter_mask=NONE_USES,
-        mask_critics=True,
-        mask_entropy=False,
-        discrete_entropy=discrete_entropy,
-        alpha_init=(0.2, 0.7),
-    )
-    data, noise = make_discrete_data("hybrid", 6), torch.randn(2, 6, ACTION_DIM).double()
-    dist = loss.get_stateful_net("actor_network").get_dist_params(data.select("observation"))
-    loc, scale, eps = dist["loc"][:, 1], dist["scale"][:, 1], noise[1, :, 1]
-    NoisyTanhGaussian.queue = list(noise)
-    loss(data)["loss_actor"].backward()
-    _, bias = last_layer(loss)
-    t = torch.tanh(loc + scale * eps)
-    of_loc, of_log_scale = 0.7 * 2 * t, 0.7 * (2 * t * scale * eps - 1)
-    near = {"rtol": 1e-12, "atol": 1e-12}
-    torch.testing.assert_close(bias.grad[1], of_loc.mean(), **near)
-    torch.testing.assert_close(bias.grad[3], of_log_scale.mean(), **near)
-
-
-# ------------------------------------------------------------------ memories
-
-
-# ------------------------------------------------------------------ errors

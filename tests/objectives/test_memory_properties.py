@@ -12,7 +12,6 @@ from tensordict.nn import (
     TensorDictModule,
 )
 from torch import Tensor, nn
-from torchrl.modules import GRUModule, LSTMModule
 from torchrl.objectives import LossModule
 
 from rlkit_sac.modules.memory import policy_states
@@ -203,40 +202,6 @@ def test_a_previous_index_of_zero_is_told_from_the_beginning_of_an_episode(kind:
         assert call(loss, data)["loss_qvalue"] != wanted["loss_qvalue"]
 
 
-# ------------------------------------------------------------------ other modules of networks
-
-
-def with_torchrls_memory(network: TensorDictModule) -> None:
-    """Put TorchRL's module in the place of ours, with the same cells."""
-    inner = network.module[0] if hasattr(network, "get_dist") else network
-    ours = inner.module[1]
-    keys = {"in_keys": list(ours.in_keys), "out_keys": list(ours.out_keys)}
-    if hasattr(ours, "gru"):
-        inner.module[1] = GRUModule(gru=ours.gru, **keys)
-    else:
-        inner.module[1] = LSTMModule(lstm=ours.lstm, **keys)
-
-
-@pytest.mark.parametrize("cells", ["gru", "lstm"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_torchrls_memories_give_the_same_losses(kind: str, cells: str) -> None:
-    losses = []
-    for theirs in (False, True):
-        torch.manual_seed(0)
-        networks = make_networks(kind, memory_of(kind, cells, 2))
-        if theirs:
-            for network in networks.values():
-                for each in network if isinstance(network, list) else [network]:
-                    with_torchrls_memory(each)
-        losses.append(loss_class(kind)(**networks, action_spec=SPECS[kind], burn_in=1))
-    data = rows_of(kind, cells, 2).exclude("begins")
-    assert_same(call(losses[1], data), call(losses[0], data), rtol=0, atol=0)
-    policies = [loss.policy() for loss in losses]
-    acted = [policy(data[:, 2].exclude("action", "next")) for policy in policies]
-    for key in policy_states(policies[1]):
-        torch.testing.assert_close(acted[1]["next", key], acted[0]["next", key])
-
-
 # ------------------------------------------------------------------ TorchRL's contract
 
 
@@ -263,6 +228,3 @@ def test_rows_that_begin_with_an_acting_policys_state_are_parts_of_longer_ones(k
     names = ["loss_alpha", "loss_qvalue"] if kind == "boltzmann" else ["loss_alpha"]
     for name in names:
         torch.testing.assert_close(part[name], whole[name][:, 3:], rtol=1e-12, atol=1e-12)
-
-
-# ------------------------------------------------------------------ what is refused

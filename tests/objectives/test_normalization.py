@@ -7,9 +7,6 @@ from collections.abc import Callable
 import pytest
 import torch
 from tensordict import TensorDict
-from torch import nn
-from torch.distributions import Categorical, Independent, Normal
-from torchrl.envs.utils import ExplorationType, set_exploration_type
 from torchrl.objectives import LossModule
 
 from rlkit_sac.modules import (
@@ -22,7 +19,6 @@ from rlkit_sac.modules import (
     state_critic,
     tanh_gaussian_actor,
 )
-from rlkit_sac.modules.priors.parts import FactoredDistribution
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 from tests.objectives.comparison import assert_same, results
 
@@ -123,51 +119,3 @@ def test_losses_are_those_of_a_batch_normalized_by_hand(make) -> None:
         actions.append(policy(data.select("observation")).select("action", "loc", strict=False))
     for key, value in actions[0].items(True, True):
         torch.testing.assert_close(value, actions[1][key])
-
-
-class Leaning(nn.Module):
-    """A prior over each kind of action that changes with one entry of the state."""
-
-    def __init__(self, key: str, kind: type[LossModule]) -> None:
-        super().__init__()
-        self.in_keys, self.kind = [key], kind
-
-    def get_dist(self, tensordict: TensorDict):
-        seen = tensordict[self.in_keys[0]]
-        box = Independent(Normal(0.1 * seen[..., :2], 0.5), 1)
-        index = Categorical(logits=seen @ torch.linspace(-1, 1, 12).reshape(3, 4).to(seen))
-        if self.kind is HybridSACLoss:
-            return FactoredDistribution({"continuous": box, "discrete": index})
-        return index if self.kind is DiscreteSACLoss else box
-
-
-@pytest.mark.parametrize("make", LOSSES.values(), ids=LOSSES)
-def test_a_prior_reads_observations_as_they_are(make) -> None:
-    """In the losses and in acting, where the networks read them normalized."""
-    kind, losses = type(make()), []
-    for key in ("observation", "raw"):
-        torch.manual_seed(0)
-        options = {"prior_network": Leaning(key, kind), "policy_reduction": "mean"}
-        if key == "observation":
-            options["observation_normalizer"] = ObservationNormalizer(3, clip=1.0)
-        losses.append(make(**options).double())
-    own, plain = losses
-    own.observe(frames(own, 60))
-    batch = frames(own, 12)
-    by_hand = batch.clone()
-    for seen, shown in ((batch, by_hand), (batch["next"], by_hand["next"])):
-        shown["raw"] = seen["observation"]
-        shown["observation"] = own.observation_normalizer(seen["observation"])
-    outs, drawn = [], []
-    for loss, data in ((own, batch), (plain, by_hand)):
-        torch.manual_seed(1)
-        outs.append(results(loss, data))
-        states = data.select("observation", "raw", strict=False).expand(200, 12)
-        for policy in (loss.policy(), loss.policy(epsilon=0.5)):
-            for mode in (ExplorationType.RANDOM, ExplorationType.DETERMINISTIC):
-                torch.manual_seed(2)
-                with torch.no_grad(), set_exploration_type(mode):
-                    drawn.append(policy(states.clone()).select("action").to_dict()["action"])
-    assert_same(outs[0], outs[1], rtol=1e-9, atol=1e-11)
-    for found, wanted in zip(drawn[:4], drawn[4:], strict=True):
-        torch.testing.assert_close(found, wanted)

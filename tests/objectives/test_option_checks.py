@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
-from torchrl.data import Bounded, Categorical, Composite, OneHot
+from torchrl.data import Bounded, Categorical, OneHot
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules import (
@@ -100,19 +98,3 @@ def test_the_number_of_actions_comes_from_the_spec_or_from_the_critics():
     silent.load_state_dict(declared.state_dict())
     data = make_batch("boltzmann", 6)
     assert silent(data.clone())["loss_alpha"] == declared(data.clone())["loss_alpha"]
-
-
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_hybrid_loss_reads_a_composite_spec(whole):
-    inner = Composite(
-        continuous=Bounded(-2.0, 2.0, (4, 2)), discrete=Categorical(3, (4,)), shape=(4,)
-    )
-    spec = Composite(action=inner, shape=(4,)) if whole else inner
-    loss = own_loss("hybrid", action_spec=spec)
-    assert loss.target_entropy_discrete == pytest.approx(0.394398, abs=1e-6)
-    assert loss.target_entropy_continuous == pytest.approx(2 * math.log(0.4), abs=1e-6)
-    named = own_loss("hybrid", action_spec=spec, target_entropy=("scaled_log_k", -3.0))
-    assert named.target_entropy_discrete == pytest.approx(0.98 * math.log(3))
-    assert named.target_entropy_continuous == -3.0
-    seen = own_loss("hybrid", action_spec=spec, target_entropy=lambda part: part.shape.numel())
-    assert (seen.target_entropy_discrete, seen.target_entropy_continuous) == (1.0, 2.0)

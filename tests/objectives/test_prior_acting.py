@@ -5,19 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 from tensordict import TensorDict
-from torchrl.collectors import Collector
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.envs import make_env
 from rlkit_sac.modules import (
     SameActionPrior,
-    action_value_critic,
-    hybrid_critic,
-    state_action_critic,
-    tanh_gaussian_actor,
 )
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
-from tests.objectives.losses import CELLS, make_batch, own_loss
+from tests.objectives.losses import make_batch, own_loss
 from tests.objectives.prior_references import SPECS, Probabilities
 
 
@@ -70,32 +63,3 @@ def test_an_action_the_prior_rules_out_is_never_chosen():
         with set_exploration_type(explore):
             assert (policy(data)["action"] != 0).all()
     assert loss(data)["kl"].isfinite()
-
-
-@pytest.mark.parametrize("name", ["Pendulum-v1", "CartPole-v1", "rlkit_sac/Moving-v0"])
-def test_the_previous_action_travels_from_the_environment_to_the_loss(name):
-    env = make_env(name, seed=0)
-    spec = env.full_action_spec_unbatched
-    size = env.observation_spec["observation"].shape[-1]
-    prior = SameActionPrior(spec)
-    if name == "Pendulum-v1":
-        loss = ContinuousSACLoss(
-            tanh_gaussian_actor(size, [-1.0], [1.0], **CELLS),
-            state_action_critic(size, 1, **CELLS),
-            prior_network=prior,
-        )
-    elif name == "CartPole-v1":
-        loss = DiscreteSACLoss(action_value_critic(size, 2, **CELLS), prior_network=prior)
-    else:
-        move = tanh_gaussian_actor(
-            size, [-1.0] * 2, [1.0] * 2, **CELLS, action_key=("action", "continuous")
-        )
-        loss = HybridSACLoss(move, hybrid_critic(size, 2, 3, **CELLS), prior_network=prior)
-    collector = Collector(env, loss.policy(), frames_per_batch=50, total_frames=50)
-    (batch,) = collector
-    collector.shutdown()
-    read = batch.select(*loss.in_keys)
-    assert not any(key[0] == "next" and "prev" in str(key) for key in loss.in_keys)
-    assert read["is_init"].any()
-    out = loss(read)
-    assert all(value.isfinite().all() for value in out.values())

@@ -52,35 +52,6 @@ def test_only_the_value_network_has_a_target():
     HardUpdate(loss, value_network_update_interval=1).step()
 
 
-@pytest.mark.parametrize("parametrization", ["log", "exp", "direct"])
-@pytest.mark.parametrize("steps", ["first", "all"])
-def test_outside_its_bounds_the_temperature_comes_back_in_a_plain_loop(parametrization, steps):
-    """Above the largest alpha, with a target that pulls outward, and with one that pulls back."""
-    torch.manual_seed(0)
-    for target, moves in ((-50.0, True), (50.0, False)):
-        loss = own_loss(
-            "continuous",
-            max_alpha=0.5,
-            alpha_parametrization=parametrization,
-            target_entropy=target,
-            policy_loss_steps=steps,
-        )
-        with torch.no_grad():
-            loss.log_alpha.add_(1.0)
-        start = loss.log_alpha.item()
-        data = make_batch("continuous", 6)
-        data["collector", "mask"] = torch.tensor([True] + [False] * 5)
-        data["priority_weight"] = torch.tensor([2.0] + [math.nan] * 5)
-        out = loss(data)
-        assert out["alpha"].item() == pytest.approx(0.5)
-        assert all(each.isfinite() for each in losses_of(out).values())
-        out["loss_alpha"].backward()
-        assert (loss.log_alpha.grad.item() > 0) == moves
-        assert moves or loss.log_alpha.grad.item() == 0
-        loss.project_parameters()
-        assert loss.log_alpha.item() < start
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_nan_at_a_terminal_state_leaves_no_trace(kind):
     torch.manual_seed(0)

@@ -119,25 +119,6 @@ KINDS = ["continuous", "boltzmann", "categorical", "hybrid"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_mask_has_the_name_the_loss_gives_it(kind: str) -> None:
-    """``loss_mask_key`` of TorchRL's losses: another entry, or none."""
-    loss = every_loss(kind)
-    data = every_batch(kind, 2, 3)
-    unmasked = outputs(loss, data)
-    data[MASK] = VALID
-    masked = outputs(loss, data)
-    assert masked["loss_qvalue"] != unmasked["loss_qvalue"]
-    assert (masked["td_error"][~VALID] == 0).all()
-    loss.loss_mask_key = None
-    assert_same(outputs(loss, data), unmasked, rtol=0, atol=0)
-    loss.loss_mask_key = ("mine", "valid")
-    assert_same(outputs(loss, data), unmasked, rtol=0, atol=0)
-    data["mine", "valid"] = VALID
-    data[MASK] = ~VALID
-    assert_same(outputs(loss, data), masked, rtol=0, atol=0)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_row_without_a_valid_step_is_as_if_it_were_not_there(kind: str) -> None:
     loss = every_loss(kind, normalize_entropy_reward=True, reduction="sum")
     twin = every_loss(kind, normalize_entropy_reward=True, reduction="sum")

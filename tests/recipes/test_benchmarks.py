@@ -7,17 +7,14 @@ import os
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 import rlkit_sac
 from tests import processes
 from tests.recipes.loading import RECIPES
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(rlkit_sac.__file__).parents[1])}
-SMALL = "--num_cells [8] --batch_size 4 --num_qvalue_nets 3 --rounds 3 --updates 2 --warm_up 1"
 
 
 def run(name: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -76,57 +73,3 @@ def test_light_path_writes_each_round_and_prints_the_ratios(tmp_path: Path) -> N
         )
         wanted = (group["light_us"] / group["plain_us"]).median()
         assert float(row[6]) == pytest.approx(wanted, abs=6e-3)
-
-
-@pytest.mark.slow
-def test_update_writes_each_round_and_prints_medians_and_ratios(tmp_path: Path) -> None:
-    arguments = [*SMALL.split(), "--losses", "[continuous, torchrl]", "--output", "times.csv"]
-    arguments += ["--bfloat16", "true"]
-    done = run("update", *arguments, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    rounds = pd.read_csv(tmp_path / "times.csv")
-    losses, kinds = ("continuous", "torchrl"), ("eager", "compiled", "products", "bfloat16")
-    columns = [f"{kind}_ms" for kind in kinds]
-    assert list(rounds.columns) == ["loss", "round", *columns]
-    assert (rounds[columns] > 0).all(axis=None)
-    assert list(rounds["loss"]) == [loss for loss in losses for _ in range(3)]
-    assert list(rounds["round"]) == [0, 1, 2] * 2
-    rows = table(done.stdout, "loss")
-    assert [row[0] for row in rows] == list(losses)
-    for loss, *found, speedup, _, _, ratio, low, high, rounded, _, _ in rows:
-        own = rounds[rounds["loss"] == loss]
-        times = {kind: own[f"{kind}_ms"] for kind in kinds}
-        medians = [times[kind].median() for kind in kinds]
-        assert [float(each) for each in found] == pytest.approx(medians, abs=6e-3)
-        wanted = (times["eager"] / times["compiled"]).median()
-        assert float(speedup) == pytest.approx(wanted, abs=6e-3)
-        wanted = (times["compiled"] / times["products"]).median()
-        assert float(ratio) == pytest.approx(wanted, abs=6e-3)
-        wanted = (times["compiled"] / times["bfloat16"]).median()
-        assert float(rounded) == pytest.approx(wanted, abs=6e-3)
-        assert float(low.strip("[,")) <= float(ratio) <= float(high.strip("]"))
-
-
-@pytest.mark.slow
-def test_speed_runs_systems_in_turns(tmp_path: Path) -> None:
-    arguments = "--task Pendulum-v1 --rounds 2 --warmup 1005 --frames 10 --output speed.csv"
-    systems = ["--systems", "[rlkit_sac, sbx, torchrl]", "--venv.sbx", "nowhere"]
-    done = run("speed", *arguments.split(), *systems, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0] == (
-        f"sbx is left out: there is no {tmp_path}/nowhere/bin/python"
-    )
-    runs = pd.read_csv(tmp_path / "speed.csv")
-    assert list(runs["system"]) == ["rlkit_sac", "torchrl"] * 2
-    assert list(runs["round"]) == [0, 0, 1, 1]
-    assert (runs["frames"] == 10).all()
-    assert (runs["seconds"] > 0).all()
-    assert np.allclose(runs["frames_per_second"], runs["frames"] / runs["seconds"])
-    assert runs["versions"].str.contains(f"torch {torch.__version__}", regex=False).all()
-    assert runs[["load_before", "load_after"]].notna().all(axis=None)
-    (first, second) = table(done.stdout, "system")
-    assert (first[0], second[0]) == ("rlkit_sac", "torchrl")
-    rates = runs.pivot(index="round", columns="system", values="frames_per_second")
-    wanted = (rates["rlkit_sac"] / rates["torchrl"]).median()
-    assert float(second[6]) == pytest.approx(wanted, abs=6e-3)
-    assert {path.name for path in tmp_path.iterdir()} == {"speed.csv"}

@@ -120,3 +120,16 @@ def test_all_errors_of_a_configuration_come_at_once(workplace, capsys):
     _, error = SAC.stop(capsys, "--config", "bad.yaml", "--num_threads", "0")
     for part in ("env.idd", "loss.gama", "seed", "num_threads"):
         assert part in error
+
+
+BAD = {
+    "--env.idd Pendulum-v1": "did you mean --env.id",
+    "--loss.gamma 1.5": "--loss.gamma: must be less than or equal to 1, got 1.5",
+    "--loss.target_subset 3": "--loss.target_subset: must not exceed num_qvalue_nets (2), got 3",
+    "--update.order [joint,actor,target]": "already holds every loss",
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.items(), ids=BAD.keys())
+def test_bad_input_stops_in_one_line_with_nothing_created(workplace, capsys, arguments, message):
+    SAC.assert_refused(capsys, workplace, arguments, message)

@@ -12,8 +12,6 @@ import pytest
 from gymnasium.spaces import Box, Discrete, Tuple
 
 from rlkit_sac.analysis import learning_curves, load_runs
-from rlkit_sac.envs import make_env
-from rlkit_sac.runs import evaluate, evaluation_seed, load_policy
 from tests.recipes.running import Recipe
 
 SAC = Recipe("sac", "SACConfig")
@@ -73,25 +71,3 @@ def test_the_tables_hold_each_return_and_the_weighted_sum(workplace, recipe, tas
     assert curve["value"].tolist() == means[:, 1].tolist()
     metrics = pd.read_csv(run / "metrics.csv")
     assert np.isfinite(metrics.drop(columns="frames").iloc[-1]).all()
-
-
-@EACH_RECIPE
-def test_the_saved_policy_repeats_the_last_evaluation(workplace, recipe, task):
-    run = recipe.train(*task, "--seed", "5", "--loss.reward_weights", "[0.5, 1]")
-    last = pd.read_csv(run / "evaluations.csv").iloc[-1]
-    policy = load_policy(run)
-    if recipe is not SAC:  # whose policy is an actor alone
-        assert policy.state_dict()[_weights_name(policy)].tolist() == [0.5, 1.0]
-    limit = recipe.config(*task).env.max_episode_steps
-    env = make_env(recipe.config(*task).env.id, max_episode_steps=limit)
-    result = evaluate(policy, env, episodes=2, seed=evaluation_seed(5))
-    means = last[["return_mean_0", "return_mean_1"]].tolist()
-    assert result.returns_per_dimension.mean(0).tolist() == means
-    returns = result.returns_per_dimension @ [0.5, 1.0]
-    np.testing.assert_allclose(returns, json.loads(last["returns"]))
-    assert result.returns.tolist() == result.returns_per_dimension.sum(1).tolist()
-
-
-def _weights_name(policy) -> str:
-    (name,) = (name for name in policy.state_dict() if name.endswith("reward_weights.value"))
-    return name

@@ -126,29 +126,6 @@ def test_workers_resume_as_the_run_that_never_stopped(cluster: None, folder: Pat
     assert_same_run(whole, parts)
 
 
-@slow  # a quick one is part of the test of signals
-@pytest.mark.parametrize(
-    ("recipe", "options"),
-    [
-        ("acer", []),
-        ("acer", ACER_GRU),
-        *[
-            (recipe, [*more, "--collector.frames_per_batch", "12"])
-            for recipe in ("sac", "discrete_sac", "hybrid_sac", "kl_prior_sac", "value_sac")
-            for more in ([], GRU)
-        ],
-    ],
-)
-def test_asynchronous_workers_train(
-    cluster: None, folder: Path, recipe: str, options: list[str]
-) -> None:
-    run = train(recipe, *options, *ASYNC, *frames(240, 2))
-    metrics = pd.read_csv(run / "metrics.csv")
-    assert metrics["frames"].iloc[-1] == newest(run).frames == 240
-    assert metrics["updates"].iloc[-1] > 0
-    assert load_policy(run)
-
-
 @slow
 def test_asynchronous_workers_resume(
     cluster: None, folder: Path, capsys: pytest.CaptureFixture[str]
@@ -242,29 +219,4 @@ def test_a_run_goes_on_after_a_worker_has_died(tmp_path: Path, mode: str) -> Non
     # The frames of the next episode do not follow; asynchronous slices lie in one batch anyway.
     cuts = read_state(newest(run))["sampler"]["cuts"]
     assert bool(cuts) == (mode == "sync")
-    assert_nothing_left(str(tmp_path), seconds=30)
-
-
-@slow
-def test_a_run_whose_workers_are_lost_is_saved(tmp_path: Path) -> None:
-    options = ["--workers.restarts", "0", *ASYNC]
-    with start(tmp_path, str(tmp_path), *options) as process:
-        for _ in range(2):
-            kill_worker(str(tmp_path))
-            time.sleep(3)
-        _, errors = process.communicate()
-    assert process.returncode == 1, errors
-    assert "continue with: " in errors
-    run = only_run(tmp_path)
-    saved = newest(run).frames
-    with processes.Process(
-        FOLDER / "sac.py",
-        *("--resume", str(run), "--collector.total_frames", str(saved + 100)),
-        cwd=tmp_path,
-        env=ENVIRONMENT,
-    ) as process:
-        output, errors = process.communicate()
-    assert process.returncode == 0, errors
-    assert "not exactly" in output
-    assert newest(run).frames >= saved + 100
     assert_nothing_left(str(tmp_path), seconds=30)

@@ -240,25 +240,6 @@ def test_a_damaged_row_that_counts_is_named_by_its_line(capsys, path, damaged, l
     assert f"evaluations.csv, line {line}" in errors
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--seed", "1"], "seed was 0 in this run and cannot become 1"),
-        (["--loss.gamma", "0.9"], "loss.gamma was 0.99 in this run and cannot become 0.9"),
-        (["--env.id", "Reacher-v5"], "env.id was 'Pendulum-v1'"),
-        (["--update.utd_ratio", "2"], "update.utd_ratio was 1.0"),
-        ([], "is at frame 300 of 300 already: raise collector.total_frames"),
-        (["--collector.total_frames", "200"], "is at frame 300 of 200 already"),
-    ],
-)
-def test_what_would_falsify_the_run_is_refused(capsys, path, arguments, message):
-    before = snapshot(path)
-    code, errors = resume(capsys, path, *arguments)
-    assert code == 2
-    assert message in errors
-    assert snapshot(path) == before
-
-
 def test_a_run_in_use_is_not_touched(capsys, path):
     script = path.parent / "holder.py"
     script.write_text(
@@ -298,3 +279,14 @@ def test_a_disk_that_fills_up_leaves_the_checkpoint_before(tmp_path):
     path = only_run(tmp_path)
     assert newest(path).content("state.safetensors")
     assert not [*path.rglob("*.partial")]
+
+
+@pytest.mark.parametrize("name", ["state.safetensors", "checkpoint.json"])
+def test_the_error_names_an_older_checkpoint_and_the_run_goes_on_from_there(capsys, path, name):
+    file = path / "checkpoints" / "step_300" / name
+    file.write_bytes(flip(file.read_bytes()))
+    _, errors = resume(capsys, path, *MORE)
+    older = errors.strip().rpartition("--resume ")[2]
+    assert Path(older).parent == path / "checkpoints"
+    assert resume(capsys, Path(older), *MORE) == (0, "")
+    assert newest(path).frames == 320

@@ -12,8 +12,6 @@ import pandas as pd
 import pytest
 
 from rlkit_sac.runs.checkpoints import step_folders
-from rlkit_sac.runs.launch import run_recipe
-from tests.recipes.loading import load_recipe
 from tests.reliability.ranks import RANKS, finish, only_run, run_ranks, states, torchrun
 from tests.reliability.runs import RECIPES, SHORT, assert_equal, assert_same_run
 
@@ -54,31 +52,6 @@ def test_ranks_share_a_policy_and_have_streams_of_their_own(sac_run: Path) -> No
     statistics = states(sac_run)[1]["loss"]["observation_normalizer.statistics.count"]
     assert int(statistics) == 160
     assert pd.read_csv(sac_run / "metrics.csv")["updates"].iloc[-1] == 100
-
-
-@pytest.fixture
-def as_rank(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "RANK", "LOCAL_RANK"):
-        monkeypatch.setenv(name, "0")
-    monkeypatch.setenv("WORLD_SIZE", "3")
-
-
-@pytest.mark.usefixtures("as_rank")
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--replay.batch_size", "256"], "--replay.batch_size: must be a multiple of the 3"),
-        (["--seeds", "1,2", "--replay.batch_size", "3"], "--seeds: torchrun runs one seed"),
-    ],
-)
-def test_options_that_ranks_cannot_share_are_refused(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script = load_recipe("sac")
-    with pytest.raises(SystemExit) as stop:
-        run_recipe(script.main, script.SACConfig, arguments)
-    assert stop.value.code == 2
-    assert message in capsys.readouterr().err
 
 
 LATE_SIGNAL = """

@@ -56,3 +56,14 @@ def test_evaluations_and_checkpoints_leave_no_file_open(tmp_path, options):
     assert len(rows) >= 16
     steady = rows["files"][8:]  # all tables have their first row
     assert set(steady) == {steady.iloc[0]}
+
+
+@pytest.mark.slow
+def test_memory_stays_after_hundreds_of_evaluations_and_checkpoints(tmp_path):
+    rows = measured(tmp_path, 6000)
+    assert len(rows) >= 600
+    assert len(set(rows["files"][8:])) == 1
+    tenth = len(rows) // 10
+    growth = rows["memory"][-tenth:].median() - rows["memory"][4 * tenth : 5 * tenth].median()
+    print(f"grows by {growth / 2**20:.1f} MiB in the second half")
+    assert growth < 8 * 2**20

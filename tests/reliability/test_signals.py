@@ -112,23 +112,6 @@ def test_a_time_limit_ends_the_run_and_resume_goes_on(tmp_path):
     assert_same_run(train(tmp_path / "whole", *options), path)
 
 
-def test_a_second_signal_ends_an_environment_that_does_not_answer(tmp_path):
-    environment = ENVIRONMENT | {"PYTHONPATH": f"{ENVIRONMENT['PYTHONPATH']}:{HERE}"}
-    options = ("--env.id", "hanging_env:Hanging-v0", "--env.max_episode_steps", "100")
-    options = (*SHORT, *options, "--collector.total_frames", "400")
-    with processes.Process(SAC, *options, cwd=tmp_path, env=environment) as process:
-        wait_for((tmp_path / "hangs").exists, process)
-        os.killpg(process.pid, signal.SIGINT)
-        wait_for(lambda: "stopping" in process.stderr.read(), process)
-        os.killpg(process.pid, signal.SIGINT)
-        process.wait(timeout=20)
-        assert process.returncode == 130
-    path = only_run(tmp_path)
-    assert json.loads((path / "run.json").read_text())["status"] == "interrupted"
-    assert newest(path).frames == 110
-    assert_all_ended(process.pid)
-
-
 def noting(folder: Path, recipe: str, *options: str) -> processes.Process:
     """A recipe that makes a file for each phase, in a folder with a cache of its own."""
     environment = ENVIRONMENT | {"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
@@ -216,3 +199,20 @@ def test_any_signal_at_any_moment(tmp_path, recipe, moment, number):
             assert done.returncode == 0, done.stderr
         else:
             assert moment in ("before learning", "compiling"), stderr
+
+
+def test_a_second_signal_ends_an_environment_that_does_not_answer(tmp_path):
+    environment = ENVIRONMENT | {"PYTHONPATH": f"{ENVIRONMENT['PYTHONPATH']}:{HERE}"}
+    options = ("--env.id", "hanging_env:Hanging-v0", "--env.max_episode_steps", "100")
+    options = (*SHORT, *options, "--collector.total_frames", "400")
+    with processes.Process(SAC, *options, cwd=tmp_path, env=environment) as process:
+        wait_for((tmp_path / "hangs").exists, process)
+        os.killpg(process.pid, signal.SIGINT)
+        wait_for(lambda: "stopping" in process.stderr.read(), process)
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(timeout=20)
+        assert process.returncode == 130
+    path = only_run(tmp_path)
+    assert json.loads((path / "run.json").read_text())["status"] == "interrupted"
+    assert newest(path).frames == 110
+    assert_all_ended(process.pid)

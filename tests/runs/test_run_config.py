@@ -67,9 +67,6 @@ def config(*, seed: int = 0, num_threads: int = 1, **env: object) -> RunConfig:
     )
 
 
-# ------------------------------------------------------------------ what it demands
-
-
 # ------------------------------------------------------------------ what it opens
 
 
@@ -134,9 +131,3 @@ def test_nothing_is_opened_or_seeded_for_a_configuration_with_errors() -> None:
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.get_num_threads() == 1
     assert Drift.made == made
-
-
-# ------------------------------------------------------------------ what it warns of
-
-
-# ------------------------------------------------------------------ what it names

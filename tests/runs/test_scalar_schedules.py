@@ -11,7 +11,7 @@ from rlkit_sac.config import (
 )
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.runs.schedules import apply_schedules, check_schedules, value_at
+from rlkit_sac.runs.schedules import apply_schedules, value_at
 from tests.runs.recipe_updates import make_update
 
 
@@ -75,41 +75,3 @@ def test_a_loss_with_scheduled_numbers_is_the_loss_made_with_them(temperature: d
     for found, want in zip(*outs, strict=True):
         torch.testing.assert_close(found, want, rtol=1e-8, atol=1e-8)
     assert set(changed.state_dict()) == set(wanted.state_dict())
-
-
-def test_an_update_with_scheduled_numbers() -> None:
-    schedules = {
-        "lr_actor": {0: 1e-3, 100: 0.0},
-        "lr_alpha": {0: 1e-4},
-        "target_update_tau": {0: 0.1, 100: 0.2},
-        "max_grad_norm": {50: 3.0},
-    }
-    config = UpdateConfig(schedules=schedules)
-    check_schedules(config)
-    update = make_update(make_loss(ContinuousLossConfig()), config)
-    apply_schedules(ContinuousLossConfig(), config, 50, into=update)
-    rates = {name: each.param_groups[0]["lr"] for name, each in update.optimizers.items()}
-    assert rates == pytest.approx({"actor": 5e-4, "qvalue": 1e-3, "alpha": 1e-4})
-    assert update.target_updater.eps == pytest.approx(0.85)
-    assert update.max_grad_norm == 3.0
-    fixed = make_update(make_loss(ContinuousLossConfig(fixed_alpha=True)), config)
-    apply_schedules(ContinuousLossConfig(), config, 50, into=fixed)  # no alpha to train
-
-
-@pytest.mark.slow
-def test_a_compiled_update_follows_without_a_new_graph() -> None:
-    config = ContinuousLossConfig(
-        schedules={"gamma": {0: 0.5, 20: 0.9}, "dqda_clipping": {0: 0.1, 20: 0.01}}
-    )
-    runs = []
-    for compile_from in (None, 1):
-        loss = make_loss(config)
-        update = make_update(loss, UpdateConfig(), compile_from=compile_from)
-        torch.manual_seed(1)
-        for frames in range(20):
-            apply_schedules(config, UpdateConfig(), frames, into=update)
-            update(batch())
-        runs.append([p.detach().clone() for p in loss.parameters()])
-    assert update._compiled_whole._made == 1
-    for found, wanted in zip(*runs, strict=True):
-        torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)

@@ -5,12 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
-import signal
 import sqlite3
-import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +15,6 @@ import yaml
 
 optuna = pytest.importorskip("optuna")
 
-from optuna.trial import TrialState, create_trial  # noqa: E402
 
 from rlkit_sac.analysis import load_runs  # noqa: E402
 from rlkit_sac.config.conditions import config_errors  # noqa: E402
@@ -39,7 +33,6 @@ pytestmark = [
 ]
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-TIMEOUT = 300
 CONFIGS = {
     "acer": "ACERConfig",
     "discrete_sac": "DiscreteSACConfig",
@@ -161,29 +154,6 @@ def trials(folder: Path) -> dict[int, dict[str, str]]:
         return {int(row["trial"]): row for row in csv.DictReader(opened)}
 
 
-def run_json(folder: Path, trial: int) -> dict[str, Any]:
-    (file,) = folder.glob(f"runs/sweeps/*/trial_{trial:04d}/*/*/*/run.json")
-    return json.loads(file.read_text())
-
-
-def wait_for(condition: Any, process: Process) -> None:
-    until = time.monotonic() + TIMEOUT
-    while not condition():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < until
-        time.sleep(0.05)
-
-
-def running_trials(folder: Path, least: int = 2) -> list[int]:
-    """The processes of trials that have evaluated at least so often."""
-    found = []
-    for file in folder.glob("runs/sweeps/*/trial_*/*/*/*/evaluations.csv"):
-        info = json.loads((file.parent / "run.json").read_text())
-        if info["status"] == "running" and len(file.read_text().splitlines()) > least:
-            found.append(info["pid"])
-    return found
-
-
 def forget_heartbeats(folder: Path) -> None:
     """As if the trials of a killed process had shown no life for long."""
     (file,) = folder.rglob("study.db")
@@ -236,22 +206,6 @@ def test_all_that_is_wrong_with_a_space_is_said_at_once(tmp_path: Path) -> None:
         " replay.capacity: must be at least batch_size (256), got 100",
         " seed: is the same in all trials: take it out",
     ]
-
-
-def test_a_trial_that_shows_no_life_begins_anew(tmp_path: Path, space: Path) -> None:
-    sweep = make_sweep(tmp_path, space)
-    first, second = sweep.ask(2), sweep.ask(2)
-    assert first is not None
-    assert second is not None
-    storage = sweep.study._storage
-    storage.record_heartbeat(first._trial_id)
-    forget_heartbeats(tmp_path)
-    storage.record_heartbeat(second._trial_id)
-    again = make_sweep(tmp_path, space).ask(2)
-    assert again is not None
-    assert (again.number, again.params) == (2, first.params)
-    assert sweep.ask(2) is None
-    assert [trial.state.name for trial in sweep.study.trials] == ["FAIL", "RUNNING", "RUNNING"]
 
 
 def test_an_interrupted_sweep_goes_on_with_the_draws_of_one_that_was_not(
@@ -328,75 +282,3 @@ def test_a_sweep_of_sac(tmp_path: Path, space: Path) -> None:
     assert found.collector.total_frames == 200
     assert found.logging.dir == "runs"
     assert (folder / "history.png").stat().st_size > 1000
-
-
-@pytest.mark.slow
-def test_a_bad_trial_is_pruned(tmp_path: Path, recipe: Path) -> None:
-    recipe.parent.joinpath("spaces", "recipe.yaml").write_text("value: {low: 0, high: 20}")
-    options = ["--pause", "1", "--trials", "6"]
-    with start(recipe, tmp_path, *options) as process:
-        wait_for(lambda: list(tmp_path.rglob("trial_0000")), process)
-        study = optuna.load_study(
-            study_name="recipe-Pendulum-v1",
-            storage=f"sqlite:///{next(tmp_path.rglob('study.db'))}",
-        )
-        for _ in range(5):
-            values = dict.fromkeys(range(10, 101, 10), 10.0)
-            distributions = {"value": optuna.distributions.FloatDistribution(0, 20)}
-            study.add_trial(
-                create_trial(
-                    value=10.0,
-                    params={"value": 10.0},
-                    distributions=distributions,
-                    intermediate_values=values,
-                )
-            )
-        _, errors = process.communicate()
-    assert process.returncode == 0, errors
-    row = trials(tmp_path)[0]
-    assert (row["state"], row["value"]) == ("pruned", "1.0")
-    assert 20 <= float(row["frames"]) < 100
-    assert run_json(tmp_path, 0)["status"] == "interrupted"
-    assert study.trials[0].state == TrialState.PRUNED
-
-
-@pytest.fixture
-def long_sweep(tmp_path: Path, space: Path) -> Iterator[list[str]]:
-    """The options of one trial that takes some seconds, in a folder where it may begin."""
-    frames = ["--collector.total_frames", "1500", "--checkpoint.interval", "100"]
-    yield [*SAC, *frames, "--trials", "1", "--pruner", "none"]
-    for pid in running_trials(tmp_path, 0):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def ends_alone(pid: int) -> bool:
-    return subprocess.run(["ps", "-p", str(pid)], capture_output=True).returncode != 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_sweep_that_ends_early_goes_on(
-    tmp_path: Path, long_sweep: list[str], number: signal.Signals
-) -> None:
-    with start(RECIPES / "sac.py", tmp_path, *long_sweep) as process:
-        wait_for(lambda: running_trials(tmp_path), process)
-        (pid,) = running_trials(tmp_path)
-        os.kill(process.pid, number)
-        process.wait()
-        if number == signal.SIGKILL:
-            until = time.monotonic() + TIMEOUT
-            while not ends_alone(pid):
-                assert time.monotonic() < until
-                time.sleep(0.1)
-            forget_heartbeats(tmp_path)
-        else:
-            assert process.returncode == 143
-            assert [row["state"] for row in trials(tmp_path).values()] == ["fail", "waiting"]
-    assert run_json(tmp_path, 0)["status"] == "interrupted"
-    done = start(RECIPES / "sac.py", tmp_path, *long_sweep).finish()
-    assert done.returncode == 0, done.stderr
-    first, again = trials(tmp_path).values()
-    assert (first["state"], again["state"]) == ("fail", "complete")
-    assert float(again["frames"]) == 1500
-    assert run_json(tmp_path, 1)["status"] == "finished"

@@ -182,23 +182,6 @@ def test_a_run_begins_with_its_facts_and_ends_finished(capsys: pytest.CaptureFix
     assert str(loop.run.path) in capsys.readouterr().out
 
 
-def test_the_end_brings_the_last_rows_unless_they_are_there() -> None:
-    with begun(config(logging=4, evaluation=4)) as loop:
-        for _ in range(3):
-            loop.collect()
-            loop.run.write_metrics_if_due()
-            loop.run.evaluate_if_due()
-    assert list(table(loop.run, "metrics")["frames"]) == [4, 6]
-    assert list(table(loop.run, "evaluations")["frames"]) == [4, 6]
-    with begun(config(logging=4, evaluation=4)) as loop:
-        for _ in range(2):
-            loop.collect()
-            loop.run.write_metrics_if_due()
-            loop.run.evaluate_if_due()
-    assert list(table(loop.run, "metrics")["frames"]) == [4]
-    assert list(table(loop.run, "evaluations")["frames"]) == [4]
-
-
 # ------------------------------------------------------------------ counting and tables
 
 

@@ -8,12 +8,11 @@ from tensordict import TensorDict
 from rlkit_sac.config import UpdateConfig, ValueUpdateConfig
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
-    hybrid_critic,
     state_action_critic,
     state_critic,
     tanh_gaussian_actor,
 )
-from rlkit_sac.objectives import ContinuousSACLoss, HybridSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import parameter_groups
 from rlkit_sac.updates import LossStep, TargetStep
 from tests.runs.recipe_updates import make_update
@@ -83,23 +82,6 @@ def test_the_first_step_of_each_group_is_its_learning_rate() -> None:
         assert step == pytest.approx(rate, rel=1e-2), name
 
 
-def test_the_other_options_arrive() -> None:
-    config = UpdateConfig(max_grad_norm=0.7, recompute=True, target_update_tau=0.25)
-    loss = make_loss()
-    update = make_update(loss, config)
-    assert update.max_grad_norm == 0.7
-    assert update.recompute
-    key = ("module", "0", "weight")
-    online, target = (
-        params.data.clone()[key]
-        for params in (loss.qvalue_network_params, loss.target_qvalue_network_params)
-    )
-    loss.qvalue_network_params.data.apply_(lambda p: p.add_(1.0))
-    update.target_updater.step()
-    moved = loss.target_qvalue_network_params[key]
-    torch.testing.assert_close(moved, target + 0.25 * (online + 1.0 - target))
-
-
 ORDERS = {
     "all at once": ({}, (LossStep(tuple(f"loss_{n}" for n in ALL), ALL), TargetStep())),
     "actor, critic, target": (
@@ -130,26 +112,6 @@ def test_published_orders(options: dict[str, Any], steps: tuple) -> None:
         scalars = update(batch())
     trained = {name for step in steps if isinstance(step, LossStep) for name in step.optimizers}
     assert {name for name in ALL if f"grad_norm_{name}" in scalars} == trained
-
-
-@pytest.mark.parametrize(("fixed", "count"), [(False, 2), ((True, False), 1), (True, 0)])
-def test_both_temperatures_of_a_hybrid_loss_are_one_group(fixed: Any, count: int) -> None:
-    torch.manual_seed(0)
-    actor = tanh_gaussian_actor(
-        3, [-1.0], [1.0], num_cells=[8], action_key=("action", "continuous")
-    )
-    critic = hybrid_critic(3, 1, 2, num_cells=[8])
-    loss = HybridSACLoss(actor, critic, fixed_alpha=fixed, target_entropy=(0.3, "auto"))
-    update = make_update(loss, UpdateConfig())
-    assert len(parameter_groups(loss).get("alpha", [])) == count
-    names = ALL if count else ALL[:2]
-    assert update.steps == (LossStep(tuple(f"loss_{n}" for n in names), names), TargetStep())
-    data = batch()
-    action = TensorDict(
-        continuous=data["action"], discrete=torch.randint(2, (6,)), batch_size=data.batch_size
-    )
-    scalars = update(data.set("action", action))
-    assert {f"grad_norm_{name}" for name in names} <= set(scalars)
 
 
 def make_value_loss() -> ContinuousSACLoss:

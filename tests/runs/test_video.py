@@ -8,7 +8,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from gymnasium.spaces import Box
@@ -16,13 +15,10 @@ from imageio.v2 import mimread
 
 from rlkit_sac.envs import make_env
 from rlkit_sac.modules import tanh_gaussian_actor
-from rlkit_sac.runs import evaluate, record_run, record_video
+from rlkit_sac.runs import evaluate, record_video
 from tests.recipes.running import Recipe
-from tests.reliability.runs import table
 
 SAC = Recipe("sac", "SACConfig")
-VIDEO = ["--evaluation.video", "true", "--env.id", "Drawn-v0"]
-SHORT = ["--collector.total_frames", "200", "--evaluation.interval", "100"]
 
 
 class Drawn(gym.Env[Any, Any]):
@@ -86,24 +82,3 @@ def test_the_episodes_are_those_of_an_evaluation(tmp_path: Path, format: Any) ->
         brightness = [image.mean() for image in images]
         np.testing.assert_allclose(brightness, 20 * np.arange(11), atol=4)
         assert images[0].shape[0] in (31, 32)  # of H.264 even
-
-
-# ------------------------------------------------------------------ of a run
-
-
-def test_a_run_ends_with_a_video_of_its_best_policy_and_is_the_same_run(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    options = [*SHORT, "--env.id", "Drawn-v0", "--env.max_episode_steps", "8"]
-    without, run = SAC.train(*options), SAC.train(*options, *VIDEO)
-    for name in ("metrics", "episodes", "evaluations"):
-        assert table(run, name) == table(without, name)
-    evaluations = pd.read_csv(run / "evaluations.csv")
-    best = evaluations.sort_values(["return_mean", "frames"]).iloc[-1]
-    (file,) = (run / "videos").iterdir()
-    first = eval(best["returns"])[0]
-    assert file.name == f"step_{best['frames']}-episode_0-return_{first:.2f}.mp4"
-    assert len(mimread(file)) == 9  # with the time limit of the run
-    assert f"video            {file}\n" in capsys.readouterr().out
-    files = record_run(run, which="best", folder="here", episodes=2, seed=3, format="gif")
-    assert [file.parent.name for file in files] == ["here", "here"]

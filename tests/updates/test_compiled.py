@@ -220,28 +220,6 @@ def test_a_compiled_update_is_the_same() -> None:
         assert_same(first, second, [replay.sample() for _ in range(3)])
 
 
-@pytest.mark.filterwarnings("error:.*run uncompiled")
-def test_examples_have_the_strides_of_the_batch_also_where_entries_are_one_tensor(
-    monkeypatch,
-) -> None:
-    def same_strides(graph, examples):
-        strides = [example.stride() for example in examples]
-
-        def call(*inputs):
-            assert [tensor.stride() for tensor in inputs] == strides
-            return graph(*inputs)
-
-        return call
-
-    monkeypatch.setattr(module, "compile_graph", same_strides)
-    _, update = pair(continuous)
-    for _ in range(3):
-        batch = batch_for(update.loss_module)
-        wide = torch.randn(len(batch), 6, dtype=batch["observation"].dtype)
-        batch["observation"] = batch["next", "observation"] = wide[:, ::2]
-        update(batch)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("make", OWN.values(), ids=OWN)
 def test_compiled_updates_are_the_same(make: Callable[[], LossModule]) -> None:

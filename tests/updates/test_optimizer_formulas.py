@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch.optim import SGD, Adam, AdamW, Optimizer, RMSprop
+from torch.optim import Adam, AdamW, Optimizer, RMSprop
 
-from rlkit_sac.updates.optimizer_formulas import has_formula, take_step
+from rlkit_sac.updates.optimizer_formulas import take_step
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "Adam": lambda p: Adam(p, lr=0.1),
@@ -77,20 +77,3 @@ def test_a_parameter_without_a_gradient_stays_and_its_step_is_not_counted() -> N
     own_step(first, gradients(2))
     take_step(second, gradients(2), rates(second), torch.tensor(True))
     assert_equal(first, second)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda p: SGD(p, 0.1),
-        lambda p: Adam(p, 0.1, amsgrad=True),
-        lambda p: Adam(p, 0.1, maximize=True),
-        lambda p: Adam(p, 0.1, weight_decay=0.1),
-        lambda p: Adam(p, torch.tensor(0.1)),
-        lambda p: RMSprop(p, 0.1, weight_decay=0.1),
-        lambda p: RMSprop(p, 0.1, momentum=0.9),
-        lambda p: RMSprop(p, 0.1, centered=True),
-    ],
-)
-def test_others_have_no_formula(make: Callable[..., Optimizer]) -> None:
-    assert not has_formula(make(parameters()))

@@ -69,7 +69,8 @@ def check_options(options: Any) -> None:
         ConfigError: as :func:`check_number` and :func:`check_choice`.
     """
     for name, hint in _hints(type(options)).items():  # type: ignore[arg-type]
-        value, (bound,) = getattr(options, name), getattr(hint, "__metadata__", (None,))
+        value: Any = getattr(options, name)
+        (bound,) = getattr(hint, "__metadata__", (None,))
         of_each = value if isinstance(value, tuple | list) else [value]
         for each in of_each if bound is not None else ():
             if each is not None:

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rlkit_sac.analysis import write_report
-from tests.analysis.report.conftest import RECIPES, SEEDS, TASKS, Parsed, write_run
+from tests.analysis.report.conftest import RECIPES, SEEDS, TASKS, Parsed
 
 
 def read(runs, recipe, task, table):
@@ -66,19 +65,3 @@ def test_the_table_of_episodes_is_that_of_pandas(runs, page):
     for value in [*of_runs.mean(), last.mean()]:
         assert f'title="{float(value)!r}"' in text
     assert f'<td class="number">{len(table)}</td>' in text
-
-
-def test_long_tables_are_averaged_and_the_page_tells_it(tmp_path):
-    run = write_run(tmp_path, "sac", "Ant-v5", 0)
-    frames = np.arange(1, 2001)
-    columns = {"alpha": frames % 7.0, "q0_min": frames % 5.0, "q0_max": frames % 3.0}
-    pd.DataFrame({"frames": frames, **columns}).to_csv(run / "metrics.csv", index=False)
-    write_report(tmp_path, tmp_path / "a.html")
-    parsed = Parsed(tmp_path / "a.html")
-    assert parsed.data["tasks"][0]["metrics"]["width"] == 2
-    pairs = {name: values.reshape(1000, 2) for name, values in columns.items()}
-    (curve,) = parsed.values("alpha", "Ant-v5")
-    assert curve["frames"] == list(range(2, 2001, 2))
-    assert curve["value"] == list(pairs["alpha"].mean(axis=1))
-    assert parsed.values("q0_min", "Ant-v5")[0]["value"] == list(pairs["q0_min"].min(axis=1))
-    assert parsed.values("q0_max", "Ant-v5")[0]["value"] == list(pairs["q0_max"].max(axis=1))

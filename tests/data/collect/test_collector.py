@@ -1,6 +1,5 @@
 import pytest
 import torch
-from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torch import nn
 
@@ -96,23 +95,3 @@ def test_the_first_actions_are_drawn_from_the_action_space(num_envs: int) -> Non
     # Uniform on [-1, 1]: mean 0 and variance 1/3; five standard errors.
     assert abs(drawn.mean().item()) < 5 * (1 / 3 / 400) ** 0.5
     assert drawn.var().item() == pytest.approx(1 / 3, abs=5 * (4 / 45 / 400) ** 0.5)
-
-
-@pytest.mark.parametrize("num_envs", [1, 2])
-def test_a_batch_may_be_changed(num_envs: int) -> None:
-    """What is done to a batch that was handed out changes no later one."""
-    batches: list[list[TensorDict]] = []
-    for spoil in (False, True):
-        torch.manual_seed(0)
-        env = make_env("Pendulum-v1", num_envs=num_envs, max_episode_steps=4)
-        policy = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
-        collector = make_collector(
-            env, policy, total_frames=12 * num_envs, frames_per_batch=num_envs
-        )
-        batches.append([])
-        for batch in collector:
-            batches[-1].append(batch.clone())
-            if spoil:
-                batch.apply_(lambda value: value.fill_(1))
-    for clean, spoiled in zip(*batches, strict=True):
-        assert (clean == spoiled).all()

@@ -93,22 +93,6 @@ def test_a_collector_stops_before_a_spoiled_batch(
     assert str(error.value).startswith(start)
 
 
-@BOTH
-def test_a_collector_stops_where_the_policy_is_no_longer_finite(kind: CollectorKind) -> None:
-    policy = tanh_gaussian_actor(2, [-1.0], [1.0], num_cells=[4])
-    collector = make_collector(
-        make_env("Spoiled-v0"), policy, total_frames=9, frames_per_batch=3, kind=kind
-    )
-    batches = iter(collector)
-    next(batches)
-    with torch.no_grad():
-        next(policy.parameters()).fill_(torch.nan)
-    with pytest.raises(
-        RunError, match=r"the frames 4 to 6 of .* 'action' is nan at frame 4 of its"
-    ):
-        next(batches)
-
-
 class Goal(Transform):
     """Sets a goal at each reset, in an entry that no spec has."""
 

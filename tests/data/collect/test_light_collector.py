@@ -15,11 +15,8 @@ from rlkit_sac.data import make_collector
 from rlkit_sac.data.collect.collector import AnyCollector, CollectorKind
 from rlkit_sac.envs import make_env
 from rlkit_sac.modules import (
-    BehaviorPolicy,
-    RandomBehavior,
     action_value_critic,
     categorical_actor,
-    gaussian_actor,
     hybrid_critic,
     tanh_gaussian_actor,
 )
@@ -123,39 +120,3 @@ def test_frames_are_those_of_torchrls_collector(task: str, num_envs: int, steps:
     assert torch.equal(after, wanted_after)
     ends = torch.cat([batch["next", "done"].flatten() for batch in wanted])
     assert ends.any()  # or the beginning of another episode would not have been compared
-
-
-@pytest.mark.parametrize("num_envs", [1, 3])
-@pytest.mark.parametrize("kind", ["light", "torchrl"])
-def test_random_actions_come_with_the_distribution_they_were_drawn_from(
-    kind: CollectorKind, num_envs: int
-) -> None:
-    for task, actor in (
-        ("Pendulum-v1", gaussian_actor(3, 1, num_cells=[8])),
-        ("CartPole-v1", categorical_actor(4, 2, num_cells=[8])),
-    ):
-        env = make_env(task, num_envs=num_envs)
-        collector = make_collector(
-            env,
-            BehaviorPolicy(actor),
-            total_frames=300 * num_envs,
-            frames_per_batch=100 * num_envs,
-            init_random_frames=150 * num_envs,
-            random_policy=RandomBehavior(env.full_action_spec_unbatched["action"]),
-            kind=kind,
-        )
-        *random, own = collector
-        collector.shutdown()
-        drawn = torch.cat([batch["action"].flatten() for batch in random])
-        behavior = torch.stack([batch["behavior"] for batch in random])
-        if task == "CartPole-v1":
-            assert (behavior["logits"] == 0).all()
-            assert drawn.float().mean() == pytest.approx(0.5, abs=0.15)
-            assert not (own["behavior", "logits"] == 0).any()
-            continue
-        # Normal about the middle of [-1, 1], a bound being one standard deviation away.
-        assert (behavior["loc"] == 0).all()
-        assert (behavior["scale"] == 1).all()
-        assert drawn.std() == pytest.approx(1.0, abs=0.25)
-        assert drawn.abs().max() > 1
-        assert not (own["behavior", "loc"] == 0).any()

@@ -15,7 +15,6 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.objectives import DiscreteSACLoss, HybridSACLoss
-from tests.recurrent_policies import STATES, Cells, recurrent_categorical, recurrent_gaussian
 
 CONTINUOUS = ("action", "continuous")
 
@@ -73,34 +72,3 @@ def test_it_follows_the_exploration_type_and_the_weights_of_rewards() -> None:
             loss.reward_weights = weights
             with set_exploration_type(mode):
                 assert_same(recorded, policy, [64], seed=0)
-
-
-def is_recorded(recorded: RecordedPolicy) -> bool:
-    return recorded._run != recorded._eager
-
-
-@pytest.mark.parametrize("batch_size", [[], [3]], ids=str)
-@pytest.mark.parametrize("make", [recurrent_gaussian, recurrent_categorical])
-@pytest.mark.parametrize("cells", STATES)
-def test_memory_is_recorded(cells: Cells, make, batch_size: list[int]) -> None:
-    """Also where an episode begins, which must not be a branch on a value."""
-    torch.manual_seed(0)
-    policy = make(cells)
-    recorded = RecordedPolicy(policy, batch_size)
-    size, previous = (3, torch.rand(*batch_size, 1)) if make is recurrent_gaussian else (4, None)
-    for number in range(4):
-        step = TensorDict(batch_size=batch_size)
-        step["observation"] = torch.randn(*batch_size, size)
-        step["prev_action"] = torch.ones(batch_size).long() if previous is None else previous
-        step["is_init"] = torch.full((*batch_size, 1), number == 1)
-        for key in STATES[cells]:
-            step[key] = torch.randn(*batch_size, 1, 8)
-        with set_exploration_type(ExplorationType.RANDOM), torch.no_grad():
-            torch.manual_seed(number)
-            found = recorded({key: step[key].clone() for key in policy.in_keys})
-            torch.manual_seed(number)
-            wanted = policy(step.clone())
-        for key, value in found.items():
-            assert torch.equal(value, wanted[key]), key
-        assert set(found) == set(wanted.keys(True, True)) - set(policy.in_keys)
-    assert is_recorded(recorded)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 from tensordict import TensorDict
-from torchrl.data import LazyMemmapStorage, LazyTensorStorage, TensorDictReplayBuffer
+from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 
 from rlkit_sac.data import PrioritizedSampler
 from rlkit_sac.data.replay.packed import PackedReplayBuffer
@@ -99,27 +99,6 @@ def test_priorities_reach_the_buffer_by_the_key_of_the_loss() -> None:
     replay.update_tensordict_priority(batch.set("td_error", errors))
     found = replay.sampler._tree._weights[batch["index"]]
     assert torch.equal(found, errors)
-
-
-STORAGES = {"tensor": LazyTensorStorage, "memmap": LazyMemmapStorage}
-
-
-@pytest.mark.parametrize("storage", STORAGES.values(), ids=STORAGES)
-def test_torchrls_buffers_draw_the_same(storage) -> None:
-    ours = packed(20, batch_size=8)
-    theirs = TensorDictReplayBuffer(
-        storage=storage(20), sampler=PrioritizedSampler(20), batch_size=8
-    )
-    for step in range(6):
-        batches = []
-        for replay in (ours, theirs):
-            replay.extend(numbered(7 * step, 7))
-            torch.manual_seed(step)
-            batch = replay.sample()
-            replay.update_tensordict_priority(batch.set("td_error", batch["number"] / 9))
-            batches.append(batch)
-        for key in ("number", "index", "priority_weight"):
-            assert torch.equal(batches[0][key], batches[1][key])
 
 
 def test_priorities_of_sequences_are_the_largest_of_their_steps() -> None:

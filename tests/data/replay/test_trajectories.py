@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 from tensordict import TensorDict
-from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 
 from rlkit_sac.data import TrajectorySampler, make_replay_buffer
 from rlkit_sac.data.replay import trajectories
@@ -139,27 +138,6 @@ def test_episodes_and_starts_are_drawn_uniformly() -> None:
     for segment, share in wanted.items():  # five standard deviations
         error = (share * (1 - share) / 4_000) ** 0.5
         assert found[segment] / 4_000 == pytest.approx(share, abs=5 * error)
-
-
-def test_the_packed_buffer_samples_as_torchrls_does() -> None:
-    stream = Stream(2, 3)
-    batches = [stream.batch().reshape(-1) for _ in range(30)]
-    packed = make_replay(stream, length=4, capacity=40)
-    plain = TensorDictReplayBuffer(
-        storage=LazyTensorStorage(40),
-        sampler=TrajectorySampler(4, capacity=40, num_envs=2, frames_per_batch=6),
-        batch_size=8,
-    )
-    for number, batch in enumerate(batches):
-        found = []
-        for replay in (packed, plain):
-            replay.extend(batch)
-            torch.manual_seed(number)
-            found.append(replay.sample())
-        assert set(found[0].keys(True, True)) == set(found[1].keys(True, True))
-        for key, value in found[1].items(True, True):
-            assert found[0][key].dtype == value.dtype
-            assert torch.equal(found[0][key], value), key
 
 
 @pytest.mark.parametrize("seen", [True, False])

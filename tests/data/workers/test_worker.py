@@ -18,7 +18,6 @@ from rlkit_sac.data import make_collector
 from rlkit_sac.data.collect.collector import CollectorKind
 from rlkit_sac.data.workers.worker import Worker, load_values, policy_values
 from rlkit_sac.envs import make_env, save_episodes
-from rlkit_sac.errors import EnvironmentFault, RunError
 from tests.data.collect.test_light_collector import TASKS
 from tests.data.workers.tasks import create
 from tests.recurrent_policies import recurrent_gaussian
@@ -170,27 +169,6 @@ def faulty(how: str, *, num_envs: int = 1, **options: Any) -> Worker:
         frames_per_batch=STEPS * num_envs,
         **options,
     )
-
-
-@pytest.mark.parametrize("kind", ["light", "torchrl"])
-@pytest.mark.parametrize(
-    ("how", "error", "message"),
-    [
-        ("raise", EnvironmentFault, "the frames 41 to 60 of the run: environment 2 raised Zero"),
-        ("nan", RunError, r"'reward'\) is nan at frame 5 of its episode in environment 2"),
-    ],
-)
-def test_errors_tell_the_frame_and_the_environment_of_the_run(
-    how: str, error: type[Exception], message: str, kind: CollectorKind
-) -> None:
-    worker = faulty(how, num_envs=2, kind=kind)
-    generator = torch.get_rng_state().numpy()
-    for number in range(2):
-        worker.collect(20 * number, generator)
-    assert worker.state_dict() is not None
-    with pytest.raises(error, match=message):
-        worker.collect(40, generator)
-    assert worker.state_dict() is None
 
 
 def test_a_worker_made_anew_begins_the_next_episodes() -> None:

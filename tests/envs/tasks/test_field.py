@@ -76,29 +76,6 @@ def test_the_step_after_the_two_hundredth_truncates_and_costs_one(name: str) -> 
     assert ends[200] == (-1.0, False, True)
 
 
-@pytest.mark.parametrize("name", ["Moving", "Sliding", "HardMove"])
-def test_target_and_place_are_drawn_from_the_field(name: str) -> None:
-    env = gym.make(f"rlkit_sac/{name}-v0")
-    starts = np.array([env.reset(seed=seed)[0] for seed in range(2000)])
-    place, target = starts[:, :2], starts[:, -5:-3]
-    assert np.abs(place).max() <= 1.0
-    assert np.abs(place).max() > 0.99
-    assert np.abs(target).max() <= np.float32(0.9)
-    assert np.abs(target).max() > 0.89
-    # A uniform variable on ±a has mean 0 and standard deviation a / √3.
-    for values, half in ((place, 1.0), (target, 0.9)):
-        assert np.allclose(values.mean(axis=0), 0.0, atol=0.05)
-        assert np.allclose(values.std(axis=0), half / math.sqrt(3), atol=0.02)
-    distance = np.hypot(*(place - target).T)
-    assert np.allclose(starts[:, -3], distance, atol=1e-6)
-    assert np.array_equal(starts[:, -2], distance < 0.1)
-    assert not starts[:, -1].any()
-    if name != "HardMove":
-        assert not starts[:, 2].any()
-        angles = np.arctan2(starts[:, 4], starts[:, 3])
-        assert np.histogram(angles, bins=4, range=(-np.pi, np.pi))[0].min() > 400
-
-
 @pytest.mark.parametrize("n", [1, 3, 4, 6])
 def test_every_mask_moves_by_the_sum_of_its_actuators(n: int) -> None:
     env = HardMoveEnv(n)

@@ -8,15 +8,12 @@ import torch
 from gymnasium.utils.env_checker import check_env
 from tensordict import TensorDictBase
 from torchrl.envs import EnvBase
-from torchrl.envs.utils import RandomPolicy, check_env_specs
 
-from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
 from rlkit_sac.envs import load_episodes, make_env, save_episodes
 from rlkit_sac.envs.tasks import NAMESPACE
 
 NAMES = ("Platform-v0", "Moving-v0", "Sliding-v0", "HardMove-v0", "HardMove-v1", "Goal-v0")
 TASKS = [f"{NAMESPACE}/{name}" for name in NAMES]
-KEYS = ["observation", "action", ("next", "observation"), ("next", "reward"), ("next", "done")]
 
 
 @pytest.mark.filterwarnings("ignore:.*For Box action spaces, we recommend:UserWarning")
@@ -24,29 +21,6 @@ KEYS = ["observation", "action", ("next", "observation"), ("next", "reward"), ("
 @pytest.mark.parametrize("task", TASKS)
 def test_gymnasium_finds_nothing_to_complain_about(task: str) -> None:
     check_env(gym.make(task, render_mode="rgb_array").unwrapped)
-
-
-@pytest.mark.parametrize("num_envs", [1, 2])
-@pytest.mark.parametrize("task", TASKS)
-def test_torchrl_collects_them_with_nested_actions(task: str, num_envs: int) -> None:
-    torch.manual_seed(0)
-    env = make_env(task, num_envs=num_envs)
-    check_env_specs(env)
-    example = example_transition(env, KEYS)
-    assert example["action", "discrete"].shape == ()
-    assert example["action", "continuous"].ndim == 1
-    replay = make_replay_buffer(example, capacity=100, batch_size=8)
-    collector = make_collector(
-        env,
-        RandomPolicy(env.full_action_spec),
-        total_frames=40,
-        frames_per_batch=20,
-        init_random_frames=20,
-    )
-    for batch in collector:
-        replay.extend(batch.select(*KEYS).reshape(-1))
-    assert len(replay) == 40
-    assert replay.sample()["action", "continuous"].abs().max() <= 1.0
 
 
 def random_steps(env: EnvBase, state: TensorDictBase, count: int) -> list[TensorDictBase]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,7 +17,6 @@ from tensordict.nn import TensorDictModule
 from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.data import ActingLoop
 from rlkit_sac.envs import describe_task, make_env, observation_dim
 from rlkit_sac.modules import (
     policy_states,
@@ -111,59 +109,6 @@ def assert_same_action(found: Any, wanted: Any) -> None:
         assert found == wanted
 
 
-# Kinds of policies that differ in their networks alone are quick with one sort of bounds.
-OWN_BOUNDS = ("tanh-Gaussian", "gaussian behavior", "hybrid")
-
-
-@pytest.mark.parametrize(
-    ("kind", "actions", "rescale"),
-    [
-        pytest.param(
-            *(kind, name, rescale),
-            marks=[] if rescale or kind in OWN_BOUNDS else pytest.mark.slow,
-        )
-        for rescale in (True, False)
-        for kind, names in SPACES.items()
-        for name in names
-    ],
-)
-def test_it_acts_as_in_the_environment(
-    tmp_path: Path, kind: str, actions: str, rescale: bool
-) -> None:
-    torch.manual_seed(0)
-    env = recorder("tuple", actions, rescale_actions=rescale)
-    policy = make_policy(kind, observation_dim(env))
-    random_state(policy)
-    mine = loaded(policy, env, tmp_path)
-    with set_exploration_type(ExplorationType.DETERMINISTIC):
-        env.rollout(5, policy)
-        loop = ActingLoop(env, policy)
-        loop.reset()
-        for _ in range(5):
-            loop.step()
-            loop.advance()
-    assert len(Recorder.pairs) == 10
-    for observation, action in Recorder.pairs:
-        assert_same_action(mine.act(observation), action)
-        assert ACTIONS[actions].contains(action)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_sample_is_that_of_the_environment(tmp_path: Path, kind: str) -> None:
-    env = recorder("box", SPACES[kind][0])
-    policy = make_policy(kind)
-    mine = loaded(policy, env, tmp_path)
-    step = env.reset()
-    for seed in range(4):
-        torch.manual_seed(seed)
-        with set_exploration_type(ExplorationType.RANDOM), torch.no_grad():
-            _, step = env.step_and_maybe_reset(policy(step))
-        observation, action = Recorder.pairs[-1]
-        torch.manual_seed(seed)
-        assert_same_action(mine.act(observation, deterministic=False), action)
-    assert len({str(action) for _, action in Recorder.pairs}) > 1
-
-
 @pytest.mark.parametrize("observations", OBSERVATIONS)
 @pytest.mark.parametrize("kind", ["normalized", "boltzmann", "normalized hybrid"])
 def test_many_observations_at_once_are_those_of_a_vector_environment(
@@ -234,32 +179,3 @@ def test_a_memory_acts_as_in_the_environment(
     assert len(Recorder.pairs) == 10
     forgetful = [mine.act(observation)[1] for observation, _ in Recorder.pairs]
     assert any((forgetful[-1][name] != state[name]).any() for name in state)
-
-
-@pytest.mark.parametrize("kind", RECURRENT)
-def test_rows_of_a_batch_remember_and_restart_by_themselves(tmp_path: Path, kind: str) -> None:
-    torch.manual_seed(0)
-    policy = make_policy(kind)
-    random_state(policy)
-    mine = loaded(policy, recorder("box", REMEMBERED[kind]), tmp_path)
-    several = batch_space(ACTIONS[REMEMBERED[kind]], 3)
-    twin = pickle.loads(pickle.dumps(mine))
-    begins = np.random.default_rng(0).random((6, 3)) < 0.3
-    begins[0] = True
-    state, alone = None, [None] * 3
-    for is_init in begins:
-        observations = np.random.default_rng(1).normal(size=(3, 3))
-        if state is not None:
-            for value in state.values():  # of no effect where an episode begins
-                value[is_init] = np.nan if value.dtype.kind == "f" else 1
-        actions, state = mine.act(observations, state, is_init=is_init)
-        for i, action in enumerate(iterate(several, actions)):
-            before = None if is_init[i] else alone[i]
-            wanted, alone[i] = twin.act(observations[i], before)
-            for left, right in zip(numbers(action), numbers(wanted), strict=True):
-                np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-4)
-            for name, value in state.items():
-                np.testing.assert_allclose(value[i], alone[i][name], atol=1e-5)
-
-
-# ------------------------------------------------------------------ where it cannot act

@@ -15,15 +15,11 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
 from numpy.typing import NDArray
-from tensordict import TensorDict
-from tensordict.nn import TensorDictSequential
 
 from rlkit_sac.envs.actions import leaves
 from rlkit_sac.envs.observations import ObservationConversion
 from rlkit_sac.envs.task_spaces import space_to_json
-from rlkit_sac.errors import RunError
 from rlkit_sac.modules import (
-    GRUMemory,
     ObservationNormalizer,
     PolicyPrior,
     hybrid_critic,
@@ -296,24 +292,3 @@ def test_a_memory_acts_over_episodes(tmp_path: Path, kind: str, format: Any) -> 
             assert metadata["outputs"][name].split()[0] == mine.dtype == value.dtype
             np.testing.assert_allclose(mine, value, rtol=1e-5, atol=1e-5)
         values = [found[f"next.{name}"] for name in carried]
-
-
-class Forgetful(GRUMemory):
-    """Forgets its state where it is exported, which the first step does not show."""
-
-    def forward(self, tensordict: TensorDict) -> TensorDict:
-        if torch.compiler.is_exporting():
-            tensordict.set("state", torch.zeros_like(tensordict["state"]))
-        return super().forward(tensordict)
-
-
-def test_a_file_that_forgets_is_found(tmp_path: Path) -> None:
-    keys: Any = {"in_keys": ["observation", "state"], "out_keys": ["action", ("next", "state")]}
-    policy = TensorDictSequential(Forgetful(3, 1, **keys))
-    save_policy(tmp_path, policy, task=task("box", "box"))
-    with pytest.raises(RunError, match=r"not act as the policy: action differs by .* for 1 obs"):
-        export_policy(tmp_path, tmp_path / "new" / "policy.pt2", format="torch", into=policy)
-    assert not (tmp_path / "new").exists()
-
-
-# ------------------------------------------------------------------ what is refused

@@ -126,9 +126,6 @@ def test_the_weights_of_an_unknown_module_are_saved_and_filled_in(tmp_path: Path
     assert torch.equal(actions(mine), actions(policy))
 
 
-# ------------------------------------------------------------------ devices
-
-
 # ------------------------------------------------------------------ which checkpoint, and damage
 
 

@@ -2,10 +2,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,26 +31,6 @@ def test_floats_read_back_bit_equal(
     assert frame["frames"].tolist() == list(range(len(values)))
     for read_back, value in zip(frame["value"].astype(float), values, strict=True):
         assert read_back == value or (math.isnan(read_back) and math.isnan(value))
-
-
-def test_kinds_of_values(tmp_path: Path) -> None:
-    with CSVLog(tmp_path / "m.csv") as log:
-        row: dict[str, Any] = {
-            "frames": 1,
-            "flag": True,
-            "none": None,
-            "numpy": np.float64(0.1),
-            "tensor": torch.tensor(2.5),
-            "text": 'a,"b"',
-            "list": np.array([1.0, 2.5]),
-        }
-        log.write(row)
-    assert (tmp_path / "m.csv").read_text() == (
-        'frames,flag,none,numpy,tensor,text,list\n1,true,,0.1,2.5,"a,""b""","[1.0, 2.5]"\n'
-    )
-    frame = read(tmp_path / "m.csv")
-    assert frame["flag"].dtype == bool
-    assert frame["none"].isna().all()
 
 
 def test_rows_survive_a_killed_process(tmp_path: Path) -> None:

@@ -105,22 +105,6 @@ def test_a_row_averages_the_updates_since_the_last(run, bar, clock) -> None:
     assert [float(second[c]) for c in columns] == [50, 3, 6, 15, 7, 0.125, 5, 1]
 
 
-def test_the_columns_stay_when_a_step_was_not_due(run, bar) -> None:
-    log = make_log(run, bar)
-    log.collected(frames(10))
-    log.write_metrics()  # before learning starts
-    log.collected(frames(10))
-    log.updated(scalars(loss_actor=1.0, alpha=0.5, q0_min=0.0))  # the actor's step was not due
-    log.write_metrics()
-    log.collected(frames(10))
-    log.updated(scalars(loss_actor=1.0, alpha=0.5, q0_min=0.0, grad_norm_actor=2.0))
-    log.write_metrics()
-    found = rows(run.path / "metrics.csv")
-    assert [row["grad_norm_actor"] for row in found] == ["", "", "2.0"]
-    assert [row["loss_actor"] for row in found] == ["", "1.0", "1.0"]
-    assert [row["updates"] for row in found] == ["0", "1", "2"]
-
-
 def test_a_log_goes_on_in_the_middle_of_a_row(tmp_path, run, bar, clock) -> None:
     log = make_log(run, bar)
     log.collected(frames(10))
