@@ -1,87 +1,40 @@
 """Dataclasses of options that recipes compose; the text under a field is its ``--help``."""
 
-from rlkit_sac.config.acer import (
-    ACERCollectorConfig,
-    ACERLossConfig,
-    ACERNetworkConfig,
-    ACERReplayConfig,
-    ACERUpdateConfig,
-    ACERWarmStartConfig,
-)
-from rlkit_sac.config.bounds import PositiveInt, Seed
-from rlkit_sac.config.collection import (
-    CollectorConfig,
-    EnvConfig,
-    FramesConfig,
-    ReplayConfig,
-    StorageConfig,
-)
-from rlkit_sac.config.conditions import Check
-from rlkit_sac.config.loss import (
-    ContinuousLossConfig,
-    DiscreteLossConfig,
-    HybridLossConfig,
-    KLPriorLossConfig,
-    LossConfig,
-    ReturnConfig,
-    TemperatureConfig,
-)
-from rlkit_sac.config.network import (
-    GaussianNetworkConfig,
-    HybridNetworkConfig,
-    LayersConfig,
-    NetworkConfig,
-    NormalizationConfig,
-    PriorConfig,
-    ValueNetworkConfig,
-)
-from rlkit_sac.config.read import parse_config
-from rlkit_sac.config.run import CheckpointConfig, EvaluationConfig, LoggingConfig, WarmStartConfig
-from rlkit_sac.config.update import (
-    DiscreteUpdateConfig,
-    StepConfig,
-    UpdateConfig,
-    ValueUpdateConfig,
-)
-from rlkit_sac.config.workers import WorkersConfig
-
-__all__ = [
-    "ACERCollectorConfig",
-    "ACERLossConfig",
-    "ACERNetworkConfig",
-    "ACERReplayConfig",
-    "ACERUpdateConfig",
-    "ACERWarmStartConfig",
-    "Check",
-    "CheckpointConfig",
-    "CollectorConfig",
-    "ContinuousLossConfig",
-    "DiscreteLossConfig",
-    "DiscreteUpdateConfig",
-    "EnvConfig",
-    "EvaluationConfig",
-    "FramesConfig",
-    "GaussianNetworkConfig",
-    "HybridLossConfig",
-    "HybridNetworkConfig",
-    "KLPriorLossConfig",
-    "LayersConfig",
-    "LoggingConfig",
-    "LossConfig",
-    "NetworkConfig",
-    "NormalizationConfig",
-    "PositiveInt",
-    "PriorConfig",
-    "ReplayConfig",
-    "ReturnConfig",
-    "Seed",
-    "StepConfig",
-    "StorageConfig",
-    "TemperatureConfig",
-    "UpdateConfig",
-    "ValueNetworkConfig",
-    "ValueUpdateConfig",
-    "WarmStartConfig",
-    "WorkersConfig",
-    "parse_config",
-]
+from rlkit_sac.config.acer import ACERCollectorConfig as ACERCollectorConfig
+from rlkit_sac.config.acer import ACERLossConfig as ACERLossConfig
+from rlkit_sac.config.acer import ACERNetworkConfig as ACERNetworkConfig
+from rlkit_sac.config.acer import ACERReplayConfig as ACERReplayConfig
+from rlkit_sac.config.acer import ACERUpdateConfig as ACERUpdateConfig
+from rlkit_sac.config.acer import ACERWarmStartConfig as ACERWarmStartConfig
+from rlkit_sac.config.bounds import PositiveInt as PositiveInt
+from rlkit_sac.config.bounds import Seed as Seed
+from rlkit_sac.config.collection import CollectorConfig as CollectorConfig
+from rlkit_sac.config.collection import EnvConfig as EnvConfig
+from rlkit_sac.config.collection import FramesConfig as FramesConfig
+from rlkit_sac.config.collection import ReplayConfig as ReplayConfig
+from rlkit_sac.config.collection import StorageConfig as StorageConfig
+from rlkit_sac.config.conditions import Check as Check
+from rlkit_sac.config.loss import ContinuousLossConfig as ContinuousLossConfig
+from rlkit_sac.config.loss import DiscreteLossConfig as DiscreteLossConfig
+from rlkit_sac.config.loss import HybridLossConfig as HybridLossConfig
+from rlkit_sac.config.loss import KLPriorLossConfig as KLPriorLossConfig
+from rlkit_sac.config.loss import LossConfig as LossConfig
+from rlkit_sac.config.loss import ReturnConfig as ReturnConfig
+from rlkit_sac.config.loss import TemperatureConfig as TemperatureConfig
+from rlkit_sac.config.network import GaussianNetworkConfig as GaussianNetworkConfig
+from rlkit_sac.config.network import HybridNetworkConfig as HybridNetworkConfig
+from rlkit_sac.config.network import LayersConfig as LayersConfig
+from rlkit_sac.config.network import NetworkConfig as NetworkConfig
+from rlkit_sac.config.network import NormalizationConfig as NormalizationConfig
+from rlkit_sac.config.network import PriorConfig as PriorConfig
+from rlkit_sac.config.network import ValueNetworkConfig as ValueNetworkConfig
+from rlkit_sac.config.read import parse_config as parse_config
+from rlkit_sac.config.run import CheckpointConfig as CheckpointConfig
+from rlkit_sac.config.run import EvaluationConfig as EvaluationConfig
+from rlkit_sac.config.run import LoggingConfig as LoggingConfig
+from rlkit_sac.config.run import WarmStartConfig as WarmStartConfig
+from rlkit_sac.config.update import DiscreteUpdateConfig as DiscreteUpdateConfig
+from rlkit_sac.config.update import StepConfig as StepConfig
+from rlkit_sac.config.update import UpdateConfig as UpdateConfig
+from rlkit_sac.config.update import ValueUpdateConfig as ValueUpdateConfig
+from rlkit_sac.config.workers import WorkersConfig as WorkersConfig

@@ -6,30 +6,17 @@ yields batches of frames, ``[T]`` or, of N environments side by side, ``[N, T]``
 gives batches of transitions, ``[B]``, or of B slices or segments of T consecutive ones, ``[B, T]``.
 """
 
-from rlkit_sac.data.collect.acting_loop import ActingLoop
-from rlkit_sac.data.collect.collector import AnyCollector, LightCollector, make_collector
-from rlkit_sac.data.collect.finite import check_finite
-from rlkit_sac.data.replay.buffer import check_replay_fits, make_replay_buffer
-from rlkit_sac.data.replay.prioritized import PrioritizedSampler
-from rlkit_sac.data.replay.slices import SliceSampler
-from rlkit_sac.data.replay.trajectories import TrajectorySampler
-from rlkit_sac.data.replay.transition import example_transition
-from rlkit_sac.data.workers.cluster import ray_cluster
-from rlkit_sac.data.workers.collector import WorkerCollector, make_worker_collector
-
-__all__ = [
-    "ActingLoop",
-    "AnyCollector",
-    "LightCollector",
-    "PrioritizedSampler",
-    "SliceSampler",
-    "TrajectorySampler",
-    "WorkerCollector",
-    "check_finite",
-    "check_replay_fits",
-    "example_transition",
-    "make_collector",
-    "make_replay_buffer",
-    "make_worker_collector",
-    "ray_cluster",
-]
+from rlkit_sac.data.collect.acting_loop import ActingLoop as ActingLoop
+from rlkit_sac.data.collect.collector import AnyCollector as AnyCollector
+from rlkit_sac.data.collect.collector import LightCollector as LightCollector
+from rlkit_sac.data.collect.collector import make_collector as make_collector
+from rlkit_sac.data.collect.finite import check_finite as check_finite
+from rlkit_sac.data.replay.buffer import check_replay_fits as check_replay_fits
+from rlkit_sac.data.replay.buffer import make_replay_buffer as make_replay_buffer
+from rlkit_sac.data.replay.prioritized import PrioritizedSampler as PrioritizedSampler
+from rlkit_sac.data.replay.slices import SliceSampler as SliceSampler
+from rlkit_sac.data.replay.trajectories import TrajectorySampler as TrajectorySampler
+from rlkit_sac.data.replay.transition import example_transition as example_transition
+from rlkit_sac.data.workers.cluster import ray_cluster as ray_cluster
+from rlkit_sac.data.workers.collector import WorkerCollector as WorkerCollector
+from rlkit_sac.data.workers.collector import make_worker_collector as make_worker_collector

@@ -1,35 +1,18 @@
 """From a Gymnasium id to a TorchRL environment."""
 
-from rlkit_sac.envs.episodes import load_episodes, save_episodes
-from rlkit_sac.envs.make import check_env, closing_env, make_env
-from rlkit_sac.envs.specs import (
-    check_scalar_reward,
-    continuous_action_bounds,
-    discrete_action_count,
-    has_discrete_actions,
-    hybrid_action_bounds,
-    observation_dim,
-    parameter_mask,
-    reward_dim,
-)
-from rlkit_sac.envs.task_spaces import describe_task
-from rlkit_sac.envs.torchrl_env import GymnasiumEnvs, PreviousAction
-
-__all__ = [
-    "GymnasiumEnvs",
-    "PreviousAction",
-    "check_env",
-    "check_scalar_reward",
-    "closing_env",
-    "continuous_action_bounds",
-    "describe_task",
-    "discrete_action_count",
-    "has_discrete_actions",
-    "hybrid_action_bounds",
-    "load_episodes",
-    "make_env",
-    "observation_dim",
-    "parameter_mask",
-    "reward_dim",
-    "save_episodes",
-]
+from rlkit_sac.envs.episodes import load_episodes as load_episodes
+from rlkit_sac.envs.episodes import save_episodes as save_episodes
+from rlkit_sac.envs.make import check_env as check_env
+from rlkit_sac.envs.make import closing_env as closing_env
+from rlkit_sac.envs.make import make_env as make_env
+from rlkit_sac.envs.specs import check_scalar_reward as check_scalar_reward
+from rlkit_sac.envs.specs import continuous_action_bounds as continuous_action_bounds
+from rlkit_sac.envs.specs import discrete_action_count as discrete_action_count
+from rlkit_sac.envs.specs import has_discrete_actions as has_discrete_actions
+from rlkit_sac.envs.specs import hybrid_action_bounds as hybrid_action_bounds
+from rlkit_sac.envs.specs import observation_dim as observation_dim
+from rlkit_sac.envs.specs import parameter_mask as parameter_mask
+from rlkit_sac.envs.specs import reward_dim as reward_dim
+from rlkit_sac.envs.task_spaces import describe_task as describe_task
+from rlkit_sac.envs.torchrl_env import GymnasiumEnvs as GymnasiumEnvs
+from rlkit_sac.envs.torchrl_env import PreviousAction as PreviousAction

@@ -1,107 +1,55 @@
 """Equations as pure functions of tensors, which import torch only."""
 
-from rlkit_sac.functional.action_gradient import clip_action_gradient
-from rlkit_sac.functional.categorical import (
-    categorical_entropy,
-    categorical_kl,
-    categorical_parameters,
-    in_categorical_space,
-)
-from rlkit_sac.functional.discrete import (
-    boltzmann_log_prob,
-    expected_value,
-    normalized_log_prob,
-    sample_categorical,
-    taken_value,
-)
-from rlkit_sac.functional.gaussian import (
-    gaussian_entropy,
-    gaussian_kl,
-    gaussian_kl_gradient,
-    gaussian_log_prob,
-    gaussian_parameters,
-    gaussian_score,
-)
-from rlkit_sac.functional.importance import (
-    correction_weight,
-    expected_correction,
-    importance_ratio,
-    log_importance_ratio,
-    retrace_coefficient,
-    truncate_ratio,
-)
-from rlkit_sac.functional.memory import LayerWeights, recurrent_rows, recurrent_step
-from rlkit_sac.functional.retrace import opc_return, retrace_return
-from rlkit_sac.functional.returns import soft_lambda_return
-from rlkit_sac.functional.sac import (
-    actor_loss,
-    categorical_actor_loss,
-    critic_loss,
-    entropy_bonus,
-    reduce_critics,
-    soft_td_target,
-    soft_value,
-    td_error,
-    temperature_loss,
-    value_loss,
-    weigh_rewards,
-)
-from rlkit_sac.functional.statistics import explained_variance, masked_mean
-from rlkit_sac.functional.surrogate import with_gradient
+from rlkit_sac.functional.action_gradient import clip_action_gradient as clip_action_gradient
+from rlkit_sac.functional.categorical import categorical_entropy as categorical_entropy
+from rlkit_sac.functional.categorical import categorical_kl as categorical_kl
+from rlkit_sac.functional.categorical import categorical_parameters as categorical_parameters
+from rlkit_sac.functional.categorical import in_categorical_space as in_categorical_space
+from rlkit_sac.functional.discrete import boltzmann_log_prob as boltzmann_log_prob
+from rlkit_sac.functional.discrete import expected_value as expected_value
+from rlkit_sac.functional.discrete import normalized_log_prob as normalized_log_prob
+from rlkit_sac.functional.discrete import sample_categorical as sample_categorical
+from rlkit_sac.functional.discrete import taken_value as taken_value
+from rlkit_sac.functional.gaussian import gaussian_entropy as gaussian_entropy
+from rlkit_sac.functional.gaussian import gaussian_kl as gaussian_kl
+from rlkit_sac.functional.gaussian import gaussian_kl_gradient as gaussian_kl_gradient
+from rlkit_sac.functional.gaussian import gaussian_log_prob as gaussian_log_prob
+from rlkit_sac.functional.gaussian import gaussian_parameters as gaussian_parameters
+from rlkit_sac.functional.gaussian import gaussian_score as gaussian_score
+from rlkit_sac.functional.importance import correction_weight as correction_weight
+from rlkit_sac.functional.importance import expected_correction as expected_correction
+from rlkit_sac.functional.importance import importance_ratio as importance_ratio
+from rlkit_sac.functional.importance import log_importance_ratio as log_importance_ratio
+from rlkit_sac.functional.importance import retrace_coefficient as retrace_coefficient
+from rlkit_sac.functional.importance import truncate_ratio as truncate_ratio
+from rlkit_sac.functional.memory import LayerWeights as LayerWeights
+from rlkit_sac.functional.memory import recurrent_rows as recurrent_rows
+from rlkit_sac.functional.memory import recurrent_step as recurrent_step
+from rlkit_sac.functional.retrace import opc_return as opc_return
+from rlkit_sac.functional.retrace import retrace_return as retrace_return
+from rlkit_sac.functional.returns import soft_lambda_return as soft_lambda_return
+from rlkit_sac.functional.sac import actor_loss as actor_loss
+from rlkit_sac.functional.sac import categorical_actor_loss as categorical_actor_loss
+from rlkit_sac.functional.sac import critic_loss as critic_loss
+from rlkit_sac.functional.sac import entropy_bonus as entropy_bonus
+from rlkit_sac.functional.sac import reduce_critics as reduce_critics
+from rlkit_sac.functional.sac import soft_td_target as soft_td_target
+from rlkit_sac.functional.sac import soft_value as soft_value
+from rlkit_sac.functional.sac import td_error as td_error
+from rlkit_sac.functional.sac import temperature_loss as temperature_loss
+from rlkit_sac.functional.sac import value_loss as value_loss
+from rlkit_sac.functional.sac import weigh_rewards as weigh_rewards
+from rlkit_sac.functional.statistics import explained_variance as explained_variance
+from rlkit_sac.functional.statistics import masked_mean as masked_mean
+from rlkit_sac.functional.surrogate import with_gradient as with_gradient
 from rlkit_sac.functional.target_entropy import (
-    continuous_target_entropy,
-    discrete_target_entropy,
-    negative_dimension_target_entropy,
-    scaled_log_target_entropy,
+    continuous_target_entropy as continuous_target_entropy,
 )
-from rlkit_sac.functional.trust_region import project_gradient
-
-__all__ = [
-    "LayerWeights",
-    "actor_loss",
-    "boltzmann_log_prob",
-    "categorical_actor_loss",
-    "categorical_entropy",
-    "categorical_kl",
-    "categorical_parameters",
-    "clip_action_gradient",
-    "continuous_target_entropy",
-    "correction_weight",
-    "critic_loss",
-    "discrete_target_entropy",
-    "entropy_bonus",
-    "expected_correction",
-    "expected_value",
-    "explained_variance",
-    "gaussian_entropy",
-    "gaussian_kl",
-    "gaussian_kl_gradient",
-    "gaussian_log_prob",
-    "gaussian_parameters",
-    "gaussian_score",
-    "importance_ratio",
-    "in_categorical_space",
-    "log_importance_ratio",
-    "masked_mean",
-    "negative_dimension_target_entropy",
-    "normalized_log_prob",
-    "opc_return",
-    "project_gradient",
-    "recurrent_rows",
-    "recurrent_step",
-    "reduce_critics",
-    "retrace_coefficient",
-    "retrace_return",
-    "sample_categorical",
-    "scaled_log_target_entropy",
-    "soft_lambda_return",
-    "soft_td_target",
-    "soft_value",
-    "taken_value",
-    "td_error",
-    "temperature_loss",
-    "truncate_ratio",
-    "value_loss",
-    "weigh_rewards",
-    "with_gradient",
-]
+from rlkit_sac.functional.target_entropy import discrete_target_entropy as discrete_target_entropy
+from rlkit_sac.functional.target_entropy import (
+    negative_dimension_target_entropy as negative_dimension_target_entropy,
+)
+from rlkit_sac.functional.target_entropy import (
+    scaled_log_target_entropy as scaled_log_target_entropy,
+)
+from rlkit_sac.functional.trust_region import project_gradient as project_gradient

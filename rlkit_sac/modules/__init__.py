@@ -1,67 +1,33 @@
 """Networks that act and can be scored."""
 
-from rlkit_sac.modules.actors import (
-    categorical_actor,
-    categorical_actor_critic,
-    gaussian_actor,
-    gaussian_actor_critic,
-    tanh_gaussian_actor,
-)
-from rlkit_sac.modules.behavior import ActionKind, BehaviorPolicy, RandomBehavior
-from rlkit_sac.modules.boltzmann import BoltzmannPolicy
-from rlkit_sac.modules.critics import (
-    action_value_critic,
-    hybrid_critic,
-    state_action_critic,
-    state_critic,
-)
-from rlkit_sac.modules.distributions import TanhGaussian
-from rlkit_sac.modules.dueling import StochasticDuelingNetwork
-from rlkit_sac.modules.ensemble import CriticEnsemble
-from rlkit_sac.modules.masked_critic import MaskedCritic
-from rlkit_sac.modules.memory import GRUMemory, LSTMMemory, policy_states, state_primer
-from rlkit_sac.modules.normalization import (
-    NormalizedPolicy,
-    ObservationNormalizer,
-    RewardNormalizer,
-)
-from rlkit_sac.modules.perceptron import GaussianHead
-from rlkit_sac.modules.priors.parts import UniformPrior
-from rlkit_sac.modules.priors.policy import PolicyPrior
-from rlkit_sac.modules.priors.same_action import SameActionPrior
-from rlkit_sac.modules.recurrent import MemoryOptions
-from rlkit_sac.modules.wrappers import EpsilonGreedy, PlainPolicy
-
-__all__ = [
-    "ActionKind",
-    "BehaviorPolicy",
-    "BoltzmannPolicy",
-    "CriticEnsemble",
-    "EpsilonGreedy",
-    "GRUMemory",
-    "GaussianHead",
-    "LSTMMemory",
-    "MaskedCritic",
-    "MemoryOptions",
-    "NormalizedPolicy",
-    "ObservationNormalizer",
-    "PlainPolicy",
-    "PolicyPrior",
-    "RandomBehavior",
-    "RewardNormalizer",
-    "SameActionPrior",
-    "StochasticDuelingNetwork",
-    "TanhGaussian",
-    "UniformPrior",
-    "action_value_critic",
-    "categorical_actor",
-    "categorical_actor_critic",
-    "gaussian_actor",
-    "gaussian_actor_critic",
-    "hybrid_critic",
-    "policy_states",
-    "state_action_critic",
-    "state_critic",
-    "state_primer",
-    "tanh_gaussian_actor",
-]
+from rlkit_sac.modules.actors import categorical_actor as categorical_actor
+from rlkit_sac.modules.actors import categorical_actor_critic as categorical_actor_critic
+from rlkit_sac.modules.actors import gaussian_actor as gaussian_actor
+from rlkit_sac.modules.actors import gaussian_actor_critic as gaussian_actor_critic
+from rlkit_sac.modules.actors import tanh_gaussian_actor as tanh_gaussian_actor
+from rlkit_sac.modules.behavior import ActionKind as ActionKind
+from rlkit_sac.modules.behavior import BehaviorPolicy as BehaviorPolicy
+from rlkit_sac.modules.behavior import RandomBehavior as RandomBehavior
+from rlkit_sac.modules.boltzmann import BoltzmannPolicy as BoltzmannPolicy
+from rlkit_sac.modules.critics import action_value_critic as action_value_critic
+from rlkit_sac.modules.critics import hybrid_critic as hybrid_critic
+from rlkit_sac.modules.critics import state_action_critic as state_action_critic
+from rlkit_sac.modules.critics import state_critic as state_critic
+from rlkit_sac.modules.distributions import TanhGaussian as TanhGaussian
+from rlkit_sac.modules.dueling import StochasticDuelingNetwork as StochasticDuelingNetwork
+from rlkit_sac.modules.ensemble import CriticEnsemble as CriticEnsemble
+from rlkit_sac.modules.masked_critic import MaskedCritic as MaskedCritic
+from rlkit_sac.modules.memory import GRUMemory as GRUMemory
+from rlkit_sac.modules.memory import LSTMMemory as LSTMMemory
+from rlkit_sac.modules.memory import policy_states as policy_states
+from rlkit_sac.modules.memory import state_primer as state_primer
+from rlkit_sac.modules.normalization import NormalizedPolicy as NormalizedPolicy
+from rlkit_sac.modules.normalization import ObservationNormalizer as ObservationNormalizer
+from rlkit_sac.modules.normalization import RewardNormalizer as RewardNormalizer
+from rlkit_sac.modules.perceptron import GaussianHead as GaussianHead
+from rlkit_sac.modules.priors.parts import UniformPrior as UniformPrior
+from rlkit_sac.modules.priors.policy import PolicyPrior as PolicyPrior
+from rlkit_sac.modules.priors.same_action import SameActionPrior as SameActionPrior
+from rlkit_sac.modules.recurrent import MemoryOptions as MemoryOptions
+from rlkit_sac.modules.wrappers import EpsilonGreedy as EpsilonGreedy
+from rlkit_sac.modules.wrappers import PlainPolicy as PlainPolicy

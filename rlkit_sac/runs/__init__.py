@@ -1,61 +1,34 @@
 """What recipes share beside their loop: checks, tables, evaluation, checkpoints, seeds."""
 
-from rlkit_sac.runs.checkpoints import Checkpoints
-from rlkit_sac.runs.checkpoints.resume import warm_start
-from rlkit_sac.runs.collection import run_collector
-from rlkit_sac.runs.devices import first_compiled_update, resolve_device
-from rlkit_sac.runs.evaluation import EvaluationResult, evaluate
-from rlkit_sac.runs.launch import read_config, run_recipe
-from rlkit_sac.runs.loss_parts import (
-    check_prior,
-    check_prior_source,
-    make_normalizers,
-    make_prior,
-    memory_options,
-)
-from rlkit_sac.runs.policies.export import export_policy
-from rlkit_sac.runs.policies.files import load_policy, save_policy
-from rlkit_sac.runs.preflight import TaskFacts
-from rlkit_sac.runs.random_streams import evaluation_seed, seed_everything
-from rlkit_sac.runs.ranks import learner_group
-from rlkit_sac.runs.run_config import BaseRunConfig, RunConfig, make_envs
-from rlkit_sac.runs.tables.report import report
-from rlkit_sac.runs.tables.run_directory import RunDirectory
-from rlkit_sac.runs.training_run import TrainingRun, training_run
-from rlkit_sac.runs.update_steps import parameter_groups, update_steps
-from rlkit_sac.runs.video import record_run, record_video
-
-__all__ = [
-    "BaseRunConfig",
-    "Checkpoints",
-    "EvaluationResult",
-    "RunConfig",
-    "RunDirectory",
-    "TaskFacts",
-    "TrainingRun",
-    "check_prior",
-    "check_prior_source",
-    "evaluate",
-    "evaluation_seed",
-    "export_policy",
-    "first_compiled_update",
-    "learner_group",
-    "load_policy",
-    "make_envs",
-    "make_normalizers",
-    "make_prior",
-    "memory_options",
-    "parameter_groups",
-    "read_config",
-    "record_run",
-    "record_video",
-    "report",
-    "resolve_device",
-    "run_collector",
-    "run_recipe",
-    "save_policy",
-    "seed_everything",
-    "training_run",
-    "update_steps",
-    "warm_start",
-]
+from rlkit_sac.runs.checkpoints import Checkpoints as Checkpoints
+from rlkit_sac.runs.checkpoints.resume import warm_start as warm_start
+from rlkit_sac.runs.collection import run_collector as run_collector
+from rlkit_sac.runs.devices import first_compiled_update as first_compiled_update
+from rlkit_sac.runs.devices import resolve_device as resolve_device
+from rlkit_sac.runs.evaluation import EvaluationResult as EvaluationResult
+from rlkit_sac.runs.evaluation import evaluate as evaluate
+from rlkit_sac.runs.launch import read_config as read_config
+from rlkit_sac.runs.launch import run_recipe as run_recipe
+from rlkit_sac.runs.loss_parts import check_prior as check_prior
+from rlkit_sac.runs.loss_parts import check_prior_source as check_prior_source
+from rlkit_sac.runs.loss_parts import make_normalizers as make_normalizers
+from rlkit_sac.runs.loss_parts import make_prior as make_prior
+from rlkit_sac.runs.loss_parts import memory_options as memory_options
+from rlkit_sac.runs.policies.export import export_policy as export_policy
+from rlkit_sac.runs.policies.files import load_policy as load_policy
+from rlkit_sac.runs.policies.files import save_policy as save_policy
+from rlkit_sac.runs.preflight import TaskFacts as TaskFacts
+from rlkit_sac.runs.random_streams import evaluation_seed as evaluation_seed
+from rlkit_sac.runs.random_streams import seed_everything as seed_everything
+from rlkit_sac.runs.ranks import learner_group as learner_group
+from rlkit_sac.runs.run_config import BaseRunConfig as BaseRunConfig
+from rlkit_sac.runs.run_config import RunConfig as RunConfig
+from rlkit_sac.runs.run_config import make_envs as make_envs
+from rlkit_sac.runs.tables.report import report as report
+from rlkit_sac.runs.tables.run_directory import RunDirectory as RunDirectory
+from rlkit_sac.runs.training_run import TrainingRun as TrainingRun
+from rlkit_sac.runs.training_run import training_run as training_run
+from rlkit_sac.runs.update_steps import parameter_groups as parameter_groups
+from rlkit_sac.runs.update_steps import update_steps as update_steps
+from rlkit_sac.runs.video import record_run as record_run
+from rlkit_sac.runs.video import record_video as record_video

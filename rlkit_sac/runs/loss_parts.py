@@ -7,9 +7,8 @@ from typing import Any
 
 import torch
 from torch import nn
-from torchrl.data import Bounded, Categorical, TensorSpec
+from torchrl.data import Bounded, Categorical
 from torchrl.envs import EnvBase
-from torchrl.objectives import LossModule
 
 from rlkit_sac.config import Check, LayersConfig, NormalizationConfig, PriorConfig
 from rlkit_sac.envs import observation_dim, reward_dim
@@ -122,48 +121,11 @@ def _check_bounds(prior: nn.Module, env: EnvBase) -> None:
     policy = prior.actor
     actor = policy.policy if isinstance(policy, NormalizedPolicy) else policy
     spec, wanted = getattr(actor, "spec", None), env.full_action_spec_unbatched["action"]
-    own = None if spec is None else spec["action"]
-    _compare_bounds(own, wanted, "choose env.rescale_actions as in its run")
-
-
-def check_action_bounds(loss_module: LossModule, env: EnvBase) -> None:
-    """Refuse a policy with other action bounds than those of the task.
-
-    Args:
-        loss_module: of a run; one without ``specs`` is not checked.
-        env: of the task.
-
-    Raises:
-        ConfigError: naming both bounds.
-
-    >>> from rlkit_sac.envs import make_env
-    >>> from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
-    >>> from rlkit_sac.objectives import ContinuousSACLoss
-    >>> actor = tanh_gaussian_actor(3, [-2.0], [2.0])
-    >>> loss_module = ContinuousSACLoss(actor, state_action_critic(3, 1))
-    >>> check_action_bounds(loss_module, make_env("Pendulum-v1"))
-    Traceback (most recent call last):
-        ...
-    rlkit_sac.errors.ConfigError: the lower bounds of its actions are [-2.0], but those of the ...
-    """
-    actions = env.full_action_spec_unbatched
-    for role, spec in getattr(loss_module, "specs", {}).items():
-        key = getattr(loss_module.tensor_keys, role)
-        wanted = actions[key] if key in actions.keys(True, True) else None
-        _compare_bounds(spec, wanted, "make the actor with the bounds of the task")
-
-
-def _compare_bounds(spec: TensorSpec | None, wanted: TensorSpec | None, advice: str) -> None:
-    """Refuse the bounds of a policy that differ from those of a task, if both have some."""
-    for name in ("low", "high"):
-        own, here = (getattr(getattr(each, "space", None), name, None) for each in (spec, wanted))
-        if own is None or here is None:
-            continue
-        if own.shape != here.shape or not bool((own.to(here) == here).all()):
-            raise ConfigError(
-                f"the {name}er bounds of its actions are {own.tolist()}, but those of the task "
-                f"{here.tolist()}: {advice}"
-            )
+    if spec is not None and spec["action"].space != wanted.space:
+        raise ConfigError(
+            f"the bounds of its actions are {spec['action'].space}, but those of the task "
+            f"{wanted.space}: choose env.rescale_actions as in its run"
+        )
 
 
 def _source(config: PriorConfig) -> Any:

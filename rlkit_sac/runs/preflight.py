@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from tensordict import TensorDictBase
@@ -83,29 +81,6 @@ def check_slices(
             f"slices of {length} frames need collector.learning_starts of at least {needed}, got "
             f"{collector.learning_starts}"
         )
-
-
-def check_writable(folder: Path) -> None:
-    """Refuse a folder that cannot be written, or made where it does not exist; make nothing.
-
-    Args:
-        folder: where files will go.
-
-    Raises:
-        ConfigError: naming the folder or file in the way.
-
-    >>> check_writable(Path("not/yet/there"))
-    """
-    nearest = folder.absolute()
-    try:
-        while not nearest.exists():
-            nearest = nearest.parent
-        if not nearest.is_dir():
-            raise ConfigError(f"{folder} cannot be written: {nearest} is not a folder")
-    except OSError as error:
-        raise ConfigError(f"{folder} cannot be written: {error.strerror}") from error
-    if not os.access(nearest, os.W_OK | os.X_OK):
-        raise ConfigError(f"{folder} cannot be written: no permission to write in {nearest}")
 
 
 def limit_episodes(env: EnvConfig, resume: str | None) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
-from pathlib import Path
+from functools import cache, partial
 from typing import Annotated, Any, Literal
 
 import torch
@@ -48,7 +46,6 @@ from rlkit_sac.runs.preflight import (
     TaskFacts,
     check_slices,
     check_task,
-    check_writable,
     limit_episodes,
     stored_transition,
     warn_without_updates,
@@ -100,22 +97,6 @@ class BaseRunConfig:
     def task_checks(self) -> list[Callable[[EnvBase], object]]:
         """What the recipe requires of its task; each raises `ConfigError` where it is not met."""
         return [observation_dim, reward_dim]
-
-    @cached_property
-    def folder(self) -> Path:
-        """The working directory at the start, when it is first asked for."""
-        return Path.cwd()
-
-    def keep_paths(self) -> None:
-        """Make the paths absolute where an environment has changed the working directory."""
-        if Path.cwd() == self.folder:
-            return
-        sections = [(self, "resume"), (self.logging, "dir"), (self.warm_start, "run")]
-        if prior := getattr(self, "prior", None):
-            sections.append((prior, "run"))
-        for section, name in sections:
-            if (path := getattr(section, name)) is not None:
-                setattr(section, name, str(self.folder / path))
 
     def transition(self, env: EnvBase) -> TensorDictBase:
         """One transition of the task as replay stores it, for its size."""
@@ -191,17 +172,13 @@ class BaseRunConfig:
                 else:
                     made = make_env(self.env.id, **self.env.arguments())
                     env = opened.enter_context(closing_env(made))
-                found = check_task(env, self.task_checks(), transition=self.transition)
-            self.keep_paths()
-            return found
+                return check_task(env, self.task_checks(), transition=self.transition)
 
         video = self.evaluation.video
         frames_per_batch = self.collector.batch_frames(self.batch_envs)
-        if self.resume is None:
-            folder = [Check(("logging.dir",), lambda: check_writable(Path(self.logging.dir)))]
-            start = Check(("warm_start.run",), lambda: check_warm_start(self.warm_start))
-        else:
-            folder, start = [], Check(("resume", "seed"), lambda: check_resume(self))
+        start = Check(("warm_start.run",), lambda: check_warm_start(self.warm_start))
+        if self.resume is not None:
+            start = Check(("resume", "seed"), lambda: check_resume(self))
         return [
             Check(("device",), lambda: resolve_device(self.device)),
             Check(
@@ -217,7 +194,6 @@ class BaseRunConfig:
                 )
                 if wanted
             ),
-            *folder,
             Check(("env.id", "env"), facts),
             Check(("evaluation.video", "env"), lambda: check_video(self.env) if video else None),
             Check(
@@ -320,7 +296,6 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
     False
     """
     with ExitStack() as opened:
-        opened.callback(os.chdir, config.folder)
         resume_after_restart(config)
         seed = rank_seed(config.seed, rank())
 

@@ -17,12 +17,11 @@ from torchrl.objectives import LossModule
 from rlkit_sac.config.flat import flat_config
 from rlkit_sac.data import AnyCollector, SliceSampler, WorkerCollector
 from rlkit_sac.envs import describe_task
-from rlkit_sac.errors import ConfigError, RunError, WorkersLost
+from rlkit_sac.errors import ConfigError, WorkersLost
 from rlkit_sac.runs.checkpoints import Checkpoints
 from rlkit_sac.runs.checkpoints.resume import begin_run, open_run
 from rlkit_sac.runs.evaluation import evaluate
 from rlkit_sac.runs.interrupts import StopRequest, deferred_signals
-from rlkit_sac.runs.loss_parts import check_action_bounds
 from rlkit_sac.runs.policies.files import policy_files
 from rlkit_sac.runs.random_streams import evaluation_seed
 from rlkit_sac.runs.ranks import greatest, num_ranks, rank, rank_folder
@@ -68,7 +67,7 @@ class TrainingRun:
         stop: StopRequest,
         progress: ProgressBar,
     ) -> None:
-        self.path = directory.given
+        self.path = directory.path
         self._directory, self._log, self._checkpoints = directory, log, checkpoints
         self._loss_module, self._collector, self._stop = loss_module, collector, stop
         self._progress = progress
@@ -116,7 +115,6 @@ class TrainingRun:
         """Write a row of ``metrics.csv`` at each multiple of ``logging.interval``."""
         if self._metrics.due(self._before, self.frames):
             self._log.write_metrics()
-            self._check_calls()
 
     def evaluate_if_due(self) -> bool:
         """Evaluate the policy at each multiple of ``evaluation.interval``.
@@ -136,12 +134,9 @@ class TrainingRun:
             best: whether this policy had the best evaluation.
 
         Raises:
-            RunError: if :meth:`collected` or :meth:`updated` is never called.
             Interrupted: after a signal.
             TimeLimitReached: after ``time_limit`` seconds.
         """
-        if not self.frames:
-            self._check_calls()
         stop = bool(self._stop)  # what comes after this is obeyed after the next step
         if num_ranks() > 1:
             stop, best = self._agreed(best)
@@ -152,7 +147,6 @@ class TrainingRun:
 
     def save(self) -> None:
         """Save the run now; as :meth:`save_if_due`."""
-        self._check_calls()
         self._save()
         self._stop.obey()
 
@@ -166,18 +160,6 @@ class TrainingRun:
     @property
     def _reward_weights(self) -> Tensor | None:
         return getattr(self._loss_module, "reward_weights", None)
-
-    def _check_calls(self) -> None:
-        """Refuse a loop that never tells the run of its frames or updates."""
-        for call, made, counted in (
-            ("collected(batch)", self._collector.frames, self.frames),
-            ("updated(scalars)", self._update.count, self.updates),
-        ):
-            if made and not counted:
-                raise RunError(
-                    f"the loop never calls run.{call}, without which the tables stay empty: call "
-                    "it for each batch of the collector, or each update"
-                )
 
     def _evaluate(self) -> bool:
         with self._progress.phase("evaluating"):
@@ -240,16 +222,14 @@ def training_run(
         facts: for ``run.json``.
 
     Raises:
-        ConfigError: if the policy has other action bounds than the task, the run directory cannot
-            be made, the checkpoint does not fit, or ``update`` has no group under ``torchrun``, or
-            the recipe has no workers although ``workers.number`` asks for some.
+        ConfigError: if the run directory cannot be made, the checkpoint does not fit, or ``update``
+            has no group under ``torchrun``, or the recipe has no workers although
+            ``workers.number`` asks for some.
         WorkersLost: after a save, if no worker collects any more.
     """
     if num_ranks() > 1 and update.group is None:
         raise ConfigError("this recipe learns in one process: make Update(group=learner_group())")
     started = time.perf_counter()
-    config.keep_paths()
-    check_action_bounds(loss_module, eval_env)
     if config.workers.number and not isinstance(collector, WorkerCollector):
         raise ConfigError(
             f"workers.number is {config.workers.number}, but the recipe collects in its own "
@@ -258,7 +238,7 @@ def training_run(
     policy = partial(policy_files, loss_module.policy(), task=describe_task(eval_env))
     policy()  # a policy that cannot be saved is refused now
     directory = open_run(config, recipe=recipe)
-    print(f"{recipe} on {config.env.id} ({eval_env.device}): {directory.given}", flush=True)
+    print(f"{recipe} on {config.env.id} ({eval_env.device}): {directory.path}", flush=True)
     with (
         directory,
         ProgressBar(

@@ -1,5 +1,3 @@
 """One HTML page about runs."""
 
-from rlkit_sac.analysis.report.page import write_report
-
-__all__ = ["write_report"]
+from rlkit_sac.analysis.report.page import write_report as write_report

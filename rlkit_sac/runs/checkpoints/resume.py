@@ -214,7 +214,7 @@ def open_run(config: ResumableConfig, *, recipe: str) -> RunDirectory:
         run = RunDirectory(find_checkpoint(config.resume)[0])
         if run.info["recipe"] != recipe:
             raise ConfigError(
-                f"{run.given} is a run of recipes/{run.info['recipe']}.py: resume it with that "
+                f"{run.path} is a run of recipes/{run.info['recipe']}.py: resume it with that "
                 "recipe"
             )
     else:
@@ -260,7 +260,7 @@ def begin_run(
         checkpoints.discard_later()
         run.begin(resumed_at=frames, exact=not inexact_reasons, **facts)
         checkpoints.prune()  # which reads the evaluations, without the rows that `begin` removed
-        print(f"resuming {run.given} at frame {frames:,}")
+        print(f"resuming {run.path} at frame {frames:,}")
         for reason in inexact_reasons:
             print(f"not exactly the run that never stopped: {reason}")
     run.loggers = make_loggers(

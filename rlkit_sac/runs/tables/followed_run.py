@@ -12,7 +12,7 @@ class FollowedRun(RunDirectory):
     """The run directory as a rank above 0 has it: rank 0 writes the tables and ``run.json``."""
 
     def __init__(self) -> None:
-        self.path = self.given = announced_run()
+        self.path = announced_run()
         self.info = {}
 
     def state_dict(self) -> dict[str, Any]:

@@ -34,10 +34,9 @@ def report(run: RunDirectory, log: TrainingLog) -> str:
         plot_learning_curves(
             load_runs(run.path), episodes=None if episodes.empty else episodes, path=figure
         )
-        text = f"{summary}\nlearning curve   {figure}"
+        return f"{summary}\nlearning curve   {figure}"
     except (RlkitSacError, OSError) as error:
-        text = f"{summary}\n{error}"
-    return text.replace(str(run.path), str(run.given))
+        return f"{summary}\n{error}"
 
 
 def summary_table(rows: Mapping[str, str]) -> str:

@@ -69,8 +69,7 @@ class RunDirectory:
     """
 
     def __init__(self, path: Path | str) -> None:
-        self.given = Path(path)
-        self.path = self.given.absolute()  # an environment may change the working directory
+        self.path = Path(path)
         self.info = _read_info(self.path / "run.json")
         self.metrics = CSVLog(self.path / "metrics.csv")
         self.episodes = CSVLog(self.path / "episodes.csv", repeats=True)
@@ -181,16 +180,16 @@ class RunDirectory:
             self._lock.acquire()
         except Timeout:
             raise ConfigError(
-                f"{self.given} is in use by another process; wait for its end or start a new run"
+                f"{self.path} is in use by another process; wait for its end or start a new run"
             ) from None
         except OSError as error:
-            raise ConfigError(f"cannot lock {self.given / '.lock'}: {error.strerror}") from error
+            raise ConfigError(f"cannot lock {self.path / '.lock'}: {error.strerror}") from error
         self.info = _read_info(self.path / "run.json")  # its last holder may have changed it
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if error is not None and self._begun:
-            error.run_path = self.given  # type: ignore[attr-defined]  # for a launcher to name
+            error.run_path = self.path  # type: ignore[attr-defined]  # for a launcher to name
         facts: dict[str, Any] = {"status": "finished", "finished": _now()}
         if interrupt_behind(error) is not None:
             facts["status"] = "interrupted"

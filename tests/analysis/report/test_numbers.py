@@ -64,4 +64,4 @@ def test_the_table_of_episodes_is_that_of_pandas(runs, page):
     text = page.read_text()
     for value in [*of_runs.mean(), last.mean()]:
         assert f'title="{float(value)!r}"' in text
-    assert f'<td class="number">{len(table)}</td>' in text
+    assert f'<span class="number">{len(table)}</span>' in text

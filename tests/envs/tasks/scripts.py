@@ -6,7 +6,6 @@ import math
 from functools import cache
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
 _RUN, _HOP, _LEAP = range(3)
@@ -79,3 +78,29 @@ def greedy_policy(observation: Any, num_actuators: int = 4) -> Any:
     choice = int(errors.argmin())
     amount = np.array([amounts[choice]], np.float32)  # of all: the others are not read
     return choice, (amount,) * len(amounts)
+
+
+def goal_policy(observation: Any) -> Any:
+    """Dribbles up to the middle and shoots past the goalie where it will not be in time."""
+    low = np.array([0, -15, -1, -1, -np.pi, 0, -15, -1, -1, -np.pi, 0, -15])
+    high = np.array([20, 15, 1, 1, np.pi, 20, 15, 1, 1, np.pi, 20, 15])
+    state = (low + (high - low) * (np.float64(observation[:12]) + 1) / 2).tolist()
+    x, y, goalie_x, goalie_y, ball_x, ball_y = (state[i] for i in (0, 1, 5, 6, 10, 11))
+    dx, dy = goalie_x - ball_x, goalie_y - ball_y
+    shots = []
+    for corner in (-6.0, 6.0):
+        aim = y + (corner - ball_y) * (20.4 - x) / (20 - ball_x)
+        aim = min(max(aim, -7.01), 7.01)
+        length = math.hypot(20.4 - x, aim - y)
+        along = (dx * (20.4 - x) + dy * (aim - y)) / length
+        margin = math.hypot(dx, dy)
+        if along > 0:
+            time = -math.log(max(1 - along / length, 0.01)) / 0.0619
+            across = abs(dx * (aim - y) - dy * (20.4 - x)) / length
+            margin = across - max(0, 0.2 * time - 0.25)
+        shots.append((margin, aim))
+    margin, aim = max(shots)
+    choice = 1 if margin > 2.3 or ball_x > 14 else 0
+    kick = max(0.0, (ball_x + ball_y) / 2 + 1.2)
+    parameters = ([kick, 0.0], [aim], [aim])
+    return choice, tuple(np.array(parameter, np.float32) for parameter in parameters)
