@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -18,6 +19,7 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.memory import policy_states
+from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.objectives.checks.options import (
     FINITE,
     UNIT,
@@ -26,7 +28,7 @@ from rlkit_sac.objectives.checks.options import (
     check_number,
 )
 from rlkit_sac.objectives.checks.validity import valid_steps
-from rlkit_sac.objectives.memory import RecurrentNetwork, Rows
+from rlkit_sac.objectives.memory import Pass, RecurrentNetwork, Rows, TransitionsT
 from rlkit_sac.objectives.transitions import TransitionKeys, Transitions
 
 if TYPE_CHECKING:
@@ -56,6 +58,9 @@ class LossContract(LossModule):
     gamma: float | Tensor
     reward_scale: float | Tensor
     burn_in: int = 0
+    deactivate_vmap: bool = False
+    #: The networks, whose parameters this loss holds.
+    network_names: tuple[str, ...] = ()
 
     _in_keys: list[NestedKey] | None
     _read_keys: TransitionKeys | None
@@ -88,20 +93,38 @@ class LossContract(LossModule):
 
     # ------------------------------------------------------------------ keys
 
+    @property
     @abstractmethod
-    def _transition_keys(self) -> TransitionKeys:
-        """Find the entries of a batch that are read."""
+    def _actions(self) -> dict[NestedKey, str]:
+        """The accepted key of each part of the action, by the entry that holds it."""
+
+    @property
+    def _prior_keys(self) -> list[NestedKey]:
+        """Entries the priors read at a state."""
+        return []
+
+    def _network_keys(self) -> Iterable[NestedKey]:
+        """Entries the networks read at a state, but for the states of memories."""
+        networks = {name: getattr(self, name) for name in self.network_names}
+        return chain(*(self.recurrent.get(name, each).in_keys for name, each in networks.items()))
 
     @property
     def _transitions(self) -> TransitionKeys:
         """These entries, found once, and again after ``set_keys``."""
         if self._read_keys is None:
-            self._read_keys = self._transition_keys()
+            self._read_keys = TransitionKeys(
+                self.tensor_keys,
+                self._actions,
+                self._network_keys(),
+                self._prior_keys,
+                recurrent=bool(self.recurrent),
+            )
         return self._read_keys
 
-    @abstractmethod
     def _set_in_keys(self) -> list[NestedKey]:
         """Compute ``in_keys`` again."""
+        self._in_keys = self._transitions.in_keys()
+        return self._in_keys
 
     @property
     def in_keys(self) -> list[NestedKey]:
@@ -136,10 +159,6 @@ class LossContract(LossModule):
 
     # ------------------------------------------------------------------ networks and numbers
 
-    @abstractmethod
-    def _networks(self) -> Iterable[TensorDictModuleBase]:
-        """The networks, whose parameters this loss holds."""
-
     def _find_memory(self, name: str) -> None:
         """Keep the parts of a network with a memory."""
         network = attrgetter(name)(self)
@@ -149,18 +168,48 @@ class LossContract(LossModule):
 
     def _normalized(self, states: TensorDictBase) -> TensorDictBase:
         """States with normalized observations."""
-        return states
+        normalizer: ObservationNormalizer | None = getattr(self, "observation_normalizer", None)
+        return states if normalizer is None else normalizer.normalized(states)
 
-    def _rows(self, tensordict: TensorDictBase, read: Transitions, done: Tensor) -> Rows:
-        """A batch as memories read it; ``done`` is ``[*, T, 1]``."""
-        return Rows.of(
+    def _select(
+        self,
+        tensordict: TensorDictBase,
+        required: Sequence[NestedKey],
+        *,
+        sequential: str | None,
+        reward_weights: Tensor | None = None,
+    ) -> Transitions:
+        """Check a batch and select what the losses read, see :class:`TransitionKeys`."""
+        if self.burn_in and not self.recurrent:
+            raise ConfigError(f"burn_in is {self.burn_in}, but no network has a memory: leave it 0")
+        return self._transitions.read(
+            tensordict,
+            required,
+            self._loss_mask_keys(),
+            reward_weights=reward_weights,
+            sequential=sequential,
+        )
+
+    def _remember(
+        self,
+        tensordict: TensorDictBase,
+        read: TransitionsT,
+        done: Tensor,
+        passes: Iterable[Pass],
+    ) -> TransitionsT:
+        """The steps after the burn-in, with what the memories of all networks remember there."""
+        if not self.recurrent:
+            return read
+        rows = Rows.of(
             tensordict,
             read,
             normalized=self._normalized,
-            done=done,
+            done=done.bool(),
             networks=self.recurrent.values(),
             burn_in=self.burn_in,
         )
+        vmap = {"randomness": self.vmap_randomness, "one_by_one": self.deactivate_vmap}
+        return rows.encode(read, passes, **vmap)
 
     def _head(self, name: str) -> Any:
         """A network, or what comes after its memory."""
@@ -177,10 +226,6 @@ class LossContract(LossModule):
         """The states of memories that the acting policy writes; replay may store them."""
         return list(policy_states(self.policy()))
 
-    def _check_burn_in(self) -> None:
-        if self.burn_in and not self.recurrent:
-            raise ConfigError(f"burn_in is {self.burn_in}, but no network has a memory: leave it 0")
-
     @abstractmethod
     def policy(self) -> TensorDictModuleBase:
         """The acting policy."""
@@ -188,8 +233,8 @@ class LossContract(LossModule):
     def train(self, mode: bool = True) -> Self:
         """Set training mode here and in the networks (dropout, running statistics)."""
         super().train(mode)
-        for network in self._networks():
-            network.train(mode)
+        for name in self.network_names:
+            getattr(self, name).train(mode)
         return self
 
     @property

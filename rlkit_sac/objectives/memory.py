@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, TypeVar
@@ -209,6 +209,25 @@ class RecurrentNetwork:
         """Entries that a batch must hold; the state of the memory need not be there."""
         optional = self.state_keys
         return [key for key in map(unravel_key, self.network.in_keys) if key not in optional]
+
+    def check_inputs(self, written: Collection[NestedKey], name: str) -> None:
+        """Refuse a memory that reads what the actor writes, such as the action.
+
+        Args:
+            written: these entries.
+            name: of the network.
+
+        Raises:
+            ConfigError: naming them.
+        """
+        read = TensorDictSequential(*self.embedding.module, self.memory).in_keys
+        found = [key for key in map(unravel_key, read) if key in written]
+        if found:
+            raise ConfigError(
+                f"the memory of {name} reads {', '.join(map(repr, found))}, which the actor writes:"
+                " actions enter after a memory, in its head; let it read the observation and "
+                "'prev_action'"
+            )
 
     def encode(
         self, rows: Rows, of: Pass, **vmap: Any

@@ -121,10 +121,11 @@ def _check_bounds(prior: nn.Module, env: EnvBase) -> None:
     policy = prior.actor
     actor = policy.policy if isinstance(policy, NormalizedPolicy) else policy
     spec, wanted = getattr(actor, "spec", None), env.full_action_spec_unbatched["action"]
-    if spec is not None and spec["action"].space != wanted.space:
+    own = None if spec is None else spec["action"]
+    if own is not None and own.to(wanted.device).space != wanted.space:
         raise ConfigError(
-            f"the bounds of its actions are {spec['action'].space}, but those of the task "
-            f"{wanted.space}: choose env.rescale_actions as in its run"
+            f"the bounds of its actions are {own.space}, but those of the task {wanted.space}: "
+            "choose env.rescale_actions as in its run"
         )
 
 

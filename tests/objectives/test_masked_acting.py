@@ -45,7 +45,7 @@ def reduced(loss: HybridSACLoss, data: TensorDict, mask: list) -> Tensor:
                 masked_values(loss.qvalue_network, data.select("observation", "action"), mask)
             )
     q, weights = torch.stack(each), loss.reward_weights
-    if loss.policy_reduction == "mean":
+    if loss._policy.reduction == "mean":
         q = q.mean(0)
     elif weights is None:
         q = q.min(0).values

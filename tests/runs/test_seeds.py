@@ -203,7 +203,7 @@ def test_each_seed_has_its_run_and_all_have_a_report(recipe: Path, jobs: str) ->
     assert statuses(recipe) == {0: "finished", 1: "finished"}
     for seed, path in runs(recipe).items():
         assert f"seed: {seed}\n" in (path / "config.yaml").read_text()
-        assert f"results {path}\n" in done.stdout
+        assert f"results {path.relative_to(recipe.parent)}\n" in done.stdout
     (folder,) = recipe.parent.glob("runs/test/Task/*-seeds0-1")
     assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
     (row,) = pd.read_csv(folder / "final_performance.csv").to_dict("records")

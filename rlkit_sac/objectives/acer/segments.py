@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,7 +12,6 @@ from tensordict.nn import (
     ProbabilisticTensorDictSequential,
     TensorDictModuleBase,
     TensorDictParams,
-    TensorDictSequential,
 )
 from tensordict.utils import unravel_key
 from torch import Tensor
@@ -31,7 +30,7 @@ from rlkit_sac.objectives.checks.specs import discrete_leaf
 from rlkit_sac.objectives.checks.validity import cut_steps, fill_invalid
 from rlkit_sac.objectives.contract import LossContract, Reduction, ScalarOutputMode
 from rlkit_sac.objectives.memory import Pass
-from rlkit_sac.objectives.transitions import TransitionKeys, Transitions, unraveled
+from rlkit_sac.objectives.transitions import Transitions, unraveled
 
 ACTOR, AVERAGE, CRITIC = "actor_network", "target_actor_network", "critic_network"
 #: The networks of a :class:`~rlkit_sac.modules.StochasticDuelingNetwork`.
@@ -75,6 +74,7 @@ class SegmentLoss(LossContract):
     target_critic_network_params: TensorDictParams
 
     kind: ActionKind
+    network_names = (ACTOR, CRITIC)
 
     def __init__(
         self,
@@ -117,22 +117,10 @@ class SegmentLoss(LossContract):
         for name in (ACTOR, *((CRITIC,) if self.kind == "discrete" else DUELING)):
             self._find_memory(name)
         self.burn_in = burn_in
-        self._check_burn_in()
-        self._check_memory_inputs()
+        for name, network in self.recurrent.items():
+            if name != ACTOR:
+                network.check_inputs(self._written_keys(), name)
         self.set_keys(action=action_key)
-
-    def _check_memory_inputs(self) -> None:
-        """Refuse memories of a critic that read what the actor writes, such as the action."""
-        for name, parts in self.recurrent.items():
-            before = TensorDictSequential(*parts.embedding.module, parts.memory)
-            read = self._written_keys().intersection(map(unravel_key, before.in_keys))
-            found = ", ".join(sorted(map(repr, read)))
-            if found and name != ACTOR:
-                raise ConfigError(
-                    f"the memory of {name} reads {found}, which the actor writes: let it read the "
-                    "observation, or use one trunk with a memory for both (actor_critic=); actions "
-                    "enter after the memory"
-                )
 
     # ------------------------------------------------------------------ the networks
 
@@ -192,9 +180,6 @@ class SegmentLoss(LossContract):
         policy = BehaviorPolicy(self.get_stateful_net("actor_network"), keys)
         return policy if epsilon is None else EpsilonGreedy(policy, epsilon)
 
-    def _networks(self) -> Iterable[TensorDictModuleBase]:
-        return self.actor_network, self.critic_network
-
     @property
     def _like(self) -> Tensor:
         return next(self.parameters())
@@ -204,9 +189,8 @@ class SegmentLoss(LossContract):
     def _read(self, tensordict: TensorDictBase, on_policy: bool) -> Segments:
         """Check a batch and select what the losses need."""
         keys, behavior = self.tensor_keys, self._behavior_keys()
-        transitions = self._transitions
         required = [key for key in self.in_keys if key not in behavior]
-        read = transitions.read(tensordict, required, self._loss_mask_keys(), sequential="ACER")
+        read = self._select(tensordict, required, sequential="ACER")
         if on_policy:
             behavior = []
         missing = [key for key in behavior if tensordict.get(key, None) is None]
@@ -225,22 +209,20 @@ class SegmentLoss(LossContract):
         cut = cut_steps(done.bool() | terminated.bool(), read.valid).squeeze(-1)
         check_consecutive(tensordict, cut, read.valid)
         segments = Segments(**vars(read), behavior=behavior, cut=cut)
-        return self._remember(tensordict, segments) if self.recurrent else segments
+        segments = self._remember(tensordict, segments, cut.unsqueeze(-1), self._passes())
+        return replace(segments, cut=cut[..., self.burn_in :])
 
-    def _remember(self, tensordict: TensorDictBase, read: Segments) -> Segments:
-        """The steps after the burn-in, with what the memories of all networks remember there."""
-        passes = []
+    def _passes(self) -> Iterator[Pass]:
+        """What the memories of all networks remember."""
         for name, network in self.recurrent.items():
             outer, *inner = name.split(".")
             params = getattr(self, f"{outer}_params")
             live = params.get(tuple(inner)) if inner else params
             needed = name != DUELING[1]  # the value of a next state is that of V alone
-            passes.append(Pass(network, name, live, at_next_states=needed))
+            yield Pass(network, name, live, at_next_states=needed)
             if name == ACTOR:
                 average = self.target_actor_network_params
-                passes.append(Pass(network, AVERAGE, average, at_next_states=False, grad=False))
-        encoded = self._rows(tensordict, read, read.cut.unsqueeze(-1)).encode(read, passes)
-        return replace(encoded, cut=read.cut[..., self.burn_in :])
+                yield Pass(network, AVERAGE, average, at_next_states=False, grad=False)
 
     def _behavior(self, segments: Segments, like: Tensor) -> list[Tensor] | None:
         """The parameters of the behavior policy, which have no gradient; ``None`` on-policy.
@@ -283,17 +265,16 @@ class SegmentLoss(LossContract):
         """Entries that the actor writes."""
         return {unravel_key(key) for key in self.actor_network.out_keys}
 
-    def _state_keys(self) -> list[NestedKey]:
+    def _network_keys(self) -> list[NestedKey]:
         """Entries of a batch that the networks read at a state, but for states of memories."""
         read = [*map(unravel_key, self.actor_network.in_keys), *self._critic_state_keys()]
         states = (key for network in self.recurrent.values() for key in network.state_keys)
         others = self._written_keys().union(states)
         return [key for key in dict.fromkeys(read) if key not in others]
 
-    def _transition_keys(self) -> TransitionKeys:
-        action = {unravel_key(self.tensor_keys.action): "action"}
-        recurrent = bool(self.recurrent)
-        return TransitionKeys(self.tensor_keys, action, self._state_keys(), recurrent=recurrent)
+    @property
+    def _actions(self) -> dict[NestedKey, str]:
+        return {unravel_key(self.tensor_keys.action): "action"}
 
     def _set_in_keys(self) -> list[NestedKey]:
         keys, read = self.tensor_keys, self._transitions

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from tensordict import NestedKey, TensorDictBase
-from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictParams
+from tensordict.nn import TensorDictModule, TensorDictParams
 from tensordict.utils import unravel_key
 from torch import Tensor
 
@@ -17,12 +17,12 @@ from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import soft_value, value_loss, weigh_rewards
 from rlkit_sac.objectives.checks.batch import check_values
 from rlkit_sac.objectives.checks.networks import check_member
-from rlkit_sac.objectives.sac.critics import CRITICS, Critics, SACTransitions
+from rlkit_sac.objectives.sac.critics import CRITICS, Critics, CriticTerms, SACTransitions
 from rlkit_sac.objectives.sac.diagnostics import statistic_keys, value_statistics
 from rlkit_sac.objectives.sac.draws import PolicyDraw
 from rlkit_sac.objectives.sac.factors import ContinuousFactor
 from rlkit_sac.objectives.sac.options import ContinuousSACOptions, takes
-from rlkit_sac.objectives.sac.soft_actor_critic import CriticTerms, SoftActorCriticLoss
+from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 
 
 @takes(ContinuousSACOptions)
@@ -152,6 +152,7 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         if any(id(parameter) in of_actor for parameter in value_network.parameters()):
             value_network = deepcopy(value_network)
         self.convert_to_functional(value_network, _VALUE, create_target_params=True)
+        self.network_names += (_VALUE,)
         self._find_memory(_VALUE)
 
     def value_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
@@ -181,12 +182,6 @@ class ContinuousSACLoss(SoftActorCriticLoss):
 
     # ------------------------------------------------------------------ the value network
 
-    def _networks(self) -> Iterable[TensorDictModuleBase]:
-        return filter(None, (*super()._networks(), self.value_network))
-
-    def _network_keys(self) -> list[NestedKey]:
-        return [*super()._network_keys(), *self._keys_of(_VALUE)]
-
     def _check_network_keys(self) -> None:
         super()._check_network_keys()
         if self.value_network is None:
@@ -215,7 +210,7 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         draw = super()._draw(states)
         if self.value_network is None:
             return draw
-        value = self._policy_value(draw)
+        value = self._policy.value(draw.inputs, self._members(self.qvalue_network_params))
         state_value = self._state_value(states, _VALUE, value.shape[-1])
         return replace(draw, value=value, state_value=state_value)
 
@@ -244,7 +239,7 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         value = self._state_value(read.next_states, f"target_{_VALUE}", reward_dim)
         if next_draw is None:
             return value, torch.zeros_like(value)
-        return value, self._entropy_bonus(next_draw).unsqueeze(-1)
+        return value, self._policy.bonus(next_draw, self.alpha).unsqueeze(-1)
 
     def _actor_loss_at(self, draw: PolicyDraw) -> Tensor:
         """Loss ``[*]``; the baseline V(s) changes its value, not its gradient."""
@@ -258,7 +253,7 @@ class ContinuousSACLoss(SoftActorCriticLoss):
             return {}
         assert draw.value is not None
         with torch.no_grad():
-            target = soft_value(draw.value, self._entropy_bonus(draw).unsqueeze(-1))
+            target = soft_value(draw.value, self._policy.bonus(draw, self.alpha).unsqueeze(-1))
         return {"loss_value": value_loss(draw.state_value, target, self.loss_function)}
 
     def _statistics(

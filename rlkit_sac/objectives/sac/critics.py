@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 
 import torch
 from tensordict import NestedKey, TensorDictBase
-from tensordict.nn import TensorDictModule
+from tensordict.nn import TensorDictModule, TensorDictModuleBase
 from tensordict.utils import unravel_key
 from torch import Tensor
 from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import BatchError
-from rlkit_sac.functional import critic_loss, expected_value, taken_value
+from rlkit_sac.functional import critic_loss, expected_value, taken_value, td_error
 from rlkit_sac.functional.sac import CriticReduction, LossFunction, reduce_critics
+from rlkit_sac.modules.masked_critic import MaskedCritic
 from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.objectives.checks.batch import check_action, check_index, check_values
@@ -36,6 +37,42 @@ class TargetCritics(NamedTuple):
 
     members: Members
     indices: Tensor | None
+
+    @classmethod
+    def drawn(cls, members: Members, count: int | None, order: Tensor | None) -> TargetCritics:
+        """All target critics, or a random subset, without replacement.
+
+        Args:
+            members: all.
+            count: size of the subset; ``None`` for all.
+            order: whose first ones are taken; ``None`` draws it.
+        """
+        params = members.params
+        if count in (None, len(params)):
+            return cls(members, None)
+        if order is None:
+            order = torch.randperm(len(params), device=next(params.values(True, True)).device)
+        indices = order[:count]
+        subset = params.data.apply(
+            lambda stacked: stacked.index_select(0, indices), batch_size=indices.shape
+        )
+        return cls(members._replace(params=subset), indices)
+
+
+class CriticTerms(NamedTuple):
+    """The terms of the critics' loss.
+
+    Attributes:
+        q: values ``[R, *, M]`` of the live critics for the actions of the batch.
+        target: ``[*, M]``.
+        losses: of each critic, ``[R, *]``.
+        td_error: the priority ``[*]``, 0 in invalid steps.
+    """
+
+    q: Tensor
+    target: Tensor
+    losses: Tensor
+    td_error: Tensor
 
 
 @dataclass(frozen=True)
@@ -208,6 +245,29 @@ class Critics:
         choices = () if log_probs is None else log_probs.shape[-1:]
         check_values(self.scalar(q), (*inputs.batch_size, *choices, reward_dim), reward_dim)
         return self.expected(self.reduced(q, "min"), log_probs)
+
+    def terms(self, q: Tensor, target: Tensor, valid: Tensor | None) -> CriticTerms:
+        """The terms of the loss of values ``[R, *, M]`` at a target ``[*, M]``."""
+        error = td_error(self.scalar(q), target)
+        if valid is not None:
+            error = torch.where(valid, error, torch.zeros_like(error))
+        return CriticTerms(self.scalar(q), target, self.loss(q, target), error)
+
+    def acting(self, stack: TensorDictModuleBase, count: int) -> TensorDictModuleBase:
+        """The critics as a policy evaluates them, with the mask that they have in the losses.
+
+        Args:
+            stack: ``count`` critics with stacked parameters.
+            count: R.
+        """
+        if self.mask is None:
+            return stack
+        return MaskedCritic(
+            stack,
+            self.mask.mask.expand(count, *self.mask.mask.shape),
+            action_key=self.key(self.action_roles[0]),
+            action_value_key=self.key(self.role),
+        )
 
     def loss(self, q: Tensor, target: Tensor) -> Tensor:
         """The loss ``[R, *]`` of each critic's values ``[R, *, M]`` at a target ``[*, M]``."""

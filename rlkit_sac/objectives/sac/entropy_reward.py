@@ -1,9 +1,16 @@
 """Centering the entropy bonus of the targets."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
 from rlkit_sac.functional import masked_mean
+from rlkit_sac.objectives.sac.draws import PolicyDraw
+from rlkit_sac.objectives.sac.factors import factor_key
 
 
 class RunningLogProb(nn.Module):
@@ -53,3 +60,35 @@ class RunningLogProb(nn.Module):
     def forward(self, log_prob: Tensor) -> Tensor:
         """``log_prob`` minus the running mean."""
         return log_prob - self.mean
+
+
+class EntropyCenters(nn.ModuleDict):
+    """A :class:`RunningLogProb` for each factor of a policy, or none.
+
+    Args:
+        factors: names of the factors that have one.
+        like: a tensor of the dtype and the device.
+    """
+
+    def __init__(self, factors: Iterable[str], like: Tensor) -> None:
+        super().__init__()
+        for name in factors:
+            center = RunningLogProb().to(dtype=like.dtype, device=like.device)
+            self[factor_key("log_prob", name)] = center
+
+    def move(self, draw: PolicyDraw, next_draw: PolicyDraw | None, valid: Tensor | None) -> None:
+        """Move the means towards those of samples at s and s'; arguments as of the centers."""
+        for name, drawn in draw.factors.items():
+            key = factor_key("log_prob", name)
+            if key in self:
+                assert next_draw is not None
+                both = 0.5 * (drawn.log_ratio + next_draw.factors[name].log_ratio)
+                cast(RunningLogProb, self[key]).move(both.detach(), valid)
+
+    def centered(self, draw: PolicyDraw) -> list[Tensor]:
+        """The log-ratio ``[*]`` of each factor, minus its mean where it has one."""
+        found = []
+        for name, drawn in draw.factors.items():
+            key, log_ratio = factor_key("log_prob", name), drawn.log_ratio
+            found.append(self[key](log_ratio) if key in self else log_ratio)
+        return found

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
 import torch
 from tensordict import NestedKey, TensorDictBase
+from tensordict.utils import unravel_key
 from torch import Tensor, nn
 from torch.distributions import Categorical, Distribution
 from torchrl.data import TensorSpec
 from torchrl.modules.distributions.utils import rsample_and_log_prob
 
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.functional import normalized_log_prob, sample_categorical
+from rlkit_sac.functional import masked_mean, normalized_log_prob, sample_categorical
 from rlkit_sac.modules import TanhGaussian
 from rlkit_sac.modules.behavior import ONE_HOT
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.modules.priors.parts import PartwisePrior
 from rlkit_sac.modules.temperature import Temperature
-from rlkit_sac.objectives.checks.specs import action_leaf, discrete_leaf
+from rlkit_sac.objectives.checks.specs import action_leaf, discrete_leaf, hybrid_leaf
 from rlkit_sac.objectives.sac.draws import Draw
 from rlkit_sac.objectives.sac.options import (
     ContinuousSACOptions,
@@ -66,6 +67,34 @@ class Factor(ABC):
     def role(self) -> str:
         """The accepted key under which the batch holds this factor's action."""
         return self.key("action")
+
+    def action_key(self, keys: Any) -> NestedKey:
+        """Where the batch holds this factor's action, by the accepted keys of a loss."""
+        return unravel_key(getattr(keys, self.role))
+
+    def alpha_loss(
+        self, parameter: Tensor, resolved: float | None, drawn: Sequence[Draw]
+    ) -> Tensor:
+        """The loss ``[*]`` of the temperature, summed over samples.
+
+        Args:
+            parameter: of the temperature.
+            resolved: the target entropy, of :meth:`resolve_target`.
+            drawn: the samples.
+        """
+        target = sum(self.target_at(resolved, draw) for draw in drawn)
+        log_ratio = torch.stack([draw.log_ratio for draw in drawn]).sum(0)
+        return self.temperature.loss(parameter, -log_ratio, target)
+
+    def scalars(self, draw: Draw, alpha: Tensor, valid: Tensor | None) -> dict[str, Tensor]:
+        """Temperature, entropy and divergence from the prior, means over the valid steps."""
+        found = {
+            self.key("alpha"): alpha,
+            self.key("entropy"): masked_mean(-draw.neg_entropy.detach(), valid),
+        }
+        if draw.log_prior is not None:
+            found[self.key("kl")] = masked_mean(draw.log_ratio.detach(), valid)
+        return found
 
     @classmethod
     @abstractmethod
@@ -341,3 +370,23 @@ def make_factors(
         )
         for name, kind in kinds
     }
+
+
+def find_specs(
+    factors: Mapping[str, Factor], given: TensorSpec | None, of_actor: TensorSpec | None, keys: Any
+) -> dict[str, TensorSpec | None]:
+    """The spec of each factor's action, by its role.
+
+    Args:
+        factors: of a policy.
+        given: the option ``action_spec``.
+        of_actor: the actor's.
+        keys: the accepted keys of the loss.
+    """
+    several, found = len(factors) > 1, {}
+    for factor in factors.values():
+        key = factor.action_key(keys)
+        passed = hybrid_leaf(given, key) if several else given
+        own = None if several and isinstance(factor, DiscreteFactor) else of_actor
+        found[factor.role] = factor.spec(passed, own, key)
+    return found

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -15,18 +15,14 @@ from tensordict.nn import (
     TensorDictParams,
     dispatch,
 )
-from tensordict.utils import unravel_key
 from torch import Tensor, nn
-from torch.distributions import Distribution
 from torchrl.data import TensorSpec
-from torchrl.envs.utils import ExplorationType, set_exploration_type
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac import functional as F
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.acting import acting_policy
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
-from rlkit_sac.modules.masked_critic import MaskedCritic
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.objectives.checks.networks import actor_keys, refuse_batch_norm
 from rlkit_sac.objectives.checks.options import (
@@ -37,44 +33,34 @@ from rlkit_sac.objectives.checks.options import (
     Bound,
     check_number,
 )
-from rlkit_sac.objectives.checks.specs import hybrid_leaf
 from rlkit_sac.objectives.checks.validity import cut_steps
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.members import Members
 from rlkit_sac.objectives.memory import Pass
-from rlkit_sac.objectives.sac.critics import CRITICS, Critics, SACTransitions, TargetCritics
+from rlkit_sac.objectives.sac.critics import (
+    CRITICS,
+    Critics,
+    CriticTerms,
+    SACTransitions,
+    TargetCritics,
+)
 from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
-from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
+from rlkit_sac.objectives.sac.draws import PolicyDraw
 from rlkit_sac.objectives.sac.ensemble import critic_list, register_critics
-from rlkit_sac.objectives.sac.entropy_reward import RunningLogProb
+from rlkit_sac.objectives.sac.entropy_reward import EntropyCenters
 from rlkit_sac.objectives.sac.factors import (
     ContinuousFactor,
     DiscreteFactor,
     Factor,
     factor_key,
+    find_specs,
     make_factors,
 )
 from rlkit_sac.objectives.sac.options import SACOptions
 from rlkit_sac.objectives.sac.parameter_mask import ParameterMask
+from rlkit_sac.objectives.sac.policy import FactoredPolicy, actor_distribution
 from rlkit_sac.objectives.sac.priors import Priors
 from rlkit_sac.objectives.sac.value_estimators import LAMBDAS, find_value_estimator
-from rlkit_sac.objectives.transitions import TransitionKeys, unraveled
-
-
-class CriticTerms(NamedTuple):
-    """The terms of the critics' loss.
-
-    Attributes:
-        q: values ``[R, *, M]`` of the live critics for the actions of the batch.
-        target: ``[*, M]``.
-        losses: of each critic, ``[R, *]``.
-        td_error: the priority ``[*]``, 0 in invalid steps.
-    """
-
-    q: Tensor
-    target: Tensor
-    losses: Tensor
-    td_error: Tensor
 
 
 class SoftActorCriticLoss(LossContract):
@@ -136,9 +122,7 @@ class SoftActorCriticLoss(LossContract):
         self.qvalue_coef = options.qvalue_coef
         self.reward_scale = options.reward_scale
         self.dqda_clipping = getattr(options, "dqda_clipping", None)
-        self.use_entropy_reward = options.use_entropy_reward
         self.policy_loss_steps = options.policy_loss_steps
-        self.policy_reduction = options.policy_reduction
         self.deactivate_vmap = options.deactivate_vmap
         self.diagnostics = options.diagnostics
         self.observation_normalizer = options.observation_normalizer
@@ -149,6 +133,7 @@ class SoftActorCriticLoss(LossContract):
         else:
             refuse_batch_norm(actor_network, "actor_network")
             self.convert_to_functional(actor_network, "actor_network")
+            self.network_names = ("actor_network",)
         members = critic_list(qvalue_network, options.num_qvalue_nets)
         self.num_qvalue_nets, self.target_subset = len(members), options.target_subset
         if self.target_subset is not None and not 1 <= self.target_subset <= len(members):
@@ -158,9 +143,10 @@ class SoftActorCriticLoss(LossContract):
             )
         self.register_buffer("critic_order", None, persistent=False)
         register_critics(self, members, with_targets=CRITICS in self.target_networks)
+        self.network_names += (CRITICS,)
         self.burn_in = options.burn_in
-        self._find_memory("actor_network")
-        self._find_memory(CRITICS)
+        for name in self.network_names:
+            self._find_memory(name)
 
         like = next(self.qvalue_network_params.parameters())
         self.factors = make_factors(self.factor_kinds, options)
@@ -169,7 +155,7 @@ class SoftActorCriticLoss(LossContract):
         alpha_init = options.of_each("alpha_init", list(self.factors))
         for name, factor in self.factors.items():
             start = factor.temperature.initial_parameter(alpha_init[name])
-            value = torch.tensor(start, dtype=like.dtype, device=like.device)
+            value = like.detach().new_full((), start)
             if factor.fixed:
                 self.register_buffer(factor.key("log_alpha"), value)
             else:
@@ -177,14 +163,21 @@ class SoftActorCriticLoss(LossContract):
         self.priors = Priors(options, list(self.factors), like)
         self._reward_weights = RewardWeights()
         self.reward_weights = options.reward_weights
-        self.entropy_centers = nn.ModuleDict()
-        if options.normalize_entropy_reward:
-            for factor in self.factors.values():
-                center = RunningLogProb().to(dtype=like.dtype, device=like.device)
-                self.entropy_centers[factor.key("log_prob")] = center
+        centered = self.factors if options.normalize_entropy_reward else ()
+        self.entropy_centers = EntropyCenters(centered, like)
         self._set_actor_keys()
         self._set_targets(options.action_spec)
         self.critics = self._make_critics(options)
+        self._policy = FactoredPolicy(
+            self._continuous,
+            self._discrete,
+            self.critics,
+            self.priors,
+            self.parameter_mask,
+            self.entropy_centers,
+            options.policy_reduction,
+            options.use_entropy_reward,
+        )
         self.make_value_estimator(gamma=options.gamma)
 
     @abstractmethod
@@ -208,18 +201,9 @@ class SoftActorCriticLoss(LossContract):
         return Members(self.qvalue_network, params, *how)
 
     def _draw_targets(self) -> TargetCritics:
-        """All target critics, or a random subset, without replacement."""
-        params = self.target_qvalue_network_params
-        if self.target_subset in (None, self.num_qvalue_nets):
-            return TargetCritics(self._members(params), None)
-        order = self.critic_order
-        if order is None:
-            order = torch.randperm(self.num_qvalue_nets, device=next(params.buffers()).device)
-        indices = order[: self.target_subset]
-        subset = params.data.apply(
-            lambda stacked: stacked.index_select(0, indices), batch_size=indices.shape
-        )
-        return TargetCritics(self._members(subset), indices)
+        """All target critics, or a random subset."""
+        members = self._members(self.target_qvalue_network_params)
+        return TargetCritics.drawn(members, self.target_subset, self.critic_order)
 
     def _set_actor_keys(self) -> None:
         """Set the keys to those the actor writes."""
@@ -231,17 +215,12 @@ class SoftActorCriticLoss(LossContract):
     def _set_targets(self, given: TensorSpec | None) -> None:
         """Find the spec and the target entropy of every factor."""
         of_actor = getattr(self.actor_network, "spec", None)
-        several = len(self.factors) > 1
-        self.specs: dict[str, TensorSpec | None] = {}
+        self.specs = find_specs(self.factors, given, of_actor, self.tensor_keys)
         for name, factor in list(self.factors.items()):
-            key = self._action_key(factor)
-            passed = hybrid_leaf(given, key) if several else given
-            own = None if several and isinstance(factor, DiscreteFactor) else of_actor
-            self.specs[factor.role] = spec = factor.spec(passed, own, key)
-            prior = self.priors.get(name)
-            target = None
+            prior, target = self.priors.get(name), None
             if not factor.fixed:
-                target = factor.resolve_target(spec, None if prior is None else prior.prior)
+                own = None if prior is None else prior.prior
+                target = factor.resolve_target(self.specs[factor.role], own)
             setattr(self, factor.key("target_entropy"), target)
             if not isinstance(factor.target, str):  # it may be a function, which pickle refuses
                 self.factors[name] = replace(factor, target="resolved")
@@ -277,26 +256,13 @@ class SoftActorCriticLoss(LossContract):
         return self._output(losses, scalars, tensordict)
 
     def qvalue_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss of the critics alone, ``loss_qvalue`` of :meth:`forward`.
-
-        Args:
-            tensordict: ``[*]``; the priority is written into it.
-
-        Returns:
-            The loss, and ``td_error`` ``[*]``.
-        """
+        """``loss_qvalue`` alone, with ``td_error`` ``[*]``, which is written into the batch."""
         *_, critics = self._critic_pass(tensordict)
         loss = self.qvalue_coef * critics.losses.sum(0)
         return self._reduce_alone(loss, tensordict), {"td_error": critics.td_error}
 
     def actor_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss of the actor alone, ``loss_actor`` of :meth:`forward`.
-
-        Args:
-            tensordict: ``[*]``, not modified.
-
-        Returns:
-            The loss, and the scalars of :meth:`forward`: temperatures, entropies, divergences.
+        """``loss_actor`` alone, with the temperatures, entropies and divergences.
 
         Raises:
             ConfigError: for a loss without an actor.
@@ -305,22 +271,20 @@ class SoftActorCriticLoss(LossContract):
             raise ConfigError(
                 f"this {type(self).__name__} has no actor: its policy is that of the critics"
             )
-        read, drawn = self._read_and_draw(tensordict)
-        loss = self._reduce_alone(self._actor_loss(drawn), tensordict)
-        return loss, self._scalars(drawn[0], read.valid)
+        return self._alone(self._actor_loss, tensordict)
 
     def alpha_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss of the temperatures alone, ``loss_alpha`` of :meth:`forward`.
+        """``loss_alpha`` alone, with the temperatures, entropies and divergences."""
+        return self._alone(self._alpha_loss, tensordict)
 
-        Args:
-            tensordict: ``[*]``, not modified.
-
-        Returns:
-            The loss, and the scalars of :meth:`forward`: temperatures, entropies, divergences.
-        """
-        read, drawn = self._read_and_draw(tensordict)
-        loss = self._reduce_alone(self._alpha_loss(drawn), tensordict)
-        return loss, self._scalars(drawn[0], read.valid)
+    def _alone(
+        self, loss: Callable[[Sequence[PolicyDraw]], Tensor], tensordict: TensorDictBase
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """A loss of samples at the states of ``policy_loss_steps``, and its scalars."""
+        read, steps = self._read(tensordict), self.policy_loss_steps
+        following = [self._draw(read.next_states)] if steps != "first" else []
+        drawn = [*([self._draw(read.states)] if steps != "next" else []), *following]
+        return self._reduce_alone(loss(drawn), tensordict), self._scalars(drawn[0], read.valid)
 
     def _critic_pass(
         self, tensordict: TensorDictBase
@@ -329,19 +293,14 @@ class SoftActorCriticLoss(LossContract):
         read = self._read(tensordict, with_targets=True)
         next_draw = self._next_draw(read)
         draw = self._draw(read.states)
-        self._move_entropy_centers(draw, next_draw, read.valid)
-        critics = self._critic_terms(read, draw, self._target(read, next_draw))
-        tensordict.set(self.tensor_keys.priority, self._with_burn_in(critics.td_error))
-        return read, draw, next_draw, critics
-
-    def _critic_terms(self, read: SACTransitions, draw: PolicyDraw, target: Tensor) -> CriticTerms:
+        self.entropy_centers.move(draw, next_draw, read.valid)
         live, continuous = self._members(self.qvalue_network_params), self._continuous
+        target = self._target(read, next_draw)
         like = None if continuous is None else draw.factors[continuous.name].action
         q = self.critics.of_taken(live, read.states, read.batch, like=like, q=draw.q)
-        error = F.td_error(self.critics.scalar(q), target)
-        if read.valid is not None:
-            error = torch.where(read.valid, error, torch.zeros_like(error))
-        return CriticTerms(self.critics.scalar(q), target, self.critics.loss(q, target), error)
+        critics = self.critics.terms(q, target, read.valid)
+        tensordict.set(self.tensor_keys.priority, self._with_burn_in(critics.td_error))
+        return read, draw, next_draw, critics
 
     def _target(self, read: SACTransitions, next_draw: PolicyDraw | None) -> Tensor:
         """Targets ``[*, M]`` of the critics."""
@@ -367,19 +326,8 @@ class SoftActorCriticLoss(LossContract):
         assert next_draw is not None
         targets = self._draw_targets() if read.targets is None else read.targets
         value = self.critics.target(targets, next_draw.inputs, next_draw.log_probs, reward_dim)
-        bonus = self._entropy_bonus(next_draw).unsqueeze(-1)
+        bonus = self._policy.bonus(next_draw, self.alpha).unsqueeze(-1)
         return F.soft_value(value, bonus), bonus
-
-    def _entropy_bonus(self, draw: PolicyDraw) -> Tensor:
-        """The entropy bonus of a state, ``[*]``; 0 without ``use_entropy_reward``."""
-        log_ratios = [each.log_ratio for each in draw.factors.values()]
-        if not self.use_entropy_reward:
-            return torch.zeros_like(log_ratios[0])
-        for place, name in enumerate(draw.factors):
-            center = factor_key("log_prob", name)
-            if center in self.entropy_centers:
-                log_ratios[place] = self.entropy_centers[center](log_ratios[place])
-        return F.entropy_bonus(log_ratios, map(self.alpha, draw.factors))
 
     def _actor_loss(self, drawn: Sequence[PolicyDraw]) -> Tensor:
         """Loss ``[*]`` of the actor, summed over the samples, without gradients for the critics."""
@@ -387,51 +335,17 @@ class SoftActorCriticLoss(LossContract):
         return sum(others, first)
 
     def _actor_loss_at(self, draw: PolicyDraw) -> Tensor:
-        continuous, discrete, weights = self._continuous, self._discrete, self.reward_weights
-        value = self._policy_value(draw)
-        if continuous is None:
-            assert discrete is not None
-            drawn = draw.factors[discrete.name]
-            assert drawn.log_probs is not None
-            q, alpha = F.weigh_rewards(value, weights), self.alpha(discrete.name)
-            return F.categorical_actor_loss(q, drawn.log_probs, alpha, drawn.log_prior_of_each)
-        drawn = draw.factors[continuous.name]
-        assert drawn.action is not None
-        value = F.weigh_rewards(self.critics.expected(value, draw.log_probs), weights)
-        value = F.clip_action_gradient(value, drawn.action, self.dqda_clipping)
-        loss = F.actor_loss(value, drawn.log_ratio, self.alpha(continuous.name))
-        if discrete is None:
-            return loss
-        log_prior = draw.factors[discrete.name].log_prior_of_each
-        if log_prior is not None and log_prior.requires_grad:
-            # The soft maximum of a discrete prior that depends on c has this share in its gradient.
-            assert draw.log_probs is not None
-            change = log_prior - log_prior.detach()
-            favored = (draw.log_probs.exp() * change).sum(-1)
-            loss = loss - self.alpha(discrete.name) * favored
-        return loss
-
-    def _policy_value(self, draw: PolicyDraw) -> Tensor:
-        """The reduced value ``[*, (K,) M]`` of the live critics for the sampled action."""
-        if draw.value is not None:
-            return draw.value
-        q = self.critics.values(self._members(self.qvalue_network_params.data), draw.inputs)
-        return self.critics.reduced(q, self.policy_reduction)
+        live = self._members(self.qvalue_network_params)
+        return self._policy.actor_loss(draw, live, self.alpha, self.dqda_clipping)
 
     def _alpha_loss(self, drawn: Sequence[PolicyDraw]) -> Tensor:
         """Loss ``[*]`` of the temperatures, summed over the samples; 0 for fixed ones."""
-        some = next(iter(drawn[0].factors.values())).neg_entropy
-        loss = torch.zeros_like(some).detach()
+        loss = torch.zeros_like(next(iter(drawn[0].factors.values())).neg_entropy).detach()
         for name, factor in self.factors.items():
-            if factor.fixed:
-                continue
-            resolved = getattr(self, factor.key("target_entropy"))
-            target: float | Tensor = 0.0
-            for draw in drawn:
-                target = target + factor.target_at(resolved, draw.factors[name])
-            log_ratios = torch.stack([draw.factors[name].log_ratio for draw in drawn])
-            parameter = getattr(self, factor.key("log_alpha"))
-            loss = loss + factor.temperature.loss(parameter, -log_ratios.sum(0), target)
+            if not factor.fixed:
+                resolved = getattr(self, factor.key("target_entropy"))
+                own = [draw.factors[name] for draw in drawn]
+                loss = loss + factor.alpha_loss(self._log_alpha(name), resolved, own)
         return loss
 
     def _further_losses(self, draw: PolicyDraw) -> dict[str, Tensor]:
@@ -440,13 +354,9 @@ class SoftActorCriticLoss(LossContract):
 
     def _scalars(self, draw: PolicyDraw, valid: Tensor | None) -> dict[str, Tensor]:
         """Temperatures, entropies and divergences from priors, means over the valid steps."""
-        found = {}
+        found: dict[str, Tensor] = {}
         for name, factor in self.factors.items():
-            drawn = draw.factors[name]
-            found[factor.key("alpha")] = self.alpha(name)
-            found[factor.key("entropy")] = F.masked_mean(-drawn.neg_entropy.detach(), valid)
-            if drawn.log_prior is not None:
-                found[factor.key("kl")] = F.masked_mean(drawn.log_ratio.detach(), valid)
+            found |= factor.scalars(draw.factors[name], self.alpha(name), valid)
         return found
 
     def _statistics(
@@ -458,82 +368,32 @@ class SoftActorCriticLoss(LossContract):
     # ------------------------------------------------------------------ the policy
 
     def _draw(self, states: TensorDictBase) -> PolicyDraw:
-        """Sample from the live policy: the continuous action first, then the discrete one."""
-        continuous, discrete = self._continuous, self._discrete
-        draws: dict[str, Draw] = {}
-        inputs = states
-        if continuous is not None:
-            drawn = continuous.draw(self._distribution(states), states.batch_size)
-            key = self._action_key(continuous)
-            inputs = states.copy().set(key, drawn.action)
-            prior = self.priors.get(continuous.name)
-            draws[continuous.name] = continuous.with_prior(drawn, prior, inputs, key)
-        if discrete is None:
-            return PolicyDraw(draws, inputs)
-        live = self.qvalue_network_params
-        if continuous is None:
-            q: Tensor | None = self.critics.values(self._members(live), inputs)
-            reducible = cast(Tensor, q).detach()
-        else:
-            q, reducible = None, self.critics.values(self._members(live.data), inputs)
-        value = self.critics.reduced(reducible, self.policy_reduction)
-        prior, count = self.priors.get(discrete.name), value.shape[-2]
-        log_prior = None
-        if prior is not None:
-            key = self._action_key(discrete)
-            log_prior = prior.log_prob_of_each_action(inputs, count, key)
-        if continuous is None and self.actor_network is not None:
-            log_probs = discrete.actor_log_probs(self._distribution(states), count)
-        else:
-            weighed = F.weigh_rewards(value.detach(), self.reward_weights)
-            prior_of_each = None if log_prior is None else log_prior.detach()
-            log_probs = F.boltzmann_log_prob(weighed, self.alpha(discrete.name), prior_of_each)
-        draws = {discrete.name: discrete.draw(log_probs, log_prior)} | draws
-        if continuous is not None and continuous.masked:
-            assert self.parameter_mask is not None
-            drawn = draws[continuous.name]
-            draws[continuous.name] = continuous.weighed(drawn, log_probs, self.parameter_mask.mask)
-        return PolicyDraw(draws, inputs, log_probs, q, value)
+        """Sample from the live policy."""
+        dist = None
+        if self.actor_network is not None:
+            inputs = self._head_inputs("actor_network", self._normalized(states).copy())
+            head, params = self._head("actor_network"), self.actor_network_params
+            dist = actor_distribution(self.actor_network, head, params, inputs)
+        live = self._members(self.qvalue_network_params)
+        return self._policy.sample(states, dist, live, self.alpha)
 
     def _next_draw(self, read: SACTransitions) -> PolicyDraw | None:
         """A sample at the next states, ``None`` if it is not needed."""
         with torch.set_grad_enabled(self.policy_loss_steps != "first" and torch.is_grad_enabled()):
             return self._draw(read.next_states)
 
-    def _read_and_draw(self, tensordict: TensorDictBase) -> tuple[SACTransitions, list[PolicyDraw]]:
-        """A batch, and samples at the states of the actor and temperature losses."""
-        read, steps = self._read(tensordict), self.policy_loss_steps
-        following = [self._draw(read.next_states)] if steps != "first" else []
-        first = [self._draw(read.states)] if steps != "next" else []
-        return read, [*first, *following]
-
-    def _distribution(self, states: TensorDictBase) -> Distribution:
-        """The actor's distribution at some states."""
-        actor, dtype = self.actor_network, self.compute_dtype
-        assert actor is not None
-        head = self._head("actor_network")
-        states = self._head_inputs("actor_network", self._normalized(states).copy())
-        # TorchRL calls losses in the deterministic mode; a draw needs the random one.
-        with (
-            set_exploration_type(ExplorationType.RANDOM),
-            self.actor_network_params.to_module(actor, preserve_module_state=False),
-        ):
-            if not torch.is_autocast_enabled(self._like.device.type):
-                return head.get_dist(states)
-            params = head.get_dist_params(states)
-            raised = params.apply(lambda each: each.to(dtype) if each.is_floating_point() else each)
-            return head.build_dist_from_params(raised)
-
     def alpha(self, factor: str = "") -> Tensor:
         """The temperature of a factor, a scalar within its bounds, without gradient."""
-        return self.factors[factor].temperature.alpha(
-            getattr(self, factor_key("log_alpha", factor))
-        )
+        return self.factors[factor].temperature.alpha(self._log_alpha(factor))
+
+    def _log_alpha(self, factor: str) -> Tensor:
+        """What holds the temperature of a factor."""
+        return getattr(self, factor_key("log_alpha", factor))
 
     def project_parameters(self) -> None:
         """Move the temperatures inside their bounds; call it after an optimizer step."""
-        for factor in self.factors.values():
-            factor.temperature.project_(getattr(self, factor.key("log_alpha")))
+        for name, factor in self.factors.items():
+            factor.temperature.project_(self._log_alpha(name))
 
     def policy(self, *, epsilon: float | None = None) -> TensorDictModuleBase:
         """The acting policy, a module that shares this loss's live parameters.
@@ -545,35 +405,22 @@ class SoftActorCriticLoss(LossContract):
                 :class:`~rlkit_sac.modules.EpsilonGreedy`; independently for each factor of the
                 policy.
         """
-        actor = critics = None
+        parts, discrete = [], self._discrete
         if self.actor_network is not None:
-            actor = self.get_stateful_net("actor_network")
-        discrete = self._discrete
-        if discrete is not None and (self._continuous is not None or actor is None):
+            parts.append(self.get_stateful_net("actor_network"))
+        if discrete is not None and (self._continuous is not None or not parts):
             critics = BoltzmannPolicy(
-                self._acting_critics(),
-                getattr(self, discrete.key("log_alpha")),
+                self.critics.acting(self.get_stateful_net(CRITICS), self.num_qvalue_nets),
+                self._log_alpha(discrete.name),
                 discrete.temperature,
                 reward_weights=self._reward_weights,
-                reduction=self.policy_reduction,
+                reduction=self._policy.reduction,
                 prior=self.priors.get(discrete.name),
-                action_key=self._action_key(discrete),
+                action_key=discrete.action_key(self.tensor_keys),
                 action_value_key=self.critics.key(self.critics.role),
             )
-        parts = [each for each in (actor, critics) if each is not None]
+            parts.append(critics)
         return acting_policy(parts, self.observation_normalizer, epsilon=epsilon)
-
-    def _acting_critics(self) -> TensorDictModuleBase:
-        """The stack of critics, with the mask that they have in the losses."""
-        critics, mask = self.get_stateful_net(CRITICS), self.critics.mask
-        if mask is None:
-            return critics
-        return MaskedCritic(
-            critics,
-            mask.mask.expand(self.num_qvalue_nets, *mask.mask.shape),
-            action_key=self.critics.key(self.critics.action_roles[0]),
-            action_value_key=self.critics.key(self.critics.role),
-        )
 
     # ------------------------------------------------------------------ changes during training
 
@@ -587,16 +434,7 @@ class SoftActorCriticLoss(LossContract):
         self._reward_weights.assign(weights, like=self._like)
 
     def set_scalar(self, option: str, value: float) -> None:
-        """Change a number during training; a compiled update uses it without recompilation.
-
-        Args:
-            option: ``gamma``, ``qvalue_coef``, ``reward_scale``, ``dqda_clipping``,
-                ``target_entropy``, or ``alpha_init`` of a fixed temperature.
-            value: the new one.
-
-        Raises:
-            ConfigError: for an option that this loss does not have, or a value that it cannot have.
-        """
+        """As of every loss; ``alpha_init`` changes a fixed temperature."""
         only = self.factors.get("")
         if option == "alpha_init" and only is not None and only.fixed:
             check_number(option, value, POSITIVE)
@@ -615,16 +453,6 @@ class SoftActorCriticLoss(LossContract):
             self.observation_normalizer.observe(batch.get(self.observation_normalizer.key))
         if self.reward_normalizer is not None:
             self.reward_normalizer.observe(following.get(keys.reward), following.get(keys.done))
-
-    def _move_entropy_centers(
-        self, draw: PolicyDraw, next_draw: PolicyDraw | None, valid: Tensor | None
-    ) -> None:
-        for name, drawn in draw.factors.items():
-            center = factor_key("log_prob", name)
-            if center in self.entropy_centers:
-                assert next_draw is not None
-                both = 0.5 * (drawn.log_ratio + next_draw.factors[name].log_ratio)
-                cast(RunningLogProb, self.entropy_centers[center]).move(both.detach(), valid)
 
     def make_value_estimator(
         self, value_type: ValueEstimators | str | None = None, **hyperparams: Any
@@ -651,12 +479,9 @@ class SoftActorCriticLoss(LossContract):
         self.value_type = kind
         return self
 
-    def _networks(self) -> Iterable[TensorDictModuleBase]:
-        return filter(None, (self.actor_network, self.qvalue_network))
-
     @property
     def _like(self) -> Tensor:
-        return getattr(self, factor_key("log_alpha", next(iter(self.factors))))
+        return self._log_alpha(next(iter(self.factors)))
 
     @property
     def compute_dtype(self) -> torch.dtype:
@@ -678,83 +503,49 @@ class SoftActorCriticLoss(LossContract):
 
     def _read(self, tensordict: TensorDictBase, *, with_targets: bool = False) -> SACTransitions:
         self._check_network_keys()
-        self._check_burn_in()
         sequential = "a network with a memory" if self.recurrent else None
-        transitions = self._transitions.read(
+        transitions = self._select(
             tensordict,
             self.in_keys,
-            self._loss_mask_keys(),
-            reward_weights=self.reward_weights,
             sequential="TD(lambda)" if self.lmbda else sequential,
+            reward_weights=self.reward_weights,
         )
         remembering = with_targets and self.recurrent and CRITICS in self.target_networks
         targets = self._draw_targets() if remembering else None
         read = SACTransitions(**vars(transitions), targets=targets)
-        return self._remember(tensordict, read, with_targets) if self.recurrent else read
+        done = read.batch.get(("next", self.tensor_keys.done), None)
+        return self._remember(tensordict, read, done, self._passes(read, with_targets))
 
-    def _remember(
-        self, tensordict: TensorDictBase, read: SACTransitions, with_targets: bool
-    ) -> SACTransitions:
-        """The steps after the burn-in, with what the memories of all networks remember there."""
-        later, passes = self.policy_loss_steps != "first", []
+    def _passes(self, read: SACTransitions, with_targets: bool) -> Iterator[Pass]:
+        """What the memories of all networks remember."""
+        later = self.policy_loss_steps != "first"
         for name, network in self.recurrent.items():
             live = getattr(self, f"{name}_params")
             following = later or self._discrete is not None or name == "actor_network"
-            passes.append(Pass(network, name, live, at_next_states=following, next_grad=later))
+            yield Pass(network, name, live, at_next_states=following, next_grad=later)
             if with_targets and name in self.target_networks:
                 target = f"target_{name}"
                 params, members = getattr(self, f"{target}_params"), None
                 if name == CRITICS:
                     assert read.targets is not None
                     params, members = read.targets.members.params, read.targets.indices
-                passes.append(Pass(network, target, params, members, at_states=False, grad=False))
-        done = read.batch.get(("next", self.tensor_keys.done)).bool()
-        vmap = {"randomness": self.vmap_randomness, "one_by_one": self.deactivate_vmap}
-        return self._rows(tensordict, read, done).encode(read, passes, **vmap)
+                yield Pass(network, target, params, members, at_states=False, grad=False)
 
-    def _transition_keys(self) -> TransitionKeys:
-        factors = [each for each in (self._continuous, self._discrete) if each is not None]
-        actions = {self._action_key(each): each.role for each in factors}
-        return TransitionKeys(
-            self.tensor_keys,
-            actions,
-            self._network_keys(),
-            self.priors.in_keys,
-            recurrent=bool(self.recurrent),
-        )
+    @property
+    def _prior_keys(self) -> list[NestedKey]:
+        return self.priors.in_keys
 
-    def _set_in_keys(self) -> list[NestedKey]:
-        self._in_keys = self._transitions.in_keys()
-        return self._in_keys
+    @property
+    def _actions(self) -> dict[NestedKey, str]:
+        """The accepted key of each part of the action, the continuous one first."""
+        factors = filter(None, (self._continuous, self._discrete))
+        return {each.action_key(self.tensor_keys): each.role for each in factors}
 
     def _check_network_keys(self) -> None:
         """Refuse networks that read or write unexpected entries."""
         self.critics.check_keys()
-        actions = {self._action_key(each) for each in self.factors.values()}
         for name, network in self.recurrent.items():
-            for key in unraveled(*network.embedding.in_keys, network.memory.in_keys[0]):
-                if key in actions:
-                    raise ConfigError(
-                        f"the memory of {name} reads the action {key!r}, which enters after it: "
-                        "let the head read it, and the embedding the action before, 'prev_action'"
-                    )
-
-    def _network_keys(self) -> list[NestedKey]:
-        """Entries the networks read."""
-        return [*self._keys_of("actor_network"), *self._keys_of(CRITICS)]
-
-    def _keys_of(self, name: str) -> list[NestedKey]:
-        """Entries that a network reads, but for the state of its memory."""
-        network = self.recurrent.get(name, getattr(self, name))
-        return [] if network is None else network.in_keys
-
-    def _normalized(self, states: TensorDictBase) -> TensorDictBase:
-        """States with normalized observations."""
-        normalizer = self.observation_normalizer
-        return states if normalizer is None else normalizer.normalized(states)
-
-    def _action_key(self, factor: Factor) -> NestedKey:
-        return unravel_key(getattr(self.tensor_keys, factor.role))
+            network.check_inputs(self._actions, name)
 
     def _loss_keys(self) -> list[str]:
         actor = [] if self.actor_network is None else ["loss_actor"]

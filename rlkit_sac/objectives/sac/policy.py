@@ -1,0 +1,172 @@
+"""The policy of a loss, made of factors: its samples, and the losses and bonus that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from tensordict import TensorDictBase
+from tensordict.nn import TensorDictParams
+from torch import Tensor, nn
+from torch.distributions import Distribution
+from torchrl.envs.utils import ExplorationType, set_exploration_type
+
+from rlkit_sac import functional as F
+from rlkit_sac.functional.sac import CriticReduction
+from rlkit_sac.objectives.members import Members
+from rlkit_sac.objectives.sac.critics import Critics
+from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
+from rlkit_sac.objectives.sac.entropy_reward import EntropyCenters
+from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor
+from rlkit_sac.objectives.sac.parameter_mask import ParameterMask
+from rlkit_sac.objectives.sac.priors import Priors
+
+#: The temperature of a factor, by its name.
+Alpha = Callable[[str], Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredPolicy:
+    r"""A continuous factor, a discrete one, or the first and, given its action, the second.
+
+    It holds no parameters that are trained: they come with each call.
+
+    Attributes:
+        continuous: :math:`\pi_c(c|s)`.
+        discrete: :math:`\pi_d(d|s, c)`, of an actor or the soft-optimal one of the critics.
+        critics: of the loss.
+        priors: of the factors.
+        mask: weights the densities of the continuous action's dimensions.
+        centers: of the log-probabilities in the entropy bonus.
+        reduction: over the critics.
+        use_entropy_reward: whether the bonus is not 0.
+    """
+
+    continuous: ContinuousFactor | None
+    discrete: DiscreteFactor | None
+    critics: Critics
+    priors: Priors
+    mask: ParameterMask | None
+    centers: EntropyCenters
+    reduction: CriticReduction
+    use_entropy_reward: bool
+
+    def sample(
+        self, states: TensorDictBase, dist: Distribution | None, live: Members, alpha: Alpha
+    ) -> PolicyDraw:
+        """Sample the continuous action first, then the discrete one.
+
+        Args:
+            states: ``[*]``.
+            dist: of the actor at these states; ``None`` without one.
+            live: the critics.
+            alpha: the temperatures.
+        """
+        continuous, discrete, critics = self.continuous, self.discrete, self.critics
+        draws: dict[str, Draw] = {}
+        inputs = states
+        if continuous is not None:
+            assert dist is not None
+            drawn = continuous.draw(dist, states.batch_size)
+            key = continuous.action_key(critics.keys)
+            inputs = states.copy().set(key, drawn.action)
+            prior = self.priors.get(continuous.name)
+            draws[continuous.name] = continuous.with_prior(drawn, prior, inputs, key)
+        if discrete is None:
+            return PolicyDraw(draws, inputs)
+        if continuous is None:
+            q: Tensor | None = (values := critics.values(live, inputs))
+            value = critics.reduced(values.detach(), self.reduction)
+        else:
+            q, value = None, self.value(inputs, live)
+        prior, count = self.priors.get(discrete.name), value.shape[-2]
+        log_prior = None
+        if prior is not None:
+            key = discrete.action_key(critics.keys)
+            log_prior = prior.log_prob_of_each_action(inputs, count, key)
+        if continuous is None and dist is not None:
+            log_probs = discrete.actor_log_probs(dist, count)
+        else:
+            weighed = F.weigh_rewards(value.detach(), critics.weights.value)
+            prior_of_each = None if log_prior is None else log_prior.detach()
+            log_probs = F.boltzmann_log_prob(weighed, alpha(discrete.name), prior_of_each)
+        draws = {discrete.name: discrete.draw(log_probs, log_prior)} | draws
+        if continuous is not None and continuous.masked:
+            assert self.mask is not None
+            drawn = draws[continuous.name]
+            draws[continuous.name] = continuous.weighed(drawn, log_probs, self.mask.mask)
+        return PolicyDraw(draws, inputs, log_probs, q, value)
+
+    def value(self, inputs: TensorDictBase, live: Members) -> Tensor:
+        """The reduced value ``[*, (K,) M]`` of the critics, without gradients for them."""
+        frozen = live._replace(params=live.params.data)
+        return self.critics.reduced(self.critics.values(frozen, inputs), self.reduction)
+
+    def actor_loss(
+        self, draw: PolicyDraw, live: Members, alpha: Alpha, clipping: float | Tensor | None
+    ) -> Tensor:
+        """The loss ``[*]`` of the actor, without gradients for the critics.
+
+        Args:
+            draw: of :meth:`sample`.
+            live: the critics.
+            alpha: the temperatures.
+            clipping: bound of the gradient with respect to the continuous action.
+        """
+        continuous, discrete, weights = self.continuous, self.discrete, self.critics.weights.value
+        value = self.value(draw.inputs, live) if draw.value is None else draw.value
+        if continuous is None:
+            assert discrete is not None
+            drawn = draw.factors[discrete.name]
+            assert drawn.log_probs is not None
+            q = F.weigh_rewards(value, weights)
+            return F.categorical_actor_loss(
+                q, drawn.log_probs, alpha(discrete.name), drawn.log_prior_of_each
+            )
+        drawn = draw.factors[continuous.name]
+        assert drawn.action is not None
+        value = F.weigh_rewards(self.critics.expected(value, draw.log_probs), weights)
+        value = F.clip_action_gradient(value, drawn.action, clipping)
+        loss = F.actor_loss(value, drawn.log_ratio, alpha(continuous.name))
+        if discrete is None:
+            return loss
+        log_prior = draw.factors[discrete.name].log_prior_of_each
+        if log_prior is not None and log_prior.requires_grad:
+            # The soft maximum of a discrete prior that depends on c has this share in its gradient.
+            assert draw.log_probs is not None
+            change = log_prior - log_prior.detach()
+            favored = (draw.log_probs.exp() * change).sum(-1)
+            loss = loss - alpha(discrete.name) * favored
+        return loss
+
+    def bonus(self, draw: PolicyDraw, alpha: Alpha) -> Tensor:
+        """The entropy bonus of a state, ``[*]``; 0 without ``use_entropy_reward``."""
+        if not self.use_entropy_reward:
+            return torch.zeros_like(next(iter(draw.factors.values())).neg_entropy)
+        return F.entropy_bonus(self.centers.centered(draw), map(alpha, draw.factors))
+
+
+def actor_distribution(
+    actor: nn.Module, head: Any, params: TensorDictParams, states: TensorDictBase
+) -> Distribution:
+    """The distribution of an actor at some states, in the dtype of its parameters.
+
+    Args:
+        actor: without parameters.
+        head: the actor, or what comes after its memory.
+        params: of the actor.
+        states: ``[*]``, with normalized observations, or what the head reads.
+    """
+    like = next(params.values(True, True))
+    # TorchRL calls losses in the deterministic mode; a draw needs the random one.
+    with (
+        set_exploration_type(ExplorationType.RANDOM),
+        params.to_module(actor, preserve_module_state=False),
+    ):
+        if not torch.is_autocast_enabled(like.device.type):
+            return head.get_dist(states)
+        found = head.get_dist_params(states)
+        raised = found.apply(lambda x: x.to(like.dtype) if x.is_floating_point() else x)
+        return head.build_dist_from_params(raised)
