@@ -62,6 +62,8 @@ class LossContract(LossModule):
     #: The networks, whose parameters this loss holds.
     network_names: tuple[str, ...] = ()
 
+    #: Entries the priors read at a state.
+    _prior_keys: Sequence[NestedKey] = ()
     _in_keys: list[NestedKey] | None
     _read_keys: TransitionKeys | None
     _out_keys: list[str] | None
@@ -97,11 +99,6 @@ class LossContract(LossModule):
     @abstractmethod
     def _actions(self) -> dict[NestedKey, str]:
         """The accepted key of each part of the action, by the entry that holds it."""
-
-    @property
-    def _prior_keys(self) -> list[NestedKey]:
-        """Entries the priors read at a state."""
-        return []
 
     def _network_keys(self) -> Iterable[NestedKey]:
         """Entries the networks read at a state, but for the states of memories."""

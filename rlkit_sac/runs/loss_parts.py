@@ -122,10 +122,12 @@ def _check_bounds(prior: nn.Module, env: EnvBase) -> None:
     actor = policy.policy if isinstance(policy, NormalizedPolicy) else policy
     spec, wanted = getattr(actor, "spec", None), env.full_action_spec_unbatched["action"]
     own = None if spec is None else spec["action"]
-    if own is not None and own.to(wanted.device).space != wanted.space:
+    boxes = [each.space for each in (own or wanted, wanted)]
+    bounds = [[box.low.tolist(), box.high.tolist()] for box in boxes]
+    if bounds[0] != bounds[1]:
         raise ConfigError(
-            f"the bounds of its actions are {own.space}, but those of the task {wanted.space}: "
-            "choose env.rescale_actions as in its run"
+            f"the bounds of its actions are {bounds[0]}, but those of the task {bounds[1]}: choose "
+            "env.rescale_actions as in its run"
         )
 
 

@@ -177,8 +177,8 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         loss = self._reduce_alone(self._further_losses(draw)["loss_value"], tensordict)
         return loss, self._scalars(draw, read.valid)
 
-    def _make_critics(self, options: Any) -> Critics:
-        return Critics(**self._of_critics(options))
+    def _make_critics(self, options: Any, **common: Any) -> Critics:
+        return Critics(**common)
 
     # ------------------------------------------------------------------ the value network
 
@@ -229,7 +229,7 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         with params.to_module(self.value_network, preserve_module_state=False):
             value = self._head(_VALUE)(inputs).get(self.tensor_keys.value)
         check_values(value.unsqueeze(0), (*states.batch_size, reward_dim), reward_dim, _VALUE)
-        return value.to(self.compute_dtype)
+        return value.to(self._like.dtype)
 
     def _next_value(
         self, read: SACTransitions, next_draw: PolicyDraw | None, reward_dim: int

@@ -38,26 +38,6 @@ class TargetCritics(NamedTuple):
     members: Members
     indices: Tensor | None
 
-    @classmethod
-    def drawn(cls, members: Members, count: int | None, order: Tensor | None) -> TargetCritics:
-        """All target critics, or a random subset, without replacement.
-
-        Args:
-            members: all.
-            count: size of the subset; ``None`` for all.
-            order: whose first ones are taken; ``None`` draws it.
-        """
-        params = members.params
-        if count in (None, len(params)):
-            return cls(members, None)
-        if order is None:
-            order = torch.randperm(len(params), device=next(params.values(True, True)).device)
-        indices = order[:count]
-        subset = params.data.apply(
-            lambda stacked: stacked.index_select(0, indices), batch_size=indices.shape
-        )
-        return cls(members._replace(params=subset), indices)
-
 
 class CriticTerms(NamedTuple):
     """The terms of the critics' loss.
@@ -221,6 +201,25 @@ class Critics:
                 "reward_weights: a critic needs one output for each reward dimension"
             )
         return reduce_critics(values, weights, reduction)
+
+    def targets(self, members: Members, count: int | None, order: Tensor | None) -> TargetCritics:
+        """All target critics, or a random subset, without replacement.
+
+        Args:
+            members: all.
+            count: size of the subset; ``None`` for all.
+            order: whose first ones are taken; ``None`` draws it.
+        """
+        params = members.params
+        if count in (None, len(params)):
+            return TargetCritics(members, None)
+        if order is None:
+            order = torch.randperm(len(params), device=next(params.values(True, True)).device)
+        indices = order[:count]
+        subset = params.data.apply(
+            lambda stacked: stacked.index_select(0, indices), batch_size=indices.shape
+        )
+        return TargetCritics(members._replace(params=subset), indices)
 
     def scalar(self, q: Tensor) -> Tensor:
         """The values themselves, of critics that may describe them in another way."""

@@ -120,5 +120,5 @@ class DiscreteSACLoss(SoftActorCriticLoss):
             )
         super().__init__(actor_network, qvalue_network, options)
 
-    def _make_critics(self, options: Any) -> ActionValueCritics:
-        return ActionValueCritics(**self._of_critics(options), spec=self.specs["action"])
+    def _make_critics(self, options: Any, **common: Any) -> ActionValueCritics:
+        return ActionValueCritics(**common, spec=self.specs["action"])

@@ -15,7 +15,9 @@ from rlkit_sac.objectives.checks.networks import check_member
 from rlkit_sac.objectives.sac.options import NUM_CRITICS
 
 
-def critic_list(network: nn.Module | Sequence[nn.Module], count: int) -> list[nn.Module]:
+def critic_list(
+    network: nn.Module | Sequence[nn.Module], count: int, subset: int | None = None
+) -> list[nn.Module]:
     """The members of a critic ensemble, each with its own parameters and initialization.
 
     A single module is the first member; the others are copies of it whose layers are
@@ -24,6 +26,7 @@ def critic_list(network: nn.Module | Sequence[nn.Module], count: int) -> list[nn
     Args:
         network: one critic, or a list with one critic for each member.
         count: number of members to make of a single critic; ignored for a list.
+        subset: number of targets to draw, at most as many as there are members.
 
     Raises:
         ConfigError: if the members are not independent networks of the same structure.
@@ -34,8 +37,10 @@ def critic_list(network: nn.Module | Sequence[nn.Module], count: int) -> list[nn
     """
     if isinstance(network, nn.Module) and not isinstance(network, nn.ModuleList):
         check_member(network, "qvalue_network")
+        _check_subset(subset, count)
         return [network, *(_fresh_copy(network) for _ in range(count - 1))]
     critics = list(network)
+    _check_subset(subset, len(critics))
     if count not in (len(critics), NUM_CRITICS):
         raise ConfigError(
             f"num_qvalue_nets is {count}, but qvalue_network is a list of {len(critics)}: "
@@ -90,6 +95,14 @@ def register_critics(loss: LossModule, critics: list[nn.Module], *, with_targets
     for name, parameter in critics[0].named_parameters():
         key = tuple(name.split("."))
         loss.qvalue_network_params.get(key).requires_grad_(parameter.requires_grad)
+
+
+def _check_subset(subset: int | None, count: int) -> None:
+    if subset is not None and not 1 <= subset <= count:
+        raise ConfigError(
+            f"target_subset is {subset}; it must be from 1 to the number of critics ({count}), or "
+            "None for all"
+        )
 
 
 def _fresh_copy(critic: nn.Module) -> nn.Module:

@@ -130,14 +130,14 @@ class HybridSACLoss(SoftActorCriticLoss):
     ) -> None:
         super().__init__(actor_network, qvalue_network, options)
 
-    def _make_critics(self, options: Any) -> ActionValueCritics:
+    def _make_critics(self, options: Any, **common: Any) -> ActionValueCritics:
         if options.mask_critics and self.parameter_mask is None:
             raise ConfigError(
                 "mask_critics is true without a parameter_mask: pass the mask that says which "
                 "dimensions each discrete action uses"
             )
         return ActionValueCritics(
-            **self._of_critics(options),
+            **common,
             mask=self.parameter_mask if options.mask_critics else None,
             action_roles=("action_continuous",),
             index_role="action_discrete",

@@ -9,12 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 from tensordict import NestedKey, TensorDictBase
-from tensordict.nn import (
-    TensorDictModule,
-    TensorDictModuleBase,
-    TensorDictParams,
-    dispatch,
-)
+from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictParams, dispatch
 from torch import Tensor, nn
 from torchrl.data import TensorSpec
 from torchrl.objectives import ValueEstimators
@@ -25,14 +20,7 @@ from rlkit_sac.modules.acting import acting_policy
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.objectives.checks.networks import actor_keys, refuse_batch_norm
-from rlkit_sac.objectives.checks.options import (
-    FINITE,
-    NOT_NEGATIVE,
-    POSITIVE,
-    UNIT,
-    Bound,
-    check_number,
-)
+from rlkit_sac.objectives.checks.options import FINITE, NOT_NEGATIVE, POSITIVE, UNIT, check_number
 from rlkit_sac.objectives.checks.validity import cut_steps
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.members import Members
@@ -78,7 +66,7 @@ class SoftActorCriticLoss(LossContract):
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
     default_value_estimator = ValueEstimators.TD0
-    scalars: ClassVar[dict[str, Bound]] = {
+    scalars = {  # noqa: RUF012
         "gamma": UNIT,
         "qvalue_coef": NOT_NEGATIVE,
         "reward_scale": FINITE,
@@ -134,13 +122,8 @@ class SoftActorCriticLoss(LossContract):
             refuse_batch_norm(actor_network, "actor_network")
             self.convert_to_functional(actor_network, "actor_network")
             self.network_names = ("actor_network",)
-        members = critic_list(qvalue_network, options.num_qvalue_nets)
+        members = critic_list(qvalue_network, options.num_qvalue_nets, options.target_subset)
         self.num_qvalue_nets, self.target_subset = len(members), options.target_subset
-        if self.target_subset is not None and not 1 <= self.target_subset <= len(members):
-            raise ConfigError(
-                f"target_subset is {self.target_subset}; it must be from 1 to the number of "
-                f"critics ({len(members)}), or None for all"
-            )
         self.register_buffer("critic_order", None, persistent=False)
         register_critics(self, members, with_targets=CRITICS in self.target_networks)
         self.network_names += (CRITICS,)
@@ -161,13 +144,25 @@ class SoftActorCriticLoss(LossContract):
             else:
                 self.register_parameter(factor.key("log_alpha"), nn.Parameter(value))
         self.priors = Priors(options, list(self.factors), like)
+        self._prior_keys = self.priors.in_keys
         self._reward_weights = RewardWeights()
         self.reward_weights = options.reward_weights
         centered = self.factors if options.normalize_entropy_reward else ()
         self.entropy_centers = EntropyCenters(centered, like)
-        self._set_actor_keys()
+        if actor_network is not None:
+            action, log_prob = actor_keys(actor_network)
+            role = (self._continuous or self._discrete).role  # type: ignore[union-attr]
+            self.set_keys(**{role: action, "log_prob": log_prob})
         self._set_targets(options.action_spec)
-        self.critics = self._make_critics(options)
+        self.critics = self._make_critics(
+            options,
+            network=self.qvalue_network,
+            keys=self.tensor_keys,
+            memory=self.recurrent.get(CRITICS),
+            normalizer=self.observation_normalizer,
+            weights=self._reward_weights,
+            loss_function=options.loss_function,
+        )
         self._policy = FactoredPolicy(
             self._continuous,
             self._discrete,
@@ -181,36 +176,16 @@ class SoftActorCriticLoss(LossContract):
         self.make_value_estimator(gamma=options.gamma)
 
     @abstractmethod
-    def _make_critics(self, options: Any) -> Critics:
-        """The critics of this kind of policy."""
-
-    def _of_critics(self, options: SACOptions) -> dict[str, Any]:
-        """What critics of any kind are made of."""
-        return {
-            "network": self.qvalue_network,
-            "keys": self.tensor_keys,
-            "memory": self.recurrent.get(CRITICS),
-            "normalizer": self.observation_normalizer,
-            "weights": self._reward_weights,
-            "loss_function": options.loss_function,
-        }
+    def _make_critics(self, options: Any, **common: Any) -> Critics:
+        """The critics of this kind of policy, of what critics of any kind are made of."""
 
     def _members(self, params: TensorDictBase) -> Members:
-        """Critics with some parameters."""
-        how = self.vmap_randomness, self.deactivate_vmap, self.compute_dtype
+        how = self.vmap_randomness, self.deactivate_vmap, self._like.dtype
         return Members(self.qvalue_network, params, *how)
 
     def _draw_targets(self) -> TargetCritics:
-        """All target critics, or a random subset."""
         members = self._members(self.target_qvalue_network_params)
-        return TargetCritics.drawn(members, self.target_subset, self.critic_order)
-
-    def _set_actor_keys(self) -> None:
-        """Set the keys to those the actor writes."""
-        if self.actor_network is not None:
-            action, log_prob = actor_keys(self.actor_network)
-            role = (self._continuous or self._discrete).role  # type: ignore[union-attr]
-            self.set_keys(**{role: action, "log_prob": log_prob})
+        return self.critics.targets(members, self.target_subset, self.critic_order)
 
     def _set_targets(self, given: TensorSpec | None) -> None:
         """Find the spec and the target entropy of every factor."""
@@ -227,15 +202,11 @@ class SoftActorCriticLoss(LossContract):
 
     @property
     def _continuous(self) -> ContinuousFactor | None:
-        found = (each for each in self.factors.values() if isinstance(each, ContinuousFactor))
-        return next(found, None)
+        return next((x for x in self.factors.values() if isinstance(x, ContinuousFactor)), None)
 
     @property
     def _discrete(self) -> DiscreteFactor | None:
-        found = (each for each in self.factors.values() if isinstance(each, DiscreteFactor))
-        return next(found, None)
-
-    # ------------------------------------------------------------------ the losses
+        return next((x for x in self.factors.values() if isinstance(x, DiscreteFactor)), None)
 
     @dispatch
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
@@ -362,13 +333,9 @@ class SoftActorCriticLoss(LossContract):
     def _statistics(
         self, critics: CriticTerms, draw: PolicyDraw, valid: Tensor | None
     ) -> dict[str, Tensor]:
-        """Statistics of the critics, for logs."""
         return critic_diagnostics(*critics, valid)
 
-    # ------------------------------------------------------------------ the policy
-
     def _draw(self, states: TensorDictBase) -> PolicyDraw:
-        """Sample from the live policy."""
         dist = None
         if self.actor_network is not None:
             inputs = self._head_inputs("actor_network", self._normalized(states).copy())
@@ -387,7 +354,6 @@ class SoftActorCriticLoss(LossContract):
         return self.factors[factor].temperature.alpha(self._log_alpha(factor))
 
     def _log_alpha(self, factor: str) -> Tensor:
-        """What holds the temperature of a factor."""
         return getattr(self, factor_key("log_alpha", factor))
 
     def project_parameters(self) -> None:
@@ -398,12 +364,9 @@ class SoftActorCriticLoss(LossContract):
     def policy(self, *, epsilon: float | None = None) -> TensorDictModuleBase:
         """The acting policy, a module that shares this loss's live parameters.
 
-        It follows TorchRL's exploration types, and can be passed to a collector or an evaluation.
-
         Args:
-            epsilon: makes the deterministic mode epsilon-greedy, see
-                :class:`~rlkit_sac.modules.EpsilonGreedy`; independently for each factor of the
-                policy.
+            epsilon: makes the deterministic mode epsilon-greedy in each factor of the policy, see
+                :class:`~rlkit_sac.modules.EpsilonGreedy`.
         """
         parts, discrete = [], self._discrete
         if self.actor_network is not None:
@@ -421,8 +384,6 @@ class SoftActorCriticLoss(LossContract):
             )
             parts.append(critics)
         return acting_policy(parts, self.observation_normalizer, epsilon=epsilon)
-
-    # ------------------------------------------------------------------ changes during training
 
     @property
     def reward_weights(self) -> Tensor | None:
@@ -443,11 +404,7 @@ class SoftActorCriticLoss(LossContract):
             super().set_scalar(option, value)
 
     def observe(self, batch: TensorDictBase) -> None:
-        """Update the running statistics of the normalizers, if any, with newly collected frames.
-
-        Args:
-            batch: each frame once, in order, ``[T]`` or ``[N, T]`` of N environments.
-        """
+        """Update the normalizers with new frames, ``[T]`` or ``[N, T]``, in order."""
         keys, following = self.tensor_keys, batch.get("next")
         if self.observation_normalizer is not None:
             self.observation_normalizer.observe(batch.get(self.observation_normalizer.key))
@@ -463,11 +420,8 @@ class SoftActorCriticLoss(LossContract):
             value_type: ``TD0`` (default), ``TD1`` or ``TDLambda``. The last two read ``[*, T]``
                 sequences, time in the last batch dimension; n-step targets are ``TD1`` on slices
                 of n steps.
-            **hyperparams: ``gamma`` (default: the current one) and, for ``TDLambda``, ``lmbda``
+            **hyperparams: ``gamma`` (default: the current one); of ``TDLambda`` also ``lmbda``
                 (default 0.95).
-
-        Returns:
-            The loss itself.
 
         Raises:
             NotImplementedError: for an estimator that is not defined for soft values.
@@ -483,11 +437,6 @@ class SoftActorCriticLoss(LossContract):
     def _like(self) -> Tensor:
         return self._log_alpha(next(iter(self.factors)))
 
-    @property
-    def compute_dtype(self) -> torch.dtype:
-        """The dtype that losses are computed in, also under autocast."""
-        return self._like.dtype
-
     def _apply(self, fn: Callable[[Tensor], Tensor]) -> SoftActorCriticLoss:
         # A cast replaces buffers, where it keeps parameters: policies would lose a fixed one.
         shared = [each.key("log_alpha") for each in self.factors.values() if each.fixed]
@@ -498,8 +447,6 @@ class SoftActorCriticLoss(LossContract):
             buffer.data = self._buffers[name]
             self._buffers[name] = buffer
         return self
-
-    # ------------------------------------------------------------------ reading the batch
 
     def _read(self, tensordict: TensorDictBase, *, with_targets: bool = False) -> SACTransitions:
         self._check_network_keys()
@@ -517,7 +464,6 @@ class SoftActorCriticLoss(LossContract):
         return self._remember(tensordict, read, done, self._passes(read, with_targets))
 
     def _passes(self, read: SACTransitions, with_targets: bool) -> Iterator[Pass]:
-        """What the memories of all networks remember."""
         later = self.policy_loss_steps != "first"
         for name, network in self.recurrent.items():
             live = getattr(self, f"{name}_params")
@@ -532,17 +478,11 @@ class SoftActorCriticLoss(LossContract):
                 yield Pass(network, target, params, members, at_states=False, grad=False)
 
     @property
-    def _prior_keys(self) -> list[NestedKey]:
-        return self.priors.in_keys
-
-    @property
     def _actions(self) -> dict[NestedKey, str]:
-        """The accepted key of each part of the action, the continuous one first."""
         factors = filter(None, (self._continuous, self._discrete))
         return {each.action_key(self.tensor_keys): each.role for each in factors}
 
     def _check_network_keys(self) -> None:
-        """Refuse networks that read or write unexpected entries."""
         self.critics.check_keys()
         for name, network in self.recurrent.items():
             network.check_inputs(self._actions, name)
