@@ -58,8 +58,8 @@ def learning_curves(
         single run) and `runs` (how many runs were aggregated), ordered by task, `by` and frames.
 
     Raises:
-        ConfigError: a column is missing, there are no rows, the runs of a group share no frames, an
-            argument is out of its range, or scipy is needed and not installed.
+        ConfigError: a column is missing, there are no rows, the runs of a group share no frames, or
+            scipy is needed and not installed.
 
     Example:
         >>> data = pd.DataFrame({
@@ -131,8 +131,6 @@ def _points(
     if frames is None:
         points = union
     elif isinstance(frames, (int, np.integer)):
-        if frames < 2:
-            raise ConfigError(f"frames is {frames}; a curve needs at least 2 points")
         points = np.linspace(first, last, frames)
         if union.dtype.kind in "iu":
             points = np.unique(points.round().astype(union.dtype))

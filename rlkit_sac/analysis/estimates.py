@@ -40,7 +40,7 @@ class Estimator:
         seed: seed of the resamples. Default 0.
 
     Raises:
-        ConfigError: a value is out of its range, or scipy is needed and not installed.
+        ConfigError: the statistic is unknown, or scipy is needed and not installed.
 
     Example:
         >>> estimator = Estimator("iqm")
@@ -59,10 +59,6 @@ class Estimator:
     def __post_init__(self) -> None:
         if not callable(self.statistic) and self.statistic not in ("mean", "iqm"):
             raise ConfigError(f"statistic is {self.statistic!r}; choose 'mean' or 'iqm'")
-        if not 0 < self.confidence < 1:
-            raise ConfigError(f"confidence is {self.confidence}; it must lie between 0 and 1")
-        if self.resamples < 1:
-            raise ConfigError(f"resamples is {self.resamples}; at least 1 is needed")
 
     def value(self, *strata: Floats) -> Floats:
         """The statistic.

@@ -10,7 +10,6 @@ import pandas as pd
 from rlkit_sac.analysis.estimates import Estimator, Floats, Statistic
 from rlkit_sac.analysis.final_values import References, final_values_by_task, normalize
 from rlkit_sac.analysis.groups import describe, join, warn
-from rlkit_sac.errors import ConfigError
 
 
 def aggregate_scores(
@@ -49,7 +48,7 @@ def aggregate_scores(
         `value`, `low` and `high` (NaN if some task has a single run).
 
     Raises:
-        ConfigError: a task has no references or they are equal, the groups were not run on the
+        ConfigError: a task has no references, the groups were not run on the
             same tasks, or one of the reasons of :func:`final_performance`.
 
     Example:
@@ -120,8 +119,7 @@ def performance_profiles(
         ordered by group and `tau`. :func:`plot_performance_profiles` draws it.
 
     Raises:
-        ConfigError: there are no thresholds or one is NaN, or one of the reasons of
-            :func:`aggregate_scores`.
+        ConfigError: one of the reasons of :func:`aggregate_scores`.
 
     Example:
         >>> data = pd.DataFrame({
@@ -141,8 +139,6 @@ def performance_profiles(
     if thresholds is None:
         thresholds = [score for _, scores in groups for of_task in scores for score in of_task]
     taus = np.unique(np.asarray(thresholds, dtype=float))
-    if not len(taus) or np.isnan(taus).any():
-        raise ConfigError(f"thresholds is {thresholds}; give at least one, and no NaN")
     profiles = []
     for key, scores in groups:
         above = [(of_task > taus[:, None]).astype(float) for of_task in scores]

@@ -13,7 +13,7 @@ def steps_per_batch(frames_per_batch: int, num_envs: int) -> int:
         num_envs: environments N that step together.
 
     Raises:
-        ConfigError: without environments, or if they cannot share the frames evenly; it names the
+        ConfigError: if they cannot share the frames evenly; it names the
             nearest numbers that they can.
 
     >>> steps_per_batch(8, num_envs=2)
@@ -23,8 +23,6 @@ def steps_per_batch(frames_per_batch: int, num_envs: int) -> int:
         ...
     rlkit_sac.errors.ConfigError: frames_per_batch must be a multiple of the number of ...
     """
-    if num_envs < 1:
-        raise ConfigError(f"there must be at least 1 environment, got {num_envs}")
     steps, rest = divmod(frames_per_batch, num_envs)
     if rest or steps < 1:
         nearest = [str(number * num_envs) for number in (steps, steps + 1) if number > 0]

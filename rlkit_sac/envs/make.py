@@ -23,7 +23,7 @@ from torchrl.envs import (
 
 from rlkit_sac.envs.gym_env import find_env_spec, make_gym_env
 from rlkit_sac.envs.torchrl_env import EpisodicGymWrapper, PreviousAction, base_env
-from rlkit_sac.errors import ConfigError, EnvironmentFault, summary
+from rlkit_sac.errors import EnvironmentFault, summary
 
 
 def make_env(
@@ -87,12 +87,6 @@ def make_env(
     >>> env.rollout(5)["next", "reward"].shape
     torch.Size([5, 1])
     """
-    if num_envs < 1:
-        raise ConfigError(f"num_envs is {num_envs}; it must be at least 1")
-    if seed < 0:
-        raise ConfigError(f"seed is {seed}; it must be at least 0")
-    if max_episode_steps is not None and max_episode_steps < 1:
-        raise ConfigError(f"max_episode_steps is {max_episode_steps}; it must be at least 1")
     create = partial(
         _make_single,
         env_id if isinstance(env_id, EnvSpec) else find_env_spec(env_id),

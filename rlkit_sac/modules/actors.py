@@ -12,7 +12,6 @@ from torchrl.data import Categorical as CategoricalSpec
 from torchrl.modules import ActorValueOperator, IndependentNormal, ProbabilisticActor
 
 from rlkit_sac.action_bounds import check_bounds
-from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.distributions import TanhGaussian
 from rlkit_sac.modules.dueling import Sampler, StochasticDuelingNetwork, draw_samples
 from rlkit_sac.modules.notes import noted
@@ -235,7 +234,7 @@ def categorical_actor_critic(
             :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
-        ConfigError: for an unknown activation, or a trunk without layers.
+        ConfigError: for an unknown activation.
 
     >>> from tensordict import TensorDict
     >>> both = categorical_actor_critic(3, 2)
@@ -285,7 +284,7 @@ def gaussian_actor_critic(
             :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
-        ConfigError: for an unknown option, or a trunk without layers.
+        ConfigError: for an unknown option.
 
     >>> from tensordict import TensorDict
     >>> both = gaussian_actor_critic(3, 1)
@@ -330,8 +329,6 @@ def _trunk(
     activation: str,
     memory: MemoryOptions | None,
 ) -> TensorDictModule | TensorDictSequential:
-    if not num_cells:
-        raise ConfigError("num_cells is empty: a trunk needs at least one layer")
     *hidden, width = num_cells
     state = state_inputs(observation_dim, memory, "actor")
     network = perceptron(state.size, width, hidden, activation, activate_last_layer=True)

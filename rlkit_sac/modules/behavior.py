@@ -15,8 +15,8 @@ from tensordict.nn import (
 from tensordict.utils import unravel_key
 from torch import Tensor
 from torch.distributions import Categorical, Distribution, Independent, Normal
-from torchrl.data import Bounded, TensorSpec
 from torchrl.data import Categorical as CategoricalSpec
+from torchrl.data import TensorSpec
 from torchrl.envs.utils import ExplorationType, exploration_type
 from torchrl.modules import MaskedOneHotCategorical, OneHotCategorical, TruncatedNormal
 
@@ -161,10 +161,8 @@ class RandomBehavior(TensorDictModuleBase):
         action_spec: bounded, or categorical over indices, of one environment.
         behavior_keys: as in :class:`BehaviorPolicy`.
 
-    Raises:
-        ConfigError: for another space of actions.
-
     >>> from tensordict import TensorDict
+    >>> from torchrl.data import Bounded
     >>> policy = RandomBehavior(Bounded(-1.0, 1.0, shape=[1]))
     >>> policy(TensorDict(batch_size=[5]))["behavior", "scale"].flatten()
     tensor([1., 1., 1., 1., 1.])
@@ -174,21 +172,14 @@ class RandomBehavior(TensorDictModuleBase):
         self, action_spec: TensorSpec, behavior_keys: tuple[NestedKey, ...] | None = None
     ) -> None:
         super().__init__()
-        is_one = len(action_spec.shape) == (0 if isinstance(action_spec, CategoricalSpec) else 1)
-        if is_one and isinstance(action_spec, CategoricalSpec):
+        if isinstance(action_spec, CategoricalSpec):
             self.kind: ActionKind = "discrete"
             parameters = [torch.zeros(action_spec.space.n, device=action_spec.device)]
-        elif is_one and isinstance(action_spec, Bounded):
+        else:
             self.kind = "continuous"
             low, high = action_spec.space.low, action_spec.space.high
             check_bounds(low, high)
             parameters = [0.5 * (low + high), 0.5 * (high - low)]
-        else:
-            raise ConfigError(
-                f"the actions are {type(action_spec).__name__} of the shape "
-                f"{list(action_spec.shape)}, wanted those of one environment: indices "
-                "(Categorical) or vectors with bounds (Bounded)"
-            )
         for number, parameter in enumerate(parameters):
             self.register_buffer(f"parameter_{number}", parameter)
         self.behavior_keys = behavior_keys or _behavior_keys(self.kind)

@@ -57,7 +57,7 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
         action_key: where ``advantage_network`` reads the action.
 
     Raises:
-        ConfigError: for an advantage network that reads no action, or less than one sample.
+        ConfigError: for an advantage network that reads no action.
 
     Source: Wang et al. 2016 (arXiv:1611.01224), eq. 13.
 
@@ -82,8 +82,6 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
         action_key: NestedKey = "action",
     ) -> None:
         super().__init__()
-        if num_samples < 1:
-            raise ConfigError(f"num_samples must be at least 1, not {num_samples}")
         read = [unravel_key(key) for key in advantage_network.in_keys]
         self.action_key = unravel_key(action_key)
         if self.action_key not in read:

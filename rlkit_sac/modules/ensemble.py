@@ -40,7 +40,7 @@ class CriticEnsemble(nn.Module):
     Reads tensors ``[*, …]``, joined along the last dimension; returns ``[R, *, …]``.
 
     Raises:
-        ConfigError: for another kind of network, or members of different structures.
+        ConfigError: for members of different structures.
 
     >>> critics = CriticEnsemble([MLP(in_features=4, out_features=1, num_cells=[8])] * 5)
     >>> critics(torch.zeros(8, 3), torch.zeros(8, 1)).shape
@@ -49,14 +49,8 @@ class CriticEnsemble(nn.Module):
 
     def __init__(self, members: Sequence[nn.Module]) -> None:
         super().__init__()
-        layers = perceptron_layers(members[0])
         for index in range(1, len(members)):
             check_same_structure(members, index, "members")
-        if layers is None:
-            raise ConfigError(
-                f"{type(members[0]).__name__} is not a perceptron of linear layers, layer norms, "
-                "dropout and activations: a loss takes such networks as they are, through vmap"
-            )
         self.members = stack_critics(members)
 
     def forward(self, *inputs: Tensor) -> Tensor:

@@ -61,10 +61,6 @@ class _Memory(TensorDictModuleBase):
     ) -> None:
         name, kind = self._new_cells
         if options.get(name) is None:
-            if input_size is None or hidden_size is None:
-                raise ConfigError(
-                    "a memory needs input_size and hidden_size, or the cells themselves"
-                )
             options[name] = kind(
                 input_size=input_size,
                 hidden_size=hidden_size,

@@ -12,7 +12,6 @@ from tensordict.utils import unravel_key
 from torch import Tensor, distributed, nn
 from torch.distributions import Distribution
 
-from rlkit_sac.errors import BatchError
 from rlkit_sac.modules.notes import note_by
 
 _EPS = 1e-8  # added to variances, which may be 0
@@ -198,19 +197,9 @@ class RewardNormalizer(nn.Module):
         Args:
             reward: ``[T, M]``, or ``[N, T, M]`` of N environments stepped together.
             done: whether the episode ended with the frame, ``[T, 1]`` or ``[N, T, 1]``.
-
-        Raises:
-            BatchError: for another number of environments or reward dimensions.
         """
         if reward.ndim == 2:
             reward, done = reward.unsqueeze(0), done.unsqueeze(0)
-        environments, dims = self.returns.shape
-        if reward.ndim != 3 or (reward.shape[0], reward.shape[2]) != (environments, dims):
-            raise BatchError(
-                f"rewards have the shape {list(reward.shape)}; this RewardNormalizer is of "
-                f"{environments} environments and {dims} reward dimensions: wanted "
-                f"[{environments}, T, {dims}]"
-            )
         for now, ended in zip(reward.to(self.returns).unbind(1), done.unbind(1), strict=True):
             self.returns.mul_(self.gamma).add_(now)
             self.statistics.update(self.returns)

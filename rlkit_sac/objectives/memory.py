@@ -77,8 +77,7 @@ class Rows:
             burn_in: number of first steps that are only remembered.
 
         Raises:
-            BatchError: for a burn-in as long as the rows, ``is_init`` of another shape, or a state
-                that several networks read.
+            BatchError: for a burn-in as long as the rows, or ``is_init`` of another shape.
         """
         length, valid = tensordict.batch_size[-1], read.valid
         states, next_states = normalized(read.states), normalized(read.next_states)
@@ -89,12 +88,6 @@ class Rows:
             )
         keys = [key for network in networks for key in network.state_keys]
         held = tensordict.select(*keys, strict=False)
-        for key in held.keys(True, True):
-            if keys.count(key) > 1:
-                raise BatchError(
-                    f"the batch holds {key!r}, which is the state of several networks: name the "
-                    "states of their memories differently, by in_keys and out_keys"
-                )
         stored = fill_invalid(held[..., 0].detach(), None if valid is None else valid[..., 0])
         check_flag(tensordict, "is_init", "flag")
         is_init = states.get("is_init").bool()

@@ -100,10 +100,6 @@ class TransitionKeys:
         # A one-step target has no use for `done`: only `terminated` stops the bootstrap.
         required = [key for key in in_keys if sequential or key != done]
         check_entries(tensordict, required, {**self._ends(), **self._actions})
-        if sequential and not tensordict.ndim:
-            raise BatchError(
-                f"{sequential} needs sequences [*, T], but the batch has no dimension for time"
-            )
         if sequential and tensordict.ndim == 1 and tensordict.get("index", None) is not None:
             raise BatchError(
                 f"{sequential} needs sequences [*, T], but the batch is a flat sample "

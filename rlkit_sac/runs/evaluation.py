@@ -15,7 +15,7 @@ from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.data import ActingLoop
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import RunError
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.random_streams import separate_random_streams
 
@@ -110,7 +110,6 @@ def evaluate(
         reward_weights: weights ``[M]`` of a vector reward; default ones.
 
     Raises:
-        ConfigError: for another environment, or a policy without ``in_keys`` and ``out_keys``.
         RunError: for an episode without end, and for NaN or infinity from the environment or the
             policy, with the frame of the episode.
         EnvironmentFault: for an exception inside the environment.
@@ -122,11 +121,6 @@ def evaluate(
     >>> evaluate(actor, env, episodes=2, seed=1).lengths
     array([20, 20])
     """
-    if not ActingLoop.can_run(env, policy):
-        raise ConfigError(
-            "evaluations are in environments as make_env returns them, without other transforms, "
-            "with a policy that has in_keys and out_keys"
-        )
     mode = ExplorationType.DETERMINISTIC if deterministic else ExplorationType.RANDOM
     results: list[tuple[NDArray[Any], int]] = []
     num_envs = env.batch_size.numel()

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from torch.nn import Parameter
 from torchrl.objectives import LossModule
 
-from rlkit_sac.config import UpdateConfig, ValueUpdateConfig
+from rlkit_sac.config import UpdateConfig
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.updates.steps import LossStep, Step, TargetStep
 
@@ -60,17 +60,9 @@ def update_steps(config: UpdateConfig, groups: Collection[str]) -> list[Step]:
         config: order, periods, and where losses are computed anew.
         groups: names from :func:`parameter_groups`; each is also that of its optimizer.
 
-    Raises:
-        ConfigError: for a value network where the configuration has no learning rate for one.
-
     >>> update_steps(UpdateConfig(order=["qvalue", "alpha", "target"]), ["actor", "qvalue"])
     [LossStep(losses=('loss_qvalue',), optimizers=('qvalue',), ...), TargetStep(period=1)]
     """
-    if "value" in groups and not isinstance(config, ValueUpdateConfig):
-        raise ConfigError(
-            f"the loss has a value network, for which {type(config).__name__} has no learning "
-            "rate: pass a ValueUpdateConfig"
-        )
     steps: list[Step] = []
     for entry in config.entries():
         period = config.periods.get(entry[0], 1)

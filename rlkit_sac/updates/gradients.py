@@ -87,11 +87,6 @@ class LossGradients:
 
     def _forward(self, batch: TensorDictBase, steps: Sequence[LossStep]) -> dict[str, Tensor]:
         out, module = self.loss_module(batch), type(self.loss_module).__name__
-        if not isinstance(out, TensorDictBase):
-            raise ConfigError(
-                f"{module} returns a {type(out).__name__} instead of a TensorDict: wrap it in a "
-                "LossModule that returns its losses alone"
-            )
         losses = dict(out.items())
         for name in chain.from_iterable(step.losses for step in steps):
             if name not in losses:

@@ -324,8 +324,6 @@ class Update:
                     "pass recompute=True"
                 )
         for step in self.steps:
-            if step.period < 1:
-                raise ConfigError(f"the period of {step} must be at least 1")
             if isinstance(step, TargetStep):
                 if self.target_updater is None:
                     raise ConfigError(
@@ -333,8 +331,6 @@ class Update:
                         "SoftUpdate(loss_module, tau=...)"
                     )
                 continue
-            if not step.losses or not step.optimizers:
-                raise ConfigError(f"{step} must name at least one loss and one optimizer")
             for name in step.optimizers:
                 if name not in self.optimizers:
                     raise ConfigError(

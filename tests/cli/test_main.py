@@ -65,7 +65,6 @@ def test_help_lists_and_mistakes_need_no_pytorch() -> None:
         (["report", "."], "no run found under ."),
         (["report", "a", "b"], "several RUNS have no common place for the page: name it, -o"),
         (["report", ".", "-o", "page"], "page ends in ''; a report is written as .html"),
-        (["report", ".", "--confidence", "2", "-o", "a.html"], "confidence is 2.0; it must lie"),
         (["resume", LONG], f"{LONG} does not exist"),
         (["evaluate", LONG], f"{LONG} is not a folder"),
         (["train", f"{LONG}.py"], f"there is no script {LONG}.py"),

@@ -47,13 +47,6 @@ def test_a_single_member_is_the_network_itself() -> None:
     assert_kept(only, first)
 
 
-def test_a_number_that_contradicts_the_list_is_refused() -> None:
-    with pytest.raises(
-        ConfigError, match="num_qvalue_nets is 4, but qvalue_network is a list of 3"
-    ):
-        members([critic() for _ in range(3)], 4)
-
-
 def test_a_shared_trunk_is_refused() -> None:
     trunk = nn.Linear(5, 8)
     networks = [

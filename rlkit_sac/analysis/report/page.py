@@ -61,8 +61,7 @@ def write_report(
 
     Raises:
         ConfigError: a path does not exist, no run is found, `by` names what no configuration has,
-            an argument is out of its range, the page has another suffix or cannot be written, or
-            scipy is not installed.
+            the page has another suffix or cannot be written, or scipy is not installed.
         RunError: no run can be read.
 
     Example:
@@ -79,8 +78,6 @@ def write_report(
     path = Path(path)
     if path.suffix not in (".html", ".htm"):
         raise ConfigError(f"{path} ends in {path.suffix!r}; a report is written as .html")
-    if path.is_dir():
-        raise ConfigError(f"{path} is a folder; name a file for the report")
     estimator = Estimator(statistic, confidence)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

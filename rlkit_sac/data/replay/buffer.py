@@ -70,8 +70,8 @@ def make_replay_buffer(
             :class:`~rlkit_sac.data.TrajectorySampler`.
 
     Raises:
-        ConfigError: as :func:`check_replay_fits`, files cannot take their space on the disk, the
-            batch is larger than the buffer, slices do not fit into it, or two ways of sampling are
+        ConfigError: as :func:`check_replay_fits`, files cannot take their space on the disk,
+            slices do not fit into it, or two ways of sampling are
             asked for.
 
     >>> from tensordict import TensorDict
@@ -82,10 +82,6 @@ def make_replay_buffer(
     torch.Size([8, 3])
     """
     check_replay_fits(example, capacity=capacity, storage=storage, device=device)
-    if batch_size < 1 or (sampler is None and batch_size > capacity):
-        raise ConfigError(
-            f"batch_size is {batch_size}; it must be between 1 and the replay capacity {capacity}"
-        )
     if prioritized + (slice_length != 1) + (sampler is not None) > 1:
         raise ConfigError(
             f"a buffer has one way of sampling, but prioritized is {prioritized}, slice_length is "
@@ -152,11 +148,6 @@ def check_replay_fits(
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: a replay buffer of 100000000000000 transitions needs ...
     """
-    if example.batch_dims:
-        raise ConfigError(
-            f"the example transition has batch size {list(example.batch_size)}; it must be a "
-            "single transition without batch dimensions"
-        )
     if capacity < 1:
         raise ConfigError(f"the replay capacity is {capacity}; it must be at least 1")
     if storage == "memmap":

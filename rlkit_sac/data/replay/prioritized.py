@@ -13,7 +13,7 @@ from torchrl.data.replay_buffers.storages import Storage
 
 from rlkit_sac.data.replay.sampler import StatefulSampler
 from rlkit_sac.data.replay.sum_tree import SumTree
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import RunError
 
 
 # TorchRL's buffers hand priorities on only to instances of TorchRL's class. Its constructor and sum
@@ -50,9 +50,6 @@ class PrioritizedSampler(StatefulSampler):
     Attributes:
         frames: transitions stored so far.
 
-    Raises:
-        ConfigError: for an option out of its range.
-
     >>> from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
     >>> from tensordict import TensorDict
     >>> replay = TensorDictReplayBuffer(
@@ -80,14 +77,6 @@ class PrioritizedSampler(StatefulSampler):
         device: torch.device | str = "cpu",
     ) -> None:
         super().__init__()
-        if not 0 <= alpha < math.inf:
-            raise ConfigError(f"alpha must be a finite number >= 0, not {alpha}")
-        if not 0 <= beta <= 1:
-            raise ConfigError(f"beta must be a number from 0 to 1, not {beta}")
-        if beta_frames is not None and beta_frames < 1:
-            raise ConfigError(f"beta_frames must be at least 1, or None, not {beta_frames}")
-        if not 0 <= eps < math.inf:
-            raise ConfigError(f"eps must be a finite number >= 0, not {eps}")
         self._capacity, self._alpha, self._eps = capacity, alpha, eps
         self._first_beta, self._beta_frames = beta, beta_frames
         self._device = torch.device(device)
@@ -110,15 +99,9 @@ class PrioritizedSampler(StatefulSampler):
 
         Raises:
             RuntimeError: for an empty storage, as TorchRL's samplers do.
-            ConfigError: for a storage of several dimensions.
         """
         if not len(storage):
             raise RuntimeError("Cannot sample from an empty storage.")
-        if storage.ndim > 1:
-            raise ConfigError(
-                f"the storage has {storage.ndim} dimensions, but priorities are those of its "
-                "entries along one: store transitions, or sequences as entries, with ndim=1"
-            )
         index, probability = self._tree.draw(batch_size, generator=self._rng)
         weight = probability.mul_(len(storage)).pow_(-self.beta)
         return index, {"priority_weight": weight.to(torch.get_default_dtype())}

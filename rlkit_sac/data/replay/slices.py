@@ -34,7 +34,7 @@ class BlockSampler(StatefulSampler):
         frames: frames stored so far.
 
     Raises:
-        ConfigError: for a length below 1, or above the steps of a block where it must hold a
+        ConfigError: for a length above the steps of a block where it must hold a
             sample, a block that the environments cannot share, or a buffer that cannot hold a
             sample besides the block being overwritten.
     """
@@ -53,8 +53,6 @@ class BlockSampler(StatefulSampler):
     ) -> None:
         super().__init__()
         block = num_envs if frames_per_batch is None else frames_per_batch
-        if length < 1:
-            raise ConfigError(f"samples are {length} frames long; they must have at least 1")
         self.length, self._capacity, self._num_envs = length, capacity, num_envs
         self._block, self._steps = block, steps_per_batch(block, num_envs)
         self._within_batches = within_batches
@@ -95,15 +93,6 @@ class BlockSampler(StatefulSampler):
 
     def _empty(self) -> None:
         self.frames, self._refused = 0, None
-
-    def _check_storage(self, storage: Storage) -> None:
-        """Refuse a storage of another size, or with several dimensions."""
-        size, dims = getattr(storage, "max_size", self._capacity), getattr(storage, "ndim", 1)
-        if size != self._capacity or dims != 1:
-            raise ConfigError(
-                f"the storage has room for {size} frames in {dims} dimensions, wanted the "
-                f"sampler's capacity of {self._capacity} in 1"
-            )
 
     @property
     def _stored(self) -> range:
@@ -146,7 +135,7 @@ class SliceSampler(BlockSampler):
         frames: frames stored so far.
 
     Raises:
-        ConfigError: for a length below 1, or above the steps of a block where it must hold a slice,
+        ConfigError: for a length above the steps of a block where it must hold a slice,
             a block that the environments cannot share, or a buffer that cannot hold a slice of each
             environment besides the block being overwritten.
 
@@ -170,7 +159,6 @@ class SliceSampler(BlockSampler):
         Raises:
             ConfigError: no slice is stored completely, or frames were stored in other blocks.
         """
-        self._check_storage(storage)
         stretches = self._stretches()
         starts = sum(count for _, count in stretches)
         if not starts:

@@ -39,7 +39,7 @@ class TrajectorySampler(BlockSampler):
         frames: frames stored so far.
 
     Raises:
-        ConfigError: for a length below 1, or above the steps of a block where it must hold a
+        ConfigError: for a length above the steps of a block where it must hold a
             segment, a block that the environments cannot share, or a buffer that cannot hold a
             block besides the one being overwritten.
 
@@ -69,7 +69,6 @@ class TrajectorySampler(BlockSampler):
         Raises:
             ConfigError: nothing is stored, or frames were stored in other blocks.
         """
-        self._check_storage(storage)
         if not self._stored:
             raise ConfigError("there are no segments to draw, since nothing is stored yet")
         if self._known != self.frames:

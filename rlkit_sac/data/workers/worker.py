@@ -20,7 +20,6 @@ from torchrl.modules import RandomPolicy
 from rlkit_sac.data.collect.collector import AnyCollector, CollectorKind, make_collector
 from rlkit_sac.data.workers.padded_policy import PaddedPolicy
 from rlkit_sac.envs import load_episodes
-from rlkit_sac.errors import ConfigError
 
 _ENDLESS = 2**50  # the learner counts the frames of the run
 
@@ -99,11 +98,6 @@ class Worker:
         random.seed(int(derived[0]))
         np.random.seed(derived[1])
         env = self._create_env(first_index=self._first_index)
-        if env.batch_size.numel() != self._num_envs:
-            raise ConfigError(
-                f"create_env made {env.batch_size.numel()} environments, wanted num_envs "
-                f"({self._num_envs})"
-            )
         if any(self._episodes):
             begun = [{"episode": n, "actions": (), "outcome": None} for n in self._episodes]
             load_episodes(env, begun)
@@ -139,7 +133,7 @@ class Worker:
             The entries ``[num_envs, T, …]``, and the state of the generator after them.
 
         Raises:
-            ConfigError: the environments cannot be made, are not ``num_envs``, or cannot share
+            ConfigError: the environments cannot be made, or cannot share
                 ``frames_per_batch``.
             EnvironmentFault: for an exception inside an environment, with the frames of the run.
             RunError: for NaN or infinity from an environment or the policy.

@@ -13,7 +13,6 @@ from gymnasium.spaces import Box, Discrete, Tuple
 from numpy.typing import NDArray
 
 from rlkit_sac.envs.tasks.canvas import Canvas
-from rlkit_sac.errors import ConfigError
 
 _FIELD = 1.0
 _RADIUS = 0.1
@@ -36,7 +35,6 @@ _ACCELERATE, _TURN, _STOP = range(3)
 # Hard Move
 _HARD_MOVE_STEPS = 25
 _REACH = 0.1
-_MAX_ACTUATORS = 16
 
 Action = tuple[int, NDArray[np.float32]]
 Vector = tuple[float, float]
@@ -251,9 +249,6 @@ class HardMoveEnv(FieldEnv):
         num_actuators: n, from 1 to 16. Default: 4.
         render_mode: ``"rgb_array"`` or None.
 
-    Raises:
-        ConfigError: the number of actuators is outside of its range.
-
     >>> env = gym.make("rlkit_sac/HardMove-v0", num_actuators=4)
     >>> before, _ = env.reset(seed=0)
     >>> # 1000 in binary: the first of the four alone, which pushes along x.
@@ -263,10 +258,6 @@ class HardMoveEnv(FieldEnv):
     """
 
     def __init__(self, num_actuators: int = 4, render_mode: str | None = None) -> None:
-        if not 1 <= num_actuators <= _MAX_ACTUATORS:
-            raise ConfigError(
-                f"num_actuators is {num_actuators}; it must be between 1 and {_MAX_ACTUATORS}"
-            )
         super().__init__(render_mode)
         angles = [2 * math.pi * i / num_actuators for i in range(num_actuators)]
         self._unit_vectors = [(math.cos(a), math.sin(a)) for a in angles]

@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 
 from rlkit_sac.envs.tasks.canvas import Canvas
 from rlkit_sac.envs.tasks.field import draw_actuators, draw_field
-from rlkit_sac.errors import ConfigError
 
 _RADIUS = 0.2
 _BONUS = 20.0
 _KEPT_VELOCITY = 0.75
 _FORCE = 2.0
 _DT = 0.1
-_MAX_ACTUATORS = 10
 
 Action = tuple[int, tuple[NDArray[np.float32], ...]]
 
@@ -47,9 +45,6 @@ class HardMoveV1Env(gym.Env[NDArray[np.float32], Any]):
         num_actuators: n, from 1 to 10; published are 4, 6, 8 and 10. Default: 4.
         render_mode: ``"rgb_array"`` or None.
 
-    Raises:
-        ConfigError: the number of actuators is outside of its range.
-
     >>> env = gym.make("rlkit_sac/HardMove-v1", num_actuators=4)
     >>> before, _ = env.reset(seed=0)
     >>> # 1000 in binary: the first of the four alone, which pushes along x.
@@ -63,10 +58,6 @@ class HardMoveV1Env(gym.Env[NDArray[np.float32], Any]):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
 
     def __init__(self, num_actuators: int = 4, render_mode: str | None = None) -> None:
-        if not 1 <= num_actuators <= _MAX_ACTUATORS:
-            raise ConfigError(
-                f"num_actuators is {num_actuators}; it must be between 1 and {_MAX_ACTUATORS}"
-            )
         self.render_mode = render_mode
         angles = 2 * np.pi * np.arange(num_actuators) / num_actuators
         # In whole thousandths, so that opposite actuators cancel exactly.

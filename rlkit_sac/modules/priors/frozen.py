@@ -9,7 +9,7 @@ import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.utils import unravel_key
 from torch import Tensor, nn
-from torch.distributions import Distribution, Independent
+from torch.distributions import Distribution
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import normalized_log_prob
@@ -91,12 +91,7 @@ class FrozenPrior(nn.Module):
         dist = self._dist(states, key)
         if hasattr(dist, "log_probs"):
             return dist.log_probs(action)
-        if isinstance(dist, Independent) and dist.reinterpreted_batch_ndims == 1:
-            return dist.base_dist.log_prob(action)
-        raise BatchError(
-            f"the prior's distribution is {type(dist).__name__}: parameter_mask needs the density "
-            "of each dimension, which a method log_probs(action) or an Independent would give"
-        )
+        return dist.base_dist.log_prob(action)  # type: ignore[attr-defined]  # of an Independent
 
     def log_prob_of_each_action(
         self, states: TensorDictBase, num_actions: int, key: NestedKey
@@ -114,11 +109,6 @@ class FrozenPrior(nn.Module):
             index = torch.arange(num_actions, device=states.device)
             index = index.reshape(-1, *(1,) * states.ndim).expand(-1, *states.batch_size)
             logits = dist.log_prob(index).movedim(0, -1)
-        if logits.shape != (*states.batch_size, num_actions):
-            raise BatchError(
-                f"the prior's {type(dist).__name__} has logits of the shape {list(logits.shape)}, "
-                f"wanted {[*states.batch_size, num_actions]}: one for each discrete action"
-            )
         return normalized_log_prob(logits)
 
     def _dist(self, states: TensorDictBase, key: NestedKey) -> Distribution:

@@ -141,7 +141,7 @@ def action_parts(spec: TensorSpec) -> dict[str, TensorSpec]:
             parts has the name ``""``.
 
     Raises:
-        ConfigError: for anything but a box of one dimension and a categorical index.
+        ConfigError: for anything but a box and a categorical index.
 
     >>> box, index = Bounded(-1.0, 1.0, (2,)), CategoricalSpec(3)
     >>> list(action_parts(Composite(continuous=box, discrete=index)))
@@ -153,11 +153,6 @@ def action_parts(spec: TensorSpec) -> dict[str, TensorSpec]:
     for name, part in parts.items():
         where = f" of {name!r}" if name else ""
         if isinstance(part, Bounded):
-            if part.ndim != 1:
-                raise ConfigError(
-                    f"the action spec{where} has the shape {list(part.shape)}: pass that of one "
-                    "action [D] (for a batched environment env.full_action_spec_unbatched)"
-                )
             check_bounds(part.space.low, part.space.high)
         elif not isinstance(part, CategoricalSpec) or isinstance(part, MultiCategorical):
             raise ConfigError(

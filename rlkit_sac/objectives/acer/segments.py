@@ -25,7 +25,7 @@ from rlkit_sac.modules.behavior import ActionKind, action_kind
 from rlkit_sac.objectives.acer.consecutive import check_consecutive
 from rlkit_sac.objectives.acer.terms import full_precision
 from rlkit_sac.objectives.checks.batch import can_read
-from rlkit_sac.objectives.checks.networks import check_member
+from rlkit_sac.objectives.checks.networks import refuse_batch_norm
 from rlkit_sac.objectives.checks.specs import discrete_leaf
 from rlkit_sac.objectives.checks.validity import cut_steps, fill_invalid
 from rlkit_sac.objectives.contract import LossContract, Reduction, ScalarOutputMode
@@ -110,8 +110,8 @@ class SegmentLoss(LossContract):
         if self.kind == "discrete":
             discrete_leaf(getattr(actor_network, "spec", None), action_key)
         _check_critic(critic_network, self.kind, action_key)
-        check_member(actor_network, "actor_network")
-        check_member(critic_network, "critic_network")
+        refuse_batch_norm(actor_network, "actor_network")
+        refuse_batch_norm(critic_network, "critic_network")
         self.convert_to_functional(actor_network, ACTOR, create_target_params=True)
         self.convert_to_functional(critic_network, CRITIC)
         for name in (ACTOR, *((CRITIC,) if self.kind == "discrete" else DUELING)):

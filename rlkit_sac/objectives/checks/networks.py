@@ -5,7 +5,6 @@ from __future__ import annotations
 from tensordict import NestedKey
 from tensordict.nn import CompositeDistribution, TensorDictModuleBase
 from torch import nn
-from torch.nn.parameter import UninitializedParameter
 
 from rlkit_sac.errors import ConfigError
 
@@ -52,21 +51,3 @@ def refuse_batch_norm(network: nn.Module, name: str) -> None:
                 f"{name} has a {type(module).__name__} at {path!r}, whose running statistics no "
                 "target network follows: use LayerNorm, or track_running_stats=False"
             )
-
-
-def check_member(critic: nn.Module, name: str) -> None:
-    """Refuse a critic with running statistics or with uninitialized lazy layers.
-
-    Args:
-        critic: one network.
-        name: of the network in the error.
-
-    Raises:
-        ConfigError: naming the layer or what to do.
-    """
-    refuse_batch_norm(critic, name)
-    if any(isinstance(parameter, UninitializedParameter) for parameter in critic.parameters()):
-        raise ConfigError(
-            f"{name} has lazy layers without parameters yet: call it once on a batch before "
-            "building the loss, so that members can be copied and compared"
-        )

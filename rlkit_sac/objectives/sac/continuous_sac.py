@@ -16,7 +16,7 @@ from torch import Tensor
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import soft_value, value_loss, weigh_rewards
 from rlkit_sac.objectives.checks.batch import check_values
-from rlkit_sac.objectives.checks.networks import check_member
+from rlkit_sac.objectives.checks.networks import refuse_batch_norm
 from rlkit_sac.objectives.sac.critics import CRITICS, Critics, CriticTerms, SACTransitions
 from rlkit_sac.objectives.sac.diagnostics import statistic_keys, value_statistics
 from rlkit_sac.objectives.sac.draws import PolicyDraw
@@ -142,12 +142,7 @@ class ContinuousSACLoss(SoftActorCriticLoss):
                 f"target_subset is {self.target_subset}, but with a value_network the critics have "
                 "no targets: leave it out"
             )
-        if not hasattr(value_network, "in_keys"):
-            raise ConfigError(
-                f"value_network is a {type(value_network).__name__} without in_keys: wrap it in a "
-                "TensorDictModule that reads the observation"
-            )
-        check_member(value_network, _VALUE)
+        refuse_batch_norm(value_network, _VALUE)
         of_actor = {id(parameter) for parameter in actor_network.parameters()}
         if any(id(parameter) in of_actor for parameter in value_network.parameters()):
             value_network = deepcopy(value_network)

@@ -189,17 +189,8 @@ class Critics:
         return value
 
     def reduced(self, q: Tensor, reduction: CriticReduction) -> Tensor:
-        """The minimum or mean ``[*, (K,) M]`` over the critics, in each reward dimension.
-
-        Raises:
-            BatchError: for critics without one value for each reward weight.
-        """
+        """The minimum or mean ``[*, (K,) M]`` over the critics, in each reward dimension."""
         weights, values = self.weights.value, self.scalar(q)
-        if weights is not None and values.shape[-1] != len(weights):
-            raise BatchError(
-                f"qvalue_network wrote {values.shape[-1]} values for {len(weights)} "
-                "reward_weights: a critic needs one output for each reward dimension"
-            )
         return reduce_critics(values, weights, reduction)
 
     def targets(self, members: Members, count: int | None, order: Tensor | None) -> TargetCritics:

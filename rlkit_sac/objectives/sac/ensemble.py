@@ -11,8 +11,7 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.ensemble import check_same_structure
-from rlkit_sac.objectives.checks.networks import check_member
-from rlkit_sac.objectives.sac.options import NUM_CRITICS
+from rlkit_sac.objectives.checks.networks import refuse_batch_norm
 
 
 def critic_list(
@@ -36,19 +35,14 @@ def critic_list(
     True
     """
     if isinstance(network, nn.Module) and not isinstance(network, nn.ModuleList):
-        check_member(network, "qvalue_network")
+        refuse_batch_norm(network, "qvalue_network")
         _check_subset(subset, count)
         return [network, *(_fresh_copy(network) for _ in range(count - 1))]
     critics = list(network)
     _check_subset(subset, len(critics))
-    if count not in (len(critics), NUM_CRITICS):
-        raise ConfigError(
-            f"num_qvalue_nets is {count}, but qvalue_network is a list of {len(critics)}: "
-            "leave num_qvalue_nets out, a list brings its own number"
-        )
     seen: dict[int, int] = {}
     for index, critic in enumerate(critics):
-        check_member(critic, f"qvalue_network[{index}]")
+        refuse_batch_norm(critic, f"qvalue_network[{index}]")
         check_same_structure(critics, index, "qvalue_network")
         for parameter in critic.parameters():
             if seen.setdefault(id(parameter), index) != index:
@@ -67,16 +61,7 @@ def register_critics(loss: LossModule, critics: list[nn.Module], *, with_targets
         loss: on which they are registered.
         critics: the members.
         with_targets: whether to register target parameters too.
-
-    Raises:
-        ConfigError: for a module that is not a TensorDictModule.
     """
-    for critic in critics:
-        if not hasattr(critic, "in_keys"):
-            raise ConfigError(
-                f"qvalue_network is a {type(critic).__name__} without in_keys: wrap it in a "
-                "TensorDictModule that reads the observation and the action"
-            )
     alone = len(critics) == 1
     # TorchRL makes a list of one a view of the network's own parameters, which no optimizer of
     # this loss would see; given the network itself it makes parameters, but redraws them.

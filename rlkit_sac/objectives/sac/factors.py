@@ -144,15 +144,9 @@ class ContinuousFactor(Factor):
         """The spec of the continuous action.
 
         Raises:
-            ConfigError: if the two have different shapes, or for invalid bounds.
+            ConfigError: for invalid bounds.
         """
         passed, own = action_leaf(given, key), action_leaf(of_actor, key)
-        if passed is not None and own is not None and passed.shape != own.shape:
-            raise ConfigError(
-                f"action_spec has the shape {list(passed.shape)}, but the actor's actions have "
-                f"{list(own.shape)}: pass the spec of one action (for a batched environment "
-                "env.action_spec_unbatched)"
-            )
         return own if passed is None else passed
 
     def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:

@@ -173,6 +173,4 @@ class Manifest:
         Raises:
             RunError: as :func:`read_checked`.
         """
-        if name not in self.files:
-            raise RunError(f"{self.folder / MANIFEST} knows no file {name}")
         return read_checked(self.folder / name, self.files[name])

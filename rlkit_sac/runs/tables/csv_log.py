@@ -25,7 +25,6 @@ class CSVLog:
     Args:
         path: the file; created by the first row, and must not exist before it unless
             :meth:`load_state_dict` is called.
-        repeats: whether ``frames`` may stay from row to row; otherwise they must grow.
 
     Attributes:
         last: ``frames`` of the last row, -1 before any row.
@@ -39,9 +38,8 @@ class CSVLog:
     10,0.1,"[1.0, 2.5]"
     """
 
-    def __init__(self, path: Path, *, repeats: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._repeats = repeats
         self._columns: tuple[str, ...] = ()
         self._file: BinaryIO | None = None
         self.last = -1
@@ -55,7 +53,7 @@ class CSVLog:
                 of numbers, or ``None``.
 
         Raises:
-            RunError: if the columns are others, ``frames`` do not grow, or the file cannot be
+            RunError: if the columns are others, or the file cannot be
                 written.
         """
         columns = self._columns or tuple(row)
@@ -63,8 +61,6 @@ class CSVLog:
             wanted, found = ", ".join(columns), ", ".join(row)
             raise RunError(f"{self.path}: the columns are {wanted}, but those of a row {found}")
         frames = int(row["frames"])
-        if frames < self.last + (not self._repeats):
-            raise RunError(f"{self.path}: frames {frames} do not come after {self.last}")
         cells = [_cell(row[name]) for name in columns]
         self._append([cells] if self._file else [columns, cells])
         self._columns, self.last = columns, frames

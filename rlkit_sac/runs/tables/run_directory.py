@@ -72,7 +72,7 @@ class RunDirectory:
         self.path = Path(path)
         self.info = _read_info(self.path / "run.json")
         self.metrics = CSVLog(self.path / "metrics.csv")
-        self.episodes = CSVLog(self.path / "episodes.csv", repeats=True)
+        self.episodes = CSVLog(self.path / "episodes.csv")
         self.evaluations = CSVLog(self.path / "evaluations.csv")
         self._tables = {
             log.path.stem: log for log in (self.metrics, self.episodes, self.evaluations)
