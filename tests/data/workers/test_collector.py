@@ -98,6 +98,7 @@ def test_synchronous_workers_are_one_process_also_where_an_environment_fails() -
     assert "tasks.py" in str(fault.__cause__)
 
 
+@pytest.mark.slow
 def test_asynchronous_workers_lose_nothing_and_are_made_anew(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
