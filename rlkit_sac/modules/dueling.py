@@ -49,12 +49,14 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
     calls :meth:`state_value` and :meth:`relative_advantage` instead, so that V is computed once.
 
     Args:
-        value_network: reads a state and writes V as its first out key, ``[*, 1]``.
-        advantage_network: reads a state and an action and writes A as its first out key,
-            ``[*, 1]``; it is evaluated with an additional leading batch dimension.
+        value_network: reads a state and writes V, ``[*, 1]``.
+        advantage_network: reads a state and an action and writes A, ``[*, 1]``; it is evaluated
+            with an additional leading batch dimension.
         num_samples: number n. Default 5.
         sampler: draws the samples; default :func:`draw_samples`.
         action_key: where ``advantage_network`` reads the action.
+        value_key: where ``value_network`` writes V; default its last out key.
+        advantage_key: where ``advantage_network`` writes A; default its last out key.
 
     Raises:
         ConfigError: for an advantage network that reads no action.
@@ -80,6 +82,8 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
         *,
         sampler: Sampler = draw_samples,
         action_key: NestedKey = "action",
+        value_key: NestedKey | None = None,
+        advantage_key: NestedKey | None = None,
     ) -> None:
         super().__init__()
         read = [unravel_key(key) for key in advantage_network.in_keys]
@@ -91,6 +95,8 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
             )
         self.value_network, self.advantage_network = value_network, advantage_network
         self.num_samples, self.sampler = num_samples, sampler
+        self.value_key = value_key or value_network.out_keys[-1]
+        self.advantage_key = advantage_key or advantage_network.out_keys[-1]
         self._advantage_state_keys = [key for key in read if key != self.action_key]
         states = [*map(unravel_key, value_network.in_keys), *self._advantage_state_keys]
         self.state_keys = list(dict.fromkeys(states))
@@ -112,7 +118,7 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
             states: what ``value_network`` reads; not changed.
         """
         network = self.value_network
-        out: Tensor = network(states.select(*network.in_keys)).get(_value_key(network))
+        out: Tensor = network(states.select(*network.in_keys)).get(self.value_key)
         return out
 
     def relative_advantage(
@@ -129,12 +135,5 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
         actions = torch.cat([action.unsqueeze(0), drawn.to(action.dtype)])
         inputs = states.select(*self._advantage_state_keys).expand(len(actions), *states.batch_size)
         network = self.advantage_network
-        advantage = network(inputs.set(self.action_key, actions)).get(_value_key(network))
+        advantage = network(inputs.set(self.action_key, actions)).get(self.advantage_key)
         return advantage[0] - advantage[1:].mean(0)
-
-
-def _value_key(network: TensorDictModuleBase) -> NestedKey:
-    """The first entry that a network writes, after those of its memory if it has one."""
-    keys: list[NestedKey] = [unravel_key(key) for key in network.out_keys]
-    states = [place for place, key in enumerate(keys) if key[0] == "next"]
-    return keys[states[-1] + 1 if states else 0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -13,6 +13,9 @@ from torch import Tensor, distributed, nn
 from torch.distributions import Distribution
 
 from rlkit_sac.modules.notes import note_by
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
 
 _EPS = 1e-8  # added to variances, which may be 0
 _AS_OBSERVED = "as_observed"  # holds the entries before normalization
@@ -31,10 +34,7 @@ class RunningStatistics(nn.Module):
     Args:
         shape: of one value.
         dtype: of the statistics. Default float64.
-
-    Attributes:
-        across_ranks: of the class: whether values are those of all processes of PyTorch's default
-            group, which update as many at the same time. Default: False.
+        group: processes whose values are merged; all update as many at the same time.
 
     >>> statistics = RunningStatistics([1])
     >>> statistics.update(torch.tensor([[1.0], [2.0]]))
@@ -46,10 +46,16 @@ class RunningStatistics(nn.Module):
     count: Tensor
     mean: Tensor
     deviations: Tensor
-    across_ranks: ClassVar[bool] = False
 
-    def __init__(self, shape: Sequence[int], *, dtype: torch.dtype = torch.float64) -> None:
+    def __init__(
+        self,
+        shape: Sequence[int],
+        *,
+        dtype: torch.dtype = torch.float64,
+        group: ProcessGroup | None = None,
+    ) -> None:
         super().__init__()
+        self.group = group
         self.register_buffer("count", torch.zeros((), dtype=torch.int64))
         self.register_buffer("mean", torch.zeros(*shape, dtype=dtype))
         self.register_buffer("deviations", torch.zeros(*shape, dtype=dtype))
@@ -66,9 +72,9 @@ class RunningStatistics(nn.Module):
         if not number:
             return
         values = values.to(self.mean)
-        if self.across_ranks:
-            parts = [torch.empty_like(values) for _ in range(distributed.get_world_size())]
-            distributed.all_gather(parts, values.contiguous())
+        if self.group is not None:
+            parts = [torch.empty_like(values) for _ in range(self.group.size())]
+            distributed.all_gather(parts, values.contiguous(), group=self.group)
             values = torch.cat(parts)
             number = len(values)
         mean = values.mean(0)
@@ -92,6 +98,7 @@ class ObservationNormalizer(nn.Module):
         clip: the bound c. Default 10.
         key: the entry that is normalized.
         dtype: of the statistics.
+        group: see :class:`RunningStatistics`.
 
     Source: Baselines' ``VecNormalize``; see Andrychowicz et al. 2021 (arXiv:2006.05990), C64.
 
@@ -108,10 +115,11 @@ class ObservationNormalizer(nn.Module):
         clip: float = 10.0,
         key: NestedKey = "observation",
         dtype: torch.dtype = torch.float64,
+        group: ProcessGroup | None = None,
     ) -> None:
         super().__init__()
         self.observation_dim, self.clip, self.key = observation_dim, clip, key
-        self.statistics = RunningStatistics([observation_dim], dtype=dtype)
+        self.statistics = RunningStatistics([observation_dim], dtype=dtype, group=group)
 
     note = note_by("observation_dim", "clip", "key")
 
@@ -163,6 +171,7 @@ class RewardNormalizer(nn.Module):
         reward_dim: number of reward dimensions.
         clip: the bound c. Default 10.
         dtype: of the statistics.
+        group: see :class:`RunningStatistics`.
 
     Source: Baselines' ``VecNormalize``; see Engstrom et al. 2020 (arXiv:2005.12729), section 3.
 
@@ -184,10 +193,11 @@ class RewardNormalizer(nn.Module):
         reward_dim: int = 1,
         clip: float = 10.0,
         dtype: torch.dtype = torch.float64,
+        group: ProcessGroup | None = None,
     ) -> None:
         super().__init__()
         self.gamma, self.clip = gamma, clip
-        self.statistics = RunningStatistics([reward_dim], dtype=dtype)
+        self.statistics = RunningStatistics([reward_dim], dtype=dtype, group=group)
         self.register_buffer("returns", torch.zeros(num_envs, reward_dim, dtype=dtype))
 
     @torch.no_grad()

@@ -23,11 +23,10 @@ from rlkit_sac.modules import (
 from rlkit_sac.modules.normalization import (
     ObservationNormalizer,
     RewardNormalizer,
-    RunningStatistics,
 )
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.runs.policies.files import load_policy
-from rlkit_sac.runs.ranks import num_ranks
+from rlkit_sac.runs.ranks import learner_group
 
 
 def check_prior_source(config: PriorConfig) -> list[Check]:
@@ -206,7 +205,7 @@ def make_normalizers(
     found: dict[str, nn.Module] = {}
     if config.observations:
         found["observation_normalizer"] = ObservationNormalizer(
-            observation_dim(env), clip=config.clip, dtype=dtype
+            observation_dim(env), clip=config.clip, dtype=dtype, group=learner_group()
         ).to(device)
     if config.rewards:
         found["reward_normalizer"] = RewardNormalizer(
@@ -215,6 +214,6 @@ def make_normalizers(
             reward_dim=reward_dim(env),
             clip=config.clip,
             dtype=dtype,
+            group=learner_group(),
         ).to(device)
-    RunningStatistics.across_ranks = num_ranks() > 1
     return found

@@ -1,9 +1,7 @@
 import numpy as np
 import pandas as pd
-import pytest
 
 from rlkit_sac.analysis import (
-    learning_curves,
     plot_learning_curves,
 )
 
@@ -25,15 +23,3 @@ def test_line_is_the_mean_and_band_its_interval():
     corners = axes.collections[0].get_paths()[0].vertices
     # The 95 % interval of three runs is their range.
     assert {(0.0, 0.0), (0.0, 4.0), (200.0, 20.0), (200.0, 24.0)} <= set(map(tuple, corners))
-
-
-@pytest.mark.parametrize("statistic", ["mean", "iqm"])
-def test_the_figure_shows_what_learning_curves_computes(statistic):
-    data = evaluations(runs=6)
-    options = {"statistic": statistic, "confidence": 0.5, "frames": 5}
-    curve = learning_curves(data, **options)
-    axes = plot_learning_curves(data, **options).axes[0]
-    np.testing.assert_allclose(axes.lines[0].get_xydata(), curve[["frames", "value"]])
-    corners = set(map(tuple, axes.collections[0].get_paths()[0].vertices))
-    assert set(curve[["frames", "low"]].itertuples(index=False, name=None)) <= corners
-    assert set(curve[["frames", "high"]].itertuples(index=False, name=None)) <= corners

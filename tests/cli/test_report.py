@@ -38,21 +38,6 @@ def test_the_page_of_one_folder_lies_in_it(runs: Path, capsys: pytest.CaptureFix
     assert "<title>Runs on Ant-v5</title>" in (runs / "report.html").read_text()
 
 
-def test_options_reach_the_page(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (runs / "seed1" / "evaluations.csv").write_text("frames,return_mean\n100,five\n")
-    options = ["--by", "recipe, update.lr_actor", "--statistic", "iqm", "--title", "<Mine>"]
-    assert main(["report", "runs/seed0", "runs/seed1", "-o", "new/a.html", *options]) == 0
-    output, error = capsys.readouterr()
-    assert output == "new/a.html\n"
-    (line,) = error.splitlines()
-    assert line.startswith("warning: 1 of 2 runs left out: ")
-    assert "should be a number, not 'five'" in line
-    text = Path("new/a.html").read_text()
-    assert "<h1>&lt;Mine&gt;</h1>" in text
-    assert "sac, lr_actor = 1" in text
-    assert "interquartile mean, 95% from" in text
-
-
 def test_pytorch_is_not_imported_not_even_for_an_error(runs: Path) -> None:
     damaged = runs.parent / "damaged"
     damaged.mkdir()

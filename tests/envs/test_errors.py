@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from rlkit_sac.envs import check_env, make_env
@@ -35,17 +33,3 @@ def test_an_id_that_does_not_work_is_explained(env_id: str, words: list[str]) ->
         assert word in text
     with pytest.raises(ConfigError):
         check_env(env_id)
-
-
-@pytest.mark.parametrize(
-    ("env_id", "package", "extra"),
-    [("HalfCheetah-v5", "mujoco", "mujoco"), ("LunarLanderContinuous-v3", "Box2D", "box2d")],
-)
-def test_a_missing_simulator_is_named_with_its_extra(
-    monkeypatch: pytest.MonkeyPatch, env_id: str, package: str, extra: str
-) -> None:
-    for name in list(sys.modules):
-        if name.startswith((f"gymnasium.envs.{extra}", f"{package}.")):
-            monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, package, None)  # type: ignore[arg-type]
-    assert message(env_id).endswith(f": pip install 'rlkit_sac[{extra}]'")

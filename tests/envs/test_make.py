@@ -7,7 +7,6 @@ import torch
 from tensordict import TensorDictBase
 from tensordict.nn import TensorDictModule
 from torchrl.collectors import Collector
-from torchrl.envs.utils import check_env_specs
 
 from rlkit_sac.envs import make_env
 from rlkit_sac.envs.seeding import episode_seed
@@ -28,21 +27,6 @@ def rollout(env_id: str, frames: int = 120, **options: object) -> TensorDictBase
     steps = env.rollout(frames, break_when_any_done=False)
     env.close()
     return steps
-
-
-@pytest.mark.parametrize("num_envs", [1, 2])
-@pytest.mark.parametrize("env_id", REAL)
-def test_the_specs_describe_what_comes(env_id: str, num_envs: int) -> None:
-    env = make_env(env_id, num_envs=num_envs)
-    check_env_specs(env)
-    batch = [] if num_envs == 1 else [num_envs]
-    assert list(env.batch_size) == batch
-    step = env.rand_step(env.reset())
-    assert step["observation"].shape[:-1] == torch.Size(batch)
-    assert step["observation"].dtype == step["next", "reward"].dtype == torch.float32
-    for key in ("reward", "done", "terminated", "truncated", "episode_reward", "is_init"):
-        assert step["next", key].shape == (*batch, 1)
-    assert step["next", "step_count"].eq(1).all()
 
 
 @pytest.mark.parametrize("env_id", REAL)

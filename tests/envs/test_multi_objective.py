@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from tensordict import TensorDict
 from torchrl.envs import EnvBase
-from torchrl.envs.utils import check_env_specs
 
 from rlkit_sac.envs import make_env
 
@@ -37,18 +35,3 @@ def test_weighted_rewards_of_the_cheetah_are_those_of_the_scalar_task() -> None:
     sums = vector["next", "episode_reward"] @ torch.tensor([1.0, 0.1])
     wanted = scalar["next", "episode_reward"].squeeze(-1)
     torch.testing.assert_close(sums, wanted, rtol=0, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("env_id", "dims"), [(CHEETAH, 2), (TREASURE, 2), ("mo-mountaincar-v0", 3)]
-)
-def test_rewards_are_vectors_that_are_summed_by_dimension(env_id: str, dims: int) -> None:
-    torch.manual_seed(0)
-    env = make_env(env_id, max_episode_steps=20)
-    check_env_specs(env)
-    steps = make_env(env_id, max_episode_steps=20).rollout(20)
-    rewards = steps["next", "reward"]
-    assert (rewards.dtype, rewards.shape) == (torch.float32, (len(steps), dims))
-    torch.testing.assert_close(steps["next", "episode_reward"], rewards.cumsum(0))
-    assert steps["next", "done"].shape == (len(steps), 1)
-    assert steps["next", "done"][-1]

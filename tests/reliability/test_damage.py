@@ -213,33 +213,6 @@ def test_a_run_goes_on_before_damaged_rows_that_it_removes(capsys, tmp_path, pat
     assert_same_run(undamaged, path)
 
 
-@pytest.mark.parametrize(
-    ("damaged", "line"),
-    [
-        (lambda rows: [rows[0][:-1] + "x", *rows[1:]], 2),
-        (lambda rows: [rows[0], "\0" * 100_000, *rows[1:]], 3),
-        (lambda rows: [*rows[:-1], rows[-1].replace(",1,-", ",1,_")], 4),
-    ],
-    ids=["frames", "zeros", "mean"],
-)
-def test_a_damaged_row_that_counts_is_named_by_its_line(capsys, path, damaged, line):
-    table = path / "evaluations.csv"
-    header, *rows = table.read_text().splitlines()
-    rows[0] = rows[0].replace("110,", "11O,") if line == 2 else rows[0]
-    rows = rows if line == 2 else damaged(rows)
-    table.write_text("\n".join([header, *rows, ""]))
-    with pytest.raises(
-        RunError, match=rf"/evaluations.csv, line {line}: .* is no evaluation"
-    ) as error:
-        load_policy(path, which="best")
-    assert len(str(error.value)) < 300
-    assert "\n" not in str(error.value)
-    assert load_policy(path)
-    code, errors = resume(capsys, path, *MORE, "--evaluation.stop_at", "1000")
-    assert (code, errors.count("\n")) == (2, 1)
-    assert f"evaluations.csv, line {line}" in errors
-
-
 def test_a_run_in_use_is_not_touched(capsys, path):
     script = path.parent / "holder.py"
     script.write_text(

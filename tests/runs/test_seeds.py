@@ -344,15 +344,3 @@ def train(folder: Path, *argv: str) -> dict[int, pd.DataFrame]:
     assert done.returncode == 0, done.stderr
     metrics = {seed: pd.read_csv(path / "metrics.csv") for seed, path in runs(recipe).items()}
     return {seed: table.drop(columns=CLOCK) for seed, table in metrics.items()}
-
-
-@pytest.mark.slow
-def test_seeds_together_learn_what_they_learn_alone(tmp_path: Path) -> None:
-    alone = {seed: train(tmp_path / f"alone{seed}", "--seed", str(seed))[seed] for seed in (0, 1)}
-    in_turn = train(tmp_path / "in_turn", "--seeds", "0,1")
-    at_once = train(tmp_path / "at_once", "--seeds", "0,1", "--jobs", "2")
-    assert not alone[0].equals(alone[1])
-    for together in (in_turn, at_once):
-        assert together.keys() == alone.keys()
-        for seed, metrics in alone.items():
-            pd.testing.assert_frame_equal(together[seed], metrics, check_exact=True)

@@ -153,6 +153,8 @@ class SegmentLoss(LossContract):
             critic.num_samples,
             sampler=critic.sampler,
             action_key=critic.action_key,
+            value_key=critic.value_key,
+            advantage_key=critic.advantage_key,
         )
 
     def _action_values(self, states: TensorDictBase) -> Tensor:

@@ -76,19 +76,6 @@ def test_the_step_after_the_two_hundredth_truncates_and_costs_one(name: str) -> 
     assert ends[200] == (-1.0, False, True)
 
 
-@pytest.mark.parametrize("n", [1, 3, 4, 6])
-def test_every_mask_moves_by_the_sum_of_its_actuators(n: int) -> None:
-    env = HardMoveEnv(n)
-    amounts = np.random.default_rng(0).uniform(-1, 1, n)
-    unit = np.exp(2j * np.pi * np.arange(n) / n)
-    for mask in range(2**n):
-        place(env, 0.1, -0.2, (0.9, 0.9))
-        digits = np.array([int(digit) for digit in f"{mask:0{n}b}"])
-        shift = 0.1 * (digits * amounts * unit).sum()
-        observation, *_ = env.step((mask, amounts))
-        assert observation[:2].tolist() == pytest.approx([0.1 + shift.real, -0.2 + shift.imag])
-
-
 def test_the_parameters_of_actuators_are_clipped() -> None:
     env = place(HardMoveEnv(), 0.0, 0.0, (0.9, 0.9))
     observation, reward, *_ = env.step(act(0b1100, 3.0, -3.0, 0.0, 0.0))

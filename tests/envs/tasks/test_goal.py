@@ -103,19 +103,6 @@ def test_bodies_that_overlap_are_pushed_apart() -> None:
             assert [body.vx, body.vy] == pytest.approx(velocity, **CLOSE)
 
 
-def test_observations_are_the_scaled_state_and_three_features() -> None:
-    low_body, high_body = [0, -15, -1, -1, -np.pi], [20, 15, 1, 1, np.pi]
-    low = np.array([*low_body, *low_body, 0, -15, -3, -3, -1, -1, -7.01])
-    high = np.array([*high_body, *high_body, 20, 15, 3, 3, 1, 1, 14.02])
-    for case in FUNCTIONS["features17"]:
-        env = Injected()
-        put(env, case["state"])
-        observation = env._observe()
-        assert observation.dtype == np.float32
-        expected = np.array([*case["state"], *case["extra"]])
-        assert np.allclose(low + (high - low) * (observation + 1) / 2, expected, atol=1e-5)
-
-
 @pytest.mark.parametrize("case", REFERENCE["updates"], ids=lambda case: case["tag"])
 def test_one_internal_step(case: dict[str, Any]) -> None:
     env = Injected(case["u"])
@@ -159,18 +146,6 @@ def test_a_ball_that_moves_along_x_by_less_than_a_rounding_has_no_slope() -> Non
     env._ball.vx, env._ball.vy = 1e-18, 0.5
     env._advance(0.0, 0.0)
     assert env._goalie.orientation == pytest.approx(math.atan2(0.5 / 0.06, -6.0))
-
-
-@pytest.mark.parametrize(("choice", "parameter"), [(SHOOT, [5.0]), (KICK_TO, [20.4, 5.0])])
-def test_a_shot_goes_on_with_a_slow_ball_in_reach(choice: int, parameter: list[float]) -> None:
-    env = Injected(repaired_kick=True)
-    env._player.place(19.0, 5.0)
-    env._ball.place(18.5, 6.3)
-    env._goalie.place(15.0, -9.0)
-    *_, terminated, _, info = env.step(act(choice, parameter))
-    # The first kick makes 0.06 * 1.4, at which a kick to the same place is over.
-    assert terminated == (choice == SHOOT)
-    assert (info["internal_steps"] == 1) == (choice == KICK_TO)
 
 
 @pytest.mark.parametrize("key", ["steps", "steps_with_y"])
