@@ -14,7 +14,6 @@ from torch.nn import functional as F
 from torchrl.modules import MLP, ValueOperator
 
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.modules.critics import stack_critics
 
 #: Elementwise layers.
 _ELEMENTWISE: tuple[type[nn.Module], ...] = (
@@ -24,41 +23,6 @@ _ELEMENTWISE: tuple[type[nn.Module], ...] = (
 
 Layers = list[tuple[str, nn.Module]]
 Chain = list[tuple[TensorDictModule, Layers]]
-
-
-class CriticEnsemble(nn.Module):
-    """Perceptrons of one structure with stacked weights ``[R, …]``, evaluated together.
-
-    Each layer is one batched matrix product with contiguous weights: a fraction of the cost of
-    ``vmap``, and gradients have the layout of the weights. The losses evaluate critics that are
-    perceptrons this way by themselves, and other networks with ``vmap``.
-
-    Args:
-        members: ``MLP`` or ``Sequential`` modules of linear layers, layer norms, dropout and
-            activations, which are copied.
-
-    Reads tensors ``[*, …]``, joined along the last dimension; returns ``[R, *, …]``.
-
-    Raises:
-        ConfigError: for members of different structures.
-
-    >>> critics = CriticEnsemble([MLP(in_features=4, out_features=1, num_cells=[8])] * 5)
-    >>> critics(torch.zeros(8, 3), torch.zeros(8, 1)).shape
-    torch.Size([5, 8, 1])
-    """
-
-    def __init__(self, members: Sequence[nn.Module]) -> None:
-        super().__init__()
-        for index in range(1, len(members)):
-            check_same_structure(members, index, "members")
-        self.members = stack_critics(members)
-
-    def forward(self, *inputs: Tensor) -> Tensor:
-        """The outputs of each member."""
-        layers = perceptron_layers(self.members)
-        assert layers is not None
-        weights = dict(self.members.named_parameters())
-        return evaluate_perceptrons(layers, weights, torch.cat(inputs, -1))
 
 
 def check_same_structure(members: Sequence[nn.Module], index: int, name: str) -> None:

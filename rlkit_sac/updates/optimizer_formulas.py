@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim import Adam, AdamW, Optimizer, RMSprop
-from torch.optim import optimizer as optimizer_module
 
 from rlkit_sac.graph import NotRecordable
 
@@ -35,29 +32,9 @@ def has_formula(optimizer: Optimizer) -> bool:
         isinstance(group["lr"], float | int) and not any(group.get(name) for name in unsupported)
         for group in optimizer.param_groups
     )
-    return type(optimizer) in _FORMULAS and plain and not (replaced or _is_hooked(optimizer))
-
-
-def _is_hooked(optimizer: Optimizer) -> bool:
-    try:
-        return bool(
-            optimizer._optimizer_step_pre_hooks
-            or optimizer._optimizer_step_post_hooks
-            or optimizer_module._global_optimizer_pre_hooks
-            or optimizer_module._global_optimizer_post_hooks
-        )
-    except AttributeError:  # they are not public
-        _warn_of_hidden_hooks()
-        return True
-
-
-@cache
-def _warn_of_hidden_hooks() -> None:
-    warnings.warn(
-        f"PyTorch {torch.__version__} does not show whether an optimizer has hooks: the optimizers "
-        "of compiled updates run uncompiled",
-        stacklevel=2,
-    )
+    hooks = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")  # which are not public
+    hooked = any(getattr(optimizer, name, True) for name in hooks)
+    return type(optimizer) in _FORMULAS and plain and not (replaced or hooked)
 
 
 def place_step_counts(optimizer: Optimizer) -> None:

@@ -8,11 +8,12 @@ from torch import nn
 from torchrl.modules import MLP
 
 from rlkit_sac.modules import (
-    CriticEnsemble,
     action_value_critic,
     state_action_critic,
     tanh_gaussian_actor,
 )
+from rlkit_sac.modules.critics import stack_critics
+from rlkit_sac.modules.ensemble import evaluate_perceptrons, perceptron_layers
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss
 
 
@@ -36,13 +37,14 @@ def test_each_member_is_evaluated_as_by_itself(make, count: int, shape: tuple[in
     members = [make().double() for _ in range(count)]
     for parameter in (each for member in members for each in member.parameters()):
         nn.init.normal_(parameter)  # layer norms begin alike
-    ensemble = CriticEnsemble(members)
+    stack, layers = stack_critics(members), perceptron_layers(members[0])
+    weights = dict(stack.named_parameters())
     x = torch.randn(*shape, 5, dtype=torch.float64, requires_grad=True)
-    found = ensemble(x[..., :2], x[..., 2:])
+    found = evaluate_perceptrons(layers, weights, x)
     wanted = torch.stack([member(x) for member in members])
     torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
     factor = torch.randn_like(wanted)
-    stacked = list(ensemble.parameters())
+    stacked = list(weights.values())
     gradients = torch.autograd.grad((found * factor).sum(), [x, *stacked])
     own = [each for member in members for each in member.parameters()]
     plain = torch.autograd.grad((wanted * factor).sum(), [x, *own])

@@ -24,7 +24,6 @@ from rlkit_sac.modules.actors import policy_operator
 from rlkit_sac.modules.behavior import ActionKind, action_kind
 from rlkit_sac.objectives.acer.consecutive import check_consecutive
 from rlkit_sac.objectives.acer.terms import full_precision
-from rlkit_sac.objectives.checks.batch import can_read
 from rlkit_sac.objectives.checks.networks import refuse_batch_norm
 from rlkit_sac.objectives.checks.specs import discrete_leaf
 from rlkit_sac.objectives.checks.validity import cut_steps, fill_invalid
@@ -92,12 +91,6 @@ class SegmentLoss(LossContract):
                 raise ConfigError(
                     "actor_critic takes the place of actor_network and critic_network: pass it, or "
                     "these two"
-                )
-            if not isinstance(actor_critic, ActorValueOperator):
-                raise ConfigError(
-                    f"actor_critic is a {type(actor_critic).__name__}, wanted a "
-                    "torchrl.modules.ActorValueOperator of a trunk, a ProbabilisticActor and a "
-                    "critic"
                 )
             actor_network = policy_operator(actor_critic)
             critic_network = actor_critic.get_value_head()
@@ -242,10 +235,8 @@ class SegmentLoss(LossContract):
                     f"{key!r} has the shape {list(entry.shape)}, but the policy's distribution has "
                     f"{list(like.shape)}"
                 )
-        if self.kind == "continuous":
-            if segments.valid is not None:
-                found[1] = found[1].masked_fill(~segments.valid.unsqueeze(-1), 1.0)
-            _check_scale(found[1], segments.behavior[1])
+        if self.kind == "continuous" and segments.valid is not None:
+            found[1] = found[1].masked_fill(~segments.valid.unsqueeze(-1), 1.0)
         return found
 
     # ------------------------------------------------------------------ keys
@@ -301,15 +292,3 @@ def _check_critic(critic: TensorDictModuleBase, kind: str, action_key: NestedKey
             f"critic_network reads the action {action_key!r}: with discrete actions it reads the "
             "state alone and writes one value for each action"
         )
-
-
-def _check_scale(scale: Tensor, key: NestedKey) -> None:
-    """Refuse standard deviations that are not above 0, where they can be read."""
-    if not can_read(scale) or bool((scale > 0).all()):
-        return
-    if scale.isnan().any():
-        raise BatchError(f"{key!r} holds NaN")
-    raise BatchError(
-        f"{key!r} holds a standard deviation that is not above 0: random actions need the "
-        "distribution that they were truly drawn from"
-    )
