@@ -5,6 +5,7 @@ import pytest
 from rlkit_sac.analysis import (
     load_external_runs,
 )
+from rlkit_sac.errors import RunError
 
 DATA = Path(__file__).parent / "data"  # its README says how the files were made
 SB3, CLEANRL, TORCHRL = DATA / "stable_baselines3", DATA / "cleanrl", DATA / "torchrl"
@@ -45,3 +46,32 @@ def test_tensorboard_files_of_stable_baselines3():
     other = load_external_runs(folder, tag="train/learning_rate", task="CartPole-v1")
     assert other["return_mean"].tolist() == pytest.approx([3e-4] * 2)
     assert set(other["system"]) == {"TensorBoard"}
+
+
+def test_csv_logs_of_torchrl():
+    data = load_external_runs(TORCHRL, task="CartPole-v1", recipe="random")
+    assert data[["frames", "return_mean"]].to_numpy().tolist() == [
+        [29, 23],
+        [82, 34],
+        [113, 17],
+        [149, 28],
+    ]
+    data = load_external_runs(TORCHRL, table="episodes", task="CartPole-v1")
+    assert data["return"].head(2).tolist() == [16, 13]
+    lengths = load_external_runs(TORCHRL, tag="train/episode_length", task="CartPole-v1")
+    assert lengths["return_mean"].head(2).tolist() == [16, 13]
+    assert set(lengths["system"]) == {"TorchRL"}
+    with pytest.raises(RunError, match=r"random_policy do not tell its task: .*task='...'"):
+        load_external_runs(TORCHRL)
+
+
+def test_cleanrl_tells_task_algorithm_and_seed():
+    data = load_external_runs(CLEANRL, table="episodes")
+    assert set(data["task"]) == {"Pendulum-v1"}
+    assert set(data["recipe"]) == {"sac_continuous_action"}
+    assert set(data["system"]) == {"CleanRL"}
+    assert data.groupby("seed").size().to_dict() == {1: 8, 2: 8}
+    assert data["frames"].head(2).tolist() == [199, 399]
+    assert data["return"].iloc[0] == pytest.approx(-876.488464)
+    with pytest.raises(RunError, match=r"no eval/mean_reward or .*; it has charts/episodic_return"):
+        load_external_runs(CLEANRL)
