@@ -196,7 +196,6 @@ class ArrayReward(gym.RewardWrapper[Any, Any]):
         env: any Gymnasium environment.
 
     Raises:
-        ConfigError: the declared space is no `Box`.
         TypeError, ValueError: in a step, NumPy's for a reward of another length than the declared
             one, or what are not numbers.
 
@@ -211,11 +210,6 @@ class ArrayReward(gym.RewardWrapper[Any, Any]):
         declared = None
         if env.has_wrapper_attr("reward_space"):
             declared = env.get_wrapper_attr("reward_space")
-        if not isinstance(declared, Box | None):
-            raise ConfigError(
-                f"the reward space {declared} is not supported; it must be a Box, with one number "
-                "for each objective"
-            )
         self._shape = (1,) if declared is None else declared.shape or (1,)
         self.reward_space = Box(-np.inf, np.inf, self._shape, np.float32)
 

@@ -80,10 +80,7 @@ class PackedStorage(LazyTensorStorage):
         if not self.initialized:
             self._init(data[0].exclude("index"))  # the index need not be stored
         count = len(data)
-        values = [data.get(key, None) for key in self._keys]
-        missing = [key for key, value in zip(self._keys, values, strict=True) if value is None]
-        if missing:
-            raise KeyError(f"the transitions lack {missing}, which those stored before them have")
+        values = [data.get(key) for key in self._keys]
         columns = self._columns(self._rows.narrow(0, start, count))
         for column, value in zip(columns, values, strict=True):
             column.copy_(value)
