@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import gymnasium as gym
@@ -15,6 +15,13 @@ from torchrl.envs.transforms import InitTracker, RewardSum, StepCounter, Transfo
 from rlkit_sac.envs.actions import AdaptedActions
 from rlkit_sac.envs.observations import ArrayObservation, ArrayReward
 from rlkit_sac.envs.seeding import EpisodeSeeding, NamedFaults
+
+#: The entries of a frame: what an environment observes at a reset and after a step;
+OBSERVED = ("observation",)
+#: what a step gives besides, under ``"next"`` alone;
+OUTCOME = ("reward", "terminated", "truncated")
+#: and what is counted over an episode, by its value at a reset.
+COUNTED: dict[str, Any] = {"episode_reward": 0, "step_count": 0, "is_init": True}
 
 Wrapper = TypeVar("Wrapper", bound="gym.Wrapper[Any, Any, Any, Any]")
 
@@ -105,11 +112,11 @@ class GymnasiumEnvs:
     >>> import numpy as np
     >>> from rlkit_sac.envs import make_env
     >>> envs = GymnasiumEnvs(make_env("Pendulum-v1"))
-    >>> envs.reset(0).shape
+    >>> envs.reset(0)["observation"].shape
     (3,)
     >>> arrays = {"observation": np.zeros((1, 3)), "reward": np.zeros((1, 1))}
     >>> arrays |= {"terminated": np.zeros(1), "truncated": np.zeros(1)}
-    >>> envs.step([np.zeros(1, np.float32)], **arrays)
+    >>> envs.step([np.zeros(1, np.float32)], arrays)
     []
     """
 
@@ -130,40 +137,31 @@ class GymnasiumEnvs:
             return False
         return type(base_env(env)) in (EpisodicGymWrapper, SerialEnv)
 
-    def reset(self, index: int) -> NDArray[Any]:
+    def reset(self, index: int) -> dict[str, NDArray[Any]]:
         """Begin an episode in one environment, or continue the one that was loaded.
 
         Returns:
-            Its observation.
+            Its entries :data:`OBSERVED`.
         """
-        return self._envs[index].reset()
+        return dict(zip(OBSERVED, self._envs[index].reset(), strict=True))
 
-    def step(
-        self,
-        actions: Sequence[Any],
-        *,
-        observation: NDArray[Any],
-        reward: NDArray[Any],
-        terminated: NDArray[Any],
-        truncated: NDArray[Any],
-    ) -> list[int]:
+    def step(self, actions: Sequence[Any], arrays: Mapping[str, NDArray[Any]]) -> list[int]:
         """Step every environment.
 
         Args:
             actions: one for each environment, as its `AdaptedActions` takes it.
-            observation: ``[N, …]``, to be written.
-            reward: ``[N, M]``, to be written.
-            terminated: ``[N]``, to be written.
-            truncated: ``[N]``, to be written.
+            arrays: the entries :data:`OBSERVED` and :data:`OUTCOME`, ``[N, …]``, to be written;
+                flags are ``[N]``.
 
         Returns:
             The environments whose episode ended.
         """
-        ended = []
+        places, ended = [arrays[key] for key in (*OBSERVED, *OUTCOME)], []
         for index, env in enumerate(self._envs):
-            observation[index], reward[index], terminal, limit = env.step(actions[index])
-            terminated[index], truncated[index] = terminal, limit
-            if terminal or limit:
+            values = env.step(actions[index])
+            for place, value in zip(places, values, strict=True):
+                place[index] = value
+            if values[-2] or values[-1]:
                 ended.append(index)
         return ended
 
@@ -178,13 +176,12 @@ class _DirectEnv:
         self._reward = _wrapper_of(env, ArrayReward).reward
         self._observation = _wrapper_of(env, ArrayObservation).observation_conversion
 
-    def reset(self) -> NDArray[Any]:
-        """The first observation of an episode."""
-        observation: NDArray[Any] = self._env.reset()[0]["observation"]
-        return observation
+    def reset(self) -> tuple[Any, ...]:
+        """The entries `OBSERVED` at the beginning of an episode."""
+        return (self._env.reset()[0]["observation"],)
 
-    def step(self, action: Any) -> tuple[NDArray[Any], NDArray[Any], bool, bool]:
-        """Observation, reward, and whether the episode ended by itself or by a limit."""
+    def step(self, action: Any) -> tuple[Any, ...]:
+        """The entries `OBSERVED` and `OUTCOME` after a step."""
         try:
             after, reward, terminated, truncated, _ = self._seeded.step(self._action(action))
             return self._observation(after), self._reward(reward), terminated, truncated

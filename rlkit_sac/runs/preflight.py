@@ -19,6 +19,7 @@ from rlkit_sac.data.replay.transition import example_transition
 from rlkit_sac.envs.gym_env import find_env_spec
 from rlkit_sac.envs.specs import reward_dim
 from rlkit_sac.envs.tasks import NAMESPACE
+from rlkit_sac.envs.torchrl_env import OBSERVED
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import stored_options
 from rlkit_sac.runs.ranks import num_ranks
@@ -137,9 +138,9 @@ def _warn(text: str) -> None:
 
 # What the losses of soft actor-critic read of a transition.
 _TRANSITION = (
-    "observation",
+    *OBSERVED,
     "action",
-    *(("next", key) for key in ("observation", "reward", "done", "terminated")),
+    *(("next", key) for key in (*OBSERVED, "reward", "done", "terminated")),
 )
 
 

@@ -25,9 +25,10 @@ from rlkit_sac.data.collect.policy_entries import (
 )
 from rlkit_sac.data.collect.recorded_policy import Entries, RecordedPolicy
 from rlkit_sac.envs import GymnasiumEnvs
+from rlkit_sac.envs.torchrl_env import COUNTED, OBSERVED, OUTCOME
 
 # The entries that the next step begins with, besides the previous action.
-_CARRIED = ("observation", "episode_reward", "step_count", "is_init")
+_CARRIED = (*OBSERVED, *COUNTED)
 
 
 class ActingLoop:
@@ -80,8 +81,8 @@ class ActingLoop:
         # What a policy without memory writes besides the action in random steps.
         self._random_entries = {key: torch.zeros_like(value) for key, value in written.items()}
         carried: list[NestedKey] = [*_CARRIED, *previous]
-        beside: list[NestedKey] = ["terminated", "truncated", "done"]
-        beside += [("next", key) for key in ("reward", "terminated", "truncated", "done")]
+        after = [*OUTCOME, "done"]
+        beside: list[NestedKey] = [*after[1:], *(("next", key) for key in after)]
         layout = partial(_layout, batch_dims=env.batch_dims)
         others = {key: layout(blank.get(key)) for key in beside}
         others |= {key: layout(value) for key, value in written.items()}
@@ -99,10 +100,9 @@ class ActingLoop:
         }
         outputs = (*written, *map(next_key, states))
         self._outputs = [(key, self._tensor(arrays[key])) for key in outputs]
-        self._following = {key: arrays["next", key] for key in (*_CARRIED, "reward")}
-        self._terminated, self._truncated, self._done = (
-            arrays["next", key][:, 0] for key in ("terminated", "truncated", "done")
-        )
+        self._following = {key: arrays["next", key] for key in (*_CARRIED, *after)}
+        for flag in after[1:]:
+            self._following[flag] = self._following[flag][:, 0]
         self._has_memory = bool(states)
         self._zero_at_reset = {key: arrays[key] for key in (*previous, *states)}
         self._new_previous = [
@@ -144,16 +144,10 @@ class ActingLoop:
         for new, action in self._new_previous:
             new[...] = action
         arrays, following = self.frame.arrays, self._following
-        self._ended = self._envs.step(
-            self._actions(),
-            observation=following["observation"],
-            reward=following["reward"],
-            terminated=self._terminated,
-            truncated=self._truncated,
-        )
+        self._ended = self._envs.step(self._actions(), following)
         np.add(arrays["episode_reward"], following["reward"], out=following["episode_reward"])
         np.add(arrays["step_count"], 1, out=following["step_count"])
-        np.logical_or(self._terminated, self._truncated, out=self._done)
+        np.logical_or(following["terminated"], following["truncated"], out=following["done"])
 
     def advance(self) -> None:
         """Begin the next frame, with a new episode where one has ended."""
@@ -216,10 +210,8 @@ class ActingLoop:
 
     def _begin_episode(self, index: int) -> None:
         arrays = self.frame.arrays
-        arrays["observation"][index] = self._envs.reset(index)
-        arrays["episode_reward"][index] = 0
-        arrays["step_count"][index] = 0
-        arrays["is_init"][index] = True
+        for key, value in (self._envs.reset(index) | COUNTED).items():
+            arrays[key][index] = value
         for entry in self._zero_at_reset.values():
             entry[index] = 0
 
