@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 from tensordict import TensorDict
+from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 
 from rlkit_sac.data import TrajectorySampler, make_replay_buffer
 from rlkit_sac.data.replay import trajectories
@@ -167,3 +168,24 @@ def test_a_sampler_goes_on_from_its_state(seen: bool) -> None:
             replay.extend(batch)
         for name in ("step", "env"):
             assert torch.equal(found[0][name], found[1][name])
+
+
+def test_the_packed_buffer_samples_as_torchrls_does() -> None:
+    stream = Stream(2, 3)
+    batches = [stream.batch().reshape(-1) for _ in range(30)]
+    packed = make_replay(stream, length=4, capacity=40)
+    plain = TensorDictReplayBuffer(
+        storage=LazyTensorStorage(40),
+        sampler=TrajectorySampler(4, capacity=40, num_envs=2, frames_per_batch=6),
+        batch_size=8,
+    )
+    for number, batch in enumerate(batches):
+        found = []
+        for replay in (packed, plain):
+            replay.extend(batch)
+            torch.manual_seed(number)
+            found.append(replay.sample())
+        assert set(found[0].keys(True, True)) == set(found[1].keys(True, True))
+        for key, value in found[1].items(True, True):
+            assert found[0][key].dtype == value.dtype
+            assert torch.equal(found[0][key], value), key
