@@ -20,10 +20,7 @@ from rlkit_sac.modules import (
     SameActionPrior,
     UniformPrior,
 )
-from rlkit_sac.modules.normalization import (
-    ObservationNormalizer,
-    RewardNormalizer,
-)
+from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.runs.policies.files import load_policy
 from rlkit_sac.runs.ranks import learner_group

@@ -2,9 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from rlkit_sac.analysis import (
-    load_external_runs,
-)
+from rlkit_sac.analysis import load_external_runs
 from rlkit_sac.errors import RunError
 
 DATA = Path(__file__).parent / "data"  # its README says how the files were made

@@ -1,9 +1,7 @@
 import numpy as np
 import pandas as pd
 
-from rlkit_sac.analysis import (
-    plot_learning_curves,
-)
+from rlkit_sac.analysis import plot_learning_curves
 
 
 def evaluations(runs=3, task="Pendulum-v1", recipe="sac", **columns):

@@ -8,10 +8,7 @@ from torch.distributions import Categorical, Normal
 from torchrl.data import Bounded
 from torchrl.data import Categorical as CategoricalSpec
 from torchrl.envs.utils import ExplorationType, set_exploration_type
-from torchrl.modules import (
-    IndependentNormal,
-    ProbabilisticActor,
-)
+from torchrl.modules import IndependentNormal, ProbabilisticActor
 
 from rlkit_sac.modules import (
     BehaviorPolicy,

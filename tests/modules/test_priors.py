@@ -9,9 +9,7 @@ import pytest
 import torch
 from scipy.stats import truncnorm
 from tensordict import TensorDict
-from tensordict.nn import (
-    TensorDictModule,
-)
+from tensordict.nn import TensorDictModule
 from torch import nn
 from torch.distributions import Independent, Normal
 from torchrl.data import Bounded, Categorical

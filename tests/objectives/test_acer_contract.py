@@ -9,10 +9,7 @@ import torch
 from tensordict import TensorDict
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.modules import (
-    categorical_actor_critic,
-    gaussian_actor_critic,
-)
+from rlkit_sac.modules import categorical_actor_critic, gaussian_actor_critic
 from rlkit_sac.objectives import ACERLoss
 from tests.objectives.acer_networks import Noise, make_acer, make_segments
 

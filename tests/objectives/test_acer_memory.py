@@ -13,9 +13,7 @@ from torch.distributions import Categorical
 from torchrl.modules import ActorValueOperator, ProbabilisticActor
 from torchrl.objectives import SoftUpdate
 
-from rlkit_sac.modules import (
-    LSTMMemory,
-)
+from rlkit_sac.modules import LSTMMemory
 from rlkit_sac.objectives import ACERLoss
 from tests.objectives.acer_memory import (
     HIDDEN,

@@ -15,9 +15,7 @@ from torch import Tensor
 from torchrl.objectives import LossModule, ValueEstimators
 
 from rlkit_sac import objectives
-from rlkit_sac.modules import (
-    TanhGaussian,
-)
+from rlkit_sac.modules import TanhGaussian
 from rlkit_sac.objectives import (
     ContinuousSACLoss,
     DiscreteSACLoss,

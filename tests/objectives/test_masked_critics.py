@@ -12,9 +12,7 @@ from tensordict import TensorDict
 from torch import Tensor
 from torchrl.objectives import ValueEstimators
 
-from rlkit_sac.modules import (
-    MaskedCritic,
-)
+from rlkit_sac.modules import MaskedCritic
 from rlkit_sac.objectives import HybridSACLoss
 from tests.objectives.comparison import results
 from tests.objectives.discrete_networks import make_discrete_data, make_discrete_loss

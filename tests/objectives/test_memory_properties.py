@@ -7,10 +7,7 @@ from copy import deepcopy
 import pytest
 import torch
 from tensordict import TensorDict
-from tensordict.nn import (
-    ProbabilisticTensorDictSequential,
-    TensorDictModule,
-)
+from tensordict.nn import ProbabilisticTensorDictSequential, TensorDictModule
 from torch import Tensor, nn
 from torchrl.objectives import LossModule
 

@@ -7,15 +7,10 @@ import torch
 from tensordict.nn import TensorDictModule
 from torch import nn
 from torchrl.data import Categorical
-from torchrl.modules import (
-    MLP,
-)
+from torchrl.modules import MLP
 
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.modules import (
-    action_value_critic,
-    state_action_critic,
-)
+from rlkit_sac.modules import action_value_critic, state_action_critic
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 from tests.objectives.losses import (
     CONTINUOUS,

@@ -9,10 +9,7 @@ from torchrl.collectors import Collector
 from torchrl.objectives import SoftUpdate, group_optimizers
 
 from rlkit_sac.envs import make_env
-from rlkit_sac.modules import (
-    state_action_critic,
-    tanh_gaussian_actor,
-)
+from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from tests.objectives.comparison import losses_of
 from tests.objectives.losses import DISCRETE_KINDS, make_batch, own_loss

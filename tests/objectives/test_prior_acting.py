@@ -7,9 +7,7 @@ import torch
 from tensordict import TensorDict
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.modules import (
-    SameActionPrior,
-)
+from rlkit_sac.modules import SameActionPrior
 from tests.objectives.losses import make_batch, own_loss
 from tests.objectives.prior_references import SPECS, Probabilities
 

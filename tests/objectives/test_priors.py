@@ -14,9 +14,7 @@ from tensordict.nn import TensorDictModule
 from torch import nn
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.modules import (
-    UniformPrior,
-)
+from rlkit_sac.modules import UniformPrior
 from rlkit_sac.objectives import DiscreteSACLoss
 from tests.objectives.losses import own_loss
 from tests.objectives.prior_references import (

@@ -14,10 +14,7 @@ from torchrl.envs import EnvBase
 from rlkit_sac.config import CollectorConfig, EnvConfig, ReplayConfig
 from rlkit_sac.config.conditions import config_errors
 from rlkit_sac.data import check_replay_fits, example_transition
-from rlkit_sac.envs import (
-    continuous_action_bounds,
-    make_env,
-)
+from rlkit_sac.envs import continuous_action_bounds, make_env
 from rlkit_sac.runs import RunConfig
 
 

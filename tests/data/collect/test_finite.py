@@ -9,9 +9,7 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
 from tensordict import TensorDict, TensorDictBase
-from torchrl.envs import (
-    Transform,
-)
+from torchrl.envs import Transform
 
 from rlkit_sac.data import check_finite, make_collector
 from rlkit_sac.data.collect.collector import CollectorKind

@@ -12,9 +12,7 @@ from tensordict.nn import TensorDictModuleBase
 from rlkit_sac.data import make_collector
 from rlkit_sac.data.collect.collector import AnyCollector, CollectorKind
 from rlkit_sac.envs import make_env
-from rlkit_sac.modules import (
-    RandomBehavior,
-)
+from rlkit_sac.modules import RandomBehavior
 from tests.data.collect.test_light_collector import assert_same, batches_of
 from tests.recurrent_policies import STATES, Cells, recurrent_categorical, recurrent_gaussian
 

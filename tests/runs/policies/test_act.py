@@ -18,10 +18,7 @@ from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.envs import describe_task, make_env, observation_dim
-from rlkit_sac.modules import (
-    policy_states,
-    state_primer,
-)
+from rlkit_sac.modules import policy_states, state_primer
 from rlkit_sac.runs import load_policy, save_policy
 from tests.runs.policies.policies import KINDS, RECURRENT, make_policy, random_state
 
