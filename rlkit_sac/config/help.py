@@ -70,7 +70,7 @@ def format_help(config_class: type[Any], options: Mapping[str, Option]) -> str:
     parser = argparse.ArgumentParser(
         usage="%(prog)s [--config FILE] [--OPTION VALUE ...]",
         description=textwrap.fill((config_class.__doc__ or "").strip().split("\n")[0], width),
-        epilog=_examples(sys.modules[config_class.__module__].__doc__ or "", width),
+        epilog=_examples(sys.modules[config_class.__module__].__doc__ or ""),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -95,23 +95,10 @@ def format_help(config_class: type[Any], options: Mapping[str, Option]) -> str:
     return parser.format_help()
 
 
-def _examples(docstring: str, width: int) -> str:
-    """The commands of a docstring; one that takes several lines can still be pasted."""
-    commands = [line for line in docstring.splitlines() if line.startswith("    rlkit-sac ")]
-    wrapped = [
-        " \\\n".join(
-            textwrap.wrap(
-                line,
-                width - 2,
-                initial_indent="  ",
-                subsequent_indent="      ",
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-        )
-        for line in map(str.strip, commands)
-    ]
-    return "\n".join(["examples:", *wrapped]) if wrapped else ""
+def _examples(docstring: str) -> str:
+    """The commands of a docstring."""
+    commands = [line[2:] for line in docstring.splitlines() if line.startswith("    rlkit-sac ")]
+    return "\n".join(["examples:", *commands]) if commands else ""
 
 
 def _metavar(option: Option) -> str:
