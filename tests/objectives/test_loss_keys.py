@@ -39,6 +39,12 @@ def test_out_keys_and_in_keys(kind):
     assert loss.in_keys[: len(actions)] == actions
 
 
+@pytest.mark.parametrize("mode", ["exclude", "non_tensor"])
+def test_out_keys_of_each_step(mode):
+    loss = own_loss("continuous", reduction="none", scalar_output_mode=mode)
+    assert set(loss(make_batch("continuous", 5)).keys()) == set(loss.out_keys)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_diagnostics_are_declared_and_finite(kind):
     loss = own_loss(kind, diagnostics=True, num_qvalue_nets=3)

@@ -133,3 +133,15 @@ OF_OTHERS = (
 )
 def test_variants_train(own_prior, variant):
     PRIOR_SAC.assert_trains(variant)
+
+
+BAD = {
+    "--prior.kind policy": "prior.run: must name a run directory where kind is 'policy'",
+    "--prior.kind policy --prior.run nowhere": "--prior.run: no policy to load",
+    "--env.id CartPole-v1": "acts in continuous spaces",
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.items(), ids=BAD.keys())
+def test_bad_input_stops_in_one_line_with_nothing_created(workplace, capsys, arguments, message):
+    PRIOR_SAC.assert_refused(capsys, workplace, arguments, message)
