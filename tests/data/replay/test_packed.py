@@ -76,3 +76,10 @@ def test_a_state_comes_back_into_a_new_buffer() -> None:
     one = first.sample()
     torch.manual_seed(0)
     assert_same(second.sample(), one)
+
+
+def test_an_index_beyond_the_end_is_refused() -> None:
+    packed, _ = both()
+    packed.extend(transitions(0, 7))
+    with pytest.raises(IndexError, match="index 7 of a storage of 7 transitions"):
+        packed.storage.get(torch.tensor([0, 7]))
