@@ -78,25 +78,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"rlkit_sac {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    parsers = {}
     for name, command in COMMANDS.items():
-        parsers[name] = commands.add_parser(
+        subparser = commands.add_parser(
             name,
             help=command.SUMMARY,
             description=command.SUMMARY,
             epilog=_examples(command.__doc__),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        command.add_arguments(parsers[name])
-    arguments, unknown = parser.parse_known_args(argv)
-    if unknown:
-        hint = ""
-        if os.path.isdir(unknown[0]):  # a pattern of the shell may match several runs
-            hint = f"; {arguments.command} takes one run"
-        elif "options" in arguments:
-            hint = "; options come last"
-        told = parsers.get(arguments.command, parser)
-        told.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        command.add_arguments(subparser)
+    arguments = parser.parse_args(argv)
     if arguments.command is None:
         parser.print_help()
         return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 
 from rlkit_sac.errors import ConfigError
 
@@ -40,7 +39,5 @@ def check_run(arguments: argparse.Namespace) -> None:
         problems.append(f"--episodes: must be >= 1, got {episodes}")
     if (seed := given.get("seed")) is not None and not 0 <= seed < 2**32:
         problems.append(f"--seed: must be >= 0 and < {2**32}, got {seed}")
-    if (file := given.get("csv")) is not None and Path(file).suffix != ".csv":
-        problems.append(f"--csv: the name of the file must end in .csv, got {file}")
     if problems:
         raise ConfigError("\n".join(problems))

@@ -8,7 +8,6 @@ from typing import Any
 from torchrl.envs import EnvBase
 
 from rlkit_sac.envs.torchrl_env import gym_envs
-from rlkit_sac.errors import ConfigError
 
 
 def save_episodes(env: EnvBase) -> list[dict[str, Any]]:
@@ -48,9 +47,6 @@ def load_episodes(env: EnvBase, episodes: Sequence[Mapping[str, Any]]) -> list[b
     Returns:
         For each environment whether its episode continues exactly.
 
-    Raises:
-        ConfigError: the number of episodes is not that of the environments.
-
     >>> from rlkit_sac.envs import make_env
     >>> env, again = make_env("Pendulum-v1"), make_env("Pendulum-v1")
     >>> last = env.rollout(3)["next", "observation"][-1]
@@ -60,11 +56,6 @@ def load_episodes(env: EnvBase, episodes: Sequence[Mapping[str, Any]]) -> list[b
     True
     """
     envs = gym_envs(env)
-    if len(episodes) != len(envs):
-        raise ConfigError(
-            f"{len(episodes)} saved episodes do not fit {len(envs)} environments: "
-            "num_envs must be that of the saved run"
-        )
     return [
         each.get_wrapper_attr("load_episode")(saved)
         for each, saved in zip(envs, episodes, strict=True)

@@ -143,7 +143,7 @@ class GymnasiumEnvs:
         Returns:
             Its entries :data:`OBSERVED`.
         """
-        return dict(zip(OBSERVED, self._envs[index].reset(), strict=True))
+        return self._envs[index].reset()
 
     def step(self, actions: Sequence[Any], arrays: Mapping[str, NDArray[Any]]) -> list[int]:
         """Step every environment.
@@ -156,12 +156,12 @@ class GymnasiumEnvs:
         Returns:
             The environments whose episode ended.
         """
-        places, ended = [arrays[key] for key in (*OBSERVED, *OUTCOME)], []
+        places, ended = [(key, arrays[key]) for key in (*OBSERVED, *OUTCOME)], []
         for index, env in enumerate(self._envs):
             values = env.step(actions[index])
-            for place, value in zip(places, values, strict=True):
-                place[index] = value
-            if values[-2] or values[-1]:
+            for key, place in places:
+                place[index] = values[key]
+            if values["terminated"] or values["truncated"]:
                 ended.append(index)
         return ended
 
@@ -174,17 +174,18 @@ class _DirectEnv:
         self._seeded = _wrapper_of(env, EpisodeSeeding)
         self._action = _wrapper_of(env, AdaptedActions).action_conversion
         self._reward = _wrapper_of(env, ArrayReward).reward
-        self._observation = _wrapper_of(env, ArrayObservation).observation_conversion
+        self._observed = _wrapper_of(env, ArrayObservation).observation
 
-    def reset(self) -> tuple[Any, ...]:
+    def reset(self) -> dict[str, NDArray[Any]]:
         """The entries `OBSERVED` at the beginning of an episode."""
-        return (self._env.reset()[0]["observation"],)
+        return self._env.reset()[0]
 
-    def step(self, action: Any) -> tuple[Any, ...]:
+    def step(self, action: Any) -> dict[str, Any]:
         """The entries `OBSERVED` and `OUTCOME` after a step."""
         try:
             after, reward, terminated, truncated, _ = self._seeded.step(self._action(action))
-            return self._observation(after), self._reward(reward), terminated, truncated
+            outcome = (self._reward(reward), terminated, truncated)
+            return {**self._observed(after), **dict(zip(OUTCOME, outcome, strict=True))}
         except (Exception, SystemExit) as error:
             self._env.raise_fault(error)
 

@@ -70,9 +70,6 @@ def distribution_parameters(dist: Distribution) -> tuple[Tensor, ...]:
 
     Of a diagonal Gaussian the mean and the standard deviation, ``[*, D]`` each.
 
-    Raises:
-        ConfigError: for a distribution of another kind.
-
     >>> distribution_parameters(Categorical(logits=torch.tensor([1.0, 1.0])))
     (tensor([-0.6931, -0.6931]),)
     >>> distribution_parameters(Independent(Normal(torch.zeros(2), torch.ones(2)), 1))
@@ -81,11 +78,8 @@ def distribution_parameters(dist: Distribution) -> tuple[Tensor, ...]:
     if isinstance(dist, Categorical):
         return (dist.logits,)
     base = dist.base_dist if isinstance(dist, Independent) else dist
-    if isinstance(base, Normal):
-        return base.loc, base.scale
-    raise ConfigError(
-        f"the actor's distribution is {type(base).__name__}, wanted Categorical or Normal"
-    )
+    assert isinstance(base, Normal)
+    return base.loc, base.scale
 
 
 class BehaviorPolicy(TensorDictModuleBase):

@@ -153,18 +153,14 @@ def mask_matrix(mask: Any, *, stacked: bool = False) -> Tensor:
     tensor([[ True, False],
             [False,  True]])
     """
-    try:
-        matrix = torch.as_tensor(mask)
-        fits = 2 <= matrix.ndim <= 2 + stacked and matrix.numel() > 0
-        if fits and not matrix.is_meta:
-            fits = bool(((matrix == 0) | (matrix == 1)).all())
-    except (TypeError, ValueError, RuntimeError):
-        fits = False
+    matrix = torch.as_tensor(mask)
+    fits = 2 <= matrix.ndim <= 2 + stacked and matrix.numel() > 0
+    if fits and not matrix.is_meta:
+        fits = bool(((matrix == 0) | (matrix == 1)).all())
     if not fits:
-        shown = mask.tolist() if hasattr(mask, "tolist") else mask
         raise ConfigError(
             "parameter_mask must be a matrix [K, D] of true and false, one row for each discrete "
-            f"action, not {shown}"
+            f"action, not {mask}"
         )
     return matrix.bool()
 

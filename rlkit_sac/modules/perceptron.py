@@ -47,9 +47,6 @@ def perceptron(
             ``[-output_init, output_init]``; ``None`` for PyTorch's initialization.
         activate_last_layer: whether the outputs are activated too.
 
-    Raises:
-        ConfigError: for an unknown activation.
-
     >>> perceptron(3, 1, [8], "relu", layer_norm=True, dropout=0.01)
     MLP(
       (0): Linear(in_features=3, out_features=8, bias=True)
@@ -59,10 +56,6 @@ def perceptron(
       (4): Linear(in_features=8, out_features=1, bias=True)
     )
     """
-    if activation not in ACTIVATIONS:
-        raise ConfigError(
-            f"activation {activation!r} is not one of {', '.join(sorted(ACTIVATIONS))}"
-        )
     widths = [*num_cells, outputs] if activate_last_layer else num_cells
     norms = [{"normalized_shape": width} for width in widths]
     network = MLP(

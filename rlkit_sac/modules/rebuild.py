@@ -11,7 +11,6 @@ from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictSequ
 from torch import Tensor, nn
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.behavior import BehaviorPolicy
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
 from rlkit_sac.modules.critics import stack_critics
@@ -33,16 +32,14 @@ def build_from_note(note: Note) -> Any:
         note: what :func:`~rlkit_sac.modules.notes.note_of` returns.
 
     Raises:
-        ConfigError: for an unknown builder, or arguments that it refuses.
-        TypeError, ValueError: for arguments that no module notes.
+        KeyError: for an unknown builder.
+        ConfigError, TypeError, ValueError: for arguments that it refuses.
 
     >>> from rlkit_sac.modules import categorical_actor
     >>> build_from_note(note_of(categorical_actor(3, 2))).out_keys
     ['logits', 'action']
     """
     name, builders = note["builder"], BUILDERS | _CLASSES
-    if name not in builders:
-        raise ConfigError(f"unknown builder {name!r}; known are {sorted(builders)}")
     arguments = {option: _argument(value) for option, value in note["arguments"].items()}
     with torch.device("meta"):
         return builders[name](**arguments)

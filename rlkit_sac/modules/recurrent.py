@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
 import torch
 from tensordict import NestedKey
 from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictSequential
 from torch import Tensor, nn
 
-from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules.memory import GRUMemory, LSTMMemory, next_key
 
 
@@ -61,9 +59,6 @@ class PreviousStep(nn.Module):
     Args:
         num_actions: number of values of its discrete part, which comes last; 0 for none.
 
-    Raises:
-        BatchError: in the call, for discrete actions that are no indices.
-
     >>> join = PreviousStep(2)
     >>> join(torch.tensor([0.5]), torch.tensor([False]), torch.tensor(1))
     tensor([0.5000, 0.0000, 1.0000])
@@ -77,11 +72,6 @@ class PreviousStep(nn.Module):
         """``[*, D]`` of the observation ``[*, O]``, the flag ``[*, 1]`` and the action's parts."""
         parts = list(action)
         if self.num_actions:
-            if parts[-1].shape != observation.shape[:-1]:
-                raise BatchError(
-                    f"the previous action has the shape {list(parts[-1].shape)}, wanted indices of "
-                    f"the shape {list(observation.shape[:-1])}, not one-hot vectors"
-                )
             # PyTorch's one_hot reads the values, which no recorded graph can.
             values = torch.arange(self.num_actions, device=observation.device)
             parts[-1] = (parts[-1].unsqueeze(-1) == values).to(observation.dtype)
@@ -110,22 +100,14 @@ def state_inputs(observation_dim: int, memory: MemoryOptions | None, owner: str)
         owner: names the state of the memory, ``"actor"`` for ``actor_state``, of an LSTM
             ``actor_state_h`` and ``actor_state_c``.
 
-    Raises:
-        ConfigError: for unknown options, or sizes out of their range.
-
     >>> state_inputs(3, {"kind": "gru", "size": 8, "action_dim": 1}, "actor")[:2]
     (12, ['memory', 'memory_input'])
     """
     if memory is None:
         return StateInputs(observation_dim, ["observation"], [])
-    if not _is_valid(memory):
-        raise ConfigError(
-            f"memory is {memory!r}: wanted a dictionary of 'kind', 'gru' or 'lstm', and any of the "
-            "integers size (at least 1), layers (at least 1), action_dim and num_actions"
-        )
     kind, size, layers = memory["kind"], memory.get("size", 64), memory.get("layers", 1)
     action_dim, num_actions = memory.get("action_dim", 0), memory.get("num_actions", 0)
-    make: type[GRUMemory | LSTMMemory] = GRUMemory if kind == "gru" else LSTMMemory
+    cells: dict[str, type[GRUMemory | LSTMMemory]] = {"gru": GRUMemory, "lstm": LSTMMemory}
     states = [f"{owner}_state{suffix}" for suffix in ([""] if kind == "gru" else ["_h", "_c"])]
     parts = [
         ("prev_action", name) if action_dim and num_actions else "prev_action"
@@ -136,7 +118,7 @@ def state_inputs(observation_dim: int, memory: MemoryOptions | None, owner: str)
     embedding = TensorDictModule(
         PreviousStep(num_actions), ["observation", "is_init", *parts], ["memory_input"]
     )
-    remember = make(
+    remember = cells[kind](
         width,
         int(size),
         int(layers),
@@ -144,11 +126,3 @@ def state_inputs(observation_dim: int, memory: MemoryOptions | None, owner: str)
         out_keys=["memory", *map(next_key, states)],
     )
     return StateInputs(size + width, ["memory", "memory_input"], [embedding, remember])
-
-
-def _is_valid(memory: Mapping[str, Any]) -> bool:
-    smallest = {"size": 1, "layers": 1, "action_dim": 0, "num_actions": 0}
-    sizes = {name: value for name, value in memory.items() if name != "kind"}
-    return memory.get("kind") in ("gru", "lstm") and all(
-        name in smallest and value >= smallest[name] for name, value in sizes.items()
-    )

@@ -78,9 +78,6 @@ class PlainPolicy(nn.Module):
             states for its next step. A single one is returned by itself, several as a tuple in this
             order.
 
-    Raises:
-        ConfigError: if the policy does not write the action keys.
-
     >>> from rlkit_sac.modules.actors import tanh_gaussian_actor
     >>> plain = PlainPolicy(tanh_gaussian_actor(3, [-1.0], [1.0]))
     >>> program = torch.export.export(plain, (torch.zeros(1, 3),))
@@ -98,11 +95,6 @@ class PlainPolicy(nn.Module):
                 key for key in written if (key if isinstance(key, str) else key[0]) == "action"
             ]
         self.action_keys = [unravel_key(key) for key in action_keys]
-        if not self.action_keys or not set(self.action_keys) <= set(written):
-            raise ConfigError(
-                f"the policy writes {written}: name with action_keys= those to return, not "
-                f"{self.action_keys}"
-            )
         self.in_keys = [unravel_key(key) for key in policy.in_keys]
         self.out_keys = [*self.action_keys, *map(next_key, policy_states(policy))]
         self.policy = deepcopy(policy).eval().requires_grad_(False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -50,8 +49,6 @@ def write_atomically(path: Path, content: bytes) -> None:
     b'hello'
     """
     with os_errors_named(f"cannot write {path}"):
-        if path.exists() and not path.is_file():  # a device or pipe would be replaced
-            raise OSError(errno.EINVAL, "it is not a regular file")
         partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         try:
             with partial.open("wb") as file:

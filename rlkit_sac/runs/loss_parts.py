@@ -12,7 +12,7 @@ from torchrl.envs import EnvBase
 
 from rlkit_sac.config import Check, LayersConfig, NormalizationConfig, PriorConfig
 from rlkit_sac.envs import observation_dim, reward_dim
-from rlkit_sac.errors import BatchError, ConfigError, RunError, summary
+from rlkit_sac.errors import ConfigError, RlkitSacError, RunError, summary
 from rlkit_sac.modules import (
     MemoryOptions,
     NormalizedPolicy,
@@ -99,14 +99,10 @@ def check_prior(config: PriorConfig, env: EnvBase) -> None:
         with torch.no_grad():
             frozen = FrozenPrior(prior)
             frozen.log_prob(example.select(*frozen.in_keys), example["action"], "action")
-    except (BatchError, ConfigError) as error:
+    except Exception as error:  # also of a user's own module
+        reason = error if isinstance(error, RlkitSacError) else f"it raised {summary(error)}"
         raise ConfigError(
-            f"the prior (prior.kind {config.kind}) does not fit this task: {error}"
-        ) from error
-    except Exception as error:  # of a user's own module
-        raise ConfigError(
-            f"the prior (prior.kind {config.kind}) does not fit this task: it raised "
-            f"{summary(error)}"
+            f"the prior (prior.kind {config.kind}) does not fit this task: {reason}"
         ) from error
 
 
@@ -146,15 +142,12 @@ def _imported(name: str) -> Any:
     if not (colon and path and function):
         raise ConfigError(f"must be written module:function, got {name!r}")
     try:
-        module = importlib.import_module(path)
+        return getattr(importlib.import_module(path), function)
     except (Exception, SystemExit) as error:
         raise ConfigError(
-            f"cannot import the module {path!r}: {summary(error)}"
+            f"cannot import {function!r} from {path!r}: {summary(error)}"
             + (". Put its folder on PYTHONPATH" if isinstance(error, ImportError) else "")
         ) from error
-    if not callable(getattr(module, function, None)):
-        raise ConfigError(f"the module {path!r} has no function {function!r}")
-    return getattr(module, function)
 
 
 def memory_options(config: LayersConfig, env: EnvBase) -> MemoryOptions | None:

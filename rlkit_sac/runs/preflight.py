@@ -34,7 +34,7 @@ def check_slices(
     *,
     lmbda: float,
     num_envs: int,
-    memory: bool | None = False,
+    memory: bool = False,
     within_batches: bool = False,
 ) -> None:
     """Refuse slices that replay cannot hold, that come too late, or that targets lack.
@@ -44,7 +44,7 @@ def check_slices(
         collector: how frames are gathered.
         lmbda: of the targets.
         num_envs: environments that step together.
-        memory: whether the networks have one, ``None`` if that is not known.
+        memory: whether the networks have one.
         within_batches: whether each slice must lie in one batch.
 
     Raises:
@@ -68,12 +68,6 @@ def check_slices(
                 "example to 8"
             )
         return
-    if not lmbda and memory is False:
-        raise ConfigError(
-            f"replay.slice_length is {length}, but loss.lmbda is 0, with which targets look one "
-            "step ahead, and there is no network.memory: set one of them; loss.lmbda 1 is for as "
-            "many steps as a slice has"
-        )
     SliceSampler(length, capacity=replay.capacity, within_batches=within_batches, **layout)
     steps = steps_per_batch(**layout)
     needed = -(-length // steps) * steps * num_envs * num_ranks()

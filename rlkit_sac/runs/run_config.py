@@ -103,10 +103,9 @@ class BaseRunConfig:
         return stored_transition(env)
 
     @property
-    def _has_memory(self) -> bool | None:
-        """Whether networks have a memory; ``None`` of a user's own section that does not say."""
-        memory = getattr(self.network, "memory", None)
-        return None if memory is None else memory != "none"
+    def _has_memory(self) -> bool:
+        """Whether networks have a memory, which a user's own section need not say."""
+        return getattr(self.network, "memory", "none") != "none"
 
     @property
     def _row_length(self) -> int:
@@ -131,16 +130,8 @@ class BaseRunConfig:
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
-        length = self._row_length
-        found = self.replay.memory_errors(length, memory=self._has_memory)
+        found = self.replay.memory_errors(self._row_length, memory=self._has_memory)
         found = [(f"replay.{name}", text) for name, text in found]
-        if self._has_memory and self.compile is True and length > LONGEST_COMPILED_ROW:
-            text = (
-                f"must be auto or false where network.memory reads rows of {length} frames: every "
-                f"step becomes a part of the graph, and above {LONGEST_COMPILED_ROW} compiling "
-                "takes longer than it saves"
-            )
-            found.append(("compile", text))
         if self.replay.batch_size % num_ranks():
             text = (
                 f"must be a multiple of the {num_ranks()} processes of torchrun, which share it, "
@@ -154,8 +145,8 @@ class BaseRunConfig:
 
     def compile_choice(self) -> Literal["auto"] | bool:
         """``compile``, or false where ``auto`` meets a memory over rows too long to compile."""
-        long = self._row_length > LONGEST_COMPILED_ROW
-        return False if self._has_memory and long else self.compile
+        long = self._has_memory and self._row_length > LONGEST_COMPILED_ROW
+        return False if long and self.compile == "auto" else self.compile
 
     def checks(self, open_env: Callable[[], EnvBase] | None = None) -> list[Check]:
         """What the machine, the task and the run to resume must fulfill.

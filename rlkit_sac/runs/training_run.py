@@ -223,18 +223,12 @@ def training_run(
 
     Raises:
         ConfigError: if the run directory cannot be made, the checkpoint does not fit, or ``update``
-            has no group under ``torchrun``, or the recipe has no workers although
-            ``workers.number`` asks for some.
+            has no group under ``torchrun``.
         WorkersLost: after a save, if no worker collects any more.
     """
     if num_ranks() > 1 and update.group is None:
         raise ConfigError("this recipe learns in one process: make Update(group=learner_group())")
     started = time.perf_counter()
-    if config.workers.number and not isinstance(collector, WorkerCollector):
-        raise ConfigError(
-            f"workers.number is {config.workers.number}, but the recipe collects in its own "
-            "process: call run_collector in place of make_collector"
-        )
     policy = partial(policy_files, loss_module.policy(), task=describe_task(eval_env))
     policy()  # a policy that cannot be saved is refused now
     directory = open_run(config, recipe=recipe)

@@ -337,13 +337,6 @@ class Update:
                         f"{step} names the optimizer {name!r}, but there are "
                         f"{', '.join(map(repr, self.optimizers))}"
                     )
-            keys = self._out_keys() or step.losses
-            for loss in step.losses:
-                if loss not in keys:
-                    raise ConfigError(
-                        f"{step} names {loss!r}, but {type(self.loss_module).__name__} writes "
-                        f"{', '.join(map(repr, keys))}"
-                    )
 
 
 def _moment(value: Any, parameter: Tensor) -> Any:

@@ -14,7 +14,6 @@ from rlkit_sac.modules import action_value_critic, state_action_critic
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 from tests.objectives.losses import (
     CONTINUOUS,
-    DISCRETE,
     Joined,
     box_actor,
     foreign_actor,
@@ -29,11 +28,6 @@ def critic_of(inputs: int, outputs, reads: list, writes: str = "action_value") -
 
 
 BAD_NETWORKS = {
-    "critic reads the action": (
-        "boltzmann",
-        lambda: DiscreteSACLoss(state_action_critic(4, 2, num_cells=[16])),
-        "reads the discrete action 'action': a critic reads the state alone",
-    ),
     "another key": (
         "boltzmann",
         lambda: DiscreteSACLoss(critic_of(4, 3, ["observation"], "q")),
@@ -55,13 +49,6 @@ BAD_NETWORKS = {
             box_actor(action_key=CONTINUOUS), action_value_critic(4, 3, num_cells=[16])
         ),
         r"not the continuous action \('action', 'continuous'\)",
-    ),
-    "hybrid critic reads d": (
-        "hybrid",
-        lambda: HybridSACLoss(
-            box_actor(action_key=CONTINUOUS), critic_of(7, 3, ["observation", CONTINUOUS, DISCRETE])
-        ),
-        "reads the discrete action",
     ),
 }
 

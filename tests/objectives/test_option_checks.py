@@ -62,7 +62,6 @@ DISCRETE_REFUSED = {
     ),
     "box spec": ("boltzmann", {"action_spec": Bounded(-1.0, 1.0, (2,))}, "wanted Categorical"),
     "leaf spec of a hybrid": ("hybrid", {"action_spec": Categorical(3)}, "needs a Composite"),
-    "spec of other actions": ("categorical", {"action_spec": Categorical(4)}, "has 4 actions"),
     "mask": ("hybrid", {"parameter_mask": [[0.5, 1.0]]}, "parameter_mask must be a matrix"),
 }
 

@@ -28,7 +28,7 @@ class FrozenPrior(nn.Module):
             ``("prev_action", part)`` in place of ``prev_action``. Default: the whole action.
 
     Raises:
-        ConfigError: for a module without them, or a policy with memory.
+        ConfigError: for a policy with memory.
         BatchError: in a call, for a distribution that does not fit the actions.
 
     >>> from rlkit_sac.modules.actors import tanh_gaussian_actor
@@ -42,11 +42,6 @@ class FrozenPrior(nn.Module):
 
     def __init__(self, prior: Any, part: str = "") -> None:
         super().__init__()
-        if not (hasattr(prior, "in_keys") and hasattr(prior, "get_dist")):
-            raise ConfigError(
-                f"prior_network is a {type(prior).__name__}: pass a module with in_keys and "
-                "get_dist(tensordict), or PolicyPrior(actor)"
-            )
         if states := policy_states(prior):
             raise ConfigError(
                 f"prior_network acts by a memory, {', '.join(map(repr, states))}: a prior scores "
@@ -120,14 +115,8 @@ class FrozenPrior(nn.Module):
         if parts is None:
             return dist
         wanted = unravel_key(key)
-        alike = (wanted,) if isinstance(wanted, str) else (wanted, wanted[-1])
-        for name, part in parts.items():
-            if unravel_key(name) in alike:
-                return part
-        raise BatchError(
-            f"the prior has distributions of {', '.join(map(repr, parts))}, none of the action "
-            f"{wanted!r}"
-        )
+        named = {unravel_key(name): part for name, part in parts.items()}
+        return named[wanted if wanted in named else wanted[-1]]
 
 
 def frozen_copy(module: nn.Module) -> nn.Module:

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.distributions import Categorical, Distribution
 from torchrl.data import TensorSpec
 
-from rlkit_sac.errors import BatchError, ConfigError
+from rlkit_sac.errors import BatchError
 from rlkit_sac.modules.priors.parts import Box, BoxDistribution, Index, PartwisePrior
 
 
@@ -83,7 +83,7 @@ class SameActionPrior(PartwisePrior):
             Default 0.1.
 
     Raises:
-        ConfigError: for another spec, bounds that are not finite, or a number out of range.
+        ConfigError: for another spec, or bounds that are not finite.
         BatchError: in ``get_dist``, for previous actions of another shape.
 
     Source: ``SameActionPriorActor`` of ALF.
@@ -107,12 +107,6 @@ class SameActionPrior(PartwisePrior):
         same_action_noise: float = 0.1,
     ) -> None:
         super().__init__(action_spec)
-        if not 0 <= same_action_prob <= 1:
-            raise ConfigError(f"same_action_prob must be in [0, 1], not {same_action_prob}")
-        if not 0 < same_action_noise < math.inf:
-            raise ConfigError(
-                f"same_action_noise must be a finite number above 0, not {same_action_noise}"
-            )
         self.same_action_prob, self.same_action_noise = same_action_prob, same_action_noise
         before: list[NestedKey] = [_key_before(name) for name in self._names]
         self.in_keys: list[NestedKey] = [*before, "is_init"]
@@ -125,7 +119,7 @@ class SameActionPrior(PartwisePrior):
             before,
             self.same_action_prob,
             self.same_action_noise,
-            _is_first(states),
+            states.get("is_init"),
         )
 
     def _index(self, name: str, index: Index, states: TensorDictBase) -> Distribution:
@@ -139,22 +133,12 @@ class SameActionPrior(PartwisePrior):
                 index.alike + _log(self.same_action_prob),
                 index.alike + _log(other),
             )
-            logits = torch.where(_is_first(states), logits, preferred)
+            logits = torch.where(states.get("is_init"), logits, preferred)
         return Categorical(logits=logits, validate_args=False)
 
 
 def _key_before(name: str) -> NestedKey:
     return ("prev_action", name) if name else "prev_action"
-
-
-def _is_first(states: TensorDictBase) -> Tensor:
-    first = states.get("is_init")
-    if first.shape != (*states.batch_size, 1):
-        raise BatchError(
-            f"'is_init' has the shape {list(first.shape)}, wanted {[*states.batch_size, 1]}: the "
-            "batch's shape and one trailing dimension, as TorchRL's InitTracker writes it"
-        )
-    return first.bool()
 
 
 def _before(name: str, states: TensorDictBase, shape: tuple[int, ...]) -> Tensor:

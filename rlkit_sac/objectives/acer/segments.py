@@ -87,11 +87,6 @@ class SegmentLoss(LossContract):
     ) -> None:
         super().__init__(reduction, scalar_output_mode, use_prioritized_weights)
         if actor_critic is not None:
-            if actor_network is not None or critic_network is not None:
-                raise ConfigError(
-                    "actor_critic takes the place of actor_network and critic_network: pass it, or "
-                    "these two"
-                )
             actor_network = policy_operator(actor_critic)
             critic_network = actor_critic.get_value_head()
         if actor_network is None or critic_network is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensordict import NestedKey
-from tensordict.nn import CompositeDistribution, TensorDictModuleBase
+from tensordict.nn import TensorDictModuleBase
 from torch import nn
 
 from rlkit_sac.errors import ConfigError
@@ -20,16 +20,12 @@ def actor_keys(actor: TensorDictModuleBase) -> tuple[NestedKey, NestedKey]:
             f"actor_network is a {type(actor).__name__} without get_dist(): pass a TorchRL "
             "ProbabilisticActor"
         )
-    for module in actor.modules():
-        if getattr(module, "distribution_class", None) is CompositeDistribution:
-            raise ConfigError(
-                "actor_network has a CompositeDistribution, of several actions at once: the losses "
-                "take an actor of one action; for a continuous and a discrete one pass "
-                "HybridSACLoss an actor of the continuous one, for several continuous ones "
-                "concatenate them"
-            )
-    (action,) = actor.dist_sample_keys
-    return action, actor.log_prob_keys[0]
+    if len(actor.dist_sample_keys) > 1:
+        raise ConfigError(
+            f"actor_network writes several actions, {actor.dist_sample_keys}: the losses take an "
+            "actor of one action, HybridSACLoss that of the continuous one"
+        )
+    return actor.dist_sample_keys[0], actor.log_prob_keys[0]
 
 
 def refuse_batch_norm(network: nn.Module, name: str) -> None:

@@ -278,17 +278,6 @@ class ActionValueCritics(Critics):
     index_role: str = "action"
     spec: TensorSpec | None = None
 
-    def check_keys(self) -> None:
-        """Refuse critics that read the discrete action, or another continuous one."""
-        super().check_keys()
-        key = self.key(self.index_role)
-        if key in map(unravel_key, self.network.in_keys):
-            read = "the state and the continuous action" if self.action_roles else "the state alone"
-            raise BatchError(
-                f"qvalue_network reads the discrete action {key!r}: a critic reads {read} and "
-                "writes one value for each discrete action"
-            )
-
     def values(
         self,
         members: Members,

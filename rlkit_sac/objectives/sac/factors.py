@@ -16,7 +16,7 @@ from torch.distributions import Categorical, Distribution
 from torchrl.data import TensorSpec
 from torchrl.modules.distributions.utils import rsample_and_log_prob
 
-from rlkit_sac.errors import BatchError, ConfigError
+from rlkit_sac.errors import BatchError
 from rlkit_sac.functional import masked_mean, normalized_log_prob, sample_categorical
 from rlkit_sac.modules import TanhGaussian
 from rlkit_sac.modules.behavior import ONE_HOT
@@ -245,17 +245,9 @@ class DiscreteFactor(Factor):
     def spec(
         self, given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
     ) -> TensorSpec | None:
-        """The spec of the discrete action.
-
-        Raises:
-            ConfigError: if the two have different numbers of actions.
-        """
-        passed, own = discrete_leaf(given, key), discrete_leaf(of_actor, key)
-        if passed is not None and own is not None and passed.space.n != own.space.n:
-            raise ConfigError(
-                f"action_spec has {passed.space.n} actions, but the actor's spec {own.space.n}"
-            )
-        return own if passed is None else passed
+        """The spec of the discrete action."""
+        passed = discrete_leaf(given, key)
+        return discrete_leaf(of_actor, key) if passed is None else passed
 
     def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
         """The target entropy, or ``None`` if only the critics know the number of actions."""

@@ -317,15 +317,6 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
     except RunError as error:
         raise ConfigError(f"cannot warm-start from {config.run}: {error}") from error
     own = loss_module.state_dict()
-    normalizer = "observation_normalizer"
-    both = [any(name.startswith(normalizer) for name in state) for state in (saved, own)]
-    networks = [module for module in config.modules if module != "alpha"]
-    if networks and both[0] != both[1]:
-        raise ConfigError(
-            f"cannot warm-start {networks[0]} from {folder}: its networks "
-            f"{'read' if both[0] else 'do not read'} normalized observations; set "
-            f"normalization.observations to {str(both[0]).lower()}"
-        )
     for module in config.modules:
         prefix = _PREFIXES[module]
         names = [name for name in own if name.startswith((prefix, f"target_{prefix}"))]
@@ -335,9 +326,11 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
                 "of warm_start.modules"
             )
         if module != "alpha":
-            names += [name for name in own if name.startswith(normalizer)]
-        found = {name: saved[name] for name in names if name in saved}
-        if misfit := first_misfit({name: own[name] for name in names}, found):
+            names += [name for name in own | saved if name.startswith("observation_normalizer")]
+        wanted, found = (
+            {name: state[name] for name in names if name in state} for state in (own, saved)
+        )
+        if misfit := first_misfit(wanted, found):
             raise ConfigError(
                 f"cannot warm-start {module} from {folder}: {misfit}; use the same environment and "
                 "network options, or leave the module out of warm_start.modules"

@@ -120,13 +120,7 @@ class Act:
         """What the policy reads beside the observation, from zero where an episode begins."""
         begins = np.full(front, state is None)
         if is_init is not None:
-            flags = np.asarray(is_init)
-            if flags.shape != front or flags.dtype != bool:
-                raise ValueError(
-                    f"is_init has the shape {list(flags.shape)} and type {flags.dtype}, wanted "
-                    f"{list(front)} and bool: one for each observation"
-                )
-            begins |= flags
+            begins |= np.asarray(is_init)
         blank = {name: each.zeros(front) for name, each in self._carried.items()}
         given = blank if state is None else state if isinstance(state, Mapping) else {}
         found, wanted = ({n: list(np.shape(v)) for n, v in each.items()} for each in (given, blank))

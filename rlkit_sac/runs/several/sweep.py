@@ -19,13 +19,13 @@ from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
 from optuna.study import Study
 from optuna.trial import Trial, TrialState
 
-from rlkit_sac.analysis.files import read_rows
 from rlkit_sac.config.flat import flat_config, options_of
 from rlkit_sac.errors import ConfigError, summary
 from rlkit_sac.runs.several.options import SeveralOptions
 from rlkit_sac.runs.several.processes import Job, run_jobs
 from rlkit_sac.runs.several.results import describe_params, write_results
 from rlkit_sac.runs.several.space import Distribution, configure, encode, read_space
+from rlkit_sac.runs.tables.evaluations import read_evaluations
 
 #: Seconds without a sign of life after which a trial of another process counts as killed.
 GRACE_PERIOD = 60
@@ -240,5 +240,5 @@ class _TrialRun(Job):
 
     def _evaluations(self) -> list[tuple[int, float]]:
         """Frames and mean return of each evaluation so far."""
-        rows = read_rows(self._run() / "evaluations.csv", ("frames", "return_mean"))
+        rows = read_evaluations(self._run())
         return list(zip(rows["frames"].tolist(), rows["return_mean"].tolist(), strict=True))

@@ -53,13 +53,9 @@ class CSVLog:
                 of numbers, or ``None``.
 
         Raises:
-            RunError: if the columns are others, or the file cannot be
-                written.
+            RunError: if the file cannot be written.
         """
         columns = self._columns or tuple(row)
-        if row.keys() != set(columns):
-            wanted, found = ", ".join(columns), ", ".join(row)
-            raise RunError(f"{self.path}: the columns are {wanted}, but those of a row {found}")
         frames = int(row["frames"])
         cells = [_cell(row[name]) for name in columns]
         self._append([cells] if self._file else [columns, cells])

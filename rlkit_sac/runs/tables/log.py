@@ -13,7 +13,7 @@ from torch import Tensor
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.evaluation import EvaluationResult, per_dimension
 from rlkit_sac.runs.ranks import num_ranks
-from rlkit_sac.runs.tables.evaluations import evaluation_rows
+from rlkit_sac.runs.tables.evaluations import read_evaluations
 from rlkit_sac.runs.tables.progress_bar import ProgressBar
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 
@@ -115,7 +115,7 @@ class TrainingLog:
             Whether no evaluation of the run was better.
         """
         row = result.row(self.frames, self.seconds)
-        earlier = [float(each["return_mean"]) for each in evaluation_rows(self._run.path)]
+        earlier = read_evaluations(self._run.path)["return_mean"]
         mean = row["return_mean"]
         self._run.write("evaluations", row)
         self._shown["evaluation"] = mean

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from rlkit_sac.analysis import load_runs, plot_learning_curves
 from rlkit_sac.errors import RlkitSacError
-from rlkit_sac.runs.tables.evaluations import best_frames, evaluation_rows
+from rlkit_sac.runs.tables.evaluations import best_frames, read_evaluations
 from rlkit_sac.runs.tables.log import TrainingLog
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 
@@ -65,7 +66,7 @@ def final_summary(run: Path, *, frames: int, updates: int, seconds: float) -> st
     wall time        0:01:01 (0 frames/s)
     ...
     """
-    evaluations = {int(row["frames"]): row for row in evaluation_rows(run)}
+    evaluations = {row["frames"]: row for row in read_evaluations(run).to_dict("records")}
     last, best = max(evaluations, default=None), best_frames(run, among=evaluations)
     hours, rest = divmod(int(seconds), 3600)
     rate = frames / seconds if seconds > 0 else 0.0
@@ -81,9 +82,9 @@ def final_summary(run: Path, *, frames: int, updates: int, seconds: float) -> st
     return summary_table(rows)
 
 
-def _evaluation(row: Mapping[str, str]) -> str:
-    mean, std = float(row["return_mean"]), float(row["return_std"])
-    return f"{mean:.2f} ± {std:.2f} ({row['episodes']} episodes at frame {int(row['frames']):,})"
+def _evaluation(row: Mapping[Any, Any]) -> str:
+    mean_and_std = f"{row['return_mean']:.2f} ± {row['return_std']:.2f}"
+    return f"{mean_and_std} ({row['episodes']} episodes at frame {row['frames']:,})"
 
 
 def _peak_memory() -> str:

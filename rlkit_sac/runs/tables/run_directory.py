@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -95,23 +94,21 @@ class RunDirectory:
             root: folder of all runs; made where missing.
 
         Raises:
-            ConfigError: if the directory cannot be made or written.
+            ConfigError: if the directory cannot be made.
+            RunError: if a file in it cannot be written.
         """
         started = datetime.now().astimezone()
         parent = Path(root) / _file_name(recipe) / _file_name(task)
-        path = None
         try:
             parent.mkdir(parents=True, exist_ok=True)
             path = make_new_folder(parent, f"{started:%Y-%m-%d_%H-%M-%S}-seed{seed}")
-            write_config(path, config)
-            facts = {"recipe": recipe, "task": task, "seed": seed, "status": "created"}
-            info = {"format_version": FORMAT_VERSION, **facts, **_machine()}
-            _write_info(path / "run.json", info)
-        except (OSError, RunError) as error:
-            if path is not None:
-                shutil.rmtree(path, ignore_errors=True)
-            reason = error.strerror if isinstance(error, OSError) else error
+        except OSError as error:
+            reason = error.strerror
             raise ConfigError(f"cannot create a run directory in {parent}: {reason}") from error
+        write_config(path, config)
+        facts = {"recipe": recipe, "task": task, "seed": seed, "status": "created"}
+        info = {"format_version": FORMAT_VERSION, **facts, **_machine()}
+        _write_info(path / "run.json", info)
         return cls(path)
 
     def update_info(self, **facts: Any) -> None:
@@ -182,8 +179,6 @@ class RunDirectory:
             raise ConfigError(
                 f"{self.path} is in use by another process; wait for its end or start a new run"
             ) from None
-        except OSError as error:
-            raise ConfigError(f"cannot lock {self.path / '.lock'}: {error.strerror}") from error
         self.info = _read_info(self.path / "run.json")  # its last holder may have changed it
         return self
 

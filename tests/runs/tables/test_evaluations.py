@@ -9,7 +9,7 @@ import numpy as np
 
 from rlkit_sac.runs.evaluation import EvaluationResult
 from rlkit_sac.runs.tables.csv_log import CSVLog
-from rlkit_sac.runs.tables.evaluations import best_frames, evaluation_rows
+from rlkit_sac.runs.tables.evaluations import best_frames, read_evaluations
 
 
 def write(run_path: Path, means: dict[int, float], *, episodes: int = 2) -> None:
@@ -23,7 +23,5 @@ def test_a_row_of_many_episodes_is_read(tmp_path):
     """Its last cell is longer than the 131,072 characters that Python's csv reads."""
     write(tmp_path, {100: math.pi, 200: 1.0}, episodes=10_000)
     assert best_frames(tmp_path, among=[100, 200]) == 100
-    assert [float(row["return_mean"]) for row in evaluation_rows(tmp_path)] == [
-        np.full(10_000, math.pi).mean(),
-        1.0,
-    ]
+    means = read_evaluations(tmp_path)["return_mean"].tolist()
+    assert means == [np.full(10_000, math.pi).mean(), 1.0]
