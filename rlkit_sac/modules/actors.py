@@ -176,9 +176,6 @@ def categorical_actor(
         memory: lets it remember earlier steps, see
             :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
-    Raises:
-        ConfigError: for an unknown activation.
-
     >>> from tensordict import TensorDict
     >>> actor = categorical_actor(3, 2)
     >>> actor(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["action"].shape
@@ -232,9 +229,6 @@ def categorical_actor_critic(
         activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
         memory: lets the trunk remember earlier steps, see
             :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
-
-    Raises:
-        ConfigError: for an unknown activation.
 
     >>> from tensordict import TensorDict
     >>> both = categorical_actor_critic(3, 2)

@@ -49,7 +49,7 @@ def state_action_critic(
             :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
-        ConfigError: for an unknown activation, or a dropout outside of [0, 1).
+        ValueError: PyTorch's, for a dropout outside of [0, 1].
 
     >>> import torch
     >>> from tensordict import TensorDict
@@ -95,9 +95,6 @@ def state_critic(
         memory: lets it remember earlier steps, see
             :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
-    Raises:
-        ConfigError: for an unknown activation.
-
     >>> import torch
     >>> from tensordict import TensorDict
     >>> data = TensorDict(observation=torch.zeros(5, 3), batch_size=[5])
@@ -139,7 +136,7 @@ def action_value_critic(
             :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
-        ConfigError: for an unknown activation, or a dropout outside of [0, 1).
+        ValueError: PyTorch's, for a dropout outside of [0, 1].
 
     >>> import torch
     >>> from tensordict import TensorDict
@@ -193,7 +190,8 @@ def hybrid_critic(
             :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
-        ConfigError: for an unknown activation or action layer, or a dropout outside of [0, 1).
+        ConfigError: for an unknown action layer.
+        ValueError: PyTorch's, for a dropout outside of [0, 1].
 
     >>> import torch
     >>> from tensordict import TensorDict
