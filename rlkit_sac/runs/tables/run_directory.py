@@ -149,6 +149,8 @@ class RunDirectory:
         """
         for log in self._tables.values():
             log.cut()
+        for leftover in self.path.glob(".*.partial"):  # of a process that was killed
+            leftover.unlink()
         if self.info["status"] != "created":
             stored = _read_info(self.path / "run.json")  # counters of this session may be here
             last = {name: stored.get(name) for name in _SESSION}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -104,7 +105,8 @@ def test_asynchronous_workers_lose_nothing_and_are_made_anew(
 ) -> None:
     policy = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
     batches: list[TensorDict] = []
-    envs = partial(create, faulty=0, how="kill", once=str(tmp_path / "dead"))
+    # Whichever worker comes to its second episode first.
+    envs = partial(create, how="kill", once=str(tmp_path / "dead"))
     made = {"updates": lambda: len(batches), "publish_interval": 3}
     with collecting(envs, policy, mode="async", **made) as collector:
         for batch in collector:
@@ -117,7 +119,8 @@ def test_asynchronous_workers_lose_nothing_and_are_made_anew(
                 state = collector.state_dict()
         assert collector.frames == sum(map(len, batches)) == 200
     assert (tmp_path / "dead").exists()
-    assert "warning: worker 0 died (ActorDiedError): restart 1 of 10" in capsys.readouterr().err
+    warned = r"warning: worker \d died \(ActorDiedError\): restart 1 of 10"
+    assert re.search(warned, capsys.readouterr().err)
     assert_whole_episodes(batches)
     firsts = first_observations(batches)
     assert len(firsts.unique(dim=0)) == len(firsts) >= 200 // 7
@@ -129,16 +132,17 @@ def test_asynchronous_workers_lose_nothing_and_are_made_anew(
 @pytest.mark.parametrize("faulty", [1, None])
 def test_workers_that_keep_dying(faulty: int | None, capsys: pytest.CaptureFixture[str]) -> None:
     envs = partial(create, faulty=faulty, how="kill")
-    batches = []
-    with collecting(envs, mode="async", restarts=0) as collector:
+    with collecting(envs, mode="async", restarts=0, total_frames=10**6) as collector:
         if faulty is None:
             with pytest.raises(WorkersLost, match=r"died .* after 0 restarts"):
                 list(collector)
             assert collector.state_dict()["workers"] == [None, None]
             return
-        batches = [batch.clone() for batch in collector]
+        batches = iter(collector)
+        while len(collector._actors) == 2:  # until the other one is dead
+            next(batches)
         assert collector.state_dict()["workers"][1] is None
-    assert sum(map(len, batches)) == 200
+        assert sum(len(next(batches)) for _ in range(5)) == 50
     assert (
         "worker 1 died (ActorDiedError) after 0 restarts (workers.restarts)"
         in capsys.readouterr().err
