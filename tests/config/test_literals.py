@@ -58,17 +58,32 @@ def test_the_choices_are_those_of_their_owner(own: Any, owner: Any) -> None:
     assert set(own) == set(owner)
 
 
+#: Options that recipes set themselves, or that only users of the losses need.
+OF_RECIPES = {
+    *("action_spec", "burn_in", "deactivate_vmap", "diagnostics", "observation_normalizer"),
+    *("prior_network", "reduction", "reward_normalizer", "scalar_output_mode"),
+    "use_prioritized_weights",
+}
+
+
 @pytest.mark.parametrize(
-    ("section", "options"),
+    ("section", "options", "left_out"),
     [
-        (config.ContinuousLossConfig, ContinuousSACOptions),
-        (config.KLPriorLossConfig, ContinuousSACOptions),
-        (config.DiscreteLossConfig, DiscreteSACOptions),
-        (config.HybridLossConfig, HybridSACOptions),
+        (config.ContinuousLossConfig, ContinuousSACOptions, {"target_kld_per_dim"}),
+        (config.KLPriorLossConfig, ContinuousSACOptions, {"target_entropy"}),
+        (config.DiscreteLossConfig, DiscreteSACOptions, {"target_kld_discrete"}),
+        (
+            config.HybridLossConfig,
+            HybridSACOptions,
+            {"target_kld_discrete", "target_kld_per_dim"},
+        ),
     ],
 )
-def test_options_of_losses_have_the_defaults_of_the_losses(section: Any, options: Any) -> None:
+def test_options_of_losses_are_there_with_the_defaults_of_the_losses(
+    section: Any, options: Any, left_out: set[str]
+) -> None:
     own = {field.name: field.default for field in fields(options)}
     given = section().arguments()
+    assert own.keys() - given.keys() == OF_RECIPES | left_out
     given.pop("parameter_mask", None)  # true where the task's own mask is asked for
     assert given == {name: own[name] for name in given}
