@@ -18,8 +18,12 @@ from rlkit_sac.errors import ConfigError
 _MOST_CATEGORIES = 32
 
 
-class ArrayObservation(gym.ObservationWrapper[Any, Any, Any]):
+class ArrayObservation(gym.Wrapper[Any, Any, Any, Any]):
     """Turns any observation into ``{"observation": array}``.
+
+    The observation space is the table of what is observed at a reset and after each step: an entry
+    that :meth:`entries` writes and the space declares is collected, and stored where a loss reads
+    it.
 
     - `Box`: keeps its shape (a scalar becomes `[1]`) and becomes float32; uint8 with two or more
       dimensions is an image and stays uint8.
@@ -53,12 +57,22 @@ class ArrayObservation(gym.ObservationWrapper[Any, Any, Any]):
         super().__init__(env)
         self.observation_conversion = ObservationConversion(env.observation_space, indices=indices)
         # TorchRL names a bare RGB image "pixels"; a dictionary keeps one key for all.
-        self.observation_space = gym.spaces.Dict(
-            {"observation": self.observation_conversion.agent_space()}
-        )
+        spaces: dict[str, Space[Any]] = {"observation": self.observation_conversion.agent_space()}
+        self.observation_space = gym.spaces.Dict(spaces)
+        self.keys = tuple(spaces)
 
-    def observation(self, observation: Any) -> dict[str, NDArray[Any]]:
-        """Returns the observation as the only entry of a dictionary."""
+    def reset(self, **options: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Resets the environment."""
+        observation, info = self.env.reset(**options)
+        return self.entries(observation, info), info
+
+    def step(self, action: Any) -> tuple[dict[str, NDArray[Any]], Any, bool, bool, dict[str, Any]]:
+        """Takes one step."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return self.entries(observation, info), reward, terminated, truncated, info
+
+    def entries(self, observation: Any, info: dict[str, Any]) -> dict[str, NDArray[Any]]:
+        """Returns the entries of the observation space."""
         return {"observation": self.observation_conversion(observation)}
 
 

@@ -16,9 +16,8 @@ from rlkit_sac.envs.actions import AdaptedActions
 from rlkit_sac.envs.observations import ArrayObservation, ArrayReward
 from rlkit_sac.envs.seeding import EpisodeSeeding, NamedFaults
 
-#: The entries of a frame: what an environment observes at a reset and after a step;
-OBSERVED = ("observation",)
-#: what a step gives besides, under ``"next"`` alone;
+# The entries of a frame are those that the space of `ArrayObservation` declares,
+#: what a step gives besides, under ``"next"`` alone,
 OUTCOME = ("reward", "terminated", "truncated")
 #: and what is counted over an episode, by its value at a reset.
 COUNTED: dict[str, Any] = {"episode_reward": 0, "step_count": 0, "is_init": True}
@@ -109,6 +108,9 @@ class GymnasiumEnvs:
     Args:
         env: what :func:`~rlkit_sac.envs.make_env` returned.
 
+    Attributes:
+        observed: the entries of each environment's observation.
+
     >>> import numpy as np
     >>> from rlkit_sac.envs import make_env
     >>> envs = GymnasiumEnvs(make_env("Pendulum-v1"))
@@ -122,6 +124,7 @@ class GymnasiumEnvs:
 
     def __init__(self, env: EnvBase) -> None:
         self._envs = [_DirectEnv(each) for each in gym_envs(env)]
+        self.observed = self._envs[0].observed
 
     def __len__(self) -> int:
         """Number N of environments."""
@@ -141,7 +144,7 @@ class GymnasiumEnvs:
         """Begin an episode in one environment, or continue the one that was loaded.
 
         Returns:
-            Its entries :data:`OBSERVED`.
+            Its entries :attr:`observed`.
         """
         return self._envs[index].reset()
 
@@ -150,13 +153,13 @@ class GymnasiumEnvs:
 
         Args:
             actions: one for each environment, as its `AdaptedActions` takes it.
-            arrays: the entries :data:`OBSERVED` and :data:`OUTCOME`, ``[N, …]``, to be written;
+            arrays: the entries :attr:`observed` and :data:`OUTCOME`, ``[N, …]``, to be written;
                 flags are ``[N]``.
 
         Returns:
             The environments whose episode ended.
         """
-        places, ended = [(key, arrays[key]) for key in (*OBSERVED, *OUTCOME)], []
+        places, ended = [(key, arrays[key]) for key in (*self.observed, *OUTCOME)], []
         for index, env in enumerate(self._envs):
             values = env.step(actions[index])
             for key, place in places:
@@ -174,18 +177,19 @@ class _DirectEnv:
         self._seeded = _wrapper_of(env, EpisodeSeeding)
         self._action = _wrapper_of(env, AdaptedActions).action_conversion
         self._reward = _wrapper_of(env, ArrayReward).reward
-        self._observed = _wrapper_of(env, ArrayObservation).observation
+        observation = _wrapper_of(env, ArrayObservation)
+        self._entries, self.observed = observation.entries, observation.keys
 
     def reset(self) -> dict[str, NDArray[Any]]:
-        """The entries `OBSERVED` at the beginning of an episode."""
+        """The entries `observed` at the beginning of an episode."""
         return self._env.reset()[0]
 
     def step(self, action: Any) -> dict[str, Any]:
-        """The entries `OBSERVED` and `OUTCOME` after a step."""
+        """The entries `observed` and `OUTCOME` after a step."""
         try:
-            after, reward, terminated, truncated, _ = self._seeded.step(self._action(action))
+            after, reward, terminated, truncated, info = self._seeded.step(self._action(action))
             outcome = (self._reward(reward), terminated, truncated)
-            return {**self._observed(after), **dict(zip(OUTCOME, outcome, strict=True))}
+            return {**self._entries(after, info), **dict(zip(OUTCOME, outcome, strict=True))}
         except (Exception, SystemExit) as error:
             self._env.raise_fault(error)
 

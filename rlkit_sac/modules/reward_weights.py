@@ -8,8 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rlkit_sac.errors import ConfigError
-
 
 class RewardWeights(nn.Module):
     """Holds the weights ``[M]`` of a vector reward in a buffer, or ``None`` for ones.
@@ -35,22 +33,14 @@ class RewardWeights(nn.Module):
         """Change the weights.
 
         Args:
-            weights: ``[M]`` finite numbers, or ``None``.
+            weights: ``[M]`` numbers, or ``None``.
             like: any tensor of the dtype and device wanted.
-
-        Raises:
-            ConfigError: for anything else.
         """
         if weights is None:
             self.value = None
             return
         self._assigned = [float(weight) for weight in weights]
         value = torch.tensor(self._assigned, dtype=like.dtype, device=like.device)
-        if not bool(value.isfinite().all()):
-            raise ConfigError(
-                f"reward_weights must be a list of finite numbers, one for each reward "
-                f"dimension, not {value.tolist()}"
-            )
         if self.value is not None and self.value.shape == value.shape:
             self.value.copy_(value)  # a compiled update holds this tensor
         else:

@@ -52,6 +52,8 @@ class LossContract(LossModule):
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
 
+    #: The accepted keys of the entries that are read under ``next`` alone.
+    outcomes: ClassVar[tuple[str, ...]] = ("reward", "done", "terminated")
     #: Options that :meth:`set_scalar` can change.
     scalars: ClassVar[dict[str, Bound]] = {"gamma": UNIT, "reward_scale": FINITE}
 
@@ -114,6 +116,7 @@ class LossContract(LossModule):
                 self._actions,
                 self._network_keys(),
                 self._prior_keys,
+                outcomes=self.outcomes,
                 recurrent=bool(self.recurrent),
             )
         return self._read_keys

@@ -44,6 +44,7 @@ class TransitionKeys:
         actions: the accepted key of each part of the action, by the entry that holds it.
         networks: entries that the networks read.
         priors: entries that the priors read.
+        outcomes: the accepted keys of what is read under ``next`` alone.
         recurrent: whether a network has a memory.
 
     Attributes:
@@ -60,9 +61,10 @@ class TransitionKeys:
         networks: Iterable[NestedKey],
         priors: Iterable[NestedKey] = (),
         *,
+        outcomes: Sequence[str],
         recurrent: bool,
     ) -> None:
-        self._actions, self._tensor_keys = actions, tensor_keys
+        self._actions, self._tensor_keys, self._outcomes = actions, tensor_keys, outcomes
         of_networks = unraveled(*networks)
         self.states = [key for key in unraveled(*of_networks, *priors) if key not in actions]
         stored = [] if recurrent else of_networks
@@ -120,8 +122,8 @@ class TransitionKeys:
         return Transitions(batch, batch.select(*self.states), following, valid)
 
     def _ends(self) -> dict[NestedKey, str]:
-        roles = ("reward", "done", "terminated")
-        return {unravel_key(("next", getattr(self._tensor_keys, role))): role for role in roles}
+        keys = ((unravel_key(("next", getattr(self._tensor_keys, x))), x) for x in self._outcomes)
+        return dict(keys)
 
 
 def unraveled(*keys: NestedKey) -> list[NestedKey]:

@@ -19,7 +19,6 @@ from rlkit_sac.data.replay.transition import example_transition
 from rlkit_sac.envs.gym_env import find_env_spec
 from rlkit_sac.envs.specs import reward_dim
 from rlkit_sac.envs.tasks import NAMESPACE
-from rlkit_sac.envs.torchrl_env import OBSERVED
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import stored_options
 from rlkit_sac.runs.ranks import num_ranks
@@ -132,9 +131,8 @@ def _warn(text: str) -> None:
 
 # What the losses of soft actor-critic read of a transition.
 _TRANSITION = (
-    *OBSERVED,
-    "action",
-    *(("next", key) for key in (*OBSERVED, "reward", "done", "terminated")),
+    *("observation", "action"),
+    *(("next", key) for key in ("observation", "reward", "done", "terminated")),
 )
 
 

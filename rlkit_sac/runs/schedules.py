@@ -113,11 +113,9 @@ def _problems(
     found = [f"{name} must name frames from 0 on, got {at}" for at in points if at < 0]
     hint = get_type_hints(type(section), include_extras=True)[name]
     for value in points.values():
-        if value == 0 and name == "dqda_clipping":
-            found.append(f"{name} must be a finite number > 0, got {value}")
-        elif value == 0 and _is_rate(name):
+        if value == 0 and _is_rate(name):
             continue  # a schedule may end at 0
-        elif error := value_error(value, hint):
+        if error := value_error(value, hint):
             found.append(f"{name} {error}")
     return found
 

@@ -25,10 +25,7 @@ from rlkit_sac.data.collect.policy_entries import (
 )
 from rlkit_sac.data.collect.recorded_policy import Entries, RecordedPolicy
 from rlkit_sac.envs import GymnasiumEnvs
-from rlkit_sac.envs.torchrl_env import COUNTED, OBSERVED, OUTCOME
-
-# The entries that the next step begins with, besides the previous action.
-_CARRIED = (*OBSERVED, *COUNTED)
+from rlkit_sac.envs.torchrl_env import COUNTED, OUTCOME
 
 
 class ActingLoop:
@@ -72,6 +69,8 @@ class ActingLoop:
         self._device = env.device or torch.device("cpu")
         self._batch_size = env.batch_size
         self._envs = GymnasiumEnvs(env)
+        # The entries that the next step begins with, besides the previous action.
+        self._carried = (*self._envs.observed, *COUNTED)
         self._policy = RecordedPolicy(policy, env.batch_size, exploration_type=exploration_type)
         self._action_keys: list[NestedKey] = list(env.action_keys)
         previous = [_previous_key(key) for key in self._action_keys]
@@ -80,7 +79,7 @@ class ActingLoop:
         states = {key: written.pop(next_key(key)) for key in state_keys(policy)}
         # What a policy without memory writes besides the action in random steps.
         self._random_entries = {key: torch.zeros_like(value) for key, value in written.items()}
-        carried: list[NestedKey] = [*_CARRIED, *previous]
+        carried: list[NestedKey] = [*self._carried, *previous]
         after = [*OUTCOME, "done"]
         beside: list[NestedKey] = [*after[1:], *(("next", key) for key in after)]
         layout = partial(_layout, batch_dims=env.batch_dims)
@@ -100,7 +99,7 @@ class ActingLoop:
         }
         outputs = (*written, *map(next_key, states))
         self._outputs = [(key, self._tensor(arrays[key])) for key in outputs]
-        self._following = {key: arrays["next", key] for key in (*_CARRIED, *after)}
+        self._following = {key: arrays["next", key] for key in (*self._carried, *after)}
         for flag in after[1:]:
             self._following[flag] = self._following[flag][:, 0]
         self._has_memory = bool(states)
@@ -237,7 +236,7 @@ class ActingLoop:
         """The entries of the next step; the episodes are saved separately."""
         arrays = self.frame.arrays
         return {
-            "envs": {key: torch.tensor(arrays[key]) for key in _CARRIED},
+            "envs": {key: torch.tensor(arrays[key]) for key in self._carried},
             "previous": [(key, torch.tensor(value)) for key, value in self._zero_at_reset.items()],
             "trajectories": self._trajectories.tolist(),
             "next_trajectory": self._next_trajectory,

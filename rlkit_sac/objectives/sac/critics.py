@@ -212,9 +212,16 @@ class Critics:
         )
         return TargetCritics(members._replace(params=subset), indices)
 
+    # What the critics write may describe a value in another way, as quantiles do: such critics
+    # override the next two methods, and `loss`. Wherever a value is wanted, `scalar` makes it.
+
     def scalar(self, q: Tensor) -> Tensor:
-        """The values themselves, of critics that may describe them in another way."""
+        """The value ``[…, M]`` that each of the critics' outputs, or of their targets, means."""
         return q
+
+    def pessimistic(self, q: Tensor) -> Tensor:
+        """The outputs ``[*, (K,) M]`` of which targets are made, of those of all critics."""
+        return self.reduced(q, "min")
 
     def target(
         self,
@@ -234,14 +241,15 @@ class Critics:
         q = self.values(targets.members, inputs, remembered=TARGET_CRITICS)
         choices = () if log_probs is None else log_probs.shape[-1:]
         check_values(self.scalar(q), (*inputs.batch_size, *choices, reward_dim), reward_dim)
-        return self.expected(self.reduced(q, "min"), log_probs)
+        return self.expected(self.pessimistic(q), log_probs)
 
     def terms(self, q: Tensor, target: Tensor, valid: Tensor | None) -> CriticTerms:
         """The terms of the loss of values ``[R, *, M]`` at a target ``[*, M]``."""
-        error = td_error(self.scalar(q), target)
+        value, target_value = self.scalar(q), self.scalar(target)
+        error = td_error(value, target_value)
         if valid is not None:
             error = torch.where(valid, error, torch.zeros_like(error))
-        return CriticTerms(self.scalar(q), target, self.loss(q, target), error)
+        return CriticTerms(value, target_value, self.loss(q, target), error)
 
     def acting(self, stack: TensorDictModuleBase, count: int) -> TensorDictModuleBase:
         """The critics as a policy evaluates them, with the mask that they have in the losses.
