@@ -31,8 +31,8 @@ class StepConfig:
     """Polyak rate tau of the target networks."""
 
     matmul_precision: MatmulPrecision = "auto"
-    """Float32 matrix products on a CPU: exact as PyTorch has them, auto as exact but fast, or
-    bfloat16."""
+    """Float32 matrix products on a CPU: exact as PyTorch has them, auto as exact but fast; bfloat16
+    also rounds the factors of hidden layers in compiled updates, where the processor has it."""
 
     schedules: dict[str, dict[int, float]] = field(default_factory=dict)
     """Values that change with the frames, linearly between those given, instead of the options:

@@ -7,6 +7,7 @@ from rlkit_sac.graph.fingerprint import Fingerprint as Fingerprint
 from rlkit_sac.graph.fingerprint import Held as Held
 from rlkit_sac.graph.flat_graph import FlatGraph as FlatGraph
 from rlkit_sac.graph.matmul_precision import MatmulPrecision as MatmulPrecision
+from rlkit_sac.graph.matmul_precision import has_bfloat16 as has_bfloat16
 from rlkit_sac.graph.matmul_precision import onednn_is_exact as onednn_is_exact
 from rlkit_sac.graph.matmul_precision import round_matmuls as round_matmuls
 from rlkit_sac.graph.matmul_precision import set_matmul_precision as set_matmul_precision

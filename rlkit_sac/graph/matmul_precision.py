@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any, Literal
 
@@ -25,17 +25,21 @@ def set_matmul_precision(kind: MatmulPrecision) -> Iterator[None]:
     processors without fast bfloat16 instructions, oneDNN computes in float32 all the same.
 
     Args:
-        kind: ``"exact"`` for PyTorch's default, ``"bfloat16"`` for oneDNN in whatever precision, or
-            ``"auto"`` for oneDNN if its products have float32's precision on this processor.
+        kind: ``"exact"`` for PyTorch's default; otherwise oneDNN if its products have float32's
+            precision on this processor.
 
     >>> with set_matmul_precision("auto"):
     ...     (torch.ones(64, 64) @ torch.ones(64, 64))[0, 0].item()
     64.0
     """
-    switch = _switch()
-    if switch is None or kind == "exact" or (kind == "auto" and not onednn_is_exact()):
+    with nullcontext() if kind == "exact" or not onednn_is_exact() else _onednn():
         yield
-        return
+
+
+@contextmanager
+def _onednn() -> Iterator[None]:
+    """Compute products with oneDNN, in whatever precision."""
+    switch = _switch()
     before = switch.fp32_precision
     switch.fp32_precision = "bf16"
     try:
@@ -59,7 +63,7 @@ def onednn_is_exact() -> bool:
         b = torch.randn(2, inner, columns, generator=generator)
         exact = a.double() @ b.double()
         left, right = a.mT.contiguous().mT, b.mT.contiguous().mT  # the same in column-major order
-        with set_matmul_precision("bfloat16"):
+        with _onednn():
             products = [a @ b, left @ b, a @ right, a[0] @ b[0]]
         for product in products:
             wanted = exact if product.ndim == exact.ndim else exact[0]
@@ -74,6 +78,15 @@ def _switch() -> Any:
         return None
     switch = getattr(torch.backends.mkldnn, "matmul", None)
     return switch if hasattr(switch, "fp32_precision") else None
+
+
+def has_bfloat16() -> bool:
+    """Whether this processor multiplies matrices in bfloat16 faster than in float32.
+
+    >>> isinstance(has_bfloat16(), bool)
+    True
+    """
+    return bool(torch.cpu._is_avx512_bf16_supported())
 
 
 def round_matmuls(graph: GraphModule, *, smallest: int = 64) -> None:

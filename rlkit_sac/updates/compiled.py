@@ -23,6 +23,7 @@ from rlkit_sac.graph import (
     NotRecordable,
     Recording,
     compile_graph,
+    has_bfloat16,
     lift_random_inputs,
     on_a_gpu,
     preserve_state,
@@ -77,7 +78,8 @@ class Compiled(Generic[Step, Result]):
 
     Args:
         computation: the computation to compile.
-        bfloat16: whether the factors of large matrix products are rounded to bfloat16.
+        bfloat16: whether the factors of large matrix products are rounded to bfloat16, where the
+            processor has instructions for it.
 
     Attributes:
         while_compiling: makes a context in which each graph is recorded and compiled.
@@ -138,7 +140,8 @@ class _Program(Generic[Step, Result]):
         computation: the computation to record.
         batch: an example, which is not changed.
         steps: the steps that are due.
-        bfloat16: whether the factors of large matrix products are rounded to bfloat16.
+        bfloat16: whether the factors of large matrix products are rounded to bfloat16, where the
+            processor has instructions for it.
     """
 
     def __init__(
@@ -179,9 +182,10 @@ class _Program(Generic[Step, Result]):
         self._keys = [(place, key) for place, key in keys if key is not None]
         self._compiled: Callable[..., Sequence[Tensor]] = recording.graph
         self._verify(computation, batch, steps)
+        examples = [*recording.inputs, *blank]
+        bfloat16 = bfloat16 and (on_a_gpu(examples) or has_bfloat16())
         if bfloat16:
             round_matmuls(recording.graph)
-        examples = [*recording.inputs, *blank]
         self._compiled = compile_graph(recording.graph, examples)
         if on_a_gpu(examples) and not bfloat16:
             self._capture(computation, batch, steps, examples)

@@ -66,7 +66,9 @@ class Update:
             with the options that the documentation lists, and ``SoftUpdate``; with others it ends
             with the gradients.
         matmul_precision: kernels of float32 matrix products on a CPU, as
-            :func:`~rlkit_sac.graph.set_matmul_precision` takes them.
+            :func:`~rlkit_sac.graph.set_matmul_precision` takes them; with ``"bfloat16"`` compiled
+            updates round the factors of hidden layers' products, where the processor or GPU has
+            instructions for it.
         group: processes that make the same updates, each with its share of a batch, such as
             ``torch.distributed.group.WORLD``. All parameters and buffers of the loss module begin
             as those of rank 0. Gradients, losses and other scalars are averaged over the ranks
