@@ -52,6 +52,9 @@ class NetworkConfig(LayersConfig):
     critic_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Dropout probability of the critics' hidden layers, in training."""
 
+    critic_atoms: Annotated[int, Field(ge=2, le=10_000)] | None = None
+    """Atoms of a distribution that describes each value, 101 as published; null for values."""
+
     def actor_arguments(self) -> dict[str, Any]:
         """The keyword arguments of an actor."""
         arguments = self.layer_arguments()

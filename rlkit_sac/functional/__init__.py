@@ -53,3 +53,8 @@ from rlkit_sac.functional.target_entropy import (
     scaled_log_target_entropy as scaled_log_target_entropy,
 )
 from rlkit_sac.functional.trust_region import project_gradient as project_gradient
+from rlkit_sac.functional.value_distribution import clipped_share as clipped_share
+from rlkit_sac.functional.value_distribution import distribution_loss as distribution_loss
+from rlkit_sac.functional.value_distribution import distribution_mean as distribution_mean
+from rlkit_sac.functional.value_distribution import project_values as project_values
+from rlkit_sac.functional.value_distribution import value_atoms as value_atoms

@@ -5,14 +5,18 @@ from copy import deepcopy
 from typing import Any, Literal, TypeVar
 
 import torch
-from tensordict import TensorDict
+from tensordict import NestedKey, TensorDict
 from tensordict.nn import TensorDictModule, TensorDictSequential
-from torch import nn
+from torch import Tensor, nn
 
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.functional import distribution_mean
 from rlkit_sac.modules.notes import noted
 from rlkit_sac.modules.perceptron import perceptron
 from rlkit_sac.modules.recurrent import MemoryOptions, state_inputs
+
+#: What critics write that describe a value by a distribution.
+VALUE_LOGITS = "value_logits"
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
@@ -26,6 +30,7 @@ def state_action_critic(
     layer_norm: bool = False,
     dropout: float = 0.0,
     reward_dim: int = 1,
+    atoms: int | None = None,
     output_init: float | None = None,
     memory: MemoryOptions | None = None,
 ) -> TensorDictModule | TensorDictSequential:
@@ -43,12 +48,16 @@ def state_action_critic(
         dropout: probability with which outputs of the hidden layers are set to zero in training,
             before they are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
         reward_dim: number of reward dimensions, one value each.
+        atoms: number N of logits that describe the value, which the critic then writes as well, as
+            ``value_logits`` ``[*, N]``, see :mod:`~rlkit_sac.functional.value_distribution`.
+            Default: the value alone.
         output_init: weights and biases of the last layer are drawn uniformly from
             ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
         memory: lets it remember earlier steps, see
             :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
+        ConfigError: for atoms of vector rewards.
         ValueError: PyTorch's, for a dropout outside of [0, 1].
 
     >>> import torch
@@ -61,15 +70,14 @@ def state_action_critic(
     state = state_inputs(observation_dim, memory, "critic")
     network = perceptron(
         state.size + action_dim,
-        reward_dim,
+        _outputs(None, reward_dim, atoms),
         num_cells,
         activation,
         layer_norm=layer_norm,
         dropout=dropout,
         output_init=output_init,
     )
-    head = TensorDictModule(network, [*state.keys, "action"], ["state_action_value"])
-    return state.before(head)
+    return state.before(*_heads(network, [*state.keys, "action"], "state_action_value", atoms))
 
 
 def state_critic(
@@ -116,6 +124,7 @@ def action_value_critic(
     layer_norm: bool = False,
     dropout: float = 0.0,
     reward_dim: int = 1,
+    atoms: int | None = None,
     memory: MemoryOptions | None = None,
 ) -> TensorDictModule | TensorDictSequential:
     """A multilayer perceptron Q(s) with one output for each discrete action.
@@ -132,10 +141,14 @@ def action_value_critic(
         dropout: probability with which outputs of the hidden layers are set to zero in training,
             before they are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
         reward_dim: number of reward dimensions, one value each.
+        atoms: number N of logits that describe each value, which the critic then writes as well, as
+            ``value_logits`` ``[*, num_actions, N]``, see
+            :mod:`~rlkit_sac.functional.value_distribution`. Default: values alone.
         memory: lets it remember earlier steps, see
             :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
+        ConfigError: for atoms of vector rewards.
         ValueError: PyTorch's, for a dropout outside of [0, 1].
 
     >>> import torch
@@ -145,11 +158,11 @@ def action_value_critic(
     torch.Size([5, 2])
     """
     state = state_inputs(observation_dim, memory, "critic")
-    outputs = _outputs(num_actions, reward_dim)
+    outputs = _outputs(num_actions, reward_dim, atoms)
     network = perceptron(
         state.size, outputs, num_cells, activation, layer_norm=layer_norm, dropout=dropout
     )
-    return state.before(TensorDictModule(network, state.keys, ["action_value"]))
+    return state.before(*_heads(network, state.keys, "action_value", atoms))
 
 
 @noted
@@ -164,6 +177,7 @@ def hybrid_critic(
     dropout: float = 0.0,
     action_layer: Literal["first", "last"] = "first",
     reward_dim: int = 1,
+    atoms: int | None = None,
     memory: MemoryOptions | None = None,
 ) -> TensorDictModule | TensorDictSequential:
     """A multilayer perceptron Q(s, c) with one output for each discrete action.
@@ -186,11 +200,14 @@ def hybrid_critic(
             many actions are evaluated there, as they are with a mask, see
             :class:`~rlkit_sac.modules.MaskedCritic`.
         reward_dim: number of reward dimensions, one value each.
+        atoms: number N of logits that describe each value, which the critic then writes as well, as
+            ``value_logits`` ``[*, num_actions, N]``, see
+            :mod:`~rlkit_sac.functional.value_distribution`. Default: values alone.
         memory: lets it remember earlier steps, see
             :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
-        ConfigError: for an unknown action layer.
+        ConfigError: for an unknown action layer, or atoms of vector rewards.
         ValueError: PyTorch's, for a dropout outside of [0, 1].
 
     >>> import torch
@@ -204,10 +221,10 @@ def hybrid_critic(
     if action_layer not in ("first", "last"):
         raise ConfigError(f"action_layer {action_layer!r} is not 'first' or 'last'")
     options: dict[str, Any] = {"layer_norm": layer_norm, "dropout": dropout}
-    outputs, action = _outputs(num_actions, reward_dim), ("action", "continuous")
+    outputs, action = _outputs(num_actions, reward_dim, atoms), ("action", "continuous")
     if action_layer == "first" or len(num_cells) < 2:
         network = perceptron(state.size + action_dim, outputs, num_cells, activation, **options)
-        return state.before(TensorDictModule(network, [*state.keys, action], ["action_value"]))
+        return state.before(*_heads(network, [*state.keys, action], "action_value", atoms))
     *hidden, features, last = num_cells
     of_state = perceptron(
         state.size, features, hidden, activation, activate_last_layer=True, **options
@@ -216,7 +233,7 @@ def hybrid_critic(
     return TensorDictSequential(
         *state.modules,
         TensorDictModule(of_state, state.keys, ["state_features"]),
-        TensorDictModule(head, ["state_features", action], ["action_value"]),
+        *_heads(head, ["state_features", action], "action_value", atoms),
     )
 
 
@@ -237,5 +254,38 @@ def stack_critics(critics: Sequence[ModuleT]) -> ModuleT:
     return stacked
 
 
-def _outputs(num_actions: int, reward_dim: int) -> int | torch.Size:
-    return num_actions if reward_dim == 1 else torch.Size([num_actions, reward_dim])
+def _outputs(num_actions: int | None, reward_dim: int, atoms: int | None) -> int | torch.Size:
+    if atoms is not None and reward_dim > 1:
+        raise ConfigError(f"atoms describe one value, not those of {reward_dim} reward dimensions")
+    each = reward_dim if atoms is None else atoms
+    if num_actions is None:
+        return each
+    return num_actions if each == 1 else torch.Size([num_actions, each])
+
+
+def _heads(
+    network: nn.Module, read: Sequence[NestedKey], written: str, atoms: int | None
+) -> list[TensorDictModule]:
+    """The network, and what makes a value of its logits."""
+    if atoms is None:
+        return [TensorDictModule(network, read, [written])]
+    mean = ValueOfLogits(of_each_action=written == "action_value")
+    logits = TensorDictModule(network, read, [VALUE_LOGITS])
+    return [logits, TensorDictModule(mean, [VALUE_LOGITS], [written])]
+
+
+class ValueOfLogits(nn.Module):
+    """The value ``[*, 1]`` that logits ``[*, N]`` describe, or ``[*, K]`` that ``[*, K, N]`` do.
+
+    >>> ValueOfLogits(of_each_action=True)(torch.zeros(2, 5))
+    tensor([0., 0.])
+    """
+
+    def __init__(self, *, of_each_action: bool) -> None:
+        super().__init__()
+        self.of_each_action = of_each_action
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """The mean over the atoms."""
+        value = distribution_mean(logits)
+        return value.squeeze(-1) if self.of_each_action else value

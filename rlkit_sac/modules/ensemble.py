@@ -8,12 +8,13 @@ from typing import Any, cast
 
 import torch
 from tensordict import NestedKey, unravel_key
-from tensordict.nn import TensorDictModule, TensorDictSequential
+from tensordict.nn import TensorDictModule, TensorDictModuleBase
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torchrl.modules import MLP, ValueOperator
 
 from rlkit_sac.errors import BatchError, ConfigError
+from rlkit_sac.modules.masked_critic import flat_parts
 
 #: Elementwise layers.
 _ELEMENTWISE: tuple[type[nn.Module], ...] = (
@@ -191,13 +192,22 @@ def evaluate_masked_perceptrons(
     return out.transpose(1, 2).reshape(len(out), *batch, *shape)
 
 
-def perceptron_chain(network: nn.Module) -> Chain | None:
-    """The perceptrons of a network, a single one or a sequence; ``None`` for another network."""
-    if type(network) is TensorDictSequential and not _has_hooks(network):
-        chains = [perceptron_chain(part) for part in cast(Any, network).module]
-        return None if None in chains else [part for chain in chains for part in chain or []]
-    layers = perceptron_layers(network)
-    return None if layers is None else [(cast(TensorDictModule, network), layers)]
+def perceptron_chain(network: TensorDictModuleBase, key: NestedKey) -> Chain | None:
+    """The perceptrons of a network, up to the one that writes an entry; ``None`` for others.
+
+    Args:
+        network: a perceptron or a sequence of modules.
+        key: of the entry, unraveled.
+    """
+    chain: Chain = []
+    for part in flat_parts(network, plain=True):
+        layers = perceptron_layers(part)
+        if layers is None:
+            return None
+        chain.append((cast(TensorDictModule, part), layers))
+        if unravel_key(part.out_keys[0]) == key:
+            return chain
+    return None
 
 
 def takes_masked_action(chain: Chain, key: NestedKey) -> bool:

@@ -46,9 +46,10 @@ class StateInputs(NamedTuple):
     keys: list[NestedKey]
     modules: list[TensorDictModuleBase]
 
-    def before(self, head: TensorDictModule) -> TensorDictModule | TensorDictSequential:
-        """The head, after the modules."""
-        return TensorDictSequential(*self.modules, head) if self.modules else head
+    def before(self, *heads: TensorDictModule) -> TensorDictModule | TensorDictSequential:
+        """The head, or what it is made of, after the modules."""
+        whole = [*self.modules, *heads]
+        return TensorDictSequential(*whole) if len(whole) > 1 else heads[0]
 
 
 class PreviousStep(nn.Module):

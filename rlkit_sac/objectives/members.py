@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 import torch
-from tensordict import NestedKey, TensorDictBase, unravel_key
+from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
 from torchrl.objectives.utils import _pseudo_vmap
@@ -105,9 +105,7 @@ def evaluate_members(
         masked: evaluate the part for each of K discrete actions, and keep of each evaluation the
             output of its action, see :class:`~rlkit_sac.modules.MaskedCritic`.
     """
-    chain = None if members.one_by_one else perceptron_chain(part)
-    if chain is not None and unravel_key(chain[-1][0].out_keys[0]) != key:
-        chain = None  # parts that come after write other entries
+    chain = None if members.one_by_one else perceptron_chain(part, key)
     if chain is None or not (masked is None or takes_masked_action(chain, masked.key)):
         run: Callable[[TensorDictBase], TensorDictBase] = part
         if masked is not None:

@@ -11,7 +11,16 @@ import torch
 from torch import Tensor
 
 from tests.objectives.networks import ACTION_DIM, Weights
-from tests.objectives.references import distance, for_policy, pessimistic, scalarize
+from tests.objectives.references import (
+    atoms,
+    cross_entropy,
+    distance,
+    for_policy,
+    lower,
+    mean_of,
+    pessimistic,
+    scalarize,
+)
 
 
 @dataclass
@@ -31,6 +40,7 @@ class DiscreteOptions:
     use_entropy_reward: bool = True
     policy_loss_steps: str = "first"
     policy_reduction: str = "min"
+    atoms: int | None = None
     discrete_entropy: str = "expected"
     parameter_mask: list[list[int]] | None = None
     mask_entropy: bool = True
@@ -85,6 +95,11 @@ def one_pass(weights: Weights, critic: int, obs, c, o: DiscreteOptions, prefix: 
 
 
 def all_values(weights: Weights, obs, c, o: DiscreteOptions, prefix="q") -> list[Tensor]:
+    found = all_outputs(weights, obs, c, o, prefix)
+    return found if o.atoms is None else [mean_of(each) for each in found]
+
+
+def all_outputs(weights: Weights, obs, c, o: DiscreteOptions, prefix="q") -> list[Tensor]:
     members = range(o.critics)
     if prefix == "target_q" and o.target_members is not None:
         members = o.target_members
@@ -161,8 +176,8 @@ def log_density_of_each(weights: Weights, obs: Tensor, noise: Tensor) -> tuple[T
     return torch.tanh(u), density + 2 * log_cosh
 
 
-def targets(weights: Weights, data: dict, draw: Draw, o: DiscreteOptions) -> Tensor:
-    """Regression targets ``[*, M]`` without gradient."""
+def targets(weights: Weights, data: dict, draw: Draw, o: DiscreteOptions) -> tuple[Tensor, Tensor]:
+    """Targets ``[*, M]`` without gradient and ones, or values of a return and their shares."""
     with torch.no_grad():
         policy = act(weights, data["next_obs"], draw, o)
         q = pessimistic(
@@ -173,11 +188,15 @@ def targets(weights: Weights, data: dict, draw: Draw, o: DiscreteOptions) -> Ten
         if o.use_entropy_reward:
             for factor, log_pi in policy.log_pi.items():
                 bonus = bonus - o.alpha[factor] * (log_pi - o.log_prob_mean.get(factor, 0.0))
-        v = expected + bonus[..., None]
+        v, shares = expected + bonus[..., None], torch.ones_like(expected)
+        if o.atoms is not None and o.lmbda == 0:
+            chosen = lower(all_outputs(weights, data["next_obs"], policy.c, o, "target_q"))
+            shares = sum(p.unsqueeze(-1) * chosen[..., k, :] for k, p in enumerate(policy.probs))
+            v = atoms(o.atoms) + bonus[..., None]
         reward = o.reward_scale * data["reward"]
         go_on = 1.0 - data["terminated"].double()
         if o.lmbda == 0:
-            return reward + o.gamma * go_on * v
+            return reward + o.gamma * go_on * v, shares
         result = torch.zeros_like(v)
         rows, steps = v.shape[:2]
         for b in range(rows):
@@ -189,7 +208,7 @@ def targets(weights: Weights, data: dict, draw: Draw, o: DiscreteOptions) -> Ten
                 if follows:
                     bracket = (1 - o.lmbda) * v[b, t] + o.lmbda * (result[b, t + 1] + bonus[b, t])
                 result[b, t] = reward[b, t] + o.gamma * go_on[b, t] * bracket
-        return result
+        return result, shares
 
 
 def actor_loss(weights: Weights, obs: Tensor, draw: Draw, o: DiscreteOptions) -> Tensor:
@@ -252,13 +271,16 @@ def losses(
     o: DiscreteOptions,
 ) -> dict[str, Tensor]:
     """Every loss of every step, and the priority."""
-    y = targets(weights, data, next_draw, o)
-    c = data.get("continuous")
-    index = data["index"][..., None, None].expand(*data["index"].shape, 1, y.shape[-1])
-    q = [each.gather(-2, index).squeeze(-2) for each in all_values(weights, data["obs"], c, o)]
+    y, shares = targets(weights, data, next_draw, o)
+    index = data["index"][..., None, None]
+    found = all_outputs(weights, data["obs"], data.get("continuous"), o)
+    q = [each.take_along_dim(index, -2).squeeze(-2) for each in found]
+    each_loss = [distance(each - y, o.loss_function).mean(-1) for each in q]
+    if o.atoms is not None:
+        each_loss = [cross_entropy(each, y, shares) for each in q]
+        q, y = [mean_of(each) for each in q], (shares * y).sum(-1, keepdim=True)
     out = {
-        "loss_qvalue": o.qvalue_coef
-        * sum(distance(each - y, o.loss_function).mean(-1) for each in q),
+        "loss_qvalue": o.qvalue_coef * sum(each_loss),
         "td_error": sum(((each - y) ** 2).mean(-1) for each in q).sqrt().detach(),
     }
     here, after = (data["obs"], draw), (data["next_obs"], next_draw)

@@ -33,14 +33,15 @@ def box_actor(**options) -> ProbabilisticActor:
     return tanh_gaussian_actor(4, [-1.0] * 2, [1.0] * 2, **CELLS, **options)
 
 
-def own_loss(kind: str, reward_dim: int = 1, **options) -> LossModule:
+def own_loss(kind: str, reward_dim: int = 1, atoms: int | None = None, **options) -> LossModule:
     """A loss of a kind, whose discrete actions are three and continuous dimensions two."""
-    sizes = CELLS | {"reward_dim": reward_dim}
+    sizes = CELLS | {"reward_dim": reward_dim, "atoms": atoms}
     if kind == "continuous":
         return ContinuousSACLoss(box_actor(), state_action_critic(4, 2, **sizes), **options)
     if kind == "value":
         critic = state_action_critic(4, 2, **sizes)
-        return ContinuousSACLoss(box_actor(), critic, state_critic(4, **sizes), **options)
+        value = state_critic(4, **CELLS, reward_dim=reward_dim)
+        return ContinuousSACLoss(box_actor(), critic, value, **options)
     if kind == "hybrid":
         actor = box_actor(action_key=CONTINUOUS)
         return HybridSACLoss(actor, hybrid_critic(4, 2, 3, **sizes), **options)

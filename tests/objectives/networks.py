@@ -4,13 +4,14 @@ from unittest import mock
 
 import torch
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModule, TensorDictParams
+from tensordict.nn import TensorDictModule, TensorDictParams, TensorDictSequential
 from torch import Tensor, nn
 from torchrl.data import Bounded
 from torchrl.modules import ProbabilisticActor
 from torchrl.objectives import LossModule
 
 from rlkit_sac.modules import GaussianHead, TanhGaussian
+from rlkit_sac.modules.critics import ValueOfLogits
 from rlkit_sac.objectives import ContinuousSACLoss
 
 OBSERVATION_DIM, ACTION_DIM, HIDDEN = 4, 2, 5
@@ -69,6 +70,16 @@ def make_critic(rewards: int = 1) -> TensorDictModule:
     )
 
 
+def over_atoms(critic: TensorDictModule) -> TensorDictSequential:
+    """The critic, whose outputs are the logits of its values."""
+    (key,) = critic.out_keys
+    mean = ValueOfLogits(of_each_action=key == "action_value")
+    return TensorDictSequential(
+        TensorDictModule(critic.module, critic.in_keys, ["value_logits"]),
+        TensorDictModule(mean, ["value_logits"], [key]),
+    )
+
+
 def move_targets(params: TensorDictParams) -> None:
     """Make target networks differ from those they follow, as in the middle of a training."""
     with torch.no_grad():
@@ -118,9 +129,10 @@ def places(loss: LossModule) -> dict[str, tuple[Tensor, int | None]]:
 
 def critic_layers(params: TensorDictParams) -> dict[str, tuple[str, ...]]:
     """The weights of critics by their names in a reference, where each is in critics of a test."""
-    found = {short: ("module", "net", *path) for short, path in LAYERS.items()}
-    if found["w1"] in params.keys(True):
-        return found
+    for inner in ((), ("0", "module")):  # of critics over atoms, which write a value as well
+        found = {short: ("module", *inner, "net", *path) for short, path in LAYERS.items()}
+        if found["w1"] in params.keys(True):
+            return found
     return {".".join(path): path for path in params.keys(True, True)}
 
 

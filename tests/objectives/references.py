@@ -32,6 +32,7 @@ class Options:
     log_prob_mean: float = 0.0
     policy_loss_steps: str = "first"
     policy_reduction: str = "min"
+    atoms: int | None = None
     low: list[float] = field(default_factory=lambda: [-1.0] * ACTION_DIM)
     high: list[float] = field(default_factory=lambda: [1.0] * ACTION_DIM)
     log_prior: Callable[[Tensor, Tensor], Tensor] | None = None  # of a state and an action
@@ -58,11 +59,44 @@ def act(weights: Weights, obs: Tensor, noise: Tensor, options: Options) -> tuple
     )
 
 
-def value(weights: Weights, critic: int, obs: Tensor, action: Tensor, prefix: str = "q") -> Tensor:
+def output(weights: Weights, critic: int, obs: Tensor, action: Tensor, prefix: str = "q") -> Tensor:
     x = torch.cat([obs, action], -1)
     name = f"{prefix}{critic}"
     hidden = torch.tanh(x @ weights[f"{name}.w1"].T + weights[f"{name}.b1"])
     return hidden @ weights[f"{name}.w2"].T + weights[f"{name}.b2"]
+
+
+def value(
+    weights: Weights, critic: int, obs: Tensor, action: Tensor, prefix: str = "q", atoms=None
+) -> Tensor:
+    found = output(weights, critic, obs, action, prefix)
+    return found if atoms is None else mean_of(found)
+
+
+def atoms(count: int) -> Tensor:
+    return torch.tensor([-5 + 10 * j / (count - 1) for j in range(count)], dtype=torch.float64)
+
+
+def mean_of(logits: Tensor) -> Tensor:
+    return (torch.softmax(logits, -1) * atoms(logits.shape[-1])).sum(-1, keepdim=True)
+
+
+def cross_entropy(logits: Tensor, values: Tensor, shares: Tensor) -> Tensor:
+    """To a distribution over values ``[*, J]``, spread over the atoms by a triangular kernel."""
+    z = atoms(logits.shape[-1])
+    away = (values.clamp(-5, 5)[..., None] - z).abs() / (z[1] - z[0])
+    target = (shares[..., None] * (1 - away).clamp(min=0)).sum(-2)
+    return -(target * (logits - logits.logsumexp(-1, keepdim=True))).sum(-1)
+
+
+def lower(distributions: list[Tensor]) -> Tensor:
+    """The probabilities of the critic with the smallest mean, for each place ``[*]`` by itself."""
+    chosen = distributions[0].clone()
+    best = mean_of(chosen).clone()
+    for each in distributions[1:]:
+        less = mean_of(each) < best
+        chosen, best = torch.where(less, each, chosen), torch.where(less, mean_of(each), best)
+    return torch.softmax(chosen, -1)
 
 
 def pessimistic(values: list[Tensor], reward_weights: list[float] | None) -> Tensor:
@@ -97,12 +131,17 @@ def distance(difference: Tensor, kind: str) -> Tensor:
 
 
 def targets(weights: Weights, data: dict[str, Tensor], noise: Tensor, critics: int, o: Options):
-    """Regression targets ``[*, M]`` without gradient."""
+    """Targets ``[*, M]`` without gradient and ones, or values of a return and their shares."""
     with torch.no_grad():
         action, log_prob = act(weights, data["next_obs"], noise, o)
-        q = [value(weights, i, data["next_obs"], action, "target_q") for i in range(critics)]
+        next_obs = data["next_obs"]
+        q = [value(weights, i, next_obs, action, "target_q", o.atoms) for i in range(critics)]
         bonus = -o.alpha * (log_prob - o.log_prob_mean) if o.use_entropy_reward else 0 * log_prob
-        return returns(pessimistic(q, o.reward_weights) + bonus[..., None], bonus, data, o)
+        if o.atoms is not None and o.lmbda == 0:
+            logits = [output(weights, i, next_obs, action, "target_q") for i in range(critics)]
+            return returns(atoms(o.atoms) + bonus[..., None], bonus, data, o), lower(logits)
+        y = returns(pessimistic(q, o.reward_weights) + bonus[..., None], bonus, data, o)
+        return y, torch.ones_like(y)
 
 
 def returns(v: Tensor, bonus: Tensor, data: dict[str, Tensor], o: Options) -> Tensor:
@@ -131,7 +170,7 @@ def actor_loss(weights: Weights, obs: Tensor, noise: Tensor, critics: int, o: Op
 
     def q_of(a: Tensor) -> Tensor:
         frozen = {name: w.detach() for name, w in weights.items()}
-        q = [value(frozen, i, obs, a) for i in range(critics)]
+        q = [value(frozen, i, obs, a, atoms=o.atoms) for i in range(critics)]
         reduced = for_policy(q, o.policy_reduction, o.reward_weights)
         return scalarize(reduced, o.reward_weights)
 
@@ -163,11 +202,15 @@ def losses(
     o: Options,
 ) -> dict[str, Tensor]:
     """Every loss of every step, and the priority."""
-    y = targets(weights, data, next_noise, critics, o)
-    q = [value(weights, i, data["obs"], data["action"]) for i in range(critics)]
+    y, shares = targets(weights, data, next_noise, critics, o)
+    q = [value(weights, i, data["obs"], data["action"], atoms=o.atoms) for i in range(critics)]
+    each_loss = [distance(each - y, o.loss_function).mean(-1) for each in q]
+    if o.atoms is not None:
+        logits = [output(weights, i, data["obs"], data["action"]) for i in range(critics)]
+        each_loss = [cross_entropy(each, y, shares) for each in logits]
+        y = (shares * y).sum(-1, keepdim=True)
     out = {
-        "loss_qvalue": o.qvalue_coef
-        * sum(distance(each - y, o.loss_function).mean(-1) for each in q),
+        "loss_qvalue": o.qvalue_coef * sum(each_loss),
         "td_error": sum(((each - y) ** 2).mean(-1) for each in q).sqrt().detach(),
     }
     here, after = (data["obs"], noise), (data["next_obs"], next_noise)

@@ -14,12 +14,19 @@ from rlkit_sac.objectives import HybridSACLoss
 from tests.objectives.comparison import TOLERANCE, assert_close, compare, make_batch, picked
 from tests.objectives.discrete_networks import (
     NUM_ACTIONS,
+    make_critic,
     make_discrete_data,
     make_discrete_loss,
     waiting_times,
 )
 from tests.objectives.discrete_references import DiscreteOptions, Draw, act, losses
-from tests.objectives.networks import ACTION_DIM, NoisyTanhGaussian, plain_data, plain_weights
+from tests.objectives.networks import (
+    ACTION_DIM,
+    NoisyTanhGaussian,
+    over_atoms,
+    plain_data,
+    plain_weights,
+)
 from tests.objectives.prior_references import NAMES, make_prior
 
 KINDS = ["boltzmann", "categorical", "hybrid"]
@@ -70,6 +77,7 @@ def check(
     weights: bool = False,
     prior: str | None = None,
     network: tuple[Callable[..., nn.Module], Callable[..., Tensor]] | None = None,
+    atoms: int | None = None,
     seed: int = 0,
     tolerance: float = TOLERANCE,
     **options,
@@ -78,12 +86,15 @@ def check(
 
     Args:
         network: what makes a critic of numbers of actions and rewards, and its formula.
+        atoms: of critics over atoms.
     """
     torch.manual_seed(seed)
     case = None if prior is None else make_prior(prior, kind, actions=actions)
     if case is not None:
         options["prior_network"] = case.module
     critic = None if network is None else network[0](actions, rewards).double()
+    if atoms is not None:
+        critic = over_atoms(make_critic(kind, actions, atoms))
     loss = make_discrete_loss(kind, actions, rewards, critics, critic, **options)
     if lmbda:
         loss.make_value_estimator(ValueEstimators.TDLambda, lmbda=lmbda)
@@ -99,6 +110,7 @@ def check(
         for name in (of_factor("log_alpha", factor) for factor in factors_of(kind))
     }
     o = reference_options(loss, kind, critics, actions, lmbda, options)
+    o.atoms = atoms
     if case is not None:
         o.log_prior_c = lambda obs, c: case.continuous(obs, c, both.before(obs))
         o.log_prior_d = lambda obs, c: case.discrete(obs, c, both.before(obs))

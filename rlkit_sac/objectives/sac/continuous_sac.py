@@ -17,7 +17,15 @@ from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import soft_value, value_loss, weigh_rewards
 from rlkit_sac.objectives.checks.batch import check_values
 from rlkit_sac.objectives.checks.networks import refuse_batch_norm
-from rlkit_sac.objectives.sac.critics import CRITICS, Critics, CriticTerms, SACTransitions
+from rlkit_sac.objectives.sac.critics import (
+    CRITICS,
+    CategoricalCritics,
+    Critics,
+    CriticTerms,
+    SACTransitions,
+    Target,
+    writes_logits,
+)
 from rlkit_sac.objectives.sac.diagnostics import statistic_keys, value_statistics
 from rlkit_sac.objectives.sac.draws import PolicyDraw
 from rlkit_sac.objectives.sac.factors import ContinuousFactor
@@ -173,7 +181,7 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         return loss, self._scalars(draw, read.valid)
 
     def _make_critics(self, options: Any, **common: Any) -> Critics:
-        return Critics(**common)
+        return (CategoricalCritics if writes_logits(self.qvalue_network) else Critics)(**common)
 
     # ------------------------------------------------------------------ the value network
 
@@ -228,13 +236,13 @@ class ContinuousSACLoss(SoftActorCriticLoss):
 
     def _next_value(
         self, read: SACTransitions, next_draw: PolicyDraw | None, reward_dim: int
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Target, Tensor]:
         if self.value_network is None:
             return super()._next_value(read, next_draw, reward_dim)
         value = self._state_value(read.next_states, f"target_{_VALUE}", reward_dim)
         if next_draw is None:
-            return value, torch.zeros_like(value)
-        return value, self._policy.bonus(next_draw, self.alpha).unsqueeze(-1)
+            return Target(value), torch.zeros_like(value)
+        return Target(value), self._policy.bonus(next_draw, self.alpha).unsqueeze(-1)
 
     def _actor_loss_at(self, draw: PolicyDraw) -> Tensor:
         """Loss ``[*]``; the baseline V(s) changes its value, not its gradient."""

@@ -12,9 +12,11 @@ from tensordict.utils import unravel_key
 from torch import Tensor
 from torchrl.data import TensorSpec
 
+from rlkit_sac import functional as F
 from rlkit_sac.errors import BatchError
 from rlkit_sac.functional import critic_loss, expected_value, taken_value, td_error
 from rlkit_sac.functional.sac import CriticReduction, LossFunction, reduce_critics
+from rlkit_sac.modules.critics import VALUE_LOGITS
 from rlkit_sac.modules.masked_critic import MaskedCritic
 from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.modules.reward_weights import RewardWeights
@@ -39,6 +41,25 @@ class TargetCritics(NamedTuple):
     indices: Tensor | None
 
 
+class Target(NamedTuple):
+    """What critics are compared with.
+
+    Attributes:
+        values: ``[*, M]``, or J values of one return ``[*, J]``.
+        weights: of the values of one return, ``[*, J]``; ``None`` for M values.
+    """
+
+    values: Tensor
+    weights: Tensor | None = None
+
+    @property
+    def mean(self) -> Tensor:
+        """The expected value, ``[*, M]``."""
+        if self.weights is None:
+            return self.values
+        return (self.weights * self.values).sum(-1, keepdim=True)
+
+
 class CriticTerms(NamedTuple):
     """The terms of the critics' loss.
 
@@ -47,12 +68,14 @@ class CriticTerms(NamedTuple):
         target: ``[*, M]``.
         losses: of each critic, ``[R, *]``.
         td_error: the priority ``[*]``, 0 in invalid steps.
+        clipped: the share ``[*]`` of the target that critics over atoms cannot describe.
     """
 
     q: Tensor
     target: Tensor
     losses: Tensor
     td_error: Tensor
+    clipped: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -136,7 +159,7 @@ class Critics:
         Raises:
             BatchError: for an output under another key, or of another shape.
         """
-        network, key = self.network, self.key(self.role)
+        network, key = self.network, self.written
         if key not in map(unravel_key, network.out_keys):
             raise BatchError(
                 f"qvalue_network writes {network.out_keys}, not {key!r}: name its output so, or "
@@ -212,16 +235,21 @@ class Critics:
         )
         return TargetCritics(members._replace(params=subset), indices)
 
-    # What the critics write may describe a value in another way, as quantiles do: such critics
-    # override the next two methods, and `loss`. Wherever a value is wanted, `scalar` makes it.
+    # What the critics write may describe a value in another way. Such critics override `written`,
+    # `scalar`, `target_of` and `loss`; wherever a value is wanted, `scalar` makes it.
+
+    @property
+    def written(self) -> NestedKey:
+        """The entry that the critics write for the loss."""
+        return self.key(self.role)
 
     def scalar(self, q: Tensor) -> Tensor:
-        """The value ``[…, M]`` that each of the critics' outputs, or of their targets, means."""
+        """The value ``[…, M]`` that each of the critics' outputs means."""
         return q
 
-    def pessimistic(self, q: Tensor) -> Tensor:
-        """The outputs ``[*, (K,) M]`` of which targets are made, of those of all critics."""
-        return self.reduced(q, "min")
+    def target_of(self, q: Tensor, log_probs: Tensor | None) -> Target:
+        """What the outputs ``[R, *, (K,) M]`` of all target critics are for the live ones."""
+        return Target(self.expected(self.reduced(q, "min"), log_probs))
 
     def target(
         self,
@@ -229,8 +257,8 @@ class Critics:
         inputs: TensorDictBase,
         log_probs: Tensor | None,
         reward_dim: int,
-    ) -> Tensor:
-        r"""The minimum over target critics, in expectation under the policy, ``[*, M]``.
+    ) -> Target:
+        r"""The minimum over target critics, in expectation under the policy.
 
         Args:
             targets: all of them, or a subset.
@@ -241,15 +269,15 @@ class Critics:
         q = self.values(targets.members, inputs, remembered=TARGET_CRITICS)
         choices = () if log_probs is None else log_probs.shape[-1:]
         check_values(self.scalar(q), (*inputs.batch_size, *choices, reward_dim), reward_dim)
-        return self.expected(self.pessimistic(q), log_probs)
+        return self.target_of(q, log_probs)
 
-    def terms(self, q: Tensor, target: Tensor, valid: Tensor | None) -> CriticTerms:
-        """The terms of the loss of values ``[R, *, M]`` at a target ``[*, M]``."""
-        value, target_value = self.scalar(q), self.scalar(target)
-        error = td_error(value, target_value)
+    def terms(self, q: Tensor, target: Target, valid: Tensor | None) -> CriticTerms:
+        """The terms of the loss of outputs ``[R, *, M]`` at a target."""
+        value = self.scalar(q)
+        error = td_error(value, target.mean)
         if valid is not None:
             error = torch.where(valid, error, torch.zeros_like(error))
-        return CriticTerms(value, target_value, self.loss(q, target), error)
+        return CriticTerms(value, target.mean, self.loss(q, target), error)
 
     def acting(self, stack: TensorDictModuleBase, count: int) -> TensorDictModuleBase:
         """The critics as a policy evaluates them, with the mask that they have in the losses.
@@ -267,9 +295,9 @@ class Critics:
             action_value_key=self.key(self.role),
         )
 
-    def loss(self, q: Tensor, target: Tensor) -> Tensor:
-        """The loss ``[R, *]`` of each critic's values ``[R, *, M]`` at a target ``[*, M]``."""
-        return critic_loss(q, target, self.loss_function)
+    def loss(self, q: Tensor, target: Target) -> Tensor:
+        """The loss ``[R, *]`` of each critic's outputs ``[R, *, M]`` at a target."""
+        return critic_loss(q, target.values, self.loss_function)
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,3 +381,50 @@ class ActionValueCritics(Critics):
         """The expectation ``[*, M]`` of reduced values ``[*, K, M]`` under the policy."""
         assert log_probs is not None
         return expected_value(value, log_probs.detach().exp())
+
+
+class CategoricalCritics(Critics):
+    """An ensemble of critics that describe each value by a distribution over N atoms.
+
+    They write logits ``[*, N]`` under ``value_logits``, in place of the M values of other critics,
+    see :mod:`~rlkit_sac.functional.value_distribution`. The target is the whole distribution of the
+    critic with the smaller mean, of each state by itself.
+    """
+
+    @property
+    def written(self) -> NestedKey:
+        """The entry of the logits."""
+        return VALUE_LOGITS
+
+    def scalar(self, q: Tensor) -> Tensor:
+        """The value ``[…, 1]`` that logits ``[…, N]`` describe."""
+        return F.distribution_mean(q)
+
+    def target_of(self, q: Tensor, log_probs: Tensor | None) -> Target:
+        """The atoms and their probabilities, over actions mixed as the policy chooses them."""
+        lowest = self.scalar(q).argmin(0, keepdim=True).expand(1, *q.shape[1:])
+        weights = self.expected(q.gather(0, lowest).squeeze(0).softmax(-1), log_probs)
+        return Target(F.value_atoms(q.shape[-1], q).expand_as(weights), weights)
+
+    def terms(self, q: Tensor, target: Target, valid: Tensor | None) -> CriticTerms:
+        """The terms of the loss of logits ``[R, *, N]`` at a target."""
+        if target.weights is None:
+            target = Target(target.values, torch.ones_like(target.values))
+        assert target.weights is not None
+        clipped = F.clipped_share(target.values, target.weights)
+        return super().terms(q, target, valid)._replace(clipped=clipped)
+
+    def loss(self, q: Tensor, target: Target) -> Tensor:
+        """The cross-entropy ``[R, *]`` of each critic's logits to the target over the atoms."""
+        assert target.weights is not None
+        projected = F.project_values(target.values, target.weights, q.shape[-1])
+        return F.distribution_loss(q, projected)
+
+
+class CategoricalActionValueCritics(CategoricalCritics, ActionValueCritics):
+    """The same for K discrete actions, with logits ``[*, K, N]``."""
+
+
+def writes_logits(network: TensorDictModule) -> bool:
+    """Whether a critic describes its values by distributions, whose logits it writes."""
+    return VALUE_LOGITS in map(unravel_key, network.out_keys)

@@ -6,10 +6,11 @@ from torch import Tensor
 from rlkit_sac.functional import explained_variance, masked_mean
 
 
-def diagnostic_keys(num_critics: int) -> list[str]:
+def diagnostic_keys(num_critics: int, *, clipped: bool = False) -> list[str]:
     """Keys of the output of :func:`critic_diagnostics`."""
     critics = [f"q{i}_{name}" for i in range(num_critics) for name in ("loss", *_STATISTICS)]
-    return [*critics, "target_mean", "td_error_mean", "explained_variance"]
+    of_atoms = ["clipped_share"] if clipped else []
+    return [*critics, "target_mean", "td_error_mean", "explained_variance", *of_atoms]
 
 
 _STATISTICS = ("mean", "min", "max")
@@ -44,7 +45,13 @@ def statistic_keys(name: str) -> list[str]:
 
 
 def critic_diagnostics(
-    values: Tensor, target: Tensor, losses: Tensor, td_error: Tensor, valid: Tensor | None
+    values: Tensor,
+    target: Tensor,
+    losses: Tensor,
+    td_error: Tensor,
+    clipped: Tensor | None = None,
+    *,
+    valid: Tensor | None,
 ) -> dict[str, Tensor]:
     r"""Statistics of the critics over the valid steps of a batch.
 
@@ -57,6 +64,7 @@ def critic_diagnostics(
         target: ``[*, M]``.
         losses: ``[R, *]``, each critic's loss of each step.
         td_error: ``[*]``.
+        clipped: the share of the target beyond the outermost atoms, ``[*]``; default none.
         valid: bool ``[*]`` or ``None``.
     """
     values, losses = values.detach(), losses.detach()
@@ -67,4 +75,6 @@ def critic_diagnostics(
     out["target_mean"] = masked_mean(target.mean(-1), valid)
     out["td_error_mean"] = masked_mean(td_error, valid)
     out["explained_variance"] = explained_variance(values.mean(0), target, valid)
+    if clipped is not None:
+        out["clipped_share"] = masked_mean(clipped, valid)
     return out

@@ -10,7 +10,11 @@ from tensordict import NestedKey
 from tensordict.nn import TensorDictModule
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.objectives.sac.critics import ActionValueCritics
+from rlkit_sac.objectives.sac.critics import (
+    ActionValueCritics,
+    CategoricalActionValueCritics,
+    writes_logits,
+)
 from rlkit_sac.objectives.sac.factors import DiscreteFactor
 from rlkit_sac.objectives.sac.options import DiscreteSACOptions, takes
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
@@ -121,4 +125,6 @@ class DiscreteSACLoss(SoftActorCriticLoss):
         super().__init__(actor_network, qvalue_network, options)
 
     def _make_critics(self, options: Any, **common: Any) -> ActionValueCritics:
-        return ActionValueCritics(**common, spec=self.specs["action"])
+        categorical = writes_logits(self.qvalue_network)
+        kind = CategoricalActionValueCritics if categorical else ActionValueCritics
+        return kind(**common, spec=self.specs["action"])

@@ -10,7 +10,11 @@ from tensordict import NestedKey
 from tensordict.nn import TensorDictModule
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.objectives.sac.critics import ActionValueCritics
+from rlkit_sac.objectives.sac.critics import (
+    ActionValueCritics,
+    CategoricalActionValueCritics,
+    writes_logits,
+)
 from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor
 from rlkit_sac.objectives.sac.options import HybridSACOptions, takes
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
@@ -136,7 +140,9 @@ class HybridSACLoss(SoftActorCriticLoss):
                 "mask_critics is true without a parameter_mask: pass the mask that says which "
                 "dimensions each discrete action uses"
             )
-        return ActionValueCritics(
+        categorical = writes_logits(self.qvalue_network)
+        kind = CategoricalActionValueCritics if categorical else ActionValueCritics
+        return kind(
             **common,
             mask=self.parameter_mask if options.mask_critics else None,
             action_roles=("action_continuous",),

@@ -30,7 +30,9 @@ from rlkit_sac.objectives.sac.critics import (
     Critics,
     CriticTerms,
     SACTransitions,
+    Target,
     TargetCritics,
+    writes_logits,
 )
 from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
 from rlkit_sac.objectives.sac.draws import PolicyDraw
@@ -163,16 +165,9 @@ class SoftActorCriticLoss(LossContract):
             weights=self._reward_weights,
             loss_function=options.loss_function,
         )
-        self._policy = FactoredPolicy(
-            self._continuous,
-            self._discrete,
-            self.critics,
-            self.priors,
-            self.parameter_mask,
-            self.entropy_centers,
-            options.policy_reduction,
-            options.use_entropy_reward,
-        )
+        parts = self._continuous, self._discrete, self.critics, self.priors
+        averages = self.parameter_mask, self.entropy_centers, options.policy_reduction
+        self._policy = FactoredPolicy(*parts, *averages, options.use_entropy_reward)
         self.make_value_estimator(gamma=options.gamma)
 
     @abstractmethod
@@ -273,8 +268,8 @@ class SoftActorCriticLoss(LossContract):
         tensordict.set(self.tensor_keys.priority, self._with_burn_in(critics.td_error))
         return read, draw, next_draw, critics
 
-    def _target(self, read: SACTransitions, next_draw: PolicyDraw | None) -> Tensor:
-        """Targets ``[*, M]`` of the critics."""
+    def _target(self, read: SACTransitions, next_draw: PolicyDraw | None) -> Target:
+        """The target of the critics."""
         keys, batch, gamma, lmbda = self.tensor_keys, read.batch, self.gamma, self.lmbda
         reward = batch.get(("next", keys.reward))
         if self.reward_normalizer is not None:
@@ -284,21 +279,23 @@ class SoftActorCriticLoss(LossContract):
         with torch.no_grad():
             value, bonus = self._next_value(read, next_draw, reward.shape[-1])
             if not lmbda:
-                return F.soft_td_target(reward, terminated, value, gamma=gamma)
+                target = F.soft_td_target(reward, terminated, value.values, gamma=gamma)
+                return value._replace(values=target)
             cut = cut_steps(batch.get(("next", keys.done)).bool(), read.valid)
-            return F.soft_lambda_return(
-                reward, terminated, cut, value, bonus, gamma=gamma, lmbda=lmbda
+            target = F.soft_lambda_return(
+                reward, terminated, cut, value.mean, bonus, gamma=gamma, lmbda=lmbda
             )
+            return Target(target)
 
     def _next_value(
         self, read: SACTransitions, next_draw: PolicyDraw | None, reward_dim: int
-    ) -> tuple[Tensor, Tensor]:
-        """The soft value ``[*, M]`` of the next states, and the entropy bonus in it, ``[*, 1]``."""
+    ) -> tuple[Target, Tensor]:
+        """The soft value of the next states, and the entropy bonus in it, ``[*, 1]``."""
         assert next_draw is not None
         targets = self._draw_targets() if read.targets is None else read.targets
         value = self.critics.target(targets, next_draw.inputs, next_draw.log_probs, reward_dim)
         bonus = self._policy.bonus(next_draw, self.alpha).unsqueeze(-1)
-        return F.soft_value(value, bonus), bonus
+        return value._replace(values=F.soft_value(value.values, bonus)), bonus
 
     def _actor_loss(self, drawn: Sequence[PolicyDraw]) -> Tensor:
         """Loss ``[*]`` of the actor, summed over the samples, without gradients for the critics."""
@@ -333,7 +330,7 @@ class SoftActorCriticLoss(LossContract):
     def _statistics(
         self, critics: CriticTerms, draw: PolicyDraw, valid: Tensor | None
     ) -> dict[str, Tensor]:
-        return critic_diagnostics(*critics, valid)
+        return critic_diagnostics(*critics, valid=valid)
 
     def _draw(self, states: TensorDictBase) -> PolicyDraw:
         dist = None
@@ -427,8 +424,7 @@ class SoftActorCriticLoss(LossContract):
             NotImplementedError: for an estimator that is not defined for soft values.
             ConfigError: for an unknown hyperparameter or one outside [0, 1].
         """
-        asked = self.default_value_estimator if value_type is None else value_type
-        kind = find_value_estimator(asked, hyperparams)
+        kind = find_value_estimator(value_type or self.default_value_estimator, hyperparams)
         self._set_discounts({"lmbda": LAMBDAS[kind]} | hyperparams)
         self.value_type = kind
         return self
@@ -495,5 +491,7 @@ class SoftActorCriticLoss(LossContract):
         factors = self.factors.values()
         keys = [each.key(name) for name in ("alpha", "entropy") for each in factors]
         keys += [each.key("kl") for each in factors if self.priors.get(each.name) is not None]
-        statistics = diagnostic_keys(self.num_qvalue_nets) if self.diagnostics else []
-        return [*self._loss_keys(), *keys, *statistics]
+        if self.diagnostics:
+            clipped = writes_logits(self.qvalue_network)
+            keys += diagnostic_keys(self.num_qvalue_nets, clipped=clipped)
+        return [*self._loss_keys(), *keys]
