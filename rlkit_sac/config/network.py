@@ -143,11 +143,12 @@ class NormalizationConfig:
     observations: bool = False
     """Subtract the running mean of observations, and divide by their standard deviation."""
 
-    rewards: bool = False
-    """Divide rewards by the running standard deviation of the discounted return."""
+    rewards: bool | Literal["bounded"] = False
+    """Divide rewards by the running standard deviation of the discounted return; bounded takes a
+    fifth of the largest return where that is more."""
 
-    clip: PositiveFloat = 10.0
-    """Largest absolute value of a normalized observation or reward."""
+    clip: PositiveFloat | None = 10.0
+    """Largest absolute value of a normalized observation or reward; null for no limit."""
 
 
 @dataclass

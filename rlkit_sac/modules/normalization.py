@@ -12,6 +12,7 @@ from tensordict.utils import unravel_key
 from torch import Tensor, distributed, nn
 from torch.distributions import Distribution
 
+from rlkit_sac.functional.value_distribution import LARGEST_VALUE
 from rlkit_sac.modules.notes import note_by
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class ObservationNormalizer(nn.Module):
 
     Args:
         observation_dim: length of the observation.
-        clip: the bound c. Default 10.
+        clip: the bound c, ``None`` for none. Default 10.
         key: the entry that is normalized.
         dtype: of the statistics.
         group: see :class:`RunningStatistics`.
@@ -112,7 +113,7 @@ class ObservationNormalizer(nn.Module):
         self,
         observation_dim: int,
         *,
-        clip: float = 10.0,
+        clip: float | None = 10.0,
         key: NestedKey = "observation",
         dtype: torch.dtype = torch.float64,
         group: ProcessGroup | None = None,
@@ -131,7 +132,7 @@ class ObservationNormalizer(nn.Module):
         """Normalized, in the dtype of the observation."""
         scale = (self.statistics.variance + _EPS).rsqrt()
         normalized = (observation - self.statistics.mean) * scale
-        return normalized.clamp(-self.clip, self.clip).to(observation.dtype)
+        return _clipped(normalized, self.clip).to(observation.dtype)
 
     def normalized(self, states: TensorDictBase) -> TensorDictBase:
         """A copy of states with their observation normalized, which :func:`as_observed` undoes."""
@@ -165,15 +166,21 @@ class RewardNormalizer(nn.Module):
     subtracted, since that would change the optimal policy. Calls do not change the statistics;
     only :meth:`observe` does.
 
+    With ``bounded`` the divisor is :math:`\max(\sqrt{\operatorname{Var}(G) + 10^{-8}}, \max|G|/5)`,
+    so that no return seen so far is beyond the atoms of a critic over atoms, see
+    :mod:`~rlkit_sac.functional.value_distribution`.
+
     Args:
         gamma: discount per frame.
         num_envs: environments that are stepped together.
         reward_dim: number of reward dimensions.
-        clip: the bound c. Default 10.
+        clip: the bound c, ``None`` for none. Default 10.
+        bounded: divide by a fifth of the largest return where that is more.
         dtype: of the statistics.
         group: see :class:`RunningStatistics`.
 
-    Source: Baselines' ``VecNormalize``; see Engstrom et al. 2020 (arXiv:2005.12729), section 3.
+    Source: Baselines' ``VecNormalize``; see Engstrom et al. 2020 (arXiv:2005.12729), section 3; the
+    bound as in Lee et al. 2025 (arXiv:2502.15280).
 
     >>> normalizer = RewardNormalizer(0.5)
     >>> normalizer.observe(torch.tensor([[1.0], [4.5]]), torch.zeros(2, 1, dtype=torch.bool))
@@ -184,6 +191,7 @@ class RewardNormalizer(nn.Module):
     """
 
     returns: Tensor
+    largest: Tensor
 
     def __init__(
         self,
@@ -191,14 +199,16 @@ class RewardNormalizer(nn.Module):
         *,
         num_envs: int = 1,
         reward_dim: int = 1,
-        clip: float = 10.0,
+        clip: float | None = 10.0,
+        bounded: bool = False,
         dtype: torch.dtype = torch.float64,
         group: ProcessGroup | None = None,
     ) -> None:
         super().__init__()
-        self.gamma, self.clip = gamma, clip
+        self.gamma, self.clip, self.bounded = gamma, clip, bounded
         self.statistics = RunningStatistics([reward_dim], dtype=dtype, group=group)
         self.register_buffer("returns", torch.zeros(num_envs, reward_dim, dtype=dtype))
+        self.register_buffer("largest", torch.zeros(reward_dim, dtype=dtype))
 
     @torch.no_grad()
     def observe(self, reward: Tensor, done: Tensor) -> None:
@@ -213,12 +223,23 @@ class RewardNormalizer(nn.Module):
         for now, ended in zip(reward.to(self.returns).unbind(1), done.unbind(1), strict=True):
             self.returns.mul_(self.gamma).add_(now)
             self.statistics.update(self.returns)
+            self.largest.copy_(torch.maximum(self.largest, self.returns.abs().amax(0)))
             self.returns.masked_fill_(ended, 0.0)
+        if self.statistics.group is not None:
+            distributed.all_reduce(
+                self.largest, distributed.ReduceOp.MAX, group=self.statistics.group
+            )
 
     def forward(self, reward: Tensor) -> Tensor:
         """Normalized, in the dtype of the reward."""
-        normalized = reward * (self.statistics.variance + _EPS).rsqrt()
-        return normalized.clamp(-self.clip, self.clip).to(reward.dtype)
+        scale = (self.statistics.variance + _EPS).rsqrt()
+        if self.bounded:
+            scale = torch.minimum(scale, LARGEST_VALUE / self.largest)
+        return _clipped(reward * scale, self.clip).to(reward.dtype)
+
+
+def _clipped(values: Tensor, bound: float | None) -> Tensor:
+    return values if bound is None else values.clamp(-bound, bound)
 
 
 class NormalizedPolicy(TensorDictModuleBase):

@@ -203,6 +203,7 @@ def make_normalizers(
             num_envs=env.batch_size.numel(),
             reward_dim=reward_dim(env),
             clip=config.clip,
+            bounded=config.rewards == "bounded",
             dtype=dtype,
             group=learner_group(),
         ).to(device)

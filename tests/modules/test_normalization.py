@@ -81,6 +81,27 @@ def test_rewards_are_divided_as_gymnasium_does(num_envs: int) -> None:
     torch.testing.assert_close(normalizer(rewards), (rewards / deviation).clamp(-10, 10))
 
 
+def test_a_bounded_divisor_keeps_every_return_seen_so_far_within_five() -> None:
+    torch.manual_seed(0)
+    reward, done = torch.randn(2, 300, 1).double(), torch.rand(2, 300, 1) < 0.05
+    reward[0, 40] = 60.0  # one large return must not be beyond, and shrinks the rest no further
+    normalizer = RewardNormalizer(0.9, num_envs=2, clip=None, bounded=True)
+    normalizer.observe(reward, done)
+    returns = []
+    for environment in range(2):
+        total = 0.0
+        for now, ended in zip(reward[environment, :, 0], done[environment, :, 0], strict=True):
+            total = 0.9 * total + now.item()
+            returns.append(total)
+            total *= 1 - ended.item()
+    divisor = max(np.std(returns), max(map(abs, returns)) / 5)
+    assert divisor > 1.5 * np.std(returns)
+    torch.testing.assert_close(normalizer(reward), reward / divisor)
+    calm = RewardNormalizer(0.9, clip=None, bounded=True)
+    calm.observe(torch.tensor([[3.0], [-3.0]] * 50), torch.ones(100, 1, dtype=torch.bool))
+    torch.testing.assert_close(calm(torch.tensor([3.0])), torch.tensor([1.0]))
+
+
 def test_each_reward_dimension_has_its_own_statistics() -> None:
     reward = torch.randn(1, 200, 2, dtype=torch.float64) * torch.tensor([1.0, 50.0])
     done = torch.rand(1, 200, 1) < 0.1

@@ -47,8 +47,8 @@ VARIANTS = {
     " --loss.normalize_entropy_reward true --loss.policy_loss_steps all"
     " --loss.alpha_parametrization direct --loss.min_alpha 0.01 --loss.max_alpha 2"
     " --loss.target_entropy 0.5 --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
-    "normalization, priorities": "--normalization.observations true --normalization.rewards true"
-    " --replay.prioritized true",
+    "normalization, priorities": "--normalization.observations true --replay.prioritized true"
+    " --normalization.rewards bounded --network.critic_atoms 11",
     "samples in evaluation": "--evaluation.epsilon 0.5",
     "more actions": "--env.id Acrobot-v1 --evaluation.episodes 1 --env.max_episode_steps 100",
 }

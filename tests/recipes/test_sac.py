@@ -82,8 +82,8 @@ VARIANTS = {
     " --loss.policy_reduction mean --update.utd_ratio 2 --update.periods {actor: 2, alpha: 2}"
     " --update.order [qvalue,actor,alpha,target]",
     "REDQ": "--loss.num_qvalue_nets 5 --loss.target_subset 2 --loss.policy_reduction mean",
-    "normalization": "--normalization.observations true --normalization.rewards true"
-    " --env.num_envs 2",
+    "normalization": "--normalization.observations true --normalization.rewards bounded"
+    " --normalization.clip null --network.critic_atoms 11 --env.num_envs 2",
     "networks": "--network.log_std_mode tanh --network.activation silu",
     "numbers that change": "--update.schedules {lr_actor: {0: 0.001, 250: 0}}"
     " --update.schedules.max_grad_norm {9: 2}"

@@ -27,6 +27,7 @@ from tests.reliability.runs import (
             [
                 *("--env.id", "Pendulum-v1", "--replay.prioritized", "true"),
                 *("--update.order", "[qvalue, actor, alpha, target]"),
+                *("--network.critic_atoms", "11", "--normalization.rewards", "bounded"),
             ],
         ),
         (

@@ -65,6 +65,11 @@ def with_actor() -> DiscreteSACLoss:
     return DiscreteSACLoss(action_value_critic(3, 4, **CELLS), categorical_actor(3, 4, **CELLS))
 
 
+def over_atoms(**options) -> ContinuousSACLoss:
+    critic = state_action_critic(3, 2, **CELLS, atoms=11)
+    return ContinuousSACLoss(tanh_gaussian_actor(3, **BOX, **CELLS), critic, **options)
+
+
 def dropout() -> ContinuousSACLoss:
     critic = ValueOperator(
         MLP(in_features=5, out_features=1, dropout=0.2, **CELLS),
@@ -98,6 +103,7 @@ OWN: dict[str, Callable[[], LossModule]] = {
         num_qvalue_nets=5, target_subset=2, policy_reduction="mean"
     ),
     "normalized": lambda: normalized(continuous),
+    "atoms": lambda: normalized(over_atoms),
     "discrete": discrete,
     "with an actor": with_actor,
     "hybrid": hybrid,
