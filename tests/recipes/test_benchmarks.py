@@ -13,6 +13,7 @@ import pytest
 import rlkit_sac
 from tests import processes
 from tests.recipes.loading import RECIPES
+from tests.recipes.running import Recipe
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(rlkit_sac.__file__).parents[1])}
 
@@ -73,3 +74,30 @@ def test_light_path_writes_each_round_and_prints_the_ratios(tmp_path: Path) -> N
         )
         wanted = (group["light_us"] / group["plain_us"]).median()
         assert float(row[6]) == pytest.approx(wanted, abs=6e-3)
+
+
+def test_every_variant_of_the_fast_configuration_is_one_of_the_recipe(load) -> None:
+    fast = load("fast")
+    for variant in ("published", *fast.VARIANTS, "delay 3+rates fall"):
+        options = fast.options("Hopper-v5", variant).items()
+        words = [word for name, value in options for word in (f"--{name}", str(value))]
+        config = Recipe("sac", "SACConfig").config(*words)
+        assert (config.network.critic_atoms == 101) == (
+            variant not in ("published", "squared loss")
+        )
+        assert config.loss.target_entropy == ("neg_dim" if variant in NEG_DIM else -1.5)
+
+
+NEG_DIM = ("published", "target -A")
+
+
+@pytest.mark.slow
+def test_runs_that_differ_in_one_option_are_compared(tmp_path: Path) -> None:
+    arguments = "--tasks [Hopper-v5] --variants [published,delay+3] --frames 40 --interval 20"
+    words = [word.replace("delay+3", "delay 3") for word in arguments.split()]
+    done = run("fast", *words, "--output", "fast.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = pd.read_csv(tmp_path / "fast.csv")
+    assert list(found["variant"]) == ["published"] * 2 + ["delay 3"] * 2
+    assert list(found["frames"]) == [20, 40] * 2
+    assert "Hopper-v5, delay 3, seed 0: " in done.stdout

@@ -1,0 +1,151 @@
+"""What each part of the fast configurations is worth: runs that differ in one of them.
+
+    python recipes/benchmarks/fast.py
+    python recipes/benchmarks/fast.py --tasks [Hopper-v5] --variants [fast,published] --seeds [0,1]
+    python recipes/benchmarks/fast.py --frames 100000 --interval 5000 --output fast.csv
+
+Each run is recipes/sac.py with one thread in a process of its own, `jobs` of them at a time. The
+lines show the return of the deterministic policy by frames, and the CPU time of the whole process,
+compilation and evaluations included. docs/fast.md has the results.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from timing import describe_machine, load_averages
+
+from rlkit_sac.config import PositiveInt, parse_config
+
+RECIPE = Path(__file__).parents[1] / "sac.py"
+ACTION_DIMS = {"HalfCheetah-v5": 6, "Hopper-v5": 3, "Walker2d-v5": 6, "Ant-v5": 8}
+RATES = ("lr_actor", "lr_qvalue", "lr_alpha")
+START = {"collector.init_random_frames": 5000, "collector.learning_starts": 5000}
+
+
+def rates(value: float) -> dict[str, float]:
+    """The same learning rate for all."""
+    return {f"update.{name}": value for name in RATES}
+
+
+#: Soft actor-critic as published, and the fast configuration, by option.
+PUBLISHED = START | rates(3e-4) | {"loss.target_entropy": "neg_dim"}
+FAST = (
+    START
+    | rates(6e-4)
+    | {
+        "network.critic_layer_norm": "true",
+        "network.critic_atoms": 101,
+        "normalization.observations": "true",
+        "normalization.rewards": "bounded",
+        "normalization.clip": "null",
+        "replay.batch_size": 128,
+        "update.matmul_precision": "bfloat16",
+        "loss.alpha_init": 0.01,
+    }
+)
+#: What each variant changes in the fast configuration; names joined by + change both.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "fast": {},
+    "squared loss": {"network.critic_atoms": "null"},
+    "no layer norm": {"network.critic_layer_norm": "false"},
+    "raw observations": {"normalization.observations": "false"},
+    "divisor std": {"normalization.rewards": "true"},
+    "clip 10": {"normalization.clip": 10},
+    "batch 256": {"replay.batch_size": 256},
+    "rates 3e-4": rates(3e-4),
+    "rates fall": {f"update.schedules.{name}": "{0: 6e-4, 30000: 2e-4}" for name in RATES},
+    "alpha from 1": {"loss.alpha_init": 1},
+    "target -A": {"loss.target_entropy": "neg_dim"},
+    "delay 3": {
+        "update.order": "[qvalue, target, actor, alpha]",
+        "update.periods": "{actor: 3, alpha: 3}",
+    },
+    "float32": {"update.matmul_precision": "auto"},
+    "gamma .995": {"loss.gamma": 0.995},
+    "two updates": {"update.utd_ratio": 2},
+}
+
+
+@dataclass
+class FastConfig:
+    """Which runs are made."""
+
+    tasks: list[str] = field(default_factory=lambda: ["HalfCheetah-v5", "Hopper-v5"])
+    """Ids of the tasks."""
+    variants: list[str] = field(default_factory=lambda: ["published", *VARIANTS])
+    """Names of variants, two of them joined by +."""
+    seeds: list[int] = field(default_factory=lambda: [0])
+    """Seeds of the runs."""
+    frames: PositiveInt = 30_000
+    """Frames of a run."""
+    interval: PositiveInt = 2_500
+    """Frames between two evaluations."""
+    jobs: PositiveInt = 2
+    """Runs at a time."""
+    output: str | None = None
+    """CSV file for all evaluations; null writes none."""
+
+
+def options(task: str, variant: str) -> dict[str, Any]:
+    """The options of a run, by name."""
+    if variant == "published":
+        return PUBLISHED
+    found = FAST | {"loss.target_entropy": -ACTION_DIMS[task] / 2}
+    for part in variant.split("+"):
+        found |= VARIANTS[part]
+    return found
+
+
+def run(task: str, variant: str, seed: int, config: FastConfig) -> pd.DataFrame:
+    """Train once; returns the evaluations and the CPU time of the process."""
+    with tempfile.TemporaryDirectory() as folder:
+        given = options(task, variant) | {
+            **{"env.id": task, "seed": seed, "collector.total_frames": config.frames},
+            **{"evaluation.interval": config.interval, "evaluation.episodes": 5},
+            **{"num_threads": 1, "logging.progress": "false", "logging.dir": folder},
+        }
+        words = [word for name, value in given.items() for word in (f"--{name}", str(value))]
+        process = subprocess.Popen(
+            [sys.executable, str(RECIPE), *words], stdout=subprocess.DEVNULL, env=os.environ
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        if status:
+            raise SystemExit(f"{task}, {variant}, seed {seed}: see the error above")
+        (table,) = Path(folder).rglob("evaluations.csv")
+        found = pd.read_csv(table)[["frames", "return_mean"]]
+    found = found.assign(task=task, variant=variant, seed=seed, cpu=usage.ru_utime + usage.ru_stime)
+    numbers = zip(found["frames"], found["return_mean"], strict=True)
+    curve = " ".join(f"{frames / 1000:g}k {value:.0f}" for frames, value in numbers)
+    cpu = found["cpu"].iloc[0]
+    print(f"{task}, {variant}, seed {seed}: {cpu:.0f} s of CPU time; {curve}", flush=True)
+    return found
+
+
+def main(config: FastConfig) -> None:
+    """Make all runs, and write their evaluations."""
+    print(describe_machine(1))
+    print(f"load averages at the start: {load_averages()}")
+    runs = [
+        (task, variant, seed, config)
+        for seed in config.seeds
+        for task in config.tasks
+        for variant in config.variants
+    ]
+    with ThreadPoolExecutor(config.jobs) as pool:
+        found = list(pool.map(lambda each: run(*each), runs))
+    print(f"load averages at the end: {load_averages()}")
+    if config.output is not None:
+        pd.concat(found).to_csv(config.output, index=False)
+
+
+if __name__ == "__main__":
+    main(parse_config(FastConfig))
