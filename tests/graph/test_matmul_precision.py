@@ -33,8 +33,10 @@ def test_the_choice_ends_with_the_block() -> None:
 
 
 def test_factors_of_large_products_are_rounded_and_nothing_else() -> None:
-    a, b, bias, narrow = (torch.randn(*shape) for shape in ((64, 128), (128, 96), (96,), (128, 8)))
-    batched = torch.randn(2, 64, 128), torch.randn(2, 128, 64)
+    a, b, bias, narrow = (
+        torch.randn(*shape) for shape in ((128, 256), (256, 160), (160,), (256, 101))
+    )
+    batched = torch.randn(2, 128, 256), torch.randn(2, 256, 128)
 
     def products() -> list[torch.Tensor]:
         return [a @ b, torch.addmm(bias, a, b), torch.bmm(*batched), a @ narrow]
