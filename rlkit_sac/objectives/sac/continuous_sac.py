@@ -19,12 +19,11 @@ from rlkit_sac.objectives.checks.batch import check_values
 from rlkit_sac.objectives.checks.networks import refuse_batch_norm
 from rlkit_sac.objectives.sac.critics import (
     CRITICS,
-    CategoricalCritics,
     Critics,
     CriticTerms,
     SACTransitions,
     Target,
-    writes_logits,
+    critics_kind,
 )
 from rlkit_sac.objectives.sac.diagnostics import statistic_keys, value_statistics
 from rlkit_sac.objectives.sac.draws import PolicyDraw
@@ -181,7 +180,8 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         return loss, self._scalars(draw, read.valid)
 
     def _make_critics(self, options: Any, **common: Any) -> Critics:
-        return (CategoricalCritics if writes_logits(self.qvalue_network) else Critics)(**common)
+        critics: Critics = critics_kind(self.qvalue_network)(**common)
+        return critics
 
     # ------------------------------------------------------------------ the value network
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -59,6 +59,11 @@ class Target(NamedTuple):
             return self.values
         return (self.weights * self.values).sum(-1, keepdim=True)
 
+    @property
+    def shares(self) -> Tensor:
+        """The weights, 1 for a single value."""
+        return torch.ones_like(self.values) if self.weights is None else self.weights
+
 
 class CriticTerms(NamedTuple):
     """The terms of the critics' loss.
@@ -68,14 +73,14 @@ class CriticTerms(NamedTuple):
         target: ``[*, M]``.
         losses: of each critic, ``[R, *]``.
         td_error: the priority ``[*]``, 0 in invalid steps.
-        clipped: the share ``[*]`` of the target that critics over atoms cannot describe.
+        further: what the kind of critics tells besides, each ``[*]``.
     """
 
     q: Tensor
     target: Tensor
     losses: Tensor
     td_error: Tensor
-    clipped: Tensor | None = None
+    further: dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -238,6 +243,8 @@ class Critics:
     # What the critics write may describe a value in another way. Such critics override `written`,
     # `scalar`, `target_of` and `loss`; wherever a value is wanted, `scalar` makes it.
 
+    further_diagnostics: ClassVar[tuple[str, ...]] = ()
+
     @property
     def written(self) -> NestedKey:
         """The entry that the critics write for the loss."""
@@ -277,7 +284,8 @@ class Critics:
         error = td_error(value, target.mean)
         if valid is not None:
             error = torch.where(valid, error, torch.zeros_like(error))
-        return CriticTerms(value, target.mean, self.loss(q, target), error)
+        further = self.further(target)
+        return CriticTerms(value, target.mean, self.loss(q, target), error, further)
 
     def acting(self, stack: TensorDictModuleBase, count: int) -> TensorDictModuleBase:
         """The critics as a policy evaluates them, with the mask that they have in the losses.
@@ -294,6 +302,10 @@ class Critics:
             action_key=self.key(self.action_roles[0]),
             action_value_key=self.key(self.role),
         )
+
+    def further(self, target: Target) -> dict[str, Tensor]:
+        """The diagnostics ``[*]`` of this kind of critics, ``further_diagnostics`` by name."""
+        return {}
 
     def loss(self, q: Tensor, target: Target) -> Tensor:
         """The loss ``[R, *]`` of each critic's outputs ``[R, *, M]`` at a target."""
@@ -391,6 +403,8 @@ class CategoricalCritics(Critics):
     critic with the smaller mean, of each state by itself.
     """
 
+    further_diagnostics = ("clipped_share",)
+
     @property
     def written(self) -> NestedKey:
         """The entry of the logits."""
@@ -406,18 +420,13 @@ class CategoricalCritics(Critics):
         weights = self.expected(q.gather(0, lowest).squeeze(0).softmax(-1), log_probs)
         return Target(F.value_atoms(q.shape[-1], q).expand_as(weights), weights)
 
-    def terms(self, q: Tensor, target: Target, valid: Tensor | None) -> CriticTerms:
-        """The terms of the loss of logits ``[R, *, N]`` at a target."""
-        if target.weights is None:
-            target = Target(target.values, torch.ones_like(target.values))
-        assert target.weights is not None
-        clipped = F.clipped_share(target.values, target.weights)
-        return super().terms(q, target, valid)._replace(clipped=clipped)
+    def further(self, target: Target) -> dict[str, Tensor]:
+        """The share of the target that is beyond the atoms."""
+        return {"clipped_share": F.clipped_share(target.values, target.shares)}
 
     def loss(self, q: Tensor, target: Target) -> Tensor:
         """The cross-entropy ``[R, *]`` of each critic's logits to the target over the atoms."""
-        assert target.weights is not None
-        projected = F.project_values(target.values, target.weights, q.shape[-1])
+        projected = F.project_values(target.values, target.shares, q.shape[-1])
         return F.distribution_loss(q, projected)
 
 
@@ -425,6 +434,13 @@ class CategoricalActionValueCritics(CategoricalCritics, ActionValueCritics):
     """The same for K discrete actions, with logits ``[*, K, N]``."""
 
 
-def writes_logits(network: TensorDictModule) -> bool:
-    """Whether a critic describes its values by distributions, whose logits it writes."""
-    return VALUE_LOGITS in map(unravel_key, network.out_keys)
+def critics_kind(network: TensorDictModule, *, of_each_action: bool = False) -> type[Any]:
+    """The class of the critics that a network is one of, by what it writes.
+
+    Args:
+        network: one of the critics.
+        of_each_action: whether it writes a value of each discrete action.
+    """
+    if VALUE_LOGITS in map(unravel_key, network.out_keys):
+        return CategoricalActionValueCritics if of_each_action else CategoricalCritics
+    return ActionValueCritics if of_each_action else Critics

@@ -1,16 +1,17 @@
 """Statistics of the critics, for logs."""
 
+from collections.abc import Mapping, Sequence
+
 import torch
 from torch import Tensor
 
 from rlkit_sac.functional import explained_variance, masked_mean
 
 
-def diagnostic_keys(num_critics: int, *, clipped: bool = False) -> list[str]:
-    """Keys of the output of :func:`critic_diagnostics`."""
+def diagnostic_keys(num_critics: int, further: Sequence[str] = ()) -> list[str]:
+    """Keys of the output of :func:`critic_diagnostics`, and further ones."""
     critics = [f"q{i}_{name}" for i in range(num_critics) for name in ("loss", *_STATISTICS)]
-    of_atoms = ["clipped_share"] if clipped else []
-    return [*critics, "target_mean", "td_error_mean", "explained_variance", *of_atoms]
+    return [*critics, "target_mean", "td_error_mean", "explained_variance", *further]
 
 
 _STATISTICS = ("mean", "min", "max")
@@ -49,8 +50,7 @@ def critic_diagnostics(
     target: Tensor,
     losses: Tensor,
     td_error: Tensor,
-    clipped: Tensor | None = None,
-    *,
+    further: Mapping[str, Tensor],
     valid: Tensor | None,
 ) -> dict[str, Tensor]:
     r"""Statistics of the critics over the valid steps of a batch.
@@ -64,7 +64,7 @@ def critic_diagnostics(
         target: ``[*, M]``.
         losses: ``[R, *]``, each critic's loss of each step.
         td_error: ``[*]``.
-        clipped: the share of the target beyond the outermost atoms, ``[*]``; default none.
+        further: what a kind of critics tells besides, each ``[*]``.
         valid: bool ``[*]`` or ``None``.
     """
     values, losses = values.detach(), losses.detach()
@@ -75,6 +75,4 @@ def critic_diagnostics(
     out["target_mean"] = masked_mean(target.mean(-1), valid)
     out["td_error_mean"] = masked_mean(td_error, valid)
     out["explained_variance"] = explained_variance(values.mean(0), target, valid)
-    if clipped is not None:
-        out["clipped_share"] = masked_mean(clipped, valid)
-    return out
+    return out | {name: masked_mean(value, valid) for name, value in further.items()}

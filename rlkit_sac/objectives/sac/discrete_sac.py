@@ -10,11 +10,7 @@ from tensordict import NestedKey
 from tensordict.nn import TensorDictModule
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.objectives.sac.critics import (
-    ActionValueCritics,
-    CategoricalActionValueCritics,
-    writes_logits,
-)
+from rlkit_sac.objectives.sac.critics import ActionValueCritics, critics_kind
 from rlkit_sac.objectives.sac.factors import DiscreteFactor
 from rlkit_sac.objectives.sac.options import DiscreteSACOptions, takes
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
@@ -125,6 +121,5 @@ class DiscreteSACLoss(SoftActorCriticLoss):
         super().__init__(actor_network, qvalue_network, options)
 
     def _make_critics(self, options: Any, **common: Any) -> ActionValueCritics:
-        categorical = writes_logits(self.qvalue_network)
-        kind = CategoricalActionValueCritics if categorical else ActionValueCritics
+        kind = critics_kind(self.qvalue_network, of_each_action=True)
         return kind(**common, spec=self.specs["action"])

@@ -10,11 +10,7 @@ from tensordict import NestedKey
 from tensordict.nn import TensorDictModule
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.objectives.sac.critics import (
-    ActionValueCritics,
-    CategoricalActionValueCritics,
-    writes_logits,
-)
+from rlkit_sac.objectives.sac.critics import ActionValueCritics, critics_kind
 from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor
 from rlkit_sac.objectives.sac.options import HybridSACOptions, takes
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
@@ -140,9 +136,7 @@ class HybridSACLoss(SoftActorCriticLoss):
                 "mask_critics is true without a parameter_mask: pass the mask that says which "
                 "dimensions each discrete action uses"
             )
-        categorical = writes_logits(self.qvalue_network)
-        kind = CategoricalActionValueCritics if categorical else ActionValueCritics
-        return kind(
+        return critics_kind(self.qvalue_network, of_each_action=True)(
             **common,
             mask=self.parameter_mask if options.mask_critics else None,
             action_roles=("action_continuous",),

@@ -32,7 +32,6 @@ from rlkit_sac.objectives.sac.critics import (
     SACTransitions,
     Target,
     TargetCritics,
-    writes_logits,
 )
 from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
 from rlkit_sac.objectives.sac.draws import PolicyDraw
@@ -330,7 +329,7 @@ class SoftActorCriticLoss(LossContract):
     def _statistics(
         self, critics: CriticTerms, draw: PolicyDraw, valid: Tensor | None
     ) -> dict[str, Tensor]:
-        return critic_diagnostics(*critics, valid=valid)
+        return critic_diagnostics(*critics, valid)
 
     def _draw(self, states: TensorDictBase) -> PolicyDraw:
         dist = None
@@ -492,6 +491,5 @@ class SoftActorCriticLoss(LossContract):
         keys = [each.key(name) for name in ("alpha", "entropy") for each in factors]
         keys += [each.key("kl") for each in factors if self.priors.get(each.name) is not None]
         if self.diagnostics:
-            clipped = writes_logits(self.qvalue_network)
-            keys += diagnostic_keys(self.num_qvalue_nets, clipped=clipped)
+            keys += diagnostic_keys(self.num_qvalue_nets, self.critics.further_diagnostics)
         return [*self._loss_keys(), *keys]
