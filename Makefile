@@ -24,8 +24,8 @@ train: $(VENV)/.installed-train ## Train SAC on Pendulum-v1 (ARGS= goes to recip
 test: $(VENV)/.installed-dev ## Run the tests but the slow ones (ARGS= goes to pytest)
 	$(BIN)/python -m pytest -m "not slow" --numprocesses auto --dist worksteal $(ARGS)
 
-test-slow: $(VENV)/.installed-dev ## Run all other tests, for hours: ARGS="tests/updates" goes to pytest
-	$(BIN)/python -m pytest -m slow $(ARGS)
+test-slow: $(VENV)/.installed-dev ## Run all other tests, an hour on two cores (ARGS= goes to pytest)
+	$(BIN)/python -m pytest -m slow --numprocesses auto --dist worksteal $(ARGS)
 
 test-lowest: .venv-lowest/.installed ## Train and resume with the lowest versions of the dependencies
 	.venv-lowest/bin/python -m pytest -m "not slow" tests/functional tests/config \
