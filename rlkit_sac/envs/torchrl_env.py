@@ -159,14 +159,7 @@ class GymnasiumEnvs:
         Returns:
             The environments whose episode ended.
         """
-        places, ended = [(key, arrays[key]) for key in (*self.observed, *OUTCOME)], []
-        for index, env in enumerate(self._envs):
-            values = env.step(actions[index])
-            for key, place in places:
-                place[index] = values[key]
-            if values["terminated"] or values["truncated"]:
-                ended.append(index)
-        return ended
+        return [i for i, env in enumerate(self._envs) if env.step(actions[i], arrays, i)]
 
 
 class _DirectEnv:
@@ -184,12 +177,15 @@ class _DirectEnv:
         """The entries `observed` at the beginning of an episode."""
         return self._env.reset()[0]
 
-    def step(self, action: Any) -> dict[str, Any]:
-        """The entries `observed` and `OUTCOME` after a step."""
+    def step(self, action: Any, arrays: Mapping[str, NDArray[Any]], index: int) -> bool:
+        """Write `observed` and `OUTCOME` after a step at an index; whether the episode ended."""
         try:
             after, reward, terminated, truncated, info = self._seeded.step(self._action(action))
-            outcome = (self._reward(reward), terminated, truncated)
-            return {**self._entries(after, info), **dict(zip(OUTCOME, outcome, strict=True))}
+            for key, value in self._entries(after, info).items():
+                arrays[key][index] = value
+            arrays["reward"][index] = self._reward(reward)
+            arrays["terminated"][index], arrays["truncated"][index] = terminated, truncated
+            return terminated or truncated
         except (Exception, SystemExit) as error:
             self._env.raise_fault(error)
 
