@@ -32,6 +32,7 @@ ALLOWED = {
     ("rlkit_sac/runs/policies/export.py", "torch.export.load"): "what it has just written",
     ("rlkit_sac/runs/tables/run_directory.py", "subprocess"): "git, which names the commit",
     ("recipes/benchmarks/speed.py", "subprocess"): "a process for each timing",
+    ("recipes/benchmarks/fast.py", "subprocess"): "a process for each run",
     (
         "recipes/benchmarks/peers/own_recipe.py",
         "importlib.util.spec_from_file_location",
