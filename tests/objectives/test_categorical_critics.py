@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from rlkit_sac import functional as F
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules import action_value_critic, state_action_critic
-from rlkit_sac.objectives import ContinuousSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss
 from tests.objectives import references
 from tests.objectives.comparison import compare_continuous
 from tests.objectives.losses import KINDS, make_batch, own_loss
@@ -102,6 +102,29 @@ def test_losses_policies_and_copies_take_them(kind: str) -> None:
     assert all(p.grad is not None and p.grad.isfinite().all() for p in loss.parameters())
     action = loss.policy()(data.select("observation"))["action"]
     assert action.shape == data["action"].shape
+
+
+@pytest.mark.parametrize("kind", ["continuous", "boltzmann", "hybrid"])
+def test_a_terminal_observation_has_no_effect_even_if_it_is_nan(kind: str) -> None:
+    torch.manual_seed(0)
+    loss = own_loss(kind, atoms=11)
+    data = make_batch(kind, 6)
+    data["next", "terminated"][:3] = True
+    spoiled = data.clone()
+    spoiled["next", "observation"][:3] = torch.nan
+    found = []
+    for batch in (data, spoiled):
+        torch.manual_seed(1)
+        found.append(loss.qvalue_loss(batch)[0])
+    assert found[1].isfinite()
+    assert_close(*found)
+
+
+def test_a_critic_that_writes_no_value_is_refused() -> None:
+    critic = action_value_critic(4, 3, num_cells=[16], atoms=5)
+    loss = DiscreteSACLoss(critic.module[0])
+    with pytest.raises(BatchError, match="not 'action_value'"):
+        loss(make_batch("boltzmann", 4))
 
 
 def test_vector_rewards_are_refused() -> None:

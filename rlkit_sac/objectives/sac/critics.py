@@ -59,6 +59,13 @@ class Target(NamedTuple):
             return self.values
         return (self.weights * self.values).sum(-1, keepdim=True)
 
+    def one_step_earlier(self, reward: Tensor, terminated: Tensor, gamma: float | Tensor) -> Target:
+        """The target of a step, of soft values at its end."""
+        values, weights = F.soft_td_target(reward, terminated, self.values, gamma=gamma), None
+        if self.weights is not None:  # all values are the reward then, whatever was observed
+            weights = torch.where(terminated, 1.0 / self.weights.shape[-1], self.weights)
+        return Target(values, weights)
+
     @property
     def shares(self) -> Tensor:
         """The weights, 1 for a single value."""
@@ -165,11 +172,12 @@ class Critics:
             BatchError: for an output under another key, or of another shape.
         """
         network, key = self.network, self.written
-        if key not in map(unravel_key, network.out_keys):
-            raise BatchError(
-                f"qvalue_network writes {network.out_keys}, not {key!r}: name its output so, or "
-                f"name the right one with set_keys({self.role}=...)"
-            )
+        for needed in (key, self.key(self.role)):
+            if needed not in map(unravel_key, network.out_keys):
+                raise BatchError(
+                    f"qvalue_network writes {network.out_keys}, not {needed!r}: name its output "
+                    f"so, or name the right one with set_keys({self.role}=...)"
+                )
         if self.normalizer is not None:
             inputs = self.normalizer.normalized(inputs)
         if self.memory is not None:

@@ -278,8 +278,7 @@ class SoftActorCriticLoss(LossContract):
         with torch.no_grad():
             value, bonus = self._next_value(read, next_draw, reward.shape[-1])
             if not lmbda:
-                target = F.soft_td_target(reward, terminated, value.values, gamma=gamma)
-                return value._replace(values=target)
+                return value.one_step_earlier(reward, terminated, gamma)
             cut = cut_steps(batch.get(("next", keys.done)).bool(), read.valid)
             target = F.soft_lambda_return(
                 reward, terminated, cut, value.mean, bonus, gamma=gamma, lmbda=lmbda
