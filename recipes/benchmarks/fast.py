@@ -43,7 +43,6 @@ FAST = (
     | rates(6e-4)
     | {
         "network.critic_layer_norm": "true",
-        "network.critic_atoms": 101,
         "normalization.observations": "true",
         "normalization.rewards": "bounded",
         "normalization.clip": "null",
@@ -55,7 +54,7 @@ FAST = (
 #: What each variant changes in the fast configuration; names joined by + change both.
 VARIANTS: dict[str, dict[str, Any]] = {
     "fast": {},
-    "squared loss": {"network.critic_atoms": "null"},
+    "101 atoms": {"network.critic_atoms": 101},
     "no layer norm": {"network.critic_layer_norm": "false"},
     "raw observations": {"normalization.observations": "false"},
     "divisor std": {"normalization.rewards": "true"},

@@ -57,7 +57,7 @@ def state_action_critic(
             :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
-        ConfigError: for atoms of vector rewards.
+        ConfigError: for fewer than two atoms, or atoms of vector rewards.
         ValueError: PyTorch's, for a dropout outside of [0, 1].
 
     >>> import torch
@@ -148,7 +148,7 @@ def action_value_critic(
             :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
     Raises:
-        ConfigError: for atoms of vector rewards.
+        ConfigError: for fewer than two atoms, or atoms of vector rewards.
         ValueError: PyTorch's, for a dropout outside of [0, 1].
 
     >>> import torch
@@ -255,8 +255,10 @@ def stack_critics(critics: Sequence[ModuleT]) -> ModuleT:
 
 
 def _outputs(num_actions: int | None, reward_dim: int, atoms: int | None) -> int | torch.Size:
-    if atoms is not None and reward_dim > 1:
-        raise ConfigError(f"atoms describe one value, not those of {reward_dim} reward dimensions")
+    if atoms is not None and (atoms < 2 or reward_dim > 1):
+        raise ConfigError(
+            f"two atoms or more describe one value: got {atoms} for {reward_dim} reward dimensions"
+        )
     each = reward_dim if atoms is None else atoms
     if num_actions is None:
         return each

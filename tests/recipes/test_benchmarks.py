@@ -82,9 +82,7 @@ def test_every_variant_of_the_fast_configuration_is_one_of_the_recipe(load) -> N
         options = fast.options("Hopper-v5", variant).items()
         words = [word for name, value in options for word in (f"--{name}", str(value))]
         config = Recipe("sac", "SACConfig").config(*words)
-        assert (config.network.critic_atoms == 101) == (
-            variant not in ("published", "squared loss")
-        )
+        assert (config.network.critic_atoms == 101) == (variant == "101 atoms")
         assert config.loss.target_entropy == ("neg_dim" if variant in NEG_DIM else -1.5)
 
 
