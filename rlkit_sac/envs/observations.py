@@ -57,9 +57,9 @@ class ArrayObservation(gym.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         self.observation_conversion = ObservationConversion(env.observation_space, indices=indices)
         # TorchRL names a bare RGB image "pixels"; a dictionary keeps one key for all.
-        spaces: dict[str, Space[Any]] = {"observation": self.observation_conversion.agent_space()}
-        self.observation_space = gym.spaces.Dict(spaces)
-        self.keys = tuple(spaces)
+        self.observation_space = gym.spaces.Dict(
+            {"observation": self.observation_conversion.agent_space()}
+        )
 
     def reset(self, **options: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Resets the environment."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import gymnasium as gym
 from numpy.typing import NDArray
@@ -171,7 +171,8 @@ class _DirectEnv:
         self._action = _wrapper_of(env, AdaptedActions).action_conversion
         self._reward = _wrapper_of(env, ArrayReward).reward
         observation = _wrapper_of(env, ArrayObservation)
-        self._entries, self.observed = observation.entries, observation.keys
+        self._entries = observation.entries
+        self.observed = tuple(cast(gym.spaces.Dict, observation.observation_space))
 
     def reset(self) -> dict[str, NDArray[Any]]:
         """The entries `observed` at the beginning of an episode."""

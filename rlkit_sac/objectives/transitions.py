@@ -122,8 +122,8 @@ class TransitionKeys:
         return Transitions(batch, batch.select(*self.states), following, valid)
 
     def _ends(self) -> dict[NestedKey, str]:
-        keys = ((unravel_key(("next", getattr(self._tensor_keys, x))), x) for x in self._outcomes)
-        return dict(keys)
+        keys = self._tensor_keys
+        return {unravel_key(("next", getattr(keys, role))): role for role in self._outcomes}
 
 
 def unraveled(*keys: NestedKey) -> list[NestedKey]:

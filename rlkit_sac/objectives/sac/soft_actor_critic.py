@@ -164,9 +164,16 @@ class SoftActorCriticLoss(LossContract):
             weights=self._reward_weights,
             loss_function=options.loss_function,
         )
-        parts = self._continuous, self._discrete, self.critics, self.priors
-        averages = self.parameter_mask, self.entropy_centers, options.policy_reduction
-        self._policy = FactoredPolicy(*parts, *averages, options.use_entropy_reward)
+        self._policy = FactoredPolicy(
+            self._continuous,
+            self._discrete,
+            self.critics,
+            self.priors,
+            self.parameter_mask,
+            self.entropy_centers,
+            options.policy_reduction,
+            options.use_entropy_reward,
+        )
         self.make_value_estimator(gamma=options.gamma)
 
     @abstractmethod
@@ -415,8 +422,7 @@ class SoftActorCriticLoss(LossContract):
             value_type: ``TD0`` (default), ``TD1`` or ``TDLambda``. The last two read ``[*, T]``
                 sequences, time in the last batch dimension; n-step targets are ``TD1`` on slices
                 of n steps.
-            **hyperparams: ``gamma`` (default: the current one); of ``TDLambda`` also ``lmbda``
-                (default 0.95).
+            **hyperparams: ``gamma`` (default: the current one); ``lmbda`` of ``TDLambda`` (0.95).
 
         Raises:
             NotImplementedError: for an estimator that is not defined for soft values.
