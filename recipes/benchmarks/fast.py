@@ -3,10 +3,12 @@
     python recipes/benchmarks/fast.py
     python recipes/benchmarks/fast.py --tasks [Hopper-v5] --variants [fast,published] --seeds [0,1]
     python recipes/benchmarks/fast.py --frames 100000 --interval 5000 --output fast.csv
+    python recipes/benchmarks/fast.py --variants '[fast, sbx.SAC]' --jobs 1 --output seconds.csv
 
 Each run is recipes/sac.py with one thread in a process of its own, `jobs` of them at a time. The
 lines show the return of the deterministic policy by frames, and the CPU time of the whole process,
-compilation and evaluations included. docs/fast.md has the results.
+compilation and evaluations included. In the CSV file, seconds count from the start of the process,
+what comes after the last evaluation included. docs/fast.md has the results.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +29,7 @@ from timing import describe_machine, load_averages
 from rlkit_sac.config import PositiveInt, parse_config
 
 RECIPE = Path(__file__).parents[1] / "sac.py"
+PEERS = Path(__file__).parent / "peers" / "stable_baselines.py"
 ACTION_DIMS = {"HalfCheetah-v5": 6, "Hopper-v5": 3, "Walker2d-v5": 6, "Ant-v5": 8}
 RATES = ("lr_actor", "lr_qvalue", "lr_alpha")
 START = {"collector.init_random_frames": 5000, "collector.learning_starts": 5000}
@@ -69,7 +73,8 @@ class FastConfig:
     tasks: list[str] = field(default_factory=lambda: ["HalfCheetah-v5", "Hopper-v5"])
     """Ids of the tasks."""
     variants: list[str] = field(default_factory=lambda: ["published", *VARIANTS])
-    """Names of variants, two of them joined by +."""
+    """Names of variants, two of them joined by +; classes with the interface of Stable-Baselines3
+    by module and name, such as sb3_contrib.TQC."""
     seeds: list[int] = field(default_factory=lambda: [0])
     """Seeds of the runs."""
     frames: PositiveInt = 30_000
@@ -78,6 +83,10 @@ class FastConfig:
     """Frames between two evaluations."""
     jobs: PositiveInt = 2
     """Runs at a time."""
+    limit: PositiveInt = 600
+    """Seconds of a run of a class by name."""
+    peers: str = sys.executable
+    """The Python of such runs."""
     output: str | None = None
     """CSV file for all evaluations; null writes none."""
 
@@ -95,24 +104,40 @@ def options(task: str, variant: str) -> dict[str, Any]:
 def run(task: str, variant: str, seed: int, config: FastConfig) -> pd.DataFrame:
     """Train once; returns the evaluations and the CPU time of the process."""
     with tempfile.TemporaryDirectory() as folder:
-        given = options(task, variant) | {
-            **{"env.id": task, "seed": seed, "collector.total_frames": config.frames},
-            **{"evaluation.interval": config.interval, "evaluation.episodes": 5},
-            **{"num_threads": 1, "logging.progress": "false", "logging.dir": folder},
-        }
-        words = [word for name, value in given.items() for word in (f"--{name}", str(value))]
-        process = subprocess.Popen([sys.executable, str(RECIPE), *words], stdout=subprocess.DEVNULL)
+        start = time.perf_counter()
+        command = command_of(task, variant, seed, config, folder)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - start
         if status:
             raise SystemExit(f"{task}, {variant}, seed {seed}: see the error above")
         (table,) = Path(folder).rglob("evaluations.csv")
-        found = pd.read_csv(table)[["frames", "return_mean"]]
+        found = pd.read_csv(table)[["frames", "return_mean", "seconds"]]
+    found["seconds"] += wall - found["seconds"].iloc[-1]
     found = found.assign(task=task, variant=variant, seed=seed, cpu=usage.ru_utime + usage.ru_stime)
     numbers = zip(found["frames"], found["return_mean"], strict=True)
     curve = " ".join(f"{frames / 1000:g}k {value:.0f}" for frames, value in numbers)
     cpu = found["cpu"].iloc[0]
     print(f"{task}, {variant}, seed {seed}: {cpu:.0f} s of CPU time; {curve}", flush=True)
     return found
+
+
+def command_of(task: str, variant: str, seed: int, config: FastConfig, folder: str) -> list[str]:
+    """The command of a run, which writes evaluations.csv below a folder."""
+    algorithm, *flags = variant.split()
+    if "." in algorithm:
+        given: dict[str, Any] = {"task": task, "seed": seed, "frames": config.frames}
+        given |= {"interval": config.interval, "limit": config.limit}
+        given |= {"output": f"{folder}/evaluations.csv"}
+        start = [config.peers, str(PEERS), algorithm, *flags]
+    else:
+        given = options(task, variant) | {
+            **{"env.id": task, "seed": seed, "collector.total_frames": config.frames},
+            **{"evaluation.interval": config.interval, "evaluation.episodes": 5},
+            **{"num_threads": 1, "logging.progress": "false", "logging.dir": folder},
+        }
+        start = [sys.executable, str(RECIPE)]
+    return [*start, *(word for name, value in given.items() for word in (f"--{name}", str(value)))]
 
 
 def main(config: FastConfig) -> None:

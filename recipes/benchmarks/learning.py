@@ -19,6 +19,7 @@ import argparse
 import re
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
@@ -29,6 +30,7 @@ from rlkit_sac.analysis import (
     markdown_table,
     plot_learning_curves,
 )
+from rlkit_sac.analysis.figures import COLORS
 from rlkit_sac.analysis.files import read_rows
 from rlkit_sac.analysis.run_json import read_description
 
@@ -57,6 +59,7 @@ def main() -> None:
         collect(arguments.collect)
     for name, shown in FIGURES.items():
         draw(name, shown)
+    draw_seconds()
     page = DOCS / "benchmarks.md"
     page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
 
@@ -150,6 +153,18 @@ def draw(name: str, shown: list[str]) -> None:
     path = DOCS / "images" / "benchmarks" / f"{name}.png"
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=150, metadata={"Software": None})
+
+
+def draw_seconds() -> None:
+    """The figure of return against wall-clock seconds, of runs of `fast.py`."""
+    figure = plt.figure(figsize=(7, 4), layout="constrained")
+    axes = figure.add_subplot(xlabel="seconds", ylabel="return", title="HalfCheetah-v5, one core")
+    for color, (system, runs) in zip(COLORS, read("seconds").groupby("variant"), strict=False):
+        for _, run in runs.groupby("seed"):
+            axes.plot(run["seconds"], run["return_mean"], color=color, label=system)
+            system = None
+    axes.legend(frameon=False)
+    figure.savefig(DOCS / "images" / "benchmarks" / "seconds.png", dpi=150)
 
 
 def filled(page: str) -> str:

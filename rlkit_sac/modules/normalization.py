@@ -25,8 +25,8 @@ _AS_OBSERVED = "as_observed"  # holds the entries before normalization
 class RunningStatistics(nn.Module):
     r"""Mean and variance of all values so far, in buffers.
 
-    Values come in groups, whose mean :math:`\bar x` and sum of squared deviations :math:`S` are
-    merged with those of the n values before (Chan et al. 1979, eq. 2.1):
+    Values come in groups of m, whose mean :math:`\bar x` and sum of squared deviations :math:`S`
+    are merged with those of the n values before (Chan et al. 1979, eq. 2.1):
 
     .. math::
         \mu' &= \mu + \delta \frac{m}{n + m}, \qquad \delta = \bar x - \mu \\
@@ -69,22 +69,21 @@ class RunningStatistics(nn.Module):
     @torch.no_grad()
     def update(self, values: Tensor) -> None:
         """Update with values ``[m, *shape]``."""
-        number = len(values)
-        if not number:
+        if not len(values):
             return
         values = values.to(self.mean)
         if self.group is not None:
             parts = [torch.empty_like(values) for _ in range(self.group.size())]
             distributed.all_gather(parts, values.contiguous(), group=self.group)
             values = torch.cat(parts)
-            number = len(values)
-        mean = values.mean(0)
-        share = number / (self.count + number).to(self.mean)
-        delta = mean - self.mean
         # In place: policies and compiled updates keep references to the buffers.
-        self.deviations += (values - mean).square().sum(0) + delta.square() * self.count * share
-        self.mean += delta * share
-        self.count += number
+        number, count, overall = len(values), self.count, self.mean
+        variance, mean = torch.var_mean(values, 0, correction=0)
+        delta = mean - overall
+        spread = delta.square() * count
+        count += number
+        self.deviations.add_(variance + spread / count, alpha=number)
+        overall += delta * number / count
 
 
 class ObservationNormalizer(nn.Module):
@@ -220,11 +219,12 @@ class RewardNormalizer(nn.Module):
         """
         if reward.ndim == 2:
             reward, done = reward.unsqueeze(0), done.unsqueeze(0)
-        for now, ended in zip(reward.to(self.returns).unbind(1), done.unbind(1), strict=True):
-            self.returns.mul_(self.gamma).add_(now)
-            self.statistics.update(self.returns)
-            self.largest.copy_(torch.maximum(self.largest, self.returns.abs().amax(0)))
-            self.returns.masked_fill_(ended, 0.0)
+        returns, largest = self.returns, self.largest
+        for now, ended in zip(reward.to(returns).unbind(1), done.unbind(1), strict=True):
+            torch.add(now, returns, alpha=self.gamma, out=returns)
+            self.statistics.update(returns)
+            torch.maximum(largest, returns.abs().amax(0), out=largest)
+            returns.masked_fill_(ended, 0.0)
         if self.statistics.group is not None:
             distributed.all_reduce(
                 self.largest, distributed.ReduceOp.MAX, group=self.statistics.group
