@@ -34,6 +34,10 @@ ALLOWED = {
     ("recipes/benchmarks/speed.py", "subprocess"): "a process for each timing",
     ("recipes/benchmarks/fast.py", "subprocess"): "a process for each run",
     (
+        "recipes/benchmarks/peers/stable_baselines.py",
+        "importlib.import_module",
+    ): "the library that is compared",
+    (
         "recipes/benchmarks/peers/own_recipe.py",
         "importlib.util.spec_from_file_location",
     ): "a recipe of this repository",
