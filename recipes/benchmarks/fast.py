@@ -49,6 +49,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "101 atoms": {"network.critic_atoms": 101},
     "no layer norm": {"network.critic_layer_norm": "false"},
     "raw observations": {"normalization.observations": "false"},
+    "raw rewards": {"normalization.rewards": "false"},
     "divisor std": {"normalization.rewards": "true"},
     "clip 10": {"normalization.clip": 10},
     "batch 256": {"replay.batch_size": 256},
@@ -56,6 +57,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "rates fall": {f"update.schedules.{name}": "{0: 6e-4, 30000: 2e-4}" for name in RATES},
     "alpha from 1": {"loss.alpha_init": 1},
     "target -A": {"loss.target_entropy": "neg_dim"},
+    "tau .005": {"update.target_update_tau": 0.005},
     "delay 3": {
         "update.order": "[qvalue, target, actor, alpha]",
         "update.periods": "{actor: 3, alpha: 3}",
