@@ -43,7 +43,7 @@ from rlkit_sac.envs import (
     continuous_action_bounds,
     discrete_action_count,
     has_discrete_actions,
-    observation_dim,
+    observation_layout,
 )
 from rlkit_sac.modules import (
     ActionKind,
@@ -65,6 +65,7 @@ from rlkit_sac.runs import (
     learner_group,
     make_envs,
     memory_options,
+    observation_inputs,
     run_collector,
     run_recipe,
     training_run,
@@ -96,13 +97,14 @@ class ACERConfig(BaseRunConfig):
 
     def task_checks(self) -> list[Callable[[EnvBase], object]]:
         """What the recipe requires of its task."""
-        return [kind_of_actions, check_scalar_reward, observation_dim]
+        return [kind_of_actions, check_scalar_reward]
 
     def transition(self, env: EnvBase) -> TensorDictBase:
         """One transition of the task as replay stores it, for its size."""
         random_policy = RandomBehavior(env.full_action_spec_unbatched["action"])
-        frame = ("observation", "reward", "done", "terminated")
-        stored = ["observation", *random_policy.out_keys, *(("next", key) for key in frame)]
+        observed = [entry["key"] for entry in observation_layout(env)]
+        after = [("next", key) for key in (*observed, "reward", "done", "terminated")]
+        stored = [*observed, *random_policy.out_keys, *after]
         return example_transition(env, [*stored, "is_init"], random_policy=random_policy)
 
     def further_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
@@ -173,7 +175,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
     # Networks and loss.
     kind = kind_of_actions(env)
-    sizes: dict[str, Any] = {"observation_dim": observation_dim(env)}
+    sizes: dict[str, Any] = {"observation_dim": observation_inputs(config.network, env)}
     if kind == "discrete":
         sizes["num_actions"] = discrete_action_count(env)
     else:

@@ -27,7 +27,7 @@ from rlkit_sac.config import (
     ReplayConfig,
 )
 from rlkit_sac.data import example_transition, make_replay_buffer
-from rlkit_sac.envs import discrete_action_count, observation_dim, reward_dim
+from rlkit_sac.envs import discrete_action_count, reward_dim
 from rlkit_sac.modules import action_value_critic, categorical_actor
 from rlkit_sac.objectives import DiscreteSACLoss
 from rlkit_sac.runs import (
@@ -37,6 +37,7 @@ from rlkit_sac.runs import (
     make_envs,
     make_normalizers,
     memory_options,
+    observation_inputs,
     parameter_groups,
     run_collector,
     run_recipe,
@@ -91,7 +92,7 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
     # Networks and loss.
     sizes = {
-        "observation_dim": observation_dim(env),
+        "observation_dim": observation_inputs(config.network, env),
         "num_actions": discrete_action_count(env),
         "memory": memory_options(config.network, env),
     }

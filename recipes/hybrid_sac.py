@@ -21,7 +21,7 @@ from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.config import EnvConfig, HybridLossConfig, HybridNetworkConfig, ReplayConfig
 from rlkit_sac.data import example_transition, make_replay_buffer
-from rlkit_sac.envs import hybrid_action_bounds, observation_dim, parameter_mask, reward_dim
+from rlkit_sac.envs import hybrid_action_bounds, parameter_mask, reward_dim
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import HybridSACLoss
@@ -32,6 +32,7 @@ from rlkit_sac.runs import (
     make_envs,
     make_normalizers,
     memory_options,
+    observation_inputs,
     parameter_groups,
     run_collector,
     run_recipe,
@@ -83,7 +84,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     # Networks and loss.
     num_actions, action_low, action_high = hybrid_action_bounds(env)
     sizes = {
-        "observation_dim": observation_dim(env),
+        "observation_dim": observation_inputs(config.network, env),
         "memory": memory_options(config.network, env),
     }
     actor = tanh_gaussian_actor(

@@ -23,7 +23,7 @@ from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.config import Check, GaussianNetworkConfig, KLPriorLossConfig, PriorConfig
 from rlkit_sac.data import example_transition, make_replay_buffer
-from rlkit_sac.envs import continuous_action_bounds, observation_dim, reward_dim
+from rlkit_sac.envs import continuous_action_bounds, reward_dim
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
@@ -37,6 +37,7 @@ from rlkit_sac.runs import (
     make_normalizers,
     make_prior,
     memory_options,
+    observation_inputs,
     parameter_groups,
     run_collector,
     run_recipe,
@@ -77,7 +78,7 @@ def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     # Networks, prior and loss.
     action_low, action_high = continuous_action_bounds(env)
     sizes = {
-        "observation_dim": observation_dim(env),
+        "observation_dim": observation_inputs(config.network, env),
         "memory": memory_options(config.network, env),
     }
     actor = tanh_gaussian_actor(

@@ -21,7 +21,7 @@ from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.config import ContinuousLossConfig, GaussianNetworkConfig
 from rlkit_sac.data import example_transition, make_replay_buffer
-from rlkit_sac.envs import continuous_action_bounds, observation_dim, reward_dim
+from rlkit_sac.envs import continuous_action_bounds, reward_dim
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
@@ -31,6 +31,7 @@ from rlkit_sac.runs import (
     make_envs,
     make_normalizers,
     memory_options,
+    observation_inputs,
     parameter_groups,
     run_collector,
     run_recipe,
@@ -66,7 +67,7 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     # Networks and loss.
     action_low, action_high = continuous_action_bounds(env)
     sizes = {
-        "observation_dim": observation_dim(env),
+        "observation_dim": observation_inputs(config.network, env),
         "memory": memory_options(config.network, env),
     }
     actor = tanh_gaussian_actor(

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     limit_episodes(task, None)  # warns of a task without a limit, as training does
     with closing_env(make_env(task.id, **task.arguments())) as env:
         for name, text in _describe(env).items():
-            print(f"{name:<16}{text}")
+            print(f"{name:<15} {text}")
         print("\nrecipes")
         refusals = {name: _refusal(file, env) for name, file in shipped_recipes().items()}
     width = max(60, min(100, shutil.get_terminal_size().columns))
@@ -72,13 +72,13 @@ def _describe(env: EnvBase) -> dict[str, str]:
         policy_action = policy_action["action"]
     spaces = {
         "observation": of_task("observation_conversion").space,
-        "  network sees": of_task("observation_space")["observation"],
+        **{f"  {key}": text for key, text in _observed(env).items()},
         "action": of_task("action_conversion").space,
         "  policy gives": policy_action,
     }
     facts = {name: textwrap.shorten(str(space), 160) for name, space in spaces.items()}
     for given, seen in (("observation", "  network sees"), ("action", "  policy gives")):
-        if facts[seen] == facts[given]:
+        if facts.get(seen) == facts[given]:
             del facts[seen]
     dim = reward_dim(env)
     facts["reward"] = "a number" if dim == 1 else f"a vector of {dim} numbers"
@@ -89,6 +89,28 @@ def _describe(env: EnvBase) -> dict[str, str]:
     if (limit := of_task("spec").max_episode_steps) is not None:
         facts["time limit"] = f"{limit} frames"
     return facts
+
+
+def _observed(env: EnvBase) -> dict[str, object]:
+    """What networks read, by entry where there are images."""
+    from rlkit_sac.envs import observation_layout
+    from rlkit_sac.envs.torchrl_env import gym_envs
+    from rlkit_sac.modules.encoders import encoder_kind, image_size
+
+    layout = observation_layout(env)
+    spaces = gym_envs(env)[0].get_wrapper_attr("observation_conversion").agent_space()
+    if not any("scale" in entry for entry in layout):
+        return {"network sees": spaces["observation"]}
+    found = {}
+    for entry in layout:
+        found[entry["key"]] = spaces[entry["key"]]
+        if "scale" in entry:
+            channels, height, width = image_size(entry)
+            found[entry["key"]] = (
+                f"an image of {channels} channels ({entry['channels']}), {height} x {width}, "
+                f"divided by {entry['scale']}; network.encoder {encoder_kind(entry)}"
+            )
+    return found
 
 
 def _refusal(recipe: Path, env: EnvBase) -> str | None:

@@ -24,6 +24,13 @@ class LayersConfig:
     activation: Literal["relu", "tanh", "elu", "silu", "gelu"] = "relu"
     """Activation function between layers."""
 
+    encoder: Literal["auto", "none", "small", "nature", "impala"] = "auto"
+    """What makes features of images: auto is nature from 36 pixels on, small below, impala is
+    larger, none reads the pixels; vectors have no encoder."""
+
+    encoder_features: PositiveInt | None = None
+    """Features of each image; null for 128 of small, 512 of nature and 256 of impala."""
+
     memory: Literal["none", "gru", "lstm"] = "none"
     """What each network remembers earlier steps by, before its layers."""
 
@@ -34,8 +41,9 @@ class LayersConfig:
     """Layers of each memory."""
 
     def layer_arguments(self) -> dict[str, Any]:
-        """All but the memory, as keyword arguments of a network."""
-        return {name: value for name, value in asdict(self).items() if "memory" not in name}
+        """All but encoder and memory, as keyword arguments of a network."""
+        apart = ("encoder", "memory")
+        return {name: value for name, value in asdict(self).items() if not name.startswith(apart)}
 
 
 @dataclass

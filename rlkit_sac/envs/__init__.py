@@ -11,6 +11,7 @@ from rlkit_sac.envs.specs import discrete_action_count as discrete_action_count
 from rlkit_sac.envs.specs import has_discrete_actions as has_discrete_actions
 from rlkit_sac.envs.specs import hybrid_action_bounds as hybrid_action_bounds
 from rlkit_sac.envs.specs import observation_dim as observation_dim
+from rlkit_sac.envs.specs import observation_layout as observation_layout
 from rlkit_sac.envs.specs import parameter_mask as parameter_mask
 from rlkit_sac.envs.specs import reward_dim as reward_dim
 from rlkit_sac.envs.task_spaces import describe_task as describe_task

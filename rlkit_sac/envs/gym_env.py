@@ -26,6 +26,12 @@ _EXTRAS = {
     "mo_gymnasium.envs.lunar_lander": "box2d",
 }
 _MULTI_OBJECTIVE = "mo_gymnasium"
+# Ids that name their package by themselves: the module that registers them, and its extra.
+_PREFIXES = {
+    "mo-": (_MULTI_OBJECTIVE, "mo"),
+    "MinAtar/": ("minatar.gym", "minatar"),
+    "ALE/": ("ale_py", "atari"),
+}
 
 
 def find_env_spec(env_id: str) -> EnvSpec:
@@ -33,7 +39,7 @@ def find_env_spec(env_id: str) -> EnvSpec:
 
     Args:
         env_id: ``Name-v0``, ``namespace/Name-v0`` or ``module:Name-v0``; the package's own tasks
-            need no namespace, and those of MO-Gymnasium whose names begin with ``mo-`` no module.
+            need no namespace, and names with ``mo-``, ``MinAtar/`` or ``ALE/`` first no module.
 
     Raises:
         ConfigError: the module cannot be imported or the id is unknown; Gymnasium names a near one.
@@ -42,10 +48,11 @@ def find_env_spec(env_id: str) -> EnvSpec:
     200
     """
     module, _, name = env_id.rpartition(":")
-    if not module and name.startswith("mo-") and name not in gym.registry:
-        module = _MULTI_OBJECTIVE
     if module:
         _import(module, env_id)
+    for prefix, (own, extra) in _PREFIXES.items():
+        if name.startswith(prefix) and name not in gym.registry:
+            _import(own, env_id, extra)
     if name not in gym.registry and f"{NAMESPACE}/{name}" in gym.registry:
         name = f"{NAMESPACE}/{name}"
     try:
@@ -102,18 +109,20 @@ def make_gym_env(
         raise ConfigError(f"{spec.id}: {reason}") from error
 
 
-def _import(module: str, env_id: str) -> None:
+def _import(module: str, env_id: str, extra: str | None = None) -> None:
     try:
         if module == _MULTI_OBJECTIVE:
             # It imports pygame, which greets and raises deprecations of its own.
             with warnings.catch_warnings(), redirect_stdout(None):
                 warnings.simplefilter("ignore")
                 importlib.import_module(module)
-        importlib.import_module(module)
+        imported = importlib.import_module(module)
+        if module == "minatar.gym":  # which registers nothing by itself
+            imported.register_envs()
     except (Exception, SystemExit) as error:
-        if module == _MULTI_OBJECTIVE and isinstance(error, ImportError):
+        if extra is not None and isinstance(error, ImportError):
             raise ConfigError(
-                f"{env_id} needs a missing package: pip install 'rlkit_sac[mo]'"
+                f"{env_id} needs a missing package: pip install 'rlkit_sac[{extra}]'"
             ) from error
         raise ConfigError(
             f"cannot import the module {module!r} of environment {env_id!r}: "

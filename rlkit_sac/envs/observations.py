@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, Space, flatten, flatten_space
 from numpy.typing import NDArray
 
-from rlkit_sac.envs.actions import at, leaves
+from rlkit_sac.envs.actions import Path, at, leaves
 from rlkit_sac.errors import ConfigError
 
 # Above this, a `Discrete` beside a `Box` is taken for a counter, and becomes one number.
@@ -19,20 +19,22 @@ _MOST_CATEGORIES = 32
 
 
 class ArrayObservation(gym.Wrapper[Any, Any, Any, Any]):
-    """Turns any observation into ``{"observation": array}``.
+    """Turns any observation into arrays: images, and a vector of all else.
 
     The observation space is the table of what is observed at a reset and after each step: an entry
     that :meth:`entries` writes and the space declares is collected, and stored where a loss reads
     it.
 
-    - `Box`: keeps its shape (a scalar becomes `[1]`) and becomes float32; uint8 with two or more
-      dimensions is an image and stays uint8.
-    - `Tuple` and `Dict`: a float32 vector of their parts in the order of the space (a `Dict` sorts
-      its keys unless it was given an ordered mapping), each flattened: boxes in C order, each
-      `Discrete(n)` as n one-hot entries. But where n is more than 32 and there is a `Box` beside
-      it, anywhere in the structure, it counts something (as steps do in
+    - An image is a `Box` of uint8 or bool with two or more dimensions, and stays as it is: alone as
+      ``observation``, within a `Tuple` or `Dict` as an entry for each, ``image_`` and its place
+      there, such as ``image_camera`` or ``image_arm_0``.
+    - Another `Box` keeps its shape (a scalar becomes `[1]`) and becomes float32.
+    - `Tuple` and `Dict`: ``observation``, a float32 vector of their other parts in the order of the
+      space (a `Dict` sorts its keys unless it was given an ordered mapping), each flattened: boxes
+      in C order, each `Discrete(n)` as n one-hot entries. But where n is more than 32 and there is
+      a `Box` beside it, anywhere in the structure, it counts something (as steps do in
       ``Tuple(Box, Discrete(200))``) and becomes one number, (value - start) / (n - 1), in [0, 1]:
-      an environment that counts one too far gives 1.
+      an environment that counts one too far gives 1. Without such parts there is no vector.
     - `Discrete` alone and other spaces: a float32 vector, as ``gymnasium.spaces.flatten`` does.
 
     Every array is a copy, so environments may reuse their buffers.
@@ -57,9 +59,7 @@ class ArrayObservation(gym.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         self.observation_conversion = ObservationConversion(env.observation_space, indices=indices)
         # TorchRL names a bare RGB image "pixels"; a dictionary keeps one key for all.
-        self.observation_space = gym.spaces.Dict(
-            {"observation": self.observation_conversion.agent_space()}
-        )
+        self.observation_space = self.observation_conversion.agent_space()
 
     def reset(self, **options: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Resets the environment."""
@@ -73,47 +73,53 @@ class ArrayObservation(gym.Wrapper[Any, Any, Any, Any]):
 
     def entries(self, observation: Any, info: dict[str, Any]) -> dict[str, NDArray[Any]]:
         """Returns the entries of the observation space."""
-        return {"observation": self.observation_conversion(observation)}
+        return self.observation_conversion(observation)
 
 
 class ObservationConversion:
-    """From a task's observation to the agent's array, as :class:`ArrayObservation` describes it.
+    """From a task's observation to the agent's arrays, as :class:`ArrayObservation` describes them.
 
     Args:
         space: the observation space of the task.
         indices: the entries of the vector that are kept, in this order. Default: all.
+
+    Attributes:
+        keys: of each part of the space that is an image its entry, ``None`` of the others.
+        vector_shape: of ``observation`` before ``indices`` are taken, if it is no image.
 
     Raises:
         ConfigError: as `ArrayObservation`.
 
     >>> convert = ObservationConversion(gym.spaces.Dict(at=Box(-1, 1, (2,)), door=Discrete(2)))
     >>> convert({"at": np.zeros(2), "door": 1})
-    array([0., 0., 0., 1.], dtype=float32)
-    >>> convert({"at": np.zeros((5, 2)), "door": np.ones(5, int)}, batch=True).shape
+    {'observation': array([0., 0., 0., 1.], dtype=float32)}
+    >>> convert({"at": np.zeros((5, 2)), "door": np.ones(5, int)}, batch=True)["observation"].shape
     (5, 4)
     """
 
     def __init__(self, space: Space[Any], *, indices: Sequence[int] | None = None) -> None:
         self.space = space
         self._is_box = isinstance(space, Box)
-        parts = [leaf for _, leaf, _ in leaves(space)]
-        self._counts = any(isinstance(leaf, Box) for leaf in parts)
+        parts = [(path, leaf) for path, leaf, _ in leaves(space)]
+        self._counts = any(isinstance(leaf, Box) for _, leaf in parts)
+        self.keys = [image_key(path) if is_image(leaf) else None for path, leaf in parts]
+        self._images = {image_key(path): leaf for path, leaf in parts if is_image(leaf)}
         self._boxes: list[Any] = [
-            Box(0.0, 1.0, (1,)) if self.is_count(leaf) else flatten_space(leaf) for leaf in parts
+            Box(0.0, 1.0, (1,)) if self.is_count(leaf) else flatten_space(leaf)
+            for _, leaf in parts
+            if not is_image(leaf)
         ]
-        if not all(isinstance(box, Box) for box in self._boxes) or not self._boxes:
+        if not all(isinstance(box, Box) for box in self._boxes) or not parts:
             raise ConfigError(
                 f"the observation space {space} has no fixed size; supported are Box and "
                 "what gymnasium.spaces.flatten turns into one (Dict, Tuple, Discrete, …)"
             )
         length = sum(box.low.size for box in self._boxes)
-        self._shape = (space.shape or (1,)) if self._is_box else (length,)
-        is_image = space.dtype == np.uint8 and len(self._shape) > 1
-        self._dtype = np.dtype(np.uint8 if is_image else np.float32)
-        self.indices = None if indices is None else _checked_indices(indices, self._shape)
+        self.vector_shape = (space.shape or (1,)) if self._is_box else (length,)
+        self.indices = None if indices is None else _checked_indices(indices, self.vector_shape)
 
-    def __call__(self, observation: Any, *, batch: bool = False) -> NDArray[Any]:
-        """Returns an array of the shape and dtype of :meth:`agent_space`, a copy.
+    def __call__(self, observation: Any, *, batch: bool = False) -> dict[str, NDArray[Any]]:
+        """Returns arrays of the shapes and dtypes of :meth:`agent_space`, copies.
 
         Raises:
             TypeError, ValueError: NumPy's, for another number of values or what are not numbers.
@@ -123,15 +129,26 @@ class ObservationConversion:
                 give them: each leaf an array with N in front.
             batch: whether there are N.
         """
-        if self._is_box:
+        entries: dict[str, NDArray[Any]] = {}
+        if self._is_box and not self._images:
             numbers = np.asarray(observation)
         else:
-            flat = self._flatten_each if batch else self._flatten
-            parts = [flat(leaf, value) for _, leaf, value in leaves(self.space, observation)]
-            numbers = np.concatenate(parts, axis=-1)
-        array = numbers.astype(self._dtype, casting="same_kind")
-        array = array.reshape(-1, *self._shape) if batch else array.reshape(self._shape)
-        return array if self.indices is None else array.take(self.indices, -1)
+            flat, vector = self._flatten_each if batch else self._flatten, []
+            for key, (_, leaf, value) in zip(
+                self.keys, leaves(self.space, observation), strict=True
+            ):
+                if key is None:
+                    vector.append(flat(leaf, value))
+                    continue
+                array = np.asarray(value).astype(leaf.dtype, casting="same_kind")
+                entries[key] = array.reshape(*((-1,) if batch else ()), *(leaf.shape or ()))
+            if not vector:
+                return entries
+            numbers = np.concatenate(vector, axis=-1)
+        array = numbers.astype(np.float32, casting="same_kind")
+        array = array.reshape(-1, *self.vector_shape) if batch else array.reshape(self.vector_shape)
+        entries["observation"] = array if self.indices is None else array.take(self.indices, -1)
+        return entries
 
     def is_batch(self, observation: Any) -> bool:
         """Whether there are N observations.
@@ -159,18 +176,35 @@ class ObservationConversion:
                 raise ValueError(f"{name} must hold finite numbers")
         return bool(front)
 
-    def agent_space(self) -> Box:
-        """The space of the agent's array."""
+    def agent_space(self) -> gym.spaces.Dict:
+        """The space of each of the agent's arrays, images first."""
+        if not self._boxes:
+            return gym.spaces.Dict(self._images)
         with np.errstate(over="ignore"):  # a float64 bound beyond float32 means unbounded
             low, high = (
                 np.concatenate([np.ravel(bound) for bound in bounds])
-                .astype(self._dtype)
-                .reshape(self._shape)
+                .astype(np.float32)
+                .reshape(self.vector_shape)
                 for bounds in zip(*((box.low, box.high) for box in self._boxes), strict=True)
             )
         if self.indices is not None:
             low, high = low[self.indices], high[self.indices]
-        return Box(low, high, dtype=self._dtype.type)
+        return gym.spaces.Dict(self._images | {"observation": Box(low, high, dtype=np.float32)})
+
+    def layout(self) -> list[dict[str, Any]]:
+        """The agent's arrays as JSON, see :func:`~rlkit_sac.envs.observation_layout`."""
+        found: list[dict[str, Any]] = []
+        for key, box in self.agent_space().items():
+            assert isinstance(box, Box)
+            shape = list(box.shape)
+            found.append({"key": key, "shape": shape})
+            if is_image(box):
+                first = len(shape) == 2 or shape[-3] < shape[-1]
+                found[-1] |= {
+                    "scale": int(box.high.max()),
+                    "channels": "first" if first else "last",
+                }
+        return found
 
     def is_count(self, leaf: Space[Any]) -> bool:
         """Whether a part of the space becomes one number, and not a one-hot vector."""
@@ -187,10 +221,28 @@ class ObservationConversion:
         return flatten(leaf, value)
 
 
+def is_image(leaf: Space[Any]) -> bool:
+    """Whether a part of a space keeps its type and shape, and is no part of the vector.
+
+    >>> is_image(Box(0, 255, (84, 84, 3), np.uint8)), is_image(Box(0, 255, (128,), np.uint8))
+    (True, False)
+    """
+    return isinstance(leaf, Box) and len(leaf.shape) > 1 and leaf.dtype in (np.uint8, np.bool_)
+
+
+def image_key(path: Path) -> str:
+    """The entry of an image at a place in the observation space.
+
+    >>> image_key(("arm", 0)), image_key(())
+    ('image_arm_0', 'observation')
+    """
+    return "_".join(["image", *map(str, path)]) if path else "observation"
+
+
 def _checked_indices(indices: Sequence[int], shape: tuple[int, ...]) -> list[int]:
     found = np.ravel(indices).tolist()
     given = f"observation_indices is {shorten(str(found), 300)}, but the observation has"
-    if len(shape) > 1:
+    if len(shape) > 1 or not shape[0]:
         raise ConfigError(f"{given} the shape {list(shape)}: leave it out, it is for vectors")
     kept = {index for index in found if type(index) is int and 0 <= index < shape[0]}
     if not kept or len(kept) != len(found):

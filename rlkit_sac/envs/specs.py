@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torchrl.data import Bounded, Categorical, Composite, TensorSpec
 from torchrl.envs import EnvBase
 
+from rlkit_sac.envs.observations import ObservationConversion
 from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError
 
@@ -112,8 +115,27 @@ def parameter_mask(env: EnvBase) -> Tensor | None:
     return None if mask is None else torch.as_tensor(mask, device=env.device)
 
 
+def observation_layout(env: EnvBase) -> list[dict[str, Any]]:
+    """What an agent observes: the entries that it reads, in order, as JSON.
+
+    Each has its ``key`` and the ``shape`` of one. That of an image also has ``scale``, the largest
+    value that a pixel may have, and ``channels``, ``"first"`` or ``"last"``: the smaller of the two
+    dimensions, and the last where they are equal. ``[H, W]`` is one channel, and K frames of
+    ``[H, W, C]`` are K·C.
+
+    Args:
+        env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> observation_layout(make_env("Pendulum-v1"))
+    [{'key': 'observation', 'shape': [3]}]
+    """
+    observe: ObservationConversion = gym_envs(env)[0].get_wrapper_attr("observation_conversion")
+    return observe.layout()
+
+
 def observation_dim(env: EnvBase) -> int:
-    """Length of the observation vector.
+    """Length of the observation vector, for networks that read nothing else.
 
     Args:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
@@ -125,14 +147,15 @@ def observation_dim(env: EnvBase) -> int:
     >>> observation_dim(make_env("Pendulum-v1"))
     3
     """
-    shape = env.observation_spec_unbatched["observation"].shape
-    if len(shape) != 1:
+    shapes = {entry["key"]: entry["shape"] for entry in observation_layout(env)}
+    if len(shapes) > 1 or len(shapes.get("observation", ())) != 1:
         raise ConfigError(
             f"the networks of this recipe read vectors, but the observation has the shape "
-            f"{list(shape)}: flatten it in the environment, or pass networks of your own to the "
-            "loss in a copy of the recipe"
+            f"{shapes.get('observation') if len(shapes) == 1 else shapes}: give them "
+            "observation_inputs(config.network, env) in place of observation_dim(env), or flatten "
+            "it in the environment"
         )
-    return shape[0]
+    return int(shapes["observation"][0])
 
 
 def reward_dim(env: EnvBase) -> int:

@@ -15,6 +15,8 @@ from rlkit_sac.modules.critics import state_action_critic as state_action_critic
 from rlkit_sac.modules.critics import state_critic as state_critic
 from rlkit_sac.modules.distributions import TanhGaussian as TanhGaussian
 from rlkit_sac.modules.dueling import StochasticDuelingNetwork as StochasticDuelingNetwork
+from rlkit_sac.modules.encoders import EncoderOptions as EncoderOptions
+from rlkit_sac.modules.encoders import observation_encoder as observation_encoder
 from rlkit_sac.modules.masked_critic import MaskedCritic as MaskedCritic
 from rlkit_sac.modules.memory import GRUMemory as GRUMemory
 from rlkit_sac.modules.memory import LSTMMemory as LSTMMemory

@@ -14,6 +14,7 @@ from torchrl.modules import ActorValueOperator, IndependentNormal, Probabilistic
 from rlkit_sac.action_bounds import check_bounds
 from rlkit_sac.modules.distributions import TanhGaussian
 from rlkit_sac.modules.dueling import Sampler, StochasticDuelingNetwork, draw_samples
+from rlkit_sac.modules.encoders import EncoderOptions
 from rlkit_sac.modules.notes import noted
 from rlkit_sac.modules.perceptron import GaussianHead, LogStdMode, perceptron
 from rlkit_sac.modules.recurrent import JoinedInputs, MemoryOptions, StateInputs, state_inputs
@@ -21,7 +22,7 @@ from rlkit_sac.modules.recurrent import JoinedInputs, MemoryOptions, StateInputs
 
 @noted
 def tanh_gaussian_actor(
-    observation_dim: int,
+    observation_dim: int | EncoderOptions,
     action_low: Sequence[float],
     action_high: Sequence[float],
     *,
@@ -41,7 +42,8 @@ def tanh_gaussian_actor(
     ``[*, D]``. Outside a collector it takes the squashed mean.
 
     Args:
-        observation_dim: length of the observation.
+        observation_dim: length of the observation, or
+            :class:`~rlkit_sac.modules.EncoderOptions` of images.
         action_low: lower bounds, one for each action dimension, in the units of the environment's
             ``action`` entry (-1 where actions are rescaled).
         action_high: upper bounds.
@@ -87,7 +89,7 @@ def tanh_gaussian_actor(
 
 @noted
 def gaussian_actor(
-    observation_dim: int,
+    observation_dim: int | EncoderOptions,
     action_dim: int,
     *,
     num_cells: Sequence[int] = (256, 256),
@@ -106,7 +108,8 @@ def gaussian_actor(
     Outside a collector it takes the mean.
 
     Args:
-        observation_dim: length of the observation.
+        observation_dim: length of the observation, or
+            :class:`~rlkit_sac.modules.EncoderOptions` of images.
         action_dim: length D of the action.
         num_cells: widths of the hidden layers.
         activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
@@ -156,7 +159,7 @@ def gaussian_policy(network: nn.Module, action_dim: int, state: StateInputs) -> 
 
 @noted
 def categorical_actor(
-    observation_dim: int,
+    observation_dim: int | EncoderOptions,
     num_actions: int,
     *,
     num_cells: Sequence[int] = (256, 256),
@@ -169,7 +172,8 @@ def categorical_actor(
     ``action``, an index int64 ``[*]``. Outside a collector it takes the most likely action.
 
     Args:
-        observation_dim: length of the observation.
+        observation_dim: length of the observation, or
+            :class:`~rlkit_sac.modules.EncoderOptions` of images.
         num_actions: number K of discrete actions.
         num_cells: widths of the hidden layers.
         activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
@@ -210,7 +214,7 @@ def categorical_policy(
 
 @noted
 def categorical_actor_critic(
-    observation_dim: int,
+    observation_dim: int | EncoderOptions,
     num_actions: int,
     *,
     num_cells: Sequence[int] = (256, 256),
@@ -223,7 +227,8 @@ def categorical_actor_critic(
     ``action_value`` ``[*, num_actions]``, and ``action``, an index int64 ``[*]``.
 
     Args:
-        observation_dim: length of the observation.
+        observation_dim: length of the observation, or
+            :class:`~rlkit_sac.modules.EncoderOptions` of images.
         num_actions: number K of discrete actions.
         num_cells: widths of the trunk's layers.
         activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
@@ -245,7 +250,7 @@ def categorical_actor_critic(
 
 @noted
 def gaussian_actor_critic(
-    observation_dim: int,
+    observation_dim: int | EncoderOptions,
     action_dim: int,
     *,
     num_cells: Sequence[int] = (256, 256),
@@ -265,7 +270,8 @@ def gaussian_actor_critic(
     ``action`` ``[*, action_dim]``, ``state_value`` and ``state_action_value`` ``[*, 1]``.
 
     Args:
-        observation_dim: length of the observation.
+        observation_dim: length of the observation, or
+            :class:`~rlkit_sac.modules.EncoderOptions` of images.
         action_dim: length D of the action.
         num_cells: widths of the trunk's layers.
         activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
@@ -314,11 +320,11 @@ def policy_operator(actor_critic: ActorValueOperator) -> ProbabilisticTensorDict
 
 
 def _joined(state: StateInputs, *layers: nn.Module) -> nn.Sequential:
-    return JoinedInputs(*layers) if state.modules else nn.Sequential(*layers)
+    return JoinedInputs(*layers) if len(state.keys) > 1 else nn.Sequential(*layers)
 
 
 def _trunk(
-    observation_dim: int,
+    observation_dim: int | EncoderOptions,
     num_cells: Sequence[int],
     activation: str,
     memory: MemoryOptions | None,

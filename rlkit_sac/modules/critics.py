@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import distribution_mean
+from rlkit_sac.modules.encoders import EncoderOptions
 from rlkit_sac.modules.notes import noted
 from rlkit_sac.modules.perceptron import perceptron
 from rlkit_sac.modules.recurrent import MemoryOptions, state_inputs
@@ -22,7 +23,7 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 def state_action_critic(
-    observation_dim: int,
+    observation_dim: int | EncoderOptions,
     action_dim: int,
     *,
     num_cells: Sequence[int] = (256, 256),
@@ -40,7 +41,8 @@ def state_action_critic(
     ``state_action_value`` ``[*, reward_dim]``.
 
     Args:
-        observation_dim: length of the observation.
+        observation_dim: length of the observation, or
+            :class:`~rlkit_sac.modules.EncoderOptions` of images.
         action_dim: length of the action.
         num_cells: widths of the hidden layers.
         activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
@@ -81,7 +83,7 @@ def state_action_critic(
 
 
 def state_critic(
-    observation_dim: int,
+    observation_dim: int | EncoderOptions,
     *,
     num_cells: Sequence[int] = (256, 256),
     activation: str = "relu",
@@ -94,7 +96,8 @@ def state_critic(
     Reads ``observation`` ``[*, observation_dim]``; writes ``state_value`` ``[*, reward_dim]``.
 
     Args:
-        observation_dim: length of the observation.
+        observation_dim: length of the observation, or
+            :class:`~rlkit_sac.modules.EncoderOptions` of images.
         num_cells: widths of the hidden layers.
         activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
         reward_dim: number of reward dimensions, one value each.
@@ -116,7 +119,7 @@ def state_critic(
 
 @noted
 def action_value_critic(
-    observation_dim: int,
+    observation_dim: int | EncoderOptions,
     num_actions: int,
     *,
     num_cells: Sequence[int] = (256, 256),
@@ -133,7 +136,8 @@ def action_value_critic(
     ``[*, num_actions, reward_dim]`` for vector rewards.
 
     Args:
-        observation_dim: length of the observation.
+        observation_dim: length of the observation, or
+            :class:`~rlkit_sac.modules.EncoderOptions` of images.
         num_actions: number K of discrete actions.
         num_cells: widths of the hidden layers.
         activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
@@ -167,7 +171,7 @@ def action_value_critic(
 
 @noted
 def hybrid_critic(
-    observation_dim: int,
+    observation_dim: int | EncoderOptions,
     action_dim: int,
     num_actions: int,
     *,
@@ -187,7 +191,8 @@ def hybrid_critic(
     ``[*, num_actions, reward_dim]`` for vector rewards.
 
     Args:
-        observation_dim: length of the observation.
+        observation_dim: length of the observation, or
+            :class:`~rlkit_sac.modules.EncoderOptions` of images.
         action_dim: length D of the continuous action.
         num_actions: number K of discrete actions.
         num_cells: widths of the hidden layers.

@@ -14,6 +14,7 @@ from torch.distributions import Distribution
 from torchrl.modules import IndependentNormal
 
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules.masked_critic import split_at
 
 #: Takes a distribution and a number n of samples, and returns them, ``[n, *, D]``.
 Sampler: TypeAlias = Callable[[Distribution, int], Tensor]
@@ -133,7 +134,12 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
         """
         drawn = self.sampler(dist, self.num_samples).detach()
         actions = torch.cat([action.unsqueeze(0), drawn.to(action.dtype)])
-        inputs = states.select(*self._advantage_state_keys).expand(len(actions), *states.batch_size)
-        network = self.advantage_network
-        advantage = network(inputs.set(self.action_key, actions)).get(self.advantage_key)
+        states = states.select(*self._advantage_state_keys)
+        before, after = split_at(self.advantage_network, self.action_key)
+        for part in before:  # such as an encoder, once for all actions
+            states = part(states)
+        inputs = states.expand(len(actions), *states.batch_size).set(self.action_key, actions)
+        for part in after:
+            inputs = part(inputs)
+        advantage = inputs.get(self.advantage_key)
         return advantage[0] - advantage[1:].mean(0)

@@ -9,6 +9,7 @@ from tensordict import NestedKey
 from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictSequential
 from torch import Tensor, nn
 
+from rlkit_sac.modules.encoders import EncoderOptions, observation_encoder
 from rlkit_sac.modules.memory import GRUMemory, LSTMMemory, next_key
 
 
@@ -92,11 +93,13 @@ class JoinedInputs(nn.Sequential):
         return out
 
 
-def state_inputs(observation_dim: int, memory: MemoryOptions | None, owner: str) -> StateInputs:
+def state_inputs(
+    observation: int | EncoderOptions, memory: MemoryOptions | None, owner: str
+) -> StateInputs:
     """The observation alone, or a memory's output and the observation with the previous action.
 
     Args:
-        observation_dim: length of the observation.
+        observation: its length, or the encoder whose features then take its place.
         memory: options of the memory, or ``None``.
         owner: names the state of the memory, ``"actor"`` for ``actor_state``, of an LSTM
             ``actor_state_h`` and ``actor_state_c``.
@@ -104,8 +107,15 @@ def state_inputs(observation_dim: int, memory: MemoryOptions | None, owner: str)
     >>> state_inputs(3, {"kind": "gru", "size": 8, "action_dim": 1}, "actor")[:2]
     (12, ['memory', 'memory_input'])
     """
+    read, before = "observation", []
+    if isinstance(observation, dict):
+        encoder = observation_encoder(**observation)
+        read, before = "features", [encoder]
+        observation_dim = encoder.module.num_features
+    else:
+        observation_dim = observation
     if memory is None:
-        return StateInputs(observation_dim, ["observation"], [])
+        return StateInputs(observation_dim, [read], before)
     kind, size, layers = memory["kind"], memory.get("size", 64), memory.get("layers", 1)
     action_dim, num_actions = memory.get("action_dim", 0), memory.get("num_actions", 0)
     cells: dict[str, type[GRUMemory | LSTMMemory]] = {"gru": GRUMemory, "lstm": LSTMMemory}
@@ -117,7 +127,7 @@ def state_inputs(observation_dim: int, memory: MemoryOptions | None, owner: str)
     ]
     width = int(observation_dim + action_dim + num_actions)  # NumPy's integers are none of GRU's
     embedding = TensorDictModule(
-        PreviousStep(num_actions), ["observation", "is_init", *parts], ["memory_input"]
+        PreviousStep(num_actions), [read, "is_init", *parts], ["memory_input"]
     )
     remember = cells[kind](
         width,
@@ -126,4 +136,4 @@ def state_inputs(observation_dim: int, memory: MemoryOptions | None, owner: str)
         in_keys=["memory_input", *states],
         out_keys=["memory", *map(next_key, states)],
     )
-    return StateInputs(size + width, ["memory", "memory_input"], [embedding, remember])
+    return StateInputs(size + width, ["memory", "memory_input"], [*before, embedding, remember])

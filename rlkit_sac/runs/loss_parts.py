@@ -11,9 +11,10 @@ from torchrl.data import Bounded, Categorical
 from torchrl.envs import EnvBase
 
 from rlkit_sac.config import Check, LayersConfig, NormalizationConfig, PriorConfig
-from rlkit_sac.envs import observation_dim, reward_dim
+from rlkit_sac.envs import observation_layout, reward_dim
 from rlkit_sac.errors import ConfigError, RlkitSacError, RunError, summary
 from rlkit_sac.modules import (
+    EncoderOptions,
     MemoryOptions,
     NormalizedPolicy,
     PolicyPrior,
@@ -175,6 +176,23 @@ def memory_options(config: LayersConfig, env: EnvBase) -> MemoryOptions | None:
     }
 
 
+def observation_inputs(config: LayersConfig, env: EnvBase) -> int | EncoderOptions:
+    """The argument ``observation_dim`` of networks: the length of a vector, or an encoder.
+
+    Args:
+        config: which encoder, if the task has images.
+        env: whose observations the networks read.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> observation_inputs(LayersConfig(), make_env("CartPole-v1"))
+    4
+    """
+    layout = observation_layout(env)
+    if len(layout) == len(layout[0]["shape"]) == 1:
+        return int(layout[0]["shape"][0])
+    return {"layout": layout, "kind": config.encoder, "features": config.encoder_features}
+
+
 def make_normalizers(
     config: NormalizationConfig, env: EnvBase, *, gamma: float
 ) -> dict[str, nn.Module]:
@@ -185,6 +203,9 @@ def make_normalizers(
         env: of the training.
         gamma: discount per frame.
 
+    Raises:
+        ConfigError: for observations to normalize that have no vector.
+
     >>> from rlkit_sac.envs import make_env
     >>> config = NormalizationConfig(rewards=True)
     >>> list(make_normalizers(config, make_env("Pendulum-v1"), gamma=0.99))
@@ -194,8 +215,14 @@ def make_normalizers(
     dtype = torch.float32 if device.type == "mps" else torch.float64  # which MPS does not have
     found: dict[str, nn.Module] = {}
     if config.observations:
+        (*_, last) = observation_layout(env)  # images come first
+        if "scale" in last or len(last["shape"]) > 1:
+            raise ConfigError(
+                "normalization.observations is for vectors, but the task has none (images are in "
+                "[0, 1] already): set it to false"
+            )
         found["observation_normalizer"] = ObservationNormalizer(
-            observation_dim(env), clip=config.clip, dtype=dtype, group=learner_group()
+            last["shape"][0], clip=config.clip, dtype=dtype, group=learner_group()
         ).to(device)
     if config.rewards:
         found["reward_normalizer"] = RewardNormalizer(

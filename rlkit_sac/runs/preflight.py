@@ -17,7 +17,7 @@ from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.data.replay.transition import example_transition
 from rlkit_sac.envs.gym_env import find_env_spec
-from rlkit_sac.envs.specs import reward_dim
+from rlkit_sac.envs.specs import observation_layout, reward_dim
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import stored_options
@@ -129,13 +129,6 @@ def _warn(text: str) -> None:
     print(f"warning: {text}", file=sys.stderr)
 
 
-# What the losses of soft actor-critic read of a transition.
-_TRANSITION = (
-    *("observation", "action"),
-    *(("next", key) for key in ("observation", "reward", "done", "terminated")),
-)
-
-
 ActionKind = Literal["discrete", "continuous", "hybrid"]
 
 
@@ -164,7 +157,9 @@ def stored_transition(env: EnvBase) -> TensorDictBase:
     >>> stored_transition(make_env("Pendulum-v1"))["next", "reward"].shape
     torch.Size([1])
     """
-    return example_transition(env, _TRANSITION)
+    observed = [entry["key"] for entry in observation_layout(env)]
+    after = [("next", key) for key in (*observed, "reward", "done", "terminated")]
+    return example_transition(env, [*observed, "action", *after])
 
 
 def action_kind(env: EnvBase) -> ActionKind:

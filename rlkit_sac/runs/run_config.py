@@ -37,7 +37,7 @@ from rlkit_sac.config.conditions import Check, check_config
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.buffer import check_replay_fits
 from rlkit_sac.data.workers.cluster import ray_cluster
-from rlkit_sac.envs import closing_env, make_env, observation_dim, reward_dim
+from rlkit_sac.envs import closing_env, make_env, reward_dim
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import check_resume, check_warm_start, resume_after_restart
 from rlkit_sac.runs.devices import resolve_device
@@ -96,7 +96,7 @@ class BaseRunConfig:
 
     def task_checks(self) -> list[Callable[[EnvBase], object]]:
         """What the recipe requires of its task; each raises `ConfigError` where it is not met."""
-        return [observation_dim, reward_dim]
+        return [reward_dim]
 
     def transition(self, env: EnvBase) -> TensorDictBase:
         """One transition of the task as replay stores it, for its size."""

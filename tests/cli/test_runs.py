@@ -60,7 +60,14 @@ CONTINUOUS = ["acer", "kl_prior_sac", "sac", "value_sac"]
         (["Platform-v0"], ["hybrid_sac"], ["Tuple(Discrete(3),", "0: [0], 1: [1], 2: [2]"]),
         (["my_tasks:Reach-v0"], CONTINUOUS, ["10000 frames"]),
         (["my_tasks:Reach-v0", "--env.max_episode_steps", "7"], CONTINUOUS, ["7 frames"]),
-        (["my_tasks:Picture-v0"], [], ["uint8", "the observation has the shape [8, 8, 3]"]),
+        (
+            ["my_tasks:Picture-v0"],
+            CONTINUOUS,
+            [
+                "uint8",
+                "an image of 3 channels (last), 8 x 8, divided by 255; network.encoder small",
+            ],
+        ),
     ],
     ids=" ".join,
 )

@@ -14,6 +14,7 @@ from rlkit_sac.functional.gaussian import GaussianSpace
 from rlkit_sac.functional.sac import CriticReduction, LossFunction
 from rlkit_sac.graph import MatmulPrecision
 from rlkit_sac.modules import ActionKind
+from rlkit_sac.modules.encoders import EncoderKind
 from rlkit_sac.modules.perceptron import ACTIVATIONS, LogStdMode
 from rlkit_sac.modules.temperature import AlphaParametrization
 from rlkit_sac.objectives import (
@@ -39,6 +40,7 @@ def choices(section: type, option: str) -> Any:
         (get_args(update.MatmulPrecision), get_args(MatmulPrecision)),
         (get_args(loss.AlphaParametrization), get_args(AlphaParametrization)),
         (choices(config.LayersConfig, "activation"), ACTIVATIONS),
+        (choices(config.LayersConfig, "encoder"), get_args(EncoderKind)),
         (choices(config.GaussianNetworkConfig, "log_std_mode"), get_args(LogStdMode)),
         (choices(config.ReplayConfig, "storage"), get_args(StorageKind)),
         (choices(config.LossConfig, "loss_function"), get_args(LossFunction)),

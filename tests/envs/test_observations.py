@@ -21,7 +21,7 @@ from rlkit_sac.envs.seeding import episode_seed
         Dict(position=Box(-1.0, 1.0, (2, 3), np.float64), mode=Discrete(4)),
         Tuple([Box(0.0, 1.0, (9,), np.float32), Discrete(32)]),
         Tuple([Discrete(40), Discrete(11), Discrete(2)]),
-        Dict(image=Box(0, 255, (2, 2), np.uint8), inner=Tuple([Discrete(3), MultiBinary(4)])),
+        Dict(numbers=Box(0, 255, (4,), np.uint8), inner=Tuple([Discrete(3), MultiBinary(4)])),
         Discrete(7, start=-3),
         Discrete(200),
     ],
@@ -48,6 +48,7 @@ def test_structured_observations_are_flattened_by_the_rule_of_gymnasium(
         (Box(0, 255, (128,), np.uint8), torch.float32, (128,)),
         (Box(0, 255, (12, 12, 3), np.uint8), torch.uint8, (12, 12, 3)),
         (Box(0, 255, (4, 12, 12), np.uint8), torch.uint8, (4, 12, 12)),
+        (Box(0, 1, (12, 12, 4), np.bool_), torch.bool, (12, 12, 4)),
     ],
 )
 def test_boxes_become_float32_and_images_stay_as_they_are(

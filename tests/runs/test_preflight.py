@@ -72,7 +72,6 @@ def odd(**kwargs) -> Config:
         (Config(env=EnvConfig(id="CartPole-v1")), "env.id", "acts in continuous spaces"),
         (odd(bound=float("inf")), "env.id", "action dimension [0] has the bounds [-inf"),
         (odd(integers=True), "env.id", "must be floating-point"),
-        (odd(observation=(8, 8, 3)), "env.id", "the observation has the shape [8, 8, 3]"),
         (odd(reward=(2, 3)), "env.id", "the reward has the shape [2, 3]"),
         (
             Config(replay=ReplayConfig(capacity=10**12)),

@@ -25,7 +25,7 @@ class Act:
     """The attribute ``act`` of a policy that :func:`~rlkit_sac.runs.load_policy` returns.
 
     Args:
-        policy: acts on the entry ``observation``.
+        policy: acts on the entries that are observed.
         task: what :func:`~rlkit_sac.envs.task_spaces.describe_task` returned at save, if anything.
 
     >>> import numpy as np
@@ -84,14 +84,15 @@ class Act:
         """
         observe, _ = self.conversions()
         batch = observe.is_batch(observation)
-        entries: Entries = {"observation": torch.from_numpy(observe(observation, batch=batch))}
+        observed = observe(observation, batch=batch)
+        front = next(iter(observed.values())).shape[:1] if batch else ()
+        entries: Entries = {key: torch.from_numpy(value) for key, value in observed.items()}
         if self._carried:
-            front = entries["observation"].shape[:1] if batch else ()
             entries |= self._before(state, is_init, front)
         elif state is not None or is_init is not None:
             raise ValueError("the policy has no memory: call act(observation) without a state")
         mode = ExplorationType.DETERMINISTIC if deterministic else ExplorationType.RANDOM
-        written = self._act(entries, batch, mode)
+        written = self._act(entries, front, mode)
         action = self._of_task(written)
         after = {name: written[each.written].cpu().numpy() for name, each in self._carried.items()}
         return (action, after) if self._carried else action
@@ -109,7 +110,8 @@ class Act:
                 "TensorDict. Runs in environments that make_env did not make have none"
             )
         passed = ["is_init", *(each.read for each in self._carried.values())]
-        if set(self._policy.in_keys) - {"observation", *(passed if self._carried else [])}:
+        observed = self._converted[0].agent_space()
+        if set(self._policy.in_keys) - {*observed, *(passed if self._carried else [])}:
             raise RunError(
                 "acting without a TensorDict passes the observation alone, but the policy reads "
                 f"{self._policy.in_keys}: call it with a TensorDict instead"
@@ -141,15 +143,15 @@ class Act:
         parts = {name: value.cpu().numpy() for name, value in _action_parts(written).items()}
         return to_task(parts.get("action", {"action": parts}))
 
-    def _act(self, entries: Entries, batch: bool, mode: ExplorationType) -> Entries:
-        observation = entries["observation"]
-        own = next(chain(self._policy.parameters(), self._policy.buffers()), observation)
+    def _act(self, entries: Entries, front: tuple[int, ...], mode: ExplorationType) -> Entries:
+        first = next(iter(entries.values()))
+        own = next(chain(self._policy.parameters(), self._policy.buffers()), first)
         for key, value in entries.items():
             both = own.is_floating_point() and value.is_floating_point()
             entries[key] = value.to(own.device, own.dtype if both else value.dtype)
-        if batch:
+        if front:
             with torch.no_grad(), set_exploration_type(mode):
-                out = self._policy(TensorDict(entries, batch_size=observation.shape[:1]))
+                out = self._policy(TensorDict(entries, batch_size=front))
             return dict(out.items(True, True))
         # For one observation the Python of the modules takes longer than their arithmetic.
         if mode not in self._recorded:

@@ -15,7 +15,7 @@ from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
 
 from rlkit_sac.envs.actions import ActionConversion, leaves
-from rlkit_sac.envs.observations import ObservationConversion
+from rlkit_sac.envs.observations import ObservationConversion, is_image
 from rlkit_sac.modules import PlainPolicy
 from rlkit_sac.runs.policies.carried import carried_entries
 
@@ -25,8 +25,8 @@ class TaskPolicy(nn.Module):
 
     It computes what :class:`~rlkit_sac.runs.policies.act.Act` does, and can be exported. It takes
     one tensor for each leaf of the observation space, and returns a tuple with one for each leaf of
-    the action space, N in front of all. A `Box` of observations is float32 (an image uint8), other
-    observations are int64; actions have the type of their space. The policy's action
+    the action space, N in front of all. A `Box` of observations is float32 (an image uint8 or
+    bool), other observations are int64; actions have the type of their space. The policy's action
     :math:`a \in [-1, 1]` becomes
 
     .. math:: \operatorname{clip}\Bigl(\frac{1-a}{2}\,\text{low} + \frac{1+a}{2}\,\text{high},\
@@ -41,7 +41,7 @@ class TaskPolicy(nn.Module):
     their values do not matter.
 
     Args:
-        policy: reads ``observation``; copied to the CPU.
+        policy: reads what is observed; copied to the CPU.
         observe: from the task's observations to the policy's.
         to_task: from the policy's actions to the task's.
 
@@ -93,10 +93,7 @@ class TaskPolicy(nn.Module):
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """The action for N observations; see the class for names and shapes."""
         length = len(self._observed)
-        states = self._states(inputs[:length])
-        if states.is_floating_point() and self._dtype.is_floating_point:
-            states = states.to(self._dtype)
-        entries: dict[NestedKey, Tensor] = {"observation": states}
+        entries = self._observed_entries(inputs[:length])
         if self.carried:
             is_init, *before = inputs[length:]
             entries["is_init"] = is_init.unsqueeze(-1)
@@ -135,16 +132,23 @@ class TaskPolicy(nn.Module):
     def _input_type(self, leaf: Space[Any]) -> np.dtype[Any]:
         if not isinstance(leaf, Box):
             return np.dtype(np.int64)
-        own = self._observe.agent_space().dtype if leaf is self._observe.space else np.float32
-        return np.dtype(own)
+        return np.dtype(leaf.dtype if is_image(leaf) else np.float32)
 
-    def _states(self, observation: Sequence[Tensor]) -> Tensor:
-        if isinstance(self._observe.space, Box):
-            states = observation[0].reshape(-1, *(self._observe.space.shape or (1,)))
-        else:
-            parts = zip(self._observed, observation, strict=True)
-            states = torch.cat([self._flat(leaf, value) for leaf, value in parts], -1)
-        return states if self._observe.indices is None else states[:, self._observe.indices]
+    def _observed_entries(self, observation: Sequence[Tensor]) -> dict[NestedKey, Tensor]:
+        keys, vector = self._observe.keys, []
+        entries: dict[NestedKey, Tensor] = {}
+        for key, leaf, value in zip(keys, self._observed, observation, strict=True):
+            if key is None:
+                vector.append(self._flat(leaf, value))
+            else:
+                entries[key] = value
+        if vector:
+            states = torch.cat(vector, -1).reshape(-1, *self._observe.vector_shape)
+            if self._dtype.is_floating_point:
+                states = states.to(self._dtype)
+            kept = self._observe.indices
+            entries["observation"] = states if kept is None else states[:, kept]
+        return entries
 
     def _flat(self, leaf: Space[Any], value: Tensor) -> Tensor:
         """As ``gymnasium.spaces.flatten``, float32 ``[N, D]``."""

@@ -119,7 +119,8 @@ def saved(kind: str, folder: Path) -> None:
     torch.manual_seed(0)
     observations, actions = (CASES | REMEMBERED)[kind]
     space, indices = OBSERVATIONS[observations], INDICES.get(kind)
-    (dim,) = ObservationConversion(space, indices=indices).agent_space().shape
+    layout = ObservationConversion(space, indices=indices).layout()
+    dim: Any = layout[0]["shape"][0] if len(layout) == 1 else {"layout": layout}
     policy = (KINDS | MORE | RECURRENT)[kind](dim).policy()
     random_state(policy)
     described = task(observations, actions) | {"observation_indices": indices}

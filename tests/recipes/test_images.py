@@ -1,0 +1,130 @@
+"""Every recipe on images: exact resume, and what is made of the policy of a run."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from tensordict import TensorDict
+
+from rlkit_sac.envs import make_env
+from rlkit_sac.envs.actions import leaves
+from rlkit_sac.runs import evaluate, evaluation_seed, export_policy, load_policy, record_run
+from tests import image_tasks
+from tests.recipes.running import Recipe
+from tests.recipes.test_memory import ACER, DISCRETE, GRU, HYBRID, PRIOR, SAC, VALUE
+
+slow = pytest.mark.slow
+
+
+def dot(observation: str, action: str) -> str:
+    kwargs = json.dumps({"observation": observation, "action": action})
+    return f"--env.id tests/Dot-v0 --env.kwargs '{kwargs}' --network.encoder_features 12"
+
+
+def check_policy(run: Path, observation: str, action: str, *, state: bool = False) -> None:
+    """The saved policy acts on observations of the task, alone and in a file, and is recorded."""
+    kwargs = {"observation": observation, "action": action}
+    env, policy = make_env("tests/Dot-v0", kwargs=kwargs), load_policy(run)
+    last = json.loads(pd.read_csv(run / "evaluations.csv")["returns"].iloc[-1])
+    found = evaluate(policy, env, episodes=len(last), seed=evaluation_seed(0))
+    assert found.returns.tolist() == last
+    assert len(record_run(run, format="gif", episodes=1)) == 1
+
+    raw, _ = image_tasks.Dot(**kwargs).reset(seed=3)
+    batch = _stacked([image_tasks.Dot(**kwargs).reset(seed=seed)[0] for seed in (3, 4)])
+    one, both = policy.act(raw), policy.act(batch)
+    if state:
+        (one, _), (both, _) = one, both
+    space = env.base_env.gym_env().unwrapped.action_space
+    pairs = zip(leaves(space, one), leaves(space, both), strict=True)
+    for (_, _, alone), (_, _, together) in pairs:
+        np.testing.assert_allclose(together[0], alone, rtol=1e-4, atol=1e-5)
+    described = export_policy(run, run / "policy.pt2", format="torch")["inputs"]
+    kinds = [text.split()[0] for name, text in described.items() if "observation" in name]
+    names = {"uint8": "uint8", "bool": "bool", "float32": "float32"}
+    parts = [leaf for _, leaf, _ in leaves(image_tasks.OBSERVATIONS[observation])]
+    assert kinds == [names.get(str(leaf.dtype), "int64") for leaf in parts]
+
+
+def _stacked(values: list[Any]) -> Any:
+    if isinstance(values[0], dict):
+        return {name: _stacked([each[name] for each in values]) for name in values[0]}
+    if isinstance(values[0], tuple):
+        return tuple(_stacked(list(each)) for each in zip(*values, strict=True))
+    return np.stack(values)
+
+
+CASES: dict[str, tuple[Recipe, int, str, str, str]] = {
+    "sac": (SAC, 63, "mixed", "box", "--normalization.observations true"),
+    "value_sac": (VALUE, 63, "color", "box", "--network.encoder none"),
+    "kl_prior_sac": (PRIOR, 63, "images", "box", "--prior.kind same_action"),
+    "discrete_sac": (DISCRETE, 63, "planes", "discrete", "--env.num_envs 3"),
+    "actor": (DISCRETE, 63, "mixed", "discrete", f"{GRU} --actor true --network.encoder impala"),
+    "torchrl": (DISCRETE, 66, "mixed", "discrete", f"{GRU} --collector.kind torchrl"),
+    "hybrid_sac": (HYBRID, 63, "mixed", "hybrid", "--loss.parameter_mask true"),
+    "masked": (
+        HYBRID,
+        63,
+        "color",
+        "hybrid",
+        "--loss.parameter_mask true --loss.mask_critics true --network.critic_action_layer last",
+    ),
+    "acer": (ACER, 72, "planes", "discrete", ""),
+    "acer, apart": (ACER, 72, "mixed", "box", "--network.shared_trunk false"),
+    "acer, memory": (ACER, 72, "mixed", "discrete", "--network.memory lstm"),
+}
+QUICK = ("sac", "discrete_sac", "acer")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else slow) for n in CASES])
+def test_runs_resume_exactly_and_their_policies_act(workplace, capsys, name):
+    recipe, half, observation, action, options = CASES[name]
+    arguments = shlex.split(f"{dot(observation, action)} {options}")
+    recipe.assert_resumes_exactly(capsys, half, *arguments)
+    first = min((workplace / "runs").glob("*/*/*"))
+    check_policy(first, observation, action, state="memory" in options)
+
+
+@slow
+def test_a_policy_of_images_is_a_prior_and_an_onnx_file(workplace):
+    task = shlex.split(dot("mixed", "box"))
+    source = SAC.train(*task, *SAC.early)
+    PRIOR.train(*task, "--prior.kind", "policy", "--prior.run", str(source))
+    import onnxruntime
+
+    inputs = export_policy(source, source / "policy.onnx")["inputs"]
+    raw, _ = image_tasks.Dot("mixed").reset(seed=0)
+    values = [value for *_, value in leaves(image_tasks.OBSERVATIONS["mixed"], raw)]
+    feeds = {
+        name: np.asarray(value)[None].astype(text.split()[0])
+        for (name, text), value in zip(inputs.items(), values, strict=True)
+    }
+    (found,) = onnxruntime.InferenceSession(source / "policy.onnx").run(None, feeds)
+    np.testing.assert_allclose(found[0], load_policy(source).act(raw), atol=1e-5)
+
+
+def test_replay_keeps_bytes_and_the_statistics_are_of_the_vector(workplace):
+    run = SAC.train(*shlex.split(dot("mixed", "box")), "--normalization.observations", "true")
+    policy = load_policy(run)
+    assert policy.normalizer.observation_dim == 5
+    images = {"image_view_0": torch.zeros(2, 12, 14).bool(), "image_view_2": torch.zeros(12, 14, 3)}
+    vector = torch.randn(5)
+    states = TensorDict({**images, "observation": vector}, batch_size=[])
+    policy(states)
+    assert torch.equal(states["observation"], vector)
+
+
+def test_images_alone_have_nothing_to_normalize(workplace, capsys):
+    SAC.assert_refused(
+        capsys,
+        workplace,
+        "--env.id tests/Dot-v0 --env.kwargs.observation images --normalization.observations true",
+        "normalization.observations is for vectors",
+    )
