@@ -90,21 +90,13 @@ def _states(note: Note, policy: TensorDictModuleBase) -> TensorDict:
     def normal(*shape: int) -> Tensor:
         return torch.randn(64, *shape, generator=own, device="cpu").to(weight)
 
-    def observed(observation: Any) -> dict[str, Tensor]:
-        if not isinstance(observation, dict):
-            return {"observation": normal(observation)}
-        return {
-            entry["key"]: (normal(*entry["shape"]) * 255).byte()
-            if "scale" in entry
-            else normal(*entry["shape"])
-            for entry in observation["layout"]
-        }
-
+    seen = _noted(note, "observation_dim")
+    layout = seen["layout"] if isinstance(seen, dict) else [{"key": "observation", "shape": [seen]}]
     memory = _noted(note, "memory") or {}
     length, count = memory.get("action_dim", 0), memory.get("num_actions", 0)
     parts = {"continuous": normal(length), "discrete": torch.zeros(64).long()}
     states: dict[Any, Any] = {
-        **observed(_noted(note, "observation_dim")),
+        **{entry["key"]: normal(*entry["shape"]) for entry in layout},
         "prev_action": parts if length and count else parts["discrete" if count else "continuous"],
         "is_init": torch.zeros(64, 1).bool(),
         **{key: normal(*shape) for key, shape in policy_states(policy).items()},

@@ -13,6 +13,7 @@ import pytest
 import torch
 from tensordict import TensorDict
 
+from rlkit_sac.data.replay.packed import row_bytes
 from rlkit_sac.envs import make_env
 from rlkit_sac.envs.actions import leaves
 from rlkit_sac.runs import evaluate, evaluation_seed, export_policy, load_policy, record_run
@@ -111,6 +112,9 @@ def test_a_policy_of_images_is_a_prior_and_an_onnx_file(workplace):
 
 
 def test_replay_keeps_bytes_and_the_statistics_are_of_the_vector(workplace):
+    task = make_env("tests/Dot-v0")
+    images, rest = 2 * (12 * 14 * 3 + 2 * 12 * 14), 2 * 5 * 4 + 2 * 4 + 4 + 1 + 1
+    assert row_bytes(SAC.config().transition(task)) == images + rest + 2  # whole numbers of four
     run = SAC.train(*shlex.split(dot("mixed", "box")), "--normalization.observations", "true")
     policy = load_policy(run)
     assert policy.normalizer.observation_dim == 5
