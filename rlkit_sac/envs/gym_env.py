@@ -50,9 +50,9 @@ def find_env_spec(env_id: str) -> EnvSpec:
     module, _, name = env_id.rpartition(":")
     if module:
         _import(module, env_id)
-    for prefix, (own, extra) in _PREFIXES.items():
+    for prefix, (own, _) in _PREFIXES.items():
         if name.startswith(prefix) and name not in gym.registry:
-            _import(own, env_id, extra)
+            _import(own, env_id)
     if name not in gym.registry and f"{NAMESPACE}/{name}" in gym.registry:
         name = f"{NAMESPACE}/{name}"
     try:
@@ -109,7 +109,7 @@ def make_gym_env(
         raise ConfigError(f"{spec.id}: {reason}") from error
 
 
-def _import(module: str, env_id: str, extra: str | None = None) -> None:
+def _import(module: str, env_id: str) -> None:
     try:
         if module == _MULTI_OBJECTIVE:
             # It imports pygame, which greets and raises deprecations of its own.
@@ -120,6 +120,7 @@ def _import(module: str, env_id: str, extra: str | None = None) -> None:
         if module == "minatar.gym":  # which registers nothing by itself
             imported.register_envs()
     except (Exception, SystemExit) as error:
+        extra = dict(_PREFIXES.values()).get(module)
         if extra is not None and isinstance(error, ImportError):
             raise ConfigError(
                 f"{env_id} needs a missing package: pip install 'rlkit_sac[{extra}]'"

@@ -43,8 +43,9 @@ def make_env(
 
     Keys, where ``*`` is `[num_envs]` for several environments and nothing for one:
 
-    - ``observation`` float32 `[*, D]` (uint8 images keep shape and dtype), flattened as
-      :class:`~rlkit_sac.envs.observations.ArrayObservation` describes it,
+    - ``observation`` float32 `[*, D]`, flattened as
+      :class:`~rlkit_sac.envs.observations.ArrayObservation` describes it; images keep shape and
+      dtype, within a `Dict` or `Tuple` as entries such as ``image_camera`` beside it,
     - ``action`` float32 `[*, D]` in [-1, 1], or an int64 index `[*]`, or both as
       ``("action", "continuous")`` and ``("action", "discrete")``: nests of `Box` are flattened, and
       the environment receives its own structure
