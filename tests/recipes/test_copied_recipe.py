@@ -84,7 +84,7 @@ def recipe(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A copy of sac.py with another actor and another optimizer."""
     text = (RECIPES / "sac.py").read_text()
     for old, new in {
-        ACTOR: "    actor = make_actor(observation_dim(env), action_low, action_high).to(device)\n",
+        ACTOR: "    actor = make_actor(3, action_low, action_high).to(device)\n",
         OPTIMIZER: "RMSprop(group, lr=learning_rates[name])",
         "\n\n@dataclass\n": f"\n\n{request.param}\n\n@dataclass\n",
         "from torch.optim import Adam\n": IMPORTS,
