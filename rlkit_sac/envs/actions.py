@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import accumulate, islice, pairwise
+from math import prod
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import torch
-from gymnasium.spaces import Box, Dict, Discrete, Space, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
 from numpy.typing import NDArray
 
 from rlkit_sac.action_bounds import check_bounds
 from rlkit_sac.errors import ConfigError
 
+#: Most combinations of several choices: a critic has an output for each.
+MOST_COMBINATIONS = 4096
 _SUPPORTED = (
-    "supported are a floating-point Box with finite bounds, Discrete, and any Tuple or Dict of "
-    "these with at most one Discrete in it"
+    "supported are a Box with finite bounds, Discrete, MultiDiscrete, MultiBinary, and any Tuple "
+    "or Dict of these"
 )
 
 Path = tuple[int | str, ...]
@@ -27,32 +30,37 @@ class AdaptedActions(gym.ActionWrapper[Any, Any, Any]):
     """Lets the agent act in one of three forms, whatever the environment's own structure.
 
     - Boxes alone: a float32 vector `[D]`.
-    - A `Discrete` alone: an index 0 … K-1, also where the space starts elsewhere.
+    - Choices alone: an index 0 … K-1, also where the space starts elsewhere.
     - Both: ``{"action": {"discrete": index, "continuous": vector}}``, which TorchRL turns into the
       nested keys ``("action", "discrete")`` and ``("action", "continuous")``.
 
-    The vector holds all boxes, flattened in C order and concatenated in the order of the space: a
-    `Tuple` by index, a `Dict` as its ``spaces`` iterate (by sorted name, unless an ordered mapping
-    was given). The environment receives tuples, dictionaries, Python integers and arrays of each
-    box's own shape and dtype.
+    Choices are `Discrete`, `MultiDiscrete`, `MultiBinary` and boxes of integers. Several are one
+    choice among their K combinations, at most :data:`MOST_COMBINATIONS`, counted in the order of
+    the space, the last choice fastest.
+
+    The vector holds all other boxes, flattened in C order and concatenated in the order of the
+    space: a `Tuple` by index, a `Dict` as its ``spaces`` iterate (by sorted name, unless an ordered
+    mapping was given). The environment receives tuples, dictionaries, Python integers and arrays of
+    each box's own shape and dtype.
 
     With ``rescale`` the vector lies in [-1, 1] and is mapped linearly, -1 to each lower and 1 to
     each upper bound without rounding; otherwise it lies in the bounds of the environment. Values
     outside of the bounds are clipped.
 
     Args:
-        env: environment with an action space of `Box`, `Discrete`, or a `Tuple` or `Dict` of these.
+        env: environment with an action space of boxes and choices, in any nest of `Tuple` and
+            `Dict`.
         rescale: whether the agent's vector lies in [-1, 1].
 
     Attributes:
-        parameter_mask: bool `[K, D]`, for a `Tuple` of ``Discrete(K)`` and K boxes, or of
-            ``Discrete(K)`` and a `Tuple` of K boxes. Box k is the parameter of choice k, and
-            ``mask[k, d]`` is true if dimension d belongs to it. None if each choice uses each
+        parameter_mask: bool `[K, D]`, where the boxes follow each other in one `Tuple` and exactly
+            one choice has as many values: box i is the parameter of its value i, and ``mask[k, d]``
+            is true if dimension d belongs to the value in combination k. None if each uses each
             dimension.
 
     Raises:
-        ConfigError: the space holds another kind of space, several `Discrete`, no dimension at all,
-            or a box of integers, with an infinite bound, or with an empty interval.
+        ConfigError: the space holds another kind of space, no dimension at all, too many
+            combinations, or a box with an infinite bound or an empty interval.
 
     >>> env = AdaptedActions(gym.make("rlkit_sac/Platform-v0"), rescale=True)
     >>> env.action_space["action"]["continuous"]
@@ -66,7 +74,7 @@ class AdaptedActions(gym.ActionWrapper[Any, Any, Any]):
     def __init__(self, env: gym.Env[Any, Any], *, rescale: bool) -> None:
         super().__init__(env)
         self.action_conversion = ActionConversion(env.action_space, rescale=rescale)
-        self.parameter_mask = _parameter_mask(env.action_space)
+        self.parameter_mask = self.action_conversion.parameter_mask()
         self.action_space = self.action_conversion.agent_space()
 
     def action(self, action: Any) -> Any:
@@ -90,11 +98,23 @@ class ActionConversion:
     >>> batch = {"discrete": np.array([1, 0]), "continuous": np.array([[0.0], [1.0]])}
     >>> convert({"action": batch})[0]
     array([6, 5])
+    >>> convert = ActionConversion(MultiDiscrete([3, 4]), rescale=True)
+    >>> convert(7), convert.index(np.array([1, 3]))
+    (array([1, 3]), 7)
     """
 
     def __init__(self, space: Space[Any], *, rescale: bool) -> None:
-        boxes, self._num_choices = _boxes_and_choices(space)
         self.space, self.rescale = space, rescale
+        boxes, self.choices = _boxes_and_choices(space)
+        values = [choice_values(leaf) for leaf in self.choices]
+        self._sizes = [len(counts) for counts, _ in values]
+        self.counts = np.array([n for counts, _ in values for n in counts], np.int64)
+        self.starts = np.array([n for _, starts in values for n in starts], np.int64)
+        #: How far apart two values of each choice are among the combinations.
+        self.strides = np.cumprod([1, *self.counts[:0:-1]])[: len(self.counts)][::-1]
+        self.num_choices = prod(self.counts.tolist()) if self.choices else None
+        self._is_discrete = [type(leaf) for leaf in self.choices] == [Discrete]
+        self._all_continuous = Box not in map(type, self.choices)  # all boxes are
         ends = accumulate((box.low.size for box in boxes), initial=0)
         self._boxes = [
             (i, j, box.shape, box.dtype) for (i, j), box in zip(pairwise(ends), boxes, strict=True)
@@ -119,21 +139,65 @@ class ActionConversion:
         choice, values = 0, action
         if isinstance(action, dict):
             choice, values = action["action"]["discrete"], action["action"]["continuous"]
-        elif self._num_choices is not None:
+        elif self.num_choices is not None:
             choice, values = action, self._low
-        return _build(self.space, choice, self._split(self._in_bounds(values)))
+        boxes = self._split(self._in_bounds(values))
+        return self._build(self.space, self._chosen(choice), boxes)
+
+    def index(self, action: Any) -> int:
+        """The agent's choice in an action of the task: its place among the combinations."""
+        parts = [np.ravel(each) for _, leaf, each in leaves(self.space, action) if is_choice(leaf)]
+        return int((np.concatenate(parts) - self.starts) @ self.strides)
 
     def agent_space(self) -> Space[Any]:
         """The space of the agent's action."""
         if not len(self._low):
-            return Discrete(self._num_choices or 0)
+            return Discrete(self.num_choices or 0)
         low = np.full_like(self._low, -1.0) if self.rescale else self._low
         high = np.full_like(self._high, 1.0) if self.rescale else self._high
         continuous = Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
-        if self._num_choices is None:
+        if self.num_choices is None:
             return continuous
-        both = {"discrete": Discrete(self._num_choices), "continuous": continuous}
+        both = {"discrete": Discrete(self.num_choices), "continuous": continuous}
         return Dict({"action": Dict(both)})
+
+    def parameter_mask(self) -> NDArray[np.bool_] | None:
+        """The attribute of :class:`AdaptedActions`."""
+        paths = [path for path, leaf, _ in leaves(self.space) if not is_choice(leaf)]
+        owned = np.flatnonzero(self.counts == len(paths))
+        if len(owned) != 1 or not isinstance(first := paths[0][-1], int):
+            return None
+        if paths != [(*paths[0][:-1], first + i) for i in range(len(paths))]:
+            return None
+        (own,) = owned
+        taken = np.arange(prod(self.counts)) // self.strides[own] % self.counts[own]
+        of_dimensions = np.repeat(np.arange(len(paths)), [j - i for i, j, *_ in self._boxes])
+        mask: NDArray[np.bool_] = of_dimensions == taken[:, None]
+        return None if mask.all() else mask
+
+    def _chosen(self, index: Any) -> Iterator[Any]:
+        """The value of each part that is a choice."""
+        if self._is_discrete:  # the usual ones, in less time
+            yield (index if np.ndim(index) else int(index)) + int(self.starts[0])
+            return
+        values = np.asarray(index)[..., None] // self.strides % self.counts + self.starts
+        ends = accumulate(self._sizes, initial=0)
+        for leaf, (i, j) in zip(self.choices, pairwise(ends), strict=True):
+            shape = values.shape[:-1] + (leaf.shape or ())
+            part = values[..., i:j].reshape(shape).astype(leaf.dtype)
+            yield part if shape or not isinstance(leaf, Discrete) else int(part)
+
+    def _build(
+        self, space: Space[Any], choices: Iterator[Any], boxes: Iterator[NDArray[Any]]
+    ) -> Any:
+        if isinstance(space, Tuple):
+            if self._all_continuous and set(map(type, space.spaces)) == {Box}:
+                return tuple(islice(boxes, len(space.spaces)))
+            return tuple(self._build(part, choices, boxes) for part in space.spaces)
+        if isinstance(space, Dict):
+            parts = space.spaces.items()
+            return {name: self._build(part, choices, boxes) for name, part in parts}
+        return next(choices if is_choice(space) else boxes)
 
     def _in_bounds(self, values: Any) -> NDArray[np.float64]:
         value = np.asarray(values, dtype=np.float64)
@@ -194,61 +258,57 @@ def at(path: Path) -> str:
     return "".join(f"[{key!r}]" for key in path)
 
 
-def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], int | None]:
-    """The boxes of an action space, and the size of its `Discrete`, None without one."""
+def is_choice(space: Space[Any]) -> bool:
+    """Whether a part of an action space is a choice among integers, or several."""
+    if isinstance(space, Box):
+        return bool(np.issubdtype(space.dtype, np.integer))
+    return isinstance(space, (Discrete, MultiDiscrete, MultiBinary))
+
+
+def choice_values(space: Any) -> tuple[list[int], list[int]]:
+    """Number of values of each choice in such a part, and the first of them.
+
+    >>> choice_values(Box(-1, 2, (2,), np.int8))
+    ([4, 4], [-1, -1])
+    """
+    if isinstance(space, Discrete):
+        return [int(space.n)], [int(space.start)]
+    if isinstance(space, MultiDiscrete):
+        counts, starts = space.nvec, space.start
+    elif isinstance(space, MultiBinary):
+        counts, starts = np.full(space.shape, 2), np.zeros(space.shape, np.int64)
+    else:  # Python's integers, which do not overflow
+        counts, starts = space.high.astype(object) - space.low.astype(object) + 1, space.low
+    return np.ravel(counts).tolist(), np.ravel(starts).tolist()
+
+
+def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], list[Space[Any]]]:
+    """The continuous boxes of an action space, and the parts that are choices."""
     boxes: list[Box] = []
-    choices: dict[str, Discrete[Any]] = {}
+    choices: list[Space[Any]] = []
     for keys, leaf, _ in leaves(space):
         path = at(keys)
-        if isinstance(leaf, Box):
+        if is_choice(leaf):
+            choices.append(leaf)
+        elif isinstance(leaf, Box):
             _check_box(leaf, path)
             boxes.append(leaf)
-        elif isinstance(leaf, Discrete):
-            choices[path] = leaf
         else:
             where = f" holds {leaf} at {path}, which" if path else ""
             raise ConfigError(f"the action space {space}{where} is not supported; {_SUPPORTED}")
-    sizes = [int(choice.n) for choice in choices.values()]
-    if len(sizes) > 1:
+    combinations = prod(n for leaf in choices for n in choice_values(leaf)[0])
+    if combinations > MOST_COMBINATIONS and [type(leaf) for leaf in choices] != [Discrete]:
         raise ConfigError(
-            f"the action space {space} holds several Discrete, at {' and '.join(choices)}; "
-            f"{_SUPPORTED}: let the environment take one Discrete({np.prod(sizes)}) of all "
-            "combinations"
+            f"the action space {space} has {combinations} combinations of choices, of which each "
+            f"needs an output of the critics: at most {MOST_COMBINATIONS} are supported"
         )
     if not any(box.low.size for box in boxes) and not choices:
         raise ConfigError(f"the action space {space} has no dimensions; it needs at least one")
-    return boxes, sizes[0] if sizes else None
-
-
-def _build(space: Space[Any], choice: Any, boxes: Iterator[NDArray[Any]]) -> Any:
-    if isinstance(space, Box):
-        return next(boxes)
-    if isinstance(space, Discrete):
-        return (choice if np.ndim(choice) else int(choice)) + int(space.start)
-    if isinstance(space, Tuple):
-        if set(map(type, space.spaces)) == {Box}:
-            return tuple(islice(boxes, len(space.spaces)))
-        return tuple(_build(part, choice, boxes) for part in space.spaces)
-    assert isinstance(space, Dict)
-    return {name: _build(part, choice, boxes) for name, part in space.spaces.items()}
+    return boxes, choices
 
 
 def _joined(bounds: list[NDArray[Any]]) -> NDArray[np.float64]:
     return np.concatenate([np.empty(0), *(np.ravel(bound) for bound in bounds)])
-
-
-def _parameter_mask(space: Space[Any]) -> NDArray[np.bool_] | None:
-    if not isinstance(space, Tuple) or not isinstance(space.spaces[0], Discrete):
-        return None
-    parts = space.spaces[1:]
-    if len(parts) == 1 and isinstance(parts[0], Tuple):
-        parts = parts[0].spaces
-    sizes = [part.low.size for part in parts if isinstance(part, Box)]
-    choices = np.arange(int(space.spaces[0].n))
-    if len(sizes) != len(parts) or len(parts) != len(choices):
-        return None
-    mask: NDArray[np.bool_] = np.repeat(choices, sizes) == choices[:, None]
-    return None if mask.all() else mask
 
 
 def _check_box(space: Box, path: str) -> None:
@@ -256,7 +316,7 @@ def _check_box(space: Box, path: str) -> None:
     if not np.issubdtype(space.dtype, np.floating):
         raise ConfigError(
             f"the action space {space}{f' at {path}' if path else ''} holds {space.dtype} values; "
-            "a Box of actions must be floating-point (whole numbers are a Discrete space)"
+            "a Box of actions must hold floating-point numbers or integers"
         )
     low, high = (torch.from_numpy(bound.astype(np.float64)) for bound in (space.low, space.high))
     check_bounds(low, high, where)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Box, Dict, Discrete, Space, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
 
 from rlkit_sac.envs import (
     hybrid_action_bounds,
@@ -43,6 +43,10 @@ NOTHING = Box(0.0, 1.0, (0,))
         (Tuple([PLANE, Discrete(2), LINE]), None),
         (Dict(choice=Discrete(2), left=LINE, right=LINE), None),
         (Tuple([Discrete(2), Dict(left=LINE, right=LINE)]), None),
+        (Dict(kind=Discrete(2), own=Tuple([LINE, PLANE])), ["100", "011"]),
+        (Tuple([MultiDiscrete([2, 3]), Tuple([PLANE, LINE])]), ["110"] * 3 + ["001"] * 3),
+        (Tuple([Tuple([LINE, LINE]), Discrete(3), Discrete(2)]), ["10", "01"] * 3),
+        (Tuple([MultiBinary(2), LINE, LINE]), None),
         (PLANE, None),
         (Discrete(2), None),
     ],

@@ -14,7 +14,7 @@ from tensordict import NestedKey
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
 
-from rlkit_sac.envs.actions import ActionConversion, leaves
+from rlkit_sac.envs.actions import ActionConversion, is_choice, leaves
 from rlkit_sac.envs.observations import ObservationConversion, is_image
 from rlkit_sac.modules import PlainPolicy
 from rlkit_sac.runs.policies.carried import carried_entries
@@ -64,6 +64,9 @@ class TaskPolicy(nn.Module):
 
     low: Tensor
     high: Tensor
+    strides: Tensor
+    counts: Tensor
+    starts: Tensor
 
     def __init__(
         self,
@@ -85,7 +88,10 @@ class TaskPolicy(nn.Module):
         types = {name: _text(each.numpy().dtype, each.shape[1:]) for name, each in start.items()}
         self.inputs |= types
         self.outputs |= {f"next.{name}": types[name] for name in self.carried}
-        self._boxes = [leaf for leaf in self._acted if isinstance(leaf, Box)]
+        self._choices = to_task.choices
+        for name in ("strides", "counts", "starts") if self._choices else ():
+            self.register_buffer(name, torch.from_numpy(getattr(to_task, name).copy()))
+        self._boxes = [leaf for leaf in self._acted if not is_choice(leaf)]
         for name in ("low", "high") if self._boxes else ():
             bounds = [np.ravel(getattr(box, name)).astype(np.float64) for box in self._boxes]
             self.register_buffer(name, torch.from_numpy(np.concatenate(bounds)))
@@ -103,12 +109,16 @@ class TaskPolicy(nn.Module):
         values = written if isinstance(written, tuple) else (written,)
         after = dict(zip(self.plain.out_keys, values, strict=True))
         parts = [after[key] for key in self.plain.action_keys]  # the continuous one first
-        sizes = [box.low.size for box in self._boxes]
-        vectors = iter(self._in_bounds(parts[0]).split(sizes, -1) if sizes else ())
+        boxes, choices = (
+            [int(np.prod(leaf.shape or ())) for leaf in each]
+            for each in (self._boxes, self._choices)
+        )
+        vectors = iter(self._in_bounds(parts[0]).split(boxes, -1) if boxes else ())
+        chosen = iter(self._chosen(parts[-1]).split(choices, -1) if choices else ())
         actions = (
-            parts[-1] + int(leaf.start)
-            if isinstance(leaf, Discrete)
-            else next(vectors).reshape(-1, *(leaf.shape or ())).to(_torch_type(leaf))
+            next(chosen if is_choice(leaf) else vectors)
+            .reshape(-1, *(leaf.shape or ()))
+            .to(_torch_type(leaf))
             for leaf in self._acted
         )
         return (*actions, *(after[each.written] for each in self.carried.values()))
@@ -160,6 +170,10 @@ class TaskPolicy(nn.Module):
             return (values.double() / (counts[0] - 1)).clamp(0, 1).float()
         hot = [values[:, i, None] == torch.arange(count) for i, count in enumerate(counts)]
         return torch.cat(hot, -1).float()
+
+    def _chosen(self, index: Tensor) -> Tensor:
+        """The values ``[N, C]`` of all choices in combinations ``[N]``."""
+        return index.unsqueeze(-1) // self.strides % self.counts + self.starts
 
     def _in_bounds(self, values: Tensor) -> Tensor:
         values = values.double()

@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 from tensordict.nn import TensorDictModule
 from torchrl.envs import EnvBase
@@ -38,10 +38,12 @@ ACTIONS: dict[str, gym.Space[Any]] = {
     "discrete": Discrete(2, start=5),
     "tuple": Tuple([Discrete(2, start=-1), Tuple([Box(0, 30, (1,))])]),
     "dict": Dict(speed=Dict(x=Box(-1, 5, (), np.float64)), go=Discrete(2)),
+    "choices": Tuple([Discrete(1, start=3), MultiBinary([1, 1])]),
+    "both": Dict(z=MultiDiscrete([[1, 2]]), x=Box(0, 30, (1,)), a=Box(7, 7, (2,), np.int16)),
 }
-OF_BOXES, OF_INDICES = ["box", "matrix", "nested box"], ["discrete"]
+OF_BOXES, OF_INDICES = ["box", "matrix", "nested box"], ["discrete", "choices"]
 SPACES = {
-    kind: ["tuple", "dict"]
+    kind: ["tuple", "dict", "both"]
     if kind in ("hybrid", "wide critics", "masked critics", "normalized hybrid")
     else OF_BOXES
     if kind in ("tanh-Gaussian", "normalized", "gaussian behavior")

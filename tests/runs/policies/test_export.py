@@ -56,6 +56,8 @@ ACTIONS: dict[str, Space[Any]] = {
     "discrete": Discrete(2, start=5),
     "tuple": Tuple([Discrete(2, start=-1), Tuple([Box(0, 430, (1,))])]),
     "dict": Dict(speed=Dict(x=Box(-1, 5, (), np.float64)), go=Discrete(2)),
+    "choices": Tuple([Discrete(1, start=3), MultiBinary([1, 1])]),
+    "both": Dict(z=MultiDiscrete([[1, 2]]), x=Box(0, 30, (1,)), a=Box(7, 7, (2,), np.int16)),
     "two boxes": Tuple([Discrete(2), Box(0, 30, (1,)), Box(-1, 5, (2,))]),
 }
 
@@ -92,12 +94,12 @@ CASES = {
     "normalized": ("tuple", "box"),
     "categorical": ("multi-discrete", "discrete"),
     "boltzmann": ("discrete", "discrete"),
-    "wide critics": ("box", "dict"),
+    "wide critics": ("box", "both"),
     "normalized hybrid": ("box", "tuple"),
     "weighted rewards": ("dict", "two boxes"),
     "categorical behavior": ("box", "discrete"),
     "gaussian behavior": ("box", "box"),
-    "shared trunk": ("box", "discrete"),
+    "shared trunk": ("box", "choices"),
 }
 # Kinds that see some entries of the observation alone.
 INDICES = {"weighted rewards": [4, 0, 2], "KL prior": [2, 0], "normalized": [7, 1, 4]}

@@ -1,0 +1,90 @@
+"""Recipes on tasks whose actions are several choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Space, Tuple
+
+from rlkit_sac.envs import make_env
+from rlkit_sac.runs import export_policy, load_policy
+from tests.recipes.running import Recipe
+
+HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
+DISCRETE = Recipe("discrete_sac", "DiscreteSACConfig")
+SPACES: dict[str, Space[Any]] = {
+    "both": Dict(
+        gear=Discrete(3, start=-1),
+        arm=Tuple([Box(0, 4, (1,)), Discrete(2)]),
+        wheel=Box(-1, 1, (2,), np.float64),
+    ),
+    "choices": MultiDiscrete([3, 4]),
+}
+
+
+class Choices(gym.Env[Any, Any]):
+    """Rewards an action by a number of its own, whatever the state, for ten steps."""
+
+    def __init__(self, space: str) -> None:
+        self.action_space, self.observation_space = SPACES[space], Box(-1, 1, (3,))
+        self.rewards = np.random.default_rng(0).normal(size=(3, 4))
+
+    def reset(self, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return self.np_random.uniform(-1, 1, 3).astype(np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        assert self.action_space.contains(action)
+        if isinstance(action, dict):
+            reward = self.rewards[action["gear"], action["arm"][1]] - action["arm"][0][0]
+        else:
+            reward = self.rewards[tuple(action)]
+        return self.np_random.uniform(-1, 1, 3).astype(np.float32), float(reward), False, False, {}
+
+
+@pytest.fixture(autouse=True)
+def _task() -> Iterator[None]:
+    gym.register("Choices-v0", entry_point=Choices, max_episode_steps=10)
+    yield
+    del gym.registry["Choices-v0"]
+
+
+def of(space: str) -> list[str]:
+    return ["--env.id", "Choices-v0", "--env.kwargs", f"{{space: {space}}}"]
+
+
+def test_two_choices_and_two_boxes_are_trained_exported_and_acted(workplace) -> None:
+    run = HYBRID.train(*of("both"))
+    act, env = load_policy(run).act, gym.make("Choices-v0", space="both")
+    observation, _ = env.reset(seed=0)
+    for _ in range(10):
+        observation, *_ = env.step(act(observation))  # which holds it against the space
+    file = workplace / "policy.pt2"
+    export_policy(run, file, format="torch")
+    found = torch.export.load(file).module()(torch.from_numpy(observation[None]))
+    wanted = act(observation)
+    parts = [wanted["gear"], *wanted["arm"], wanted["wheel"]]
+    for one, other in zip(found, parts, strict=True):
+        np.testing.assert_allclose(one[0].numpy(), other, atol=1e-5)
+
+
+def test_a_run_with_several_choices_resumes_exactly(workplace, capsys) -> None:
+    HYBRID.assert_resumes_exactly(capsys, 70, *of("both"))
+
+
+def test_a_bandit_of_two_choices_ends_at_the_policy_in_closed_form(workplace) -> None:
+    """With gamma 0 the policy is softmax(r / alpha) over the combinations: no product of two."""
+    fixed = "--loss.gamma 0 --loss.fixed_alpha true --loss.alpha_init 0.5 --update.lr_qvalue 0.003"
+    size = "--collector.total_frames 900 --network.num_cells [32] --replay.batch_size 64"
+    run = DISCRETE.train(*of("choices"), *fixed.split(), *size.split())
+    env = make_env("Choices-v0", kwargs={"space": "choices"})
+    rewards = torch.from_numpy(Choices("choices").rewards).flatten().float()
+    with torch.no_grad():
+        found = load_policy(run).get_dist(env.rollout(20)).probs
+    wanted = (rewards / 0.5).softmax(-1)
+    assert (found - wanted).abs().max() < 0.03
