@@ -39,6 +39,7 @@ from rlkit_sac.data import (
     make_replay_buffer,
 )
 from rlkit_sac.envs import (
+    action_mask_key,
     check_scalar_reward,
     continuous_action_bounds,
     discrete_action_count,
@@ -101,8 +102,8 @@ class ACERConfig(BaseRunConfig):
 
     def transition(self, env: EnvBase) -> TensorDictBase:
         """One transition of the task as replay stores it, for its size."""
-        random_policy = RandomBehavior(env.full_action_spec_unbatched["action"])
-        observed = [entry["key"] for entry in observation_layout(env)]
+        random_policy = make_random_policy(env)
+        observed = [entry["key"] for entry in observation_layout(env)] + random_policy.in_keys
         after = [("next", key) for key in (*observed, "reward", "done", "terminated")]
         stored = [*observed, *random_policy.out_keys, *after]
         return example_transition(env, [*stored, "is_init"], random_policy=random_policy)
@@ -148,6 +149,12 @@ def kind_of_actions(env: EnvBase) -> ActionKind:
     return "discrete" if has_discrete_actions(env) else "continuous"
 
 
+def make_random_policy(env: EnvBase) -> RandomBehavior:
+    """What acts in the random frames."""
+    spec = env.full_action_spec_unbatched["action"]
+    return RandomBehavior(spec, mask_key=action_mask_key(env))
+
+
 def make_networks(
     kind: ActionKind, sizes: dict[str, Any], config: ACERNetworkConfig
 ) -> dict[str, Any]:
@@ -189,6 +196,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         diagnostics=True,
         **config.loss.arguments(),
     )
+    loss_module.set_keys(action_mask=action_mask_key(env))
 
     # One optimizer of all networks; the target network is the average policy.
     optimizer = RMSprop(
@@ -213,7 +221,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         warm_start(loss_module, config.warm_start)
 
     # Replay of segments, and collection, both with the distribution that drew each action.
-    random_policy = RandomBehavior(env.full_action_spec_unbatched["action"])
+    random_policy = make_random_policy(env)
     policy = loss_module.policy()
     states = loss_module.state_keys
     stored = [*loss_module.in_keys, "is_init", *(states if config.replay.store_state else ())]

@@ -27,7 +27,7 @@ from rlkit_sac.config import (
     ReplayConfig,
 )
 from rlkit_sac.data import example_transition, make_replay_buffer
-from rlkit_sac.envs import discrete_action_count, reward_dim
+from rlkit_sac.envs import action_mask_key, discrete_action_count, reward_dim
 from rlkit_sac.modules import action_value_critic, categorical_actor
 from rlkit_sac.objectives import DiscreteSACLoss
 from rlkit_sac.runs import (
@@ -112,6 +112,7 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
     )
     loss_module.make_value_estimator("td_lambda", lmbda=config.loss.lmbda)
+    loss_module.set_keys(action_mask=action_mask_key(env))
 
     # Optimizers, and the order of their steps.
     groups = parameter_groups(loss_module)

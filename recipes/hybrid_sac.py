@@ -21,7 +21,7 @@ from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.config import EnvConfig, HybridLossConfig, HybridNetworkConfig, ReplayConfig
 from rlkit_sac.data import example_transition, make_replay_buffer
-from rlkit_sac.envs import hybrid_action_bounds, parameter_mask, reward_dim
+from rlkit_sac.envs import action_mask_key, hybrid_action_bounds, parameter_mask, reward_dim
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import HybridSACLoss
@@ -113,6 +113,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
     )
     loss_module.make_value_estimator("td_lambda", lmbda=config.loss.lmbda)
+    loss_module.set_keys(action_mask=action_mask_key(env))
 
     # Optimizers, and the order of their steps.
     groups = parameter_groups(loss_module)

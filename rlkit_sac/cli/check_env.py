@@ -63,7 +63,7 @@ def _describe(env: EnvBase) -> dict[str, str]:
     """The task in Gymnasium's terms, and what networks make of it."""
     from gymnasium.spaces import Dict
 
-    from rlkit_sac.envs import parameter_mask, reward_dim
+    from rlkit_sac.envs import action_mask_key, parameter_mask, reward_dim
     from rlkit_sac.envs.torchrl_env import gym_envs
 
     of_task = gym_envs(env)[0].get_wrapper_attr
@@ -86,6 +86,10 @@ def _describe(env: EnvBase) -> dict[str, str]:
         used = (f"{k}: {row.nonzero().flatten().tolist()}" for k, row in enumerate(mask))
         text = f"continuous dimensions that each choice uses, {', '.join(used)}"
         facts["mask"] = textwrap.shorten(text, 160)
+    if (key := action_mask_key(env)) is not None:
+        place = "observation" if of_task("is_observed") else "info"
+        count = env.observation_spec_unbatched[key].shape[-1]
+        facts["allowed"] = f"{place}['{key}'], of {count} actions"
     if (limit := of_task("spec").max_episode_steps) is not None:
         facts["time limit"] = f"{limit} frames"
     return facts

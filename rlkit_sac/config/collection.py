@@ -35,6 +35,9 @@ class EnvConfig:
     rescale_actions: bool = True
     """Present bounded continuous actions to the policy as [-1, 1]."""
 
+    action_mask: bool = True
+    """Choose among the actions that the task's masks allow, where it gives masks."""
+
     observation_indices: list[int] | None = None
     """Entries of a vector observation that the policy sees, for example [0, 1]; null for all."""
 
@@ -48,6 +51,7 @@ class EnvConfig:
         """The keyword arguments of ``make_env`` for one environment."""
         return {
             "rescale_actions": self.rescale_actions,
+            "action_mask": self.action_mask,
             "observation_indices": self.observation_indices,
             "max_episode_steps": self.max_episode_steps,
             "kwargs": self.kwargs,

@@ -5,6 +5,7 @@ from rlkit_sac.envs.episodes import save_episodes as save_episodes
 from rlkit_sac.envs.make import check_env as check_env
 from rlkit_sac.envs.make import closing_env as closing_env
 from rlkit_sac.envs.make import make_env as make_env
+from rlkit_sac.envs.specs import action_mask_key as action_mask_key
 from rlkit_sac.envs.specs import check_scalar_reward as check_scalar_reward
 from rlkit_sac.envs.specs import continuous_action_bounds as continuous_action_bounds
 from rlkit_sac.envs.specs import discrete_action_count as discrete_action_count

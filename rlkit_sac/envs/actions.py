@@ -149,6 +149,36 @@ class ActionConversion:
         parts = [np.ravel(each) for _, leaf, each in leaves(self.space, action) if is_choice(leaf)]
         return int((np.concatenate(parts) - self.starts) @ self.strides)
 
+    def allowed(self, mask: Any) -> NDArray[np.bool_]:
+        """Which combinations a mask allows, bool ``[*, K]``.
+
+        Args:
+            mask: of the combinations, ``[*, K]``; or a tuple or dictionary in the structure of the
+                space, as its ``sample`` takes it, with a mask of each choice and None where all is
+                allowed.
+
+        Raises:
+            ValueError: for a mask of another shape.
+
+        >>> convert = ActionConversion(Tuple([Discrete(2), Discrete(3)]), rescale=True)
+        >>> convert.allowed((np.array([0, 1]), np.array([1, 1, 0]))).nonzero()[0]
+        array([3, 4])
+        """
+        if not isinstance(mask, tuple | dict):
+            return _checked_mask(mask, self.num_choices)
+        joint = np.ones(1, bool)
+        each = [
+            one
+            for _, leaf, own in leaves(self.space, mask)
+            if is_choice(leaf)
+            for one in (_masks(own) if own is not None else map(np.ones, choice_values(leaf)[0]))
+        ]
+        for one, count in zip(each, self.counts, strict=True):
+            own = _checked_mask(one, count)
+            joint = joint[..., None] & own[..., None, :]
+            joint = joint.reshape(*joint.shape[:-2], -1)
+        return joint
+
     def agent_space(self) -> Space[Any]:
         """The space of the agent's action."""
         if not len(self._low):
@@ -305,6 +335,22 @@ def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], list[Space[Any]]]:
     if not any(box.low.size for box in boxes) and not choices:
         raise ConfigError(f"the action space {space} has no dimensions; it needs at least one")
     return boxes, choices
+
+
+def _masks(nested: Any) -> Iterator[Any]:
+    """The mask of each choice, out of tuples."""
+    if isinstance(nested, tuple):
+        for part in nested:
+            yield from _masks(part)
+    else:
+        yield nested
+
+
+def _checked_mask(mask: Any, count: Any) -> NDArray[np.bool_]:
+    array = np.array(mask, bool)
+    if array.shape[-1:] != (count,):
+        raise ValueError(f"action_mask has the shape {list(array.shape)}, wanted [{count}]")
+    return array
 
 
 def _joined(bounds: list[NDArray[Any]]) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
+from rlkit_sac.envs.action_masks import with_action_masks
 from rlkit_sac.envs.actions import AdaptedActions
 from rlkit_sac.envs.observations import ArrayObservation, ArrayReward
 from rlkit_sac.envs.seeding import EpisodeSeeding, NamedFaults
@@ -70,6 +71,7 @@ def make_gym_env(
     seed: int,
     env_index: int,
     rescale_actions: bool,
+    action_mask: bool,
     observation_indices: Sequence[int] | None,
     max_episode_steps: int | None,
     kwargs: Mapping[str, Any],
@@ -82,6 +84,7 @@ def make_gym_env(
         seed: seed of the run.
         env_index: position among the environments that run side by side, from 0.
         rescale_actions: whether continuous actions are given in [-1, 1].
+        action_mask: whether masks of allowed actions are looked for.
         observation_indices: the entries of a vector observation that are kept, None for all.
         max_episode_steps: time limit in frames; None keeps the registered one.
         kwargs: arguments of the environment's constructor.
@@ -91,13 +94,14 @@ def make_gym_env(
         ConfigError: the environment cannot be built, or its spaces are not supported.
 
     >>> env = make_gym_env(find_env_spec("Pendulum-v1"), seed=0, env_index=0, rescale_actions=True,
-    ...                    observation_indices=None, max_episode_steps=None, kwargs={},
-    ...                    render_mode=None)
+    ...                    action_mask=True, observation_indices=None,
+    ...                    max_episode_steps=None, kwargs={}, render_mode=None)
     >>> env.action_space
     Box(-1.0, 1.0, (1,), float32)
     """
     env = _create(spec, max_episode_steps, kwargs, render_mode)
     try:
+        env = with_action_masks(env) if action_mask else env
         env = EpisodeSeeding(env, seed=seed, env_index=env_index)
         env = AdaptedActions(ArrayReward(env), rescale=rescale_actions)
         env = ArrayObservation(env, indices=observation_indices)

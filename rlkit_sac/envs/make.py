@@ -34,6 +34,7 @@ def make_env(
     seed: int = 0,
     device: torch.device | str = "cpu",
     rescale_actions: bool = True,
+    action_mask: bool = True,
     observation_indices: Sequence[int] | None = None,
     max_episode_steps: int | None = None,
     kwargs: Mapping[str, Any] | None = None,
@@ -50,6 +51,8 @@ def make_env(
       ``("action", "continuous")`` and ``("action", "discrete")``: nests of `Box` are flattened, and
       the environment receives its own structure
       (:class:`~rlkit_sac.envs.actions.AdaptedActions`),
+    - ``action_mask`` bool `[*, K]`, the allowed ones of K discrete actions, for a task that gives
+      masks (:class:`~rlkit_sac.envs.action_masks.ActionMasks`),
     - ``("next", "reward")`` float32 `[*, 1]`, or `[*, M]` where the environment declares a
       ``reward_space`` of M numbers, ``done``, ``terminated``, ``truncated`` `[*, 1]`; a time limit
       sets ``truncated`` alone, and ``("next", "observation")`` is the true last one,
@@ -72,6 +75,8 @@ def make_env(
         device: where the tensors lie. Default: CPU.
         rescale_actions: whether continuous actions are in [-1, 1] instead of the environment's
             bounds. Default: True.
+        action_mask: whether the masks of allowed actions that a task gives become an entry.
+            Default: True.
         observation_indices: the entries of a vector observation that ``observation`` holds, in this
             order, counted from 0 after flattening; the others are hidden. Default: all.
         max_episode_steps: time limit in frames instead of the registered one.
@@ -93,6 +98,7 @@ def make_env(
         env_id if isinstance(env_id, EnvSpec) else find_env_spec(env_id),
         seed=seed,
         rescale_actions=rescale_actions,
+        action_mask=action_mask,
         observation_indices=observation_indices,
         max_episode_steps=max_episode_steps,
         kwargs=dict(kwargs or {}),

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, Space, flatten, flatten_space
 from numpy.typing import NDArray
 
+from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.actions import Path, at, leaves
 from rlkit_sac.errors import ConfigError
 
@@ -19,7 +20,7 @@ _MOST_CATEGORIES = 32
 
 
 class ArrayObservation(gym.Wrapper[Any, Any, Any, Any]):
-    """Turns any observation into arrays: images, and a vector of all else.
+    """Turns any observation into arrays: images, a vector of all else, and the mask of actions.
 
     The observation space is the table of what is observed at a reset and after each step: an entry
     that :meth:`entries` writes and the space declares is collected, and stored where a loss reads
@@ -60,6 +61,9 @@ class ArrayObservation(gym.Wrapper[Any, Any, Any, Any]):
         self.observation_conversion = ObservationConversion(env.observation_space, indices=indices)
         # TorchRL names a bare RGB image "pixels"; a dictionary keeps one key for all.
         self.observation_space = self.observation_conversion.agent_space()
+        self._has_mask = env.has_wrapper_attr("mask_space")
+        if self._has_mask:
+            self.observation_space[ACTION_MASK] = env.get_wrapper_attr("mask_space")
 
     def reset(self, **options: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Resets the environment."""
@@ -73,7 +77,8 @@ class ArrayObservation(gym.Wrapper[Any, Any, Any, Any]):
 
     def entries(self, observation: Any, info: dict[str, Any]) -> dict[str, NDArray[Any]]:
         """Returns the entries of the observation space."""
-        return self.observation_conversion(observation)
+        found = self.observation_conversion(observation)
+        return found | {ACTION_MASK: info[ACTION_MASK]} if self._has_mask else found
 
 
 class ObservationConversion:

@@ -9,6 +9,7 @@ from torch import Tensor
 from torchrl.data import Bounded, Categorical, Composite, TensorSpec
 from torchrl.envs import EnvBase
 
+from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.observations import ObservationConversion
 from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError
@@ -132,6 +133,19 @@ def observation_layout(env: EnvBase) -> list[dict[str, Any]]:
     """
     observe: ObservationConversion = gym_envs(env)[0].get_wrapper_attr("observation_conversion")
     return observe.layout()
+
+
+def action_mask_key(env: EnvBase) -> str | None:
+    """The entry with the mask of allowed actions, ``None`` where the task gives none.
+
+    Args:
+        env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> action_mask_key(make_env("Taxi-v4")), action_mask_key(make_env("CartPole-v1"))
+    ('action_mask', None)
+    """
+    return ACTION_MASK if ACTION_MASK in env.observation_spec.keys() else None  # noqa: SIM118
 
 
 def observation_dim(env: EnvBase) -> int:

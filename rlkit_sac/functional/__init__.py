@@ -6,7 +6,9 @@ from rlkit_sac.functional.categorical import categorical_kl as categorical_kl
 from rlkit_sac.functional.categorical import categorical_parameters as categorical_parameters
 from rlkit_sac.functional.categorical import in_categorical_space as in_categorical_space
 from rlkit_sac.functional.discrete import boltzmann_log_prob as boltzmann_log_prob
+from rlkit_sac.functional.discrete import count_allowed as count_allowed
 from rlkit_sac.functional.discrete import expected_value as expected_value
+from rlkit_sac.functional.discrete import mask_logits as mask_logits
 from rlkit_sac.functional.discrete import normalized_log_prob as normalized_log_prob
 from rlkit_sac.functional.discrete import sample_categorical as sample_categorical
 from rlkit_sac.functional.discrete import taken_value as taken_value

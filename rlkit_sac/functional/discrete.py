@@ -10,8 +10,37 @@ from torch import Tensor
 LOWEST_LOG_PROB = -1e4
 
 
+def mask_logits(logits: Tensor, allowed: Tensor | None) -> Tensor:
+    """Logits, minus infinity for the actions that are forbidden.
+
+    Args:
+        logits: ``[*, K]``.
+        allowed: bool ``[*, K]``, or ``None`` where all are. A row that allows nothing, as those of
+            padded steps, counts as one that allows everything.
+
+    >>> mask_logits(torch.tensor([0.0, 2.0]), torch.tensor([True, False]))
+    tensor([0., -inf])
+    """
+    if allowed is None:
+        return logits
+    return logits.masked_fill(~(allowed | ~allowed.any(-1, keepdim=True)), -math.inf)
+
+
+def count_allowed(allowed: Tensor) -> Tensor:
+    """Number of allowed actions ``[*]``, of a mask as :func:`mask_logits` reads it.
+
+    >>> count_allowed(torch.tensor([[True, False, True], [False, False, False]]))
+    tensor([2, 3])
+    """
+    count = allowed.sum(-1)
+    return torch.where(count > 0, count, allowed.shape[-1])
+
+
 def boltzmann_log_prob(
-    value: Tensor, alpha: Tensor | float, log_prior: Tensor | None = None
+    value: Tensor,
+    alpha: Tensor | float,
+    log_prior: Tensor | None = None,
+    allowed: Tensor | None = None,
 ) -> Tensor:
     r"""Log-probabilities of the soft-optimal policy of given action values.
 
@@ -29,9 +58,10 @@ def boltzmann_log_prob(
         alpha: the temperature, a scalar >= 0.
         log_prior: log-probabilities ``[*, K]`` of a prior; default none. An action at
             :data:`LOWEST_LOG_PROB` or below is never chosen.
+        allowed: bool ``[*, K]``, the actions to choose among; default all.
 
     Returns:
-        ``[*, K]``, none below :data:`LOWEST_LOG_PROB`.
+        ``[*, K]``, none below :data:`LOWEST_LOG_PROB`, which forbidden actions have.
 
     Source: Haarnoja et al. 2017 (arXiv:1702.08165), theorem 1.
 
@@ -43,20 +73,27 @@ def boltzmann_log_prob(
     tensor([0.1000, 0.9000])
     """
     alpha = torch.as_tensor(alpha, dtype=value.dtype, device=value.device)
-    below_best = value - value.amax(-1, keepdim=True)
+    best = mask_logits(value, allowed).amax(-1, keepdim=True)
+    if allowed is not None:
+        value = torch.minimum(value, best)
+    below_best = value - best
     logits = below_best / alpha.clamp_min(torch.finfo(value.dtype).tiny)
     if log_prior is not None:
         logits = logits + log_prior.masked_fill(log_prior <= LOWEST_LOG_PROB, -math.inf)
-    return normalized_log_prob(logits)
+    return normalized_log_prob(logits, allowed)
 
 
-def normalized_log_prob(logits: Tensor) -> Tensor:
+def normalized_log_prob(logits: Tensor, allowed: Tensor | None = None) -> Tensor:
     """Log-probabilities ``[*, K]`` of logits, finite where a logit is minus infinity.
+
+    Args:
+        logits: ``[*, K]``.
+        allowed: bool ``[*, K]``; the others get :data:`LOWEST_LOG_PROB`. Default all.
 
     >>> normalized_log_prob(torch.tensor([0.0, -torch.inf]))
     tensor([     0., -10000.])
     """
-    return logits.log_softmax(-1).clamp_min(LOWEST_LOG_PROB)
+    return mask_logits(logits, allowed).log_softmax(-1).clamp_min(LOWEST_LOG_PROB)
 
 
 def sample_categorical(log_prob: Tensor) -> Tensor:

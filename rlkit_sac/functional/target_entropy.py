@@ -2,6 +2,10 @@
 
 import math
 from collections.abc import Sequence
+from typing import overload
+
+import torch
+from torch import Tensor
 
 
 def continuous_target_entropy(
@@ -38,13 +42,17 @@ def negative_dimension_target_entropy(dimensions: int) -> float:
     return -float(dimensions)
 
 
-def discrete_target_entropy(num_actions: int, min_prob: float = 0.1) -> float:
+@overload
+def discrete_target_entropy(num_actions: int, min_prob: float = 0.1) -> float: ...
+@overload
+def discrete_target_entropy(num_actions: Tensor, min_prob: float = 0.1) -> Tensor: ...
+def discrete_target_entropy(num_actions: int | Tensor, min_prob: float = 0.1) -> float | Tensor:
     r"""Entropy of a policy with a small probability spread evenly over all actions but one.
 
     .. math:: H = p\,(\log(K-1) - \log p) - (1-p)\log(1-p)
 
     Args:
-        num_actions: K; a single action has no entropy.
+        num_actions: K; a single action has no entropy. Or a number for each state, ``[*]``.
         min_prob: the probability p of not taking the preferred action, in (0, 1].
 
     Source: ``calc_default_target_entropy`` of ALF.
@@ -52,6 +60,9 @@ def discrete_target_entropy(num_actions: int, min_prob: float = 0.1) -> float:
     >>> round(discrete_target_entropy(2), 6)
     0.325083
     """
+    if isinstance(num_actions, Tensor):
+        others = min_prob * (num_actions - 1).clamp_min(1).log()
+        return torch.where(num_actions > 1, others + discrete_target_entropy(2, min_prob), 0.0)
     if num_actions == 1:
         return 0.0
     preferred = 1 - min_prob
@@ -59,7 +70,11 @@ def discrete_target_entropy(num_actions: int, min_prob: float = 0.1) -> float:
     return min_prob * (math.log(num_actions - 1) - math.log(min_prob)) + entropy_of_preferred
 
 
-def scaled_log_target_entropy(num_actions: int) -> float:
+@overload
+def scaled_log_target_entropy(num_actions: int) -> float: ...
+@overload
+def scaled_log_target_entropy(num_actions: Tensor) -> Tensor: ...
+def scaled_log_target_entropy(num_actions: int | Tensor) -> float | Tensor:
     r"""A little less than the entropy of a uniform policy, :math:`0.98 \log K`.
 
     Source: Christodoulou 2019 (arXiv:1910.07207), appendix.
@@ -67,4 +82,6 @@ def scaled_log_target_entropy(num_actions: int) -> float:
     >>> round(scaled_log_target_entropy(2), 6)
     0.679284
     """
+    if isinstance(num_actions, Tensor):
+        return 0.98 * num_actions.log()
     return 0.98 * math.log(num_actions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, cast
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -22,7 +22,7 @@ from torchrl.modules import MaskedOneHotCategorical, OneHotCategorical, Truncate
 
 from rlkit_sac.action_bounds import check_bounds
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.functional import sample_categorical
+from rlkit_sac.functional import normalized_log_prob, sample_categorical
 from rlkit_sac.modules.notes import note_by
 
 ActionKind = Literal["discrete", "continuous"]
@@ -95,6 +95,8 @@ class BehaviorPolicy(TensorDictModuleBase):
         actor: see :func:`action_kind`; shared, not copied.
         behavior_keys: where to write the distribution's parameters, in the order above; default as
             above.
+        mask_key: of the mask of allowed discrete actions, bool ``[*, A]``, to choose among. Default
+            none.
 
     Raises:
         ConfigError: for an actor of another kind.
@@ -111,24 +113,27 @@ class BehaviorPolicy(TensorDictModuleBase):
         self,
         actor: ProbabilisticTensorDictSequential,
         behavior_keys: tuple[NestedKey, ...] | None = None,
+        mask_key: NestedKey | None = None,
     ) -> None:
         super().__init__()
         self.kind = action_kind(actor)
+        self.mask_key = mask_key
         self.actor = actor
         self.behavior_keys = behavior_keys or _behavior_keys(self.kind)
-        self.in_keys = [unravel_key(key) for key in actor.in_keys]
+        masks = [] if mask_key is None else [mask_key]
+        self.in_keys = [unravel_key(key) for key in (*actor.in_keys, *masks)]
         written = map(unravel_key, actor.out_keys)
         self._next_keys = [key for key in written if isinstance(key, tuple) and key[0] == "next"]
         keys = (actor.dist_sample_keys[0], *self.behavior_keys, *self._next_keys)
         self.out_keys = [unravel_key(key) for key in keys]
 
-    note = note_by("actor", "behavior_keys")
+    note = note_by("actor", "behavior_keys", "mask_key")
 
     @dispatch(auto_batch_size=False)
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write action and parameters into ``tensordict`` and return it."""
         states = tensordict.select(*self.in_keys, strict=False)
-        parameters = distribution_parameters(self.actor.get_dist(states))
+        parameters = distribution_parameters(self.get_dist(states))
         after = (states[key] for key in self._next_keys)
         if exploration_type() is ExplorationType.RANDOM:
             action = _sample(*parameters)
@@ -140,7 +145,12 @@ class BehaviorPolicy(TensorDictModuleBase):
 
     def get_dist(self, tensordict: TensorDictBase) -> Distribution:
         """The distribution of the action, as of a probabilistic actor."""
-        return self.actor.get_dist(tensordict.select(*self.in_keys, strict=False))
+        states = tensordict.select(*self.in_keys, strict=False)
+        dist: Any = self.actor.get_dist(states)
+        if self.mask_key is None:
+            return cast(Distribution, dist)
+        logits = normalized_log_prob(dist.logits, states.get(self.mask_key).bool())
+        return Categorical(logits=logits, validate_args=False)
 
 
 class RandomBehavior(TensorDictModuleBase):
@@ -154,6 +164,7 @@ class RandomBehavior(TensorDictModuleBase):
     Args:
         action_spec: bounded, or categorical over indices, of one environment.
         behavior_keys: as in :class:`BehaviorPolicy`.
+        mask_key: as in :class:`BehaviorPolicy`; it then reads this entry.
 
     >>> from tensordict import TensorDict
     >>> from torchrl.data import Bounded
@@ -163,9 +174,13 @@ class RandomBehavior(TensorDictModuleBase):
     """
 
     def __init__(
-        self, action_spec: TensorSpec, behavior_keys: tuple[NestedKey, ...] | None = None
+        self,
+        action_spec: TensorSpec,
+        behavior_keys: tuple[NestedKey, ...] | None = None,
+        mask_key: NestedKey | None = None,
     ) -> None:
         super().__init__()
+        self.mask_key = mask_key
         if isinstance(action_spec, CategoricalSpec):
             self.kind: ActionKind = "discrete"
             parameters = [torch.zeros(action_spec.space.n, device=action_spec.device)]
@@ -177,7 +192,7 @@ class RandomBehavior(TensorDictModuleBase):
         for number, parameter in enumerate(parameters):
             self.register_buffer(f"parameter_{number}", parameter)
         self.behavior_keys = behavior_keys or _behavior_keys(self.kind)
-        self.in_keys: list[NestedKey] = []
+        self.in_keys: list[NestedKey] = [] if mask_key is None else [mask_key]
         self.out_keys = [unravel_key(key) for key in ("action", *self.behavior_keys)]
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
@@ -185,6 +200,9 @@ class RandomBehavior(TensorDictModuleBase):
         parameters = [
             buffer.expand(*tensordict.batch_size, *buffer.shape) for buffer in self.buffers()
         ]
+        if self.mask_key is not None:
+            allowed = tensordict.get(self.mask_key).bool()
+            parameters = [normalized_log_prob(parameters[0], allowed)]
         for key, value in zip(self.out_keys, (_sample(*parameters), *parameters), strict=True):
             tensordict.set(key, value.clone())
         return tensordict

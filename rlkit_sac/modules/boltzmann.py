@@ -46,6 +46,7 @@ class BoltzmannPolicy(TensorDictModuleBase):
         prior: shared with a loss; it reads observations before they are normalized. Default none.
         action_key: where to write the action.
         action_value_key: what the critics write.
+        mask_key: of the mask of allowed actions, bool ``[*, K]``, to choose among. Default none.
 
     Source: Haarnoja et al. 2017 (arXiv:1702.08165), theorem 1.
 
@@ -70,6 +71,7 @@ class BoltzmannPolicy(TensorDictModuleBase):
         prior: FrozenPrior | None = None,
         action_key: NestedKey = "action",
         action_value_key: NestedKey = "action_value",
+        mask_key: NestedKey | None = None,
     ) -> None:
         super().__init__()
         self.critics = critics.eval()  # dropout is for learning values, not for acting by them
@@ -81,8 +83,9 @@ class BoltzmannPolicy(TensorDictModuleBase):
         self.reduction = reduction
         self.reward_weights = RewardWeights() if reward_weights is None else reward_weights
         self.prior = prior
-        self.action_value_key = action_value_key
+        self.action_value_key, self.mask_key = action_value_key, mask_key
         read = [*critics.in_keys, *(prior.in_keys if prior is not None else [])]
+        read += [] if mask_key is None else [mask_key]
         self.in_keys = [
             key for key in dict.fromkeys(map(unravel_key, read)) if key != unravel_key(action_key)
         ]
@@ -103,6 +106,7 @@ class BoltzmannPolicy(TensorDictModuleBase):
             reduction=self.reduction,
             action_key=self.out_keys[0],
             action_value_key=self.action_value_key,
+            mask_key=self.mask_key,
         )
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
@@ -111,7 +115,7 @@ class BoltzmannPolicy(TensorDictModuleBase):
         if exploration_type() is ExplorationType.RANDOM:
             action = F.sample_categorical(self._log_prob(tensordict, value))
         elif self.prior is None:
-            action = value.argmax(-1)
+            action = F.mask_logits(value, self._allowed(tensordict)).argmax(-1)
         else:
             action = self._log_prob(tensordict, value).argmax(-1)
         for key, entry in zip(self.out_keys, (action, *states), strict=True):
@@ -124,12 +128,15 @@ class BoltzmannPolicy(TensorDictModuleBase):
         return Categorical(logits=self._log_prob(tensordict, value), validate_args=False)
 
     def _log_prob(self, states: TensorDictBase, value: Tensor) -> Tensor:
-        log_prior = None
+        log_prior, allowed = None, self._allowed(states)
         if self.prior is not None:
             key = self.out_keys[0]
             raw = as_observed(states)
-            log_prior = self.prior.log_prob_of_each_action(raw, value.shape[-1], key)
-        return F.boltzmann_log_prob(value, self.alpha(), log_prior)
+            log_prior = self.prior.log_prob_of_each_action(raw, value.shape[-1], key, allowed)
+        return F.boltzmann_log_prob(value, self.alpha(), log_prior, allowed)
+
+    def _allowed(self, states: TensorDictBase) -> Tensor | None:
+        return None if self.mask_key is None else states.get(self.mask_key).bool()
 
     def action_value(self, tensordict: TensorDictBase) -> Tensor:
         """The value ``[*, K]`` of each action, reduced over critics and reward dimensions."""

@@ -101,6 +101,8 @@ def _states(note: Note, policy: TensorDictModuleBase) -> TensorDict:
         "is_init": torch.zeros(64, 1).bool(),
         **{key: normal(*shape) for key, shape in policy_states(policy).items()},
     }
+    if (mask_key := _noted(note, "mask_key")) is not None:
+        states[mask_key] = normal(_noted(note, "num_actions")) > 0
     return TensorDict(states, batch_size=[64], device=weight.device)
 
 

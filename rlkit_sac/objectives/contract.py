@@ -105,7 +105,14 @@ class LossContract(LossModule):
     def _network_keys(self) -> Iterable[NestedKey]:
         """Entries the networks read at a state, but for the states of memories."""
         networks = {name: getattr(self, name) for name in self.network_names}
-        return chain(*(self.recurrent.get(name, each).in_keys for name, each in networks.items()))
+        read = (self.recurrent.get(name, each).in_keys for name, each in networks.items())
+        return chain(*read, self._mask_keys)
+
+    @property
+    def _mask_keys(self) -> list[NestedKey]:
+        """The entry of masks of allowed actions, where ``set_keys`` named one."""
+        key = getattr(self.tensor_keys, "action_mask", None)
+        return [] if key is None else [key]
 
     @property
     def _transitions(self) -> TransitionKeys:

@@ -11,6 +11,7 @@ from torchrl.envs import EnvBase
 from rlkit_sac.data import AnyCollector, WorkerCollector, make_collector, make_worker_collector
 from rlkit_sac.envs import make_env
 from rlkit_sac.envs.gym_env import find_env_spec
+from rlkit_sac.runs.preflight import warn_of_masks
 from rlkit_sac.runs.ranks import of_this_rank, rank
 from rlkit_sac.runs.run_config import BaseRunConfig
 from rlkit_sac.updates.update import Update
@@ -36,6 +37,7 @@ def run_collector(
     Raises:
         ConfigError: if the workers cannot be started.
     """
+    warn_of_masks(env, policy)
     options: dict[str, Any] = {
         "total_frames": of_this_rank(config.collector.total_frames),
         "frames_per_batch": config.collector.batch_frames(config.batch_envs),

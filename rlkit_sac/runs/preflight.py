@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tensordict import TensorDictBase
+from tensordict.nn import TensorDictModuleBase
 from torchrl.data import Categorical, Composite
 from torchrl.envs import EnvBase
 
@@ -17,7 +18,7 @@ from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.data.replay.transition import example_transition
 from rlkit_sac.envs.gym_env import find_env_spec
-from rlkit_sac.envs.specs import observation_layout, reward_dim
+from rlkit_sac.envs.specs import action_mask_key, observation_layout, reward_dim
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import stored_options
@@ -125,6 +126,21 @@ def warn_without_updates(collector: FramesConfig, num_envs: int) -> None:
         _warn(f"no update in {frames} frames: collector.learning_starts is {starts}")
 
 
+def warn_of_masks(env: EnvBase, policy: TensorDictModuleBase) -> None:
+    """Warn of a policy that ignores the masks of allowed actions that its task gives.
+
+    Args:
+        env: of the task.
+        policy: acts in it.
+    """
+    key = action_mask_key(env)
+    if key is not None and key not in policy.in_keys:
+        _warn(
+            "the task gives masks of allowed actions, which the policy does not read: call "
+            f"loss_module.set_keys(action_mask={key!r}), or set env.action_mask to false"
+        )
+
+
 def _warn(text: str) -> None:
     print(f"warning: {text}", file=sys.stderr)
 
@@ -157,7 +173,8 @@ def stored_transition(env: EnvBase) -> TensorDictBase:
     >>> stored_transition(make_env("Pendulum-v1"))["next", "reward"].shape
     torch.Size([1])
     """
-    observed = [entry["key"] for entry in observation_layout(env)]
+    masks = [] if (key := action_mask_key(env)) is None else [key]
+    observed = [entry["key"] for entry in observation_layout(env)] + masks
     after = [("next", key) for key in (*observed, "reward", "done", "terminated")]
     return example_transition(env, [*observed, "action", *after])
 

@@ -71,7 +71,7 @@ def odd(**kwargs) -> Config:
         (Config(env=EnvConfig(kwargs={"wind": 1})), "env.id", "unexpected keyword argument 'wind'"),
         (Config(env=EnvConfig(id="CartPole-v1")), "env.id", "acts in continuous spaces"),
         (odd(bound=float("inf")), "env.id", "action dimension [0] has the bounds [-inf"),
-        (odd(integers=True), "env.id", "must be floating-point"),
+        (odd(integers=True), "env.id", "the actions are Discrete(3)"),
         (odd(reward=(2, 3)), "env.id", "the reward has the shape [2, 3]"),
         (
             Config(replay=ReplayConfig(capacity=10**12)),

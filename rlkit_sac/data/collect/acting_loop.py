@@ -39,7 +39,7 @@ class ActingLoop:
         policy: acts on the environment's device; its parameters are read at every step.
         exploration_type: of the policy; None for the one set at each step.
         random_policy: acts in random steps, instead of draws from the action space; it reads no
-            entries and writes what the policy writes, but for the state of its memory.
+            entry but masks, and writes what the policy writes, but for the state of its memory.
 
     Attributes:
         frame: the present step, with the keys of TorchRL's collector.
@@ -102,7 +102,9 @@ class ActingLoop:
         self._following = {key: arrays["next", key] for key in (*self._carried, *after)}
         for flag in after[1:]:
             self._following[flag] = self._following[flag][:, 0]
-        self._has_memory = bool(states)
+        read = getattr(random_policy, "in_keys", ())
+        self._random_inputs = {key: self._tensor(arrays[key]) for key in read}
+        self._always_acts = bool(states or read)
         self._zero_at_reset = {key: arrays[key] for key in (*previous, *states)}
         self._new_previous = [
             (arrays[next_key(new)], arrays[key])
@@ -198,13 +200,14 @@ class ActingLoop:
         return self._policy(copies, unchanged=unchanged)
 
     def _act_randomly(self, unchanged: bool) -> Entries:
-        acted = self._act(unchanged) if self._has_memory else self._random_entries
+        acted = self._act(unchanged) if self._always_acts else self._random_entries
         if self._random_policy is None:
             drawn = self._env.rand_action()
         else:
             with torch.no_grad():
-                blank = TensorDict(batch_size=self._batch_size, device=self._device)
-                drawn = self._random_policy(blank)
+                read = {key: value.clone() for key, value in self._random_inputs.items()}
+                entries = TensorDict(read, batch_size=self._batch_size, device=self._device)
+                drawn = self._random_policy(entries).exclude(*read)
         return acted | dict(drawn.items(True, True))
 
     def _begin_episode(self, index: int) -> None:

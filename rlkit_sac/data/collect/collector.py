@@ -14,7 +14,6 @@ from torchrl.collectors import Collector
 from torchrl.data import Unbounded
 from torchrl.envs import EnvBase, TensorDictPrimer
 from torchrl.envs.utils import ExplorationType
-from torchrl.modules import RandomPolicy
 
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.collect.acting_loop import ActingLoop
@@ -25,7 +24,8 @@ from rlkit_sac.data.collect.policy_entries import (
     state_keys,
     written_entries,
 )
-from rlkit_sac.envs import load_episodes, save_episodes
+from rlkit_sac.data.collect.uniform_policy import uniform_policy
+from rlkit_sac.envs import action_mask_key, load_episodes, save_episodes
 from rlkit_sac.errors import ConfigError, RunError
 
 
@@ -186,7 +186,7 @@ class TorchRLCollector(_ResumableCollector):
     ) -> None:
         super().__init__(_with_states(env, policy), policy, **options)
         if random_policy is None and state_keys(policy):
-            random_policy = RandomPolicy(env.full_action_spec)
+            random_policy = uniform_policy(env, env.full_action_spec)
         self._random_first = None
         if random_policy is not None:
             self._random_first = policy = _RandomFirst(policy, random_policy)
@@ -240,11 +240,11 @@ class _RandomFirst(TensorDictModuleBase):
         super().__init__()
         self.in_keys, self.out_keys = policy.in_keys, policy.out_keys
         self.policy, self.random_policy = policy, random_policy
-        self._has_memory = bool(state_keys(policy))
+        self._always_acts = bool([*state_keys(policy), *getattr(random_policy, "in_keys", ())])
         self.is_random = False
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
-        if self._has_memory or not self.is_random:
+        if self._always_acts or not self.is_random:
             tensordict = self.policy(tensordict)
         return self.random_policy(tensordict) if self.is_random else tensordict
 
@@ -291,8 +291,9 @@ def make_collector(
         total_frames: frames of the run; the last batch may go beyond.
         frames_per_batch: frames between two yields, a multiple of the number of environments.
         init_random_frames: first frames, in which actions are drawn from the action space; rounded
-            up to whole batches.
-        random_policy: acts instead of these draws. It reads no entries and writes all that
+            up to whole batches. With masks they are drawn among the allowed ones, and the policy
+            runs as one with memory.
+        random_policy: acts instead of these draws. It reads no entry but masks and writes all that
             ``policy`` writes but the state of a memory, such as a
             :class:`~rlkit_sac.modules.RandomBehavior` where a loss reads the distribution of the
             stored actions.
@@ -313,6 +314,8 @@ def make_collector(
     [[2], [2], [2]]
     """
     steps_per_batch(frames_per_batch, env.batch_size.numel())
+    if random_policy is None and init_random_frames and action_mask_key(env):
+        random_policy = uniform_policy(env, env.full_action_spec)
     options: dict[str, Any] = {
         "total_frames": _round_up(total_frames, frames_per_batch),
         "frames_per_batch": frames_per_batch,

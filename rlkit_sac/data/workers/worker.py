@@ -15,9 +15,9 @@ from tensordict import NestedKey
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
 from torchrl.envs import EnvBase
-from torchrl.modules import RandomPolicy
 
 from rlkit_sac.data.collect.collector import AnyCollector, CollectorKind, make_collector
+from rlkit_sac.data.collect.uniform_policy import uniform_policy
 from rlkit_sac.data.workers.padded_policy import PaddedPolicy
 from rlkit_sac.envs import load_episodes
 
@@ -105,7 +105,7 @@ class Worker:
         if self._joined > 1:
             count = self._num_envs * self._joined
             if random_policy is None and self._options["init_random_frames"]:
-                random_policy = RandomPolicy(env.full_action_spec_unbatched.expand(count))
+                random_policy = uniform_policy(env, env.full_action_spec_unbatched.expand(count))
             rows = {"first": self._index * self._num_envs, "count": count}
             policy = PaddedPolicy(policy, env.batch_size, **rows)
             if random_policy is not None:

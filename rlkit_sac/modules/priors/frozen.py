@@ -89,7 +89,11 @@ class FrozenPrior(nn.Module):
         return dist.base_dist.log_prob(action)  # type: ignore[attr-defined]  # of an Independent
 
     def log_prob_of_each_action(
-        self, states: TensorDictBase, num_actions: int, key: NestedKey
+        self,
+        states: TensorDictBase,
+        num_actions: int,
+        key: NestedKey,
+        allowed: Tensor | None = None,
     ) -> Tensor:
         """Log-probabilities ``[*, K]`` of all discrete actions, none of minus infinity.
 
@@ -97,6 +101,8 @@ class FrozenPrior(nn.Module):
             states: ``[*]``, with what the prior reads.
             num_actions: K.
             key: of the action, by which a prior over several parts knows it.
+            allowed: bool ``[*, K]``, the actions over which it is normalized; default all. Where it
+                gives none of them a probability, they are alike.
         """
         dist = self._dist(states, key)
         logits = getattr(dist, "logits", None)
@@ -104,7 +110,8 @@ class FrozenPrior(nn.Module):
             index = torch.arange(num_actions, device=states.device)
             index = index.reshape(-1, *(1,) * states.ndim).expand(-1, *states.batch_size)
             logits = dist.log_prob(index).movedim(0, -1)
-        return normalized_log_prob(logits)
+        log_prob = normalized_log_prob(logits)
+        return log_prob if allowed is None else normalized_log_prob(log_prob, allowed)
 
     def _dist(self, states: TensorDictBase, key: NestedKey) -> Distribution:
         states = states.copy()

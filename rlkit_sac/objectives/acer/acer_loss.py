@@ -15,7 +15,13 @@ from torchrl.modules import ActorValueOperator
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.functional import explained_variance, masked_mean, opc_return, retrace_return
+from rlkit_sac.functional import (
+    explained_variance,
+    mask_logits,
+    masked_mean,
+    opc_return,
+    retrace_return,
+)
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
 from rlkit_sac.modules.behavior import ActionKind, distribution_parameters
@@ -37,6 +43,7 @@ from rlkit_sac.objectives.checks.options import (
     check_number,
 )
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
+from rlkit_sac.objectives.transitions import allowed_actions
 
 _SPACES = {"discrete": get_args(CategoricalSpace), "continuous": get_args(GaussianSpace)}
 _DIAGNOSTICS = ("ratio", "truncated", "projected", "q_mean", "target_mean", "explained_variance")
@@ -133,6 +140,9 @@ class ACERLoss(SegmentLoss):
     ``explained_variance`` (of the targets).
 
     :meth:`actor_loss`, :meth:`critic_loss` and :meth:`entropy_loss` compute one of them alone.
+
+    **Masks.** After ``set_keys(action_mask="action_mask")`` it reads this mask of allowed actions,
+    bool ``[*, T, A]``, here and under ``next``: policies and expectations are then over these.
 
     **Memory.** Networks with a GRU or an LSTM (``memory`` of the builders) read ``is_init`` and
     ``prev_action``, which no batch needs under ``next``. They begin a row with the state that the
@@ -244,11 +254,10 @@ class ACERLoss(SegmentLoss):
         if trust_region_space is None:
             trust_region_space = _SPACES[self.kind][0]
         check_number("reward_scale", reward_scale, FINITE)
+        threshold = 0.0 if truncation_threshold is None else truncation_threshold
         for name, value in (
-            ("beta", beta),
-            ("policy_coef", policy_coef),
-            ("critic_coef", critic_coef),
-            ("truncation_threshold", 0.0 if truncation_threshold is None else truncation_threshold),
+            *(("beta", beta), ("policy_coef", policy_coef), ("critic_coef", critic_coef)),
+            ("truncation_threshold", threshold),
             ("trust_region_delta", trust_region_delta),
         ):
             check_number(name, value, NOT_NEGATIVE)
@@ -387,7 +396,8 @@ class ACERLoss(SegmentLoss):
         average: Distribution,
     ) -> CategoricalTerms:
         action = segments.batch.get(self.tensor_keys.action)
-        log_prob = _log_probs(policy)
+        allowed = allowed_actions(segments.states, self.tensor_keys)
+        log_prob = _log_probs(policy, allowed)
         check_index(action, log_prob.shape[-1], states.batch_size, self.tensor_keys.action)
         behavior = self._behavior(segments, log_prob)
         values = self._action_values(states)
@@ -398,7 +408,7 @@ class ACERLoss(SegmentLoss):
             )
         return CategoricalTerms(
             log_prob,
-            _log_probs(average),
+            _log_probs(average, allowed),
             None if behavior is None else behavior[0].log_softmax(-1),
             values,
             action.long(),
@@ -440,8 +450,9 @@ class ACERLoss(SegmentLoss):
     def _next_value(self, states: TensorDictBase) -> Tensor:
         """V ``[*, T]`` of the states after each step."""
         if self.kind == "discrete":
+            allowed = allowed_actions(states, self.tensor_keys)
             policy, states = self._run_actor(states)
-            return (_log_probs(policy).exp() * self._action_values(states)).sum(-1)
+            return (_log_probs(policy, allowed).exp() * self._action_values(states)).sum(-1)
         if not self._written_keys().isdisjoint(self._critic_state_keys()):
             _, states = self._run_actor(states)  # the critic reads what it writes
         inputs = self._head_inputs(DUELING[0], states)
@@ -477,11 +488,12 @@ class ACERLoss(SegmentLoss):
         return [*keys, *(_DIAGNOSTICS if self.diagnostics else ())]
 
 
-def _log_probs(policy: Distribution) -> Tensor:
-    """Log-probabilities ``[*, A]`` of all actions; half precision could not normalize them."""
+def _log_probs(policy: Distribution, allowed: Tensor | None) -> Tensor:
+    """Log-probabilities ``[*, A]``; half precision could not normalize them."""
     (logits,) = distribution_parameters(policy)
     wide = full_precision(logits)
-    return logits if wide is logits else wide.log_softmax(-1)
+    same = wide is logits and allowed is None
+    return logits if same else mask_logits(wide, allowed).log_softmax(-1)
 
 
 def _gaussian(policy: Distribution) -> Gaussian:

@@ -58,6 +58,7 @@ class SegmentLoss(LossContract):
     @dataclass
     class _AcceptedKeys(LossContract._AcceptedKeys):
         action_value: NestedKey = "action_value"
+        action_mask: NestedKey | None = None
         behavior_logits: NestedKey = ("behavior", "logits")
         behavior_loc: NestedKey = ("behavior", "loc")
         behavior_scale: NestedKey = ("behavior", "scale")
@@ -167,7 +168,8 @@ class SegmentLoss(LossContract):
                 :class:`~rlkit_sac.modules.EpsilonGreedy`.
         """
         keys = tuple(self._behavior_keys())
-        policy = BehaviorPolicy(self.get_stateful_net("actor_network"), keys)
+        actor = self.get_stateful_net("actor_network")
+        policy = BehaviorPolicy(actor, keys, self.tensor_keys.action_mask)
         return policy if epsilon is None else EpsilonGreedy(policy, epsilon)
 
     @property
@@ -255,7 +257,8 @@ class SegmentLoss(LossContract):
 
     def _network_keys(self) -> list[NestedKey]:
         """Entries of a batch that the networks read at a state, but for states of memories."""
-        read = [*map(unravel_key, self.actor_network.in_keys), *self._critic_state_keys()]
+        of_actor = map(unravel_key, self.actor_network.in_keys)
+        read = [*of_actor, *self._critic_state_keys(), *self._mask_keys]
         states = (key for network in self.recurrent.values() for key in network.state_keys)
         others = self._written_keys().union(states)
         return [key for key in dict.fromkeys(read) if key not in others]

@@ -15,6 +15,7 @@ except ImportError:  # it is not public; without it, losses that read values run
 
 _WRITERS = {
     "prev_action": "make_env does, elsewhere the transform rlkit_sac.envs.PreviousAction",
+    "action_mask": "make_env does for a task that gives masks",
     "is_init": "make_env does, elsewhere TorchRL's transform InitTracker",
 }
 

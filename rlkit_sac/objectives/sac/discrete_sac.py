@@ -47,7 +47,9 @@ class DiscreteSACLoss(SoftActorCriticLoss):
     here); ``action``, an integer index ``[*]`` from 0 to K - 1 (never one-hot);
     ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``; ``("next", "terminated")`` ``[*, 1]``;
     ``("next", "done")`` ``[*, 1]`` for sequences; ``priority_weight`` ``[*]`` and
-    ``("collector", "mask")`` ``[*]`` if present.
+    ``("collector", "mask")`` ``[*]`` if present. After ``set_keys(action_mask="action_mask")`` also
+    this mask of the allowed actions, bool ``[*, K]``, here and under ``next``: policy, targets,
+    entropy, its named targets and a prior are then those over the allowed actions of each state.
 
     Writes into the batch the priority ``td_error`` ``[*]``, :math:`\sqrt{\sum_i (Q_i - y)^2}`
     with the mean square over reward dimensions, and 0 in invalid steps. Returns ``loss_actor``
@@ -93,6 +95,7 @@ class DiscreteSACLoss(SoftActorCriticLoss):
     @dataclass
     class _AcceptedKeys(SoftActorCriticLoss._AcceptedKeys):
         action_value: NestedKey = "action_value"
+        action_mask: NestedKey | None = None
 
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys

@@ -21,6 +21,8 @@ class Draw:
         log_prior_of_each: the same under the prior, ``[*, K]``; ``None`` without one.
         used_share: the expected share ``[*]`` of the dimensions of ``action`` that the discrete
             action uses; ``None`` without a parameter mask.
+        num_allowed: number of actions that a discrete factor chooses among, ``[*]``; ``None``
+            without masks.
     """
 
     neg_entropy: Tensor
@@ -29,6 +31,7 @@ class Draw:
     log_probs: Tensor | None = None
     log_prior_of_each: Tensor | None = None
     used_share: Tensor | None = None
+    num_allowed: Tensor | None = None
 
     @property
     def log_ratio(self) -> Tensor:

@@ -17,7 +17,12 @@ from torchrl.data import TensorSpec
 from torchrl.modules.distributions.utils import rsample_and_log_prob
 
 from rlkit_sac.errors import BatchError
-from rlkit_sac.functional import masked_mean, normalized_log_prob, sample_categorical
+from rlkit_sac.functional import (
+    count_allowed,
+    masked_mean,
+    normalized_log_prob,
+    sample_categorical,
+)
 from rlkit_sac.modules import TanhGaussian
 from rlkit_sac.modules.behavior import ONE_HOT
 from rlkit_sac.modules.priors.frozen import FrozenPrior
@@ -262,21 +267,24 @@ class DiscreteFactor(Factor):
         return None if num_actions is None else -default_discrete_kld(num_actions)
 
     def target_at(self, resolved: float | None, draw: Draw) -> float | Tensor:
-        """The target entropy, computed from the number of actions if there was no spec."""
-        if resolved is not None:
+        """The target entropy, computed from the number of actions if there was no spec.
+
+        With masks, one that is not a number is computed from that of each state.
+        """
+        named = self.target != "resolved" if draw.log_prior is None else self.target_kld is None
+        by_state = named and draw.num_allowed is not None and not isinstance(resolved, Tensor)
+        if resolved is not None and not by_state:
             return resolved
         assert draw.log_probs is not None
-        num_actions = draw.log_probs.shape[-1]
+        num_actions: Any = draw.num_allowed if by_state else draw.log_probs.shape[-1]
         if draw.log_prior is not None:
             return -default_discrete_kld(num_actions)
-        target = discrete_target_entropy(
-            self.target, num_actions=num_actions, min_prob=self.min_prob
-        )
-        assert target is not None
-        return target
+        return discrete_target_entropy(self.target, num_actions=num_actions, min_prob=self.min_prob)
 
-    def actor_log_probs(self, dist: Distribution, num_actions: int) -> Tensor:
-        """Log-probabilities ``[*, K]`` of an actor's policy.
+    def actor_log_probs(
+        self, dist: Distribution, num_actions: int, allowed: Tensor | None
+    ) -> Tensor:
+        """Log-probabilities ``[*, K]`` of an actor's policy, over the allowed actions.
 
         Raises:
             BatchError: for another distribution, or another number of actions.
@@ -291,14 +299,15 @@ class DiscreteFactor(Factor):
                 f"the actor has {dist.logits.shape[-1]} actions, but qvalue_network writes "
                 f"{num_actions} values"
             )
-        return normalized_log_prob(dist.logits)
+        return normalized_log_prob(dist.logits, allowed)
 
-    def draw(self, log_probs: Tensor, log_prior: Tensor | None) -> Draw:
+    def draw(self, log_probs: Tensor, log_prior: Tensor | None, allowed: Tensor | None) -> Draw:
         """The exact entropy of a policy, or an estimate from one sample, without gradient.
 
         Args:
             log_probs: ``[*, K]``.
             log_prior: ``[*, K]`` or ``None``.
+            allowed: bool ``[*, K]``, what the policy chooses among; ``None`` for all.
         """
         score = _expectation if self.entropy == "expected" else _of_one_sample
         of = score(log_probs.detach())
@@ -307,6 +316,7 @@ class DiscreteFactor(Factor):
             None if log_prior is None else of(log_prior.detach()),
             log_probs=log_probs,
             log_prior_of_each=log_prior,
+            num_allowed=None if allowed is None else count_allowed(allowed).to(log_probs.dtype),
         )
 
 

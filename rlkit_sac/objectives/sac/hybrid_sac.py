@@ -56,7 +56,8 @@ class HybridSACLoss(SoftActorCriticLoss):
     ``[*]`` from 0 to K - 1 (never one-hot);
     ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``; ``("next", "terminated")`` ``[*, 1]``;
     ``("next", "done")`` ``[*, 1]`` for sequences; ``priority_weight`` ``[*]`` and
-    ``("collector", "mask")`` ``[*]`` if present.
+    ``("collector", "mask")`` ``[*]`` if present. Masks of allowed discrete actions as in
+    :class:`DiscreteSACLoss`.
 
     Writes into the batch the priority ``td_error`` ``[*]``, :math:`\sqrt{\sum_i (Q_i - y)^2}`
     with the mean square over reward dimensions, and 0 in invalid steps. Returns ``loss_actor``,
@@ -112,6 +113,7 @@ class HybridSACLoss(SoftActorCriticLoss):
     @dataclass
     class _AcceptedKeys(SoftActorCriticLoss._AcceptedKeys):
         action_value: NestedKey = "action_value"
+        action_mask: NestedKey | None = None
         action_continuous: NestedKey = ("action", "continuous")
         action_discrete: NestedKey = ("action", "discrete")
 

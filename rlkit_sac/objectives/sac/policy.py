@@ -8,20 +8,22 @@ from typing import Any
 
 import torch
 from tensordict import TensorDictBase
-from tensordict.nn import TensorDictParams
+from tensordict.nn import TensorDictModuleBase, TensorDictParams
 from torch import Tensor, nn
 from torch.distributions import Distribution
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac import functional as F
 from rlkit_sac.functional.sac import CriticReduction
+from rlkit_sac.modules import BehaviorPolicy, BoltzmannPolicy
 from rlkit_sac.objectives.members import Members
-from rlkit_sac.objectives.sac.critics import Critics
+from rlkit_sac.objectives.sac.critics import CRITICS, Critics
 from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
 from rlkit_sac.objectives.sac.entropy_reward import EntropyCenters
 from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor
 from rlkit_sac.objectives.sac.parameter_mask import ParameterMask
 from rlkit_sac.objectives.sac.priors import Priors
+from rlkit_sac.objectives.transitions import allowed_actions
 
 #: The temperature of a factor, by its name.
 Alpha = Callable[[str], Tensor]
@@ -82,22 +84,55 @@ class FactoredPolicy:
         else:
             q, value = None, self.value(inputs, live)
         prior, count = self.priors.get(discrete.name), value.shape[-2]
+        allowed = allowed_actions(inputs, critics.keys)
         log_prior = None
         if prior is not None:
             key = discrete.action_key(critics.keys)
-            log_prior = prior.log_prob_of_each_action(inputs, count, key)
+            log_prior = prior.log_prob_of_each_action(inputs, count, key, allowed)
         if continuous is None and dist is not None:
-            log_probs = discrete.actor_log_probs(dist, count)
+            log_probs = discrete.actor_log_probs(dist, count, allowed)
         else:
             weighed = F.weigh_rewards(value.detach(), critics.weights.value)
             prior_of_each = None if log_prior is None else log_prior.detach()
-            log_probs = F.boltzmann_log_prob(weighed, alpha(discrete.name), prior_of_each)
-        draws = {discrete.name: discrete.draw(log_probs, log_prior)} | draws
+            log_probs = F.boltzmann_log_prob(weighed, alpha(discrete.name), prior_of_each, allowed)
+        draws = {discrete.name: discrete.draw(log_probs, log_prior, allowed)} | draws
         if continuous is not None and continuous.masked:
             assert self.mask is not None
             drawn = draws[continuous.name]
             draws[continuous.name] = continuous.weighed(drawn, log_probs, self.mask.mask)
         return PolicyDraw(draws, inputs, log_probs, q, value)
+
+    def acting(
+        self, network: Callable[[str], Any], log_alpha: Alpha, *, actor: bool, count: int
+    ) -> list[TensorDictModuleBase]:
+        """The modules that act, in order, with live parameters.
+
+        Args:
+            network: a network of the loss, by name.
+            log_alpha: the parameters of the temperatures.
+            actor: whether there is one.
+            count: number of critics.
+        """
+        parts, discrete, critics = [], self.discrete, self.critics
+        mask_key = None if discrete is None else critics.keys.action_mask
+        if actor:
+            parts.append(network("actor_network"))
+            if self.continuous is None and mask_key is not None:
+                parts = [BehaviorPolicy(parts[0], ("logits",), mask_key)]
+        if discrete is not None and (self.continuous is not None or not parts):
+            boltzmann = BoltzmannPolicy(
+                critics.acting(network(CRITICS), count),
+                log_alpha(discrete.name),
+                discrete.temperature,
+                reward_weights=critics.weights,
+                reduction=self.reduction,
+                prior=self.priors.get(discrete.name),
+                action_key=discrete.action_key(critics.keys),
+                action_value_key=critics.key(critics.role),
+                mask_key=mask_key,
+            )
+            parts.append(boltzmann)
+        return parts
 
     def value(self, inputs: TensorDictBase, live: Members) -> Tensor:
         """The reduced value ``[*, (K,) M]`` of the critics, without gradients for them."""

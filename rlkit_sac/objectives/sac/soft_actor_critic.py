@@ -17,7 +17,6 @@ from torchrl.objectives import ValueEstimators
 from rlkit_sac import functional as F
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.acting import acting_policy
-from rlkit_sac.modules.boltzmann import BoltzmannPolicy
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.objectives.checks.networks import actor_keys, refuse_batch_norm
 from rlkit_sac.objectives.checks.options import FINITE, NOT_NEGATIVE, POSITIVE, UNIT, check_number
@@ -370,21 +369,12 @@ class SoftActorCriticLoss(LossContract):
             epsilon: makes the deterministic mode epsilon-greedy in each factor of the policy, see
                 :class:`~rlkit_sac.modules.EpsilonGreedy`.
         """
-        parts, discrete = [], self._discrete
-        if self.actor_network is not None:
-            parts.append(self.get_stateful_net("actor_network"))
-        if discrete is not None and (self._continuous is not None or not parts):
-            critics = BoltzmannPolicy(
-                self.critics.acting(self.get_stateful_net(CRITICS), self.num_qvalue_nets),
-                self._log_alpha(discrete.name),
-                discrete.temperature,
-                reward_weights=self._reward_weights,
-                reduction=self._policy.reduction,
-                prior=self.priors.get(discrete.name),
-                action_key=discrete.action_key(self.tensor_keys),
-                action_value_key=self.critics.key(self.critics.role),
-            )
-            parts.append(critics)
+        parts = self._policy.acting(
+            self.get_stateful_net,
+            self._log_alpha,
+            actor=self.actor_network is not None,
+            count=self.num_qvalue_nets,
+        )
         return acting_policy(parts, self.observation_normalizer, epsilon=epsilon)
 
     @property

@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Callable
 from numbers import Real
+from typing import Any
 
 from torch import Tensor
 from torchrl.data import Bounded, TensorSpec
@@ -63,20 +64,20 @@ def discrete_target_entropy(
     option: TargetEntropy,
     *,
     spec: TensorSpec | None = None,
-    num_actions: int | None = None,
+    num_actions: int | Tensor | None = None,
     min_prob: float = 0.1,
-) -> float | None:
+) -> Any:
     """The target entropy of a policy over discrete actions.
 
     Args:
         option: ``"auto"`` (see :func:`~rlkit_sac.functional.discrete_target_entropy`),
             ``"scaled_log_k"`` (0.98 log K), a number, or a function of the action's spec.
         spec: the categorical spec of one action, if known.
-        num_actions: K, if known without a spec.
+        num_actions: K, if known without a spec; for a named option it may be that of each state.
         min_prob: the probability that ``"auto"`` leaves to all actions but one, in (0, 1].
 
     Returns:
-        nats; ``None`` for a named option where K is not known.
+        nats, for each state ``[*]``; ``None`` for a named option where K is not known.
 
     Raises:
         ConfigError: for an unknown option, or a function without a spec.
@@ -127,13 +128,13 @@ def continuous_target_kld(per_dim: float, spec: TensorSpec | None) -> float:
     return per_dim * spec.shape.numel()
 
 
-def default_discrete_kld(num_actions: int) -> float:
+def default_discrete_kld(num_actions: int | Tensor) -> Any:
     r"""Half the largest divergence from the uniform prior, :math:`\tfrac12\log K`.
 
     >>> round(default_discrete_kld(4), 6)
     0.693147
     """
-    return 0.5 * math.log(num_actions)
+    return 0.5 * (num_actions.log() if isinstance(num_actions, Tensor) else math.log(num_actions))
 
 
 def refuse_target_entropy(option: TargetEntropy) -> None:
