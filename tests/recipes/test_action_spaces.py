@@ -1,7 +1,8 @@
-"""Recipes on tasks whose actions are several choices."""
+"""Recipes on tasks whose actions are several choices, or not all allowed."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,8 +13,12 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Space, Tuple
 
 from rlkit_sac.envs import make_env
+from rlkit_sac.modules import categorical_actor
 from rlkit_sac.runs import export_policy, load_policy
+from rlkit_sac.runs.preflight import warn_of_masks
+from tests.envs.test_action_masks import Masked
 from tests.recipes.running import Recipe
+from tests.recipes.test_acer import ACER
 
 HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
 DISCRETE = Recipe("discrete_sac", "DiscreteSACConfig")
@@ -88,3 +93,30 @@ def test_a_bandit_of_two_choices_ends_at_the_policy_in_closed_form(workplace) ->
         found = load_policy(run).get_dist(env.rollout(20)).probs
     wanted = (rewards / 0.5).softmax(-1)
     assert (found - wanted).abs().max() < 0.03
+
+
+MASKED = {
+    "discrete": (DISCRETE, "--env.id Masked-v0"),
+    "actor": (DISCRETE, "--env.id Masked-v0 --actor true"),
+    "hybrid": (HYBRID, "--env.id Masked-v0 --env.kwargs '{space: hybrid}'"),
+    "ACER": (ACER, "--env.id Masked-v0"),
+}
+
+
+@pytest.mark.parametrize("kind", MASKED)
+def test_a_run_with_masks_obeys_them_and_resumes_exactly(workplace, capsys, kind) -> None:
+    gym.register("Masked-v0", entry_point=Masked, max_episode_steps=5)  # refuses others
+    try:
+        recipe, arguments = MASKED[kind]
+        recipe.assert_resumes_exactly(capsys, 70, *shlex.split(arguments))
+    finally:
+        del gym.registry["Masked-v0"]
+
+
+def test_a_policy_that_ignores_masks_is_warned_of_once(capsys) -> None:
+    env = make_env("Taxi-v4")
+    policy = categorical_actor(500, 6)
+    warn_of_masks(env, policy)
+    assert capsys.readouterr().err.startswith("warning: the task gives masks of allowed actions")
+    warn_of_masks(make_env("Taxi-v4", action_mask=False), policy)
+    assert not capsys.readouterr().err

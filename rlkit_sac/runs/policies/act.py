@@ -14,6 +14,7 @@ from torch import nn
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.data.collect.recorded_policy import Entries, RecordedPolicy
+from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.actions import ActionConversion
 from rlkit_sac.envs.observations import ObservationConversion
 from rlkit_sac.envs.task_spaces import conversions
@@ -57,6 +58,7 @@ class Act:
         state: Mapping[str, Any] | None = None,
         *,
         is_init: Any = None,
+        action_mask: Any = None,
         deterministic: bool = True,
     ) -> Any:
         """The action for an observation, or those for N of them.
@@ -68,6 +70,8 @@ class Act:
                 all episodes begin.
             is_init: bool ``[N]``, the observations with which an episode begins, whatever the
                 state; for one observation a bool. Default none.
+            action_mask: of a policy that chooses among allowed actions, the mask in the ``info`` of
+                the task, or N of them in arrays. Default: that in the observation.
             deterministic: the mode of the policy; otherwise a sample, by PyTorch's generator.
 
         Returns:
@@ -80,13 +84,18 @@ class Act:
             RunError: for a policy whose file does not describe the task, or that reads more than
                 the observation and what it carries itself.
             ValueError: for an observation of another structure or shape, or with NaN or infinity;
-                for a state or ``is_init`` of another shape, or given to a policy without memory.
+                for a state or ``is_init`` of another shape, or given to a policy without memory;
+                for a mask that is missing, of another shape, or allows nothing.
         """
         observe, _ = self.conversions()
         batch = observe.is_batch(observation)
         observed = observe(observation, batch=batch)
         front = next(iter(observed.values())).shape[:1] if batch else ()
         entries: Entries = {key: torch.from_numpy(value) for key, value in observed.items()}
+        if ACTION_MASK in self._policy.in_keys:
+            if action_mask is None and isinstance(observation, Mapping):
+                action_mask = observation.get(ACTION_MASK)
+            entries[ACTION_MASK] = self._allowed(action_mask, front)
         if self._carried:
             entries |= self._before(state, is_init, front)
         elif state is not None or is_init is not None:
@@ -110,13 +119,27 @@ class Act:
                 "TensorDict. Runs in environments that make_env did not make have none"
             )
         passed = ["is_init", *(each.read for each in self._carried.values())]
-        observed = self._converted[0].agent_space()
+        observed = [*self._converted[0].agent_space(), ACTION_MASK]
         if set(self._policy.in_keys) - {*observed, *(passed if self._carried else [])}:
             raise RunError(
                 "acting without a TensorDict passes the observation alone, but the policy reads "
                 f"{self._policy.in_keys}: call it with a TensorDict instead"
             )
         return self._converted
+
+    def _allowed(self, given: Any, front: tuple[int, ...]) -> torch.Tensor:
+        if given is None:
+            raise ValueError(
+                "the policy chooses among allowed actions: call act(observation, "
+                "action_mask=info['action_mask'])"
+            )
+        mask = self.conversions()[1].allowed(given)
+        if mask.shape[:-1] != front or not mask.any(-1).all():
+            raise ValueError(
+                f"action_mask has the shape {list(mask.shape)}, wanted {[*front, mask.shape[-1]]} "
+                "with at least one allowed action in each row"
+            )
+        return torch.from_numpy(mask)
 
     def _before(self, state: Any, is_init: Any, front: tuple[int, ...]) -> Entries:
         """What the policy reads beside the observation, from zero where an episode begins."""

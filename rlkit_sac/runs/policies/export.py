@@ -175,12 +175,13 @@ def _check(module: TaskPolicy, act: Act, file: File) -> None:
         carried = module.start(number)[1:]
         for step in range(_STEPS if carried else 1):
             observation, inputs = module.example(number, step)
+            mask = inputs[-1].numpy() if module.has_mask else None
             if carried:
                 is_init = (np.arange(number) == step - 1) | (step == 0)
-                action, state = act(observation, state or None, is_init=is_init)
+                action, state = act(observation, state or None, is_init=is_init, action_mask=mask)
                 inputs += [torch.from_numpy(is_init), *carried]
             else:
-                action = act(observation)
+                action = act(observation, action_mask=mask)
             found = file(inputs)
             carried = list(map(torch.from_numpy, found[len(found) - len(carried) :]))
             wanted = [

@@ -14,6 +14,7 @@ from tensordict import NestedKey
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
 
+from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.actions import ActionConversion, is_choice, leaves
 from rlkit_sac.envs.observations import ObservationConversion, is_image
 from rlkit_sac.modules import PlainPolicy
@@ -34,6 +35,9 @@ class TaskPolicy(nn.Module):
 
     in float64, where actions were rescaled, and is only clipped elsewhere.
 
+    A policy that chooses among allowed actions also takes their mask, bool ``[N, K]`` over all
+    combinations of choices.
+
     A policy with memory also takes ``is_init``, bool ``[N]``, the observations with which an
     episode begins, and what it carries from step to step: the states of its memory, and the
     previous action, before the equation above, where it reads it. It returns these for the next
@@ -47,8 +51,8 @@ class TaskPolicy(nn.Module):
 
     Attributes:
         inputs: type and shape of the tensors it takes, by name: ``observation``, or for the leaves
-            of a `Tuple` or `Dict` such as ``observation.position``; then ``is_init``,
-            ``prev_action``, ``actor_state`` and the like.
+            of a `Tuple` or `Dict` such as ``observation.position``; then ``action_mask``;
+            then ``is_init``, ``prev_action``, ``actor_state`` and the like.
         outputs: those of the tensors it returns: ``action``, or such as ``action.0``; then
             ``next.prev_action``, ``next.actor_state`` and the like.
         carried: the entries of a policy with memory, by name.
@@ -83,6 +87,10 @@ class TaskPolicy(nn.Module):
         self._acted = [leaf for _, leaf, _ in leaves(to_task.space)]
         self.inputs = _described("observation", observe.space, self._input_type)
         self.outputs = _described("action", to_task.space, lambda leaf: leaf.dtype)
+        self.has_mask = ACTION_MASK in self.plain.in_keys
+        self._num_choices = to_task.num_choices or 0
+        if self.has_mask:
+            self.inputs[ACTION_MASK] = _text("bool", (self._num_choices,))
         self.carried = carried_entries(policy, to_task.agent_space())
         start = dict(zip(["is_init", *self.carried], self.start(1), strict=False))
         types = {name: _text(each.numpy().dtype, each.shape[1:]) for name, each in start.items()}
@@ -99,9 +107,11 @@ class TaskPolicy(nn.Module):
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """The action for N observations; see the class for names and shapes."""
         length = len(self._observed)
-        entries = self._observed_entries(inputs[:length])
+        entries, rest = self._observed_entries(inputs[:length]), list(inputs[length:])
+        if self.has_mask:
+            entries[ACTION_MASK] = rest.pop(0)
         if self.carried:
-            is_init, *before = inputs[length:]
+            is_init, *before = rest
             entries["is_init"] = is_init.unsqueeze(-1)
             for each, value in zip(self.carried.values(), before, strict=True):
                 entries[each.read] = each.reset(value, is_init)
@@ -130,14 +140,22 @@ class TaskPolicy(nn.Module):
         return [torch.ones(number, dtype=torch.bool), *own] if own else []
 
     def example(self, number: int, step: int = 0) -> tuple[Any, list[Tensor]]:
-        """N observations at random, in the structure of their space and as the tensors to pass."""
+        """N observations at random, in the structure of their space and as the tensors to pass.
+
+        The mask of allowed actions comes last, of a policy that takes one.
+        """
         space = batch_space(self._observe.space, number)
         space.seed(number + 10 * step)
         structured = space.sample()
         values = leaves(self._observe.space, structured)
-        return structured, [
+        tensors = [
             torch.from_numpy(value.astype(self._input_type(leaf))) for _, leaf, value in values
         ]
+        if self.has_mask:
+            mask = np.random.default_rng(step).random((number, self._num_choices)) < 0.5
+            mask[:, step % self._num_choices] = True
+            tensors.append(torch.from_numpy(mask))
+        return structured, tensors
 
     def _input_type(self, leaf: Space[Any]) -> np.dtype[Any]:
         if not isinstance(leaf, Box):
