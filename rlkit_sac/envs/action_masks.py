@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict
 
 from rlkit_sac.envs.actions import ActionConversion, is_choice, leaves
+from rlkit_sac.errors import EnvironmentFault, summary
 
 #: The key of masks in ``info`` and in observations, and of their entry.
 ACTION_MASK = "action_mask"
@@ -29,8 +30,8 @@ class ActionMasks(gym.Wrapper[Any, Any, Any, Any]):
         mask_space: of a mask.
 
     Raises:
-        KeyError, ValueError: in a step or reset, for a mask that is missing, of another shape, or
-            that allows nothing.
+        EnvironmentFault: in a step or reset, for a mask that is missing, of another shape, or that
+            allows nothing.
 
     >>> env = with_action_masks(gym.make("Taxi-v4"))
     >>> env.reset(seed=0)[1]["action_mask"]
@@ -62,10 +63,16 @@ class ActionMasks(gym.Wrapper[Any, Any, Any, Any]):
     def _masked(
         self, observation: Any, info: Mapping[str, Any], *, over: bool
     ) -> tuple[Any, dict[str, Any]]:
-        mask = self._conversion.allowed((observation if self.is_observed else info)[ACTION_MASK])
+        given = (observation if self.is_observed else info).get(ACTION_MASK)
+        if given is None:
+            raise EnvironmentFault(f"gave no {ACTION_MASK}")
+        try:
+            mask = self._conversion.allowed(given)
+        except (LookupError, TypeError, ValueError) as error:
+            raise EnvironmentFault(f"gave a wrong {ACTION_MASK}, {summary(error)},") from None
         if not mask.any():
             if not over:
-                raise ValueError(f"{ACTION_MASK} allows no action")
+                raise EnvironmentFault(f"gave an {ACTION_MASK} that allows nothing")
             mask[:] = True
         if self.is_observed:
             observation = {key: observation[key] for key in observation if key != ACTION_MASK}

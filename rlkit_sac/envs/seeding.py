@@ -165,9 +165,12 @@ class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
 
     def raise_fault(self, error: Exception | SystemExit) -> NoReturn:
         """Raises an exception of the environment as `EnvironmentFault`."""
+        position = self.env.get_wrapper_attr("position")
+        if isinstance(error, EnvironmentFault) and error.__cause__ is None:  # of its mask
+            text = f"environment {self._env_index} {error} in {position}"
+            raise EnvironmentFault(text) from None
         if isinstance(error, RlkitSacError):
             raise error
-        position = self.env.get_wrapper_attr("position")
         raise EnvironmentFault(
             f"environment {self._env_index} raised {summary(error)} in {position}"
         ) from error

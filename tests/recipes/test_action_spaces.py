@@ -13,8 +13,10 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Space, Tuple
 
 from rlkit_sac.envs import make_env
+from rlkit_sac.errors import EnvironmentFault
 from rlkit_sac.modules import categorical_actor
 from rlkit_sac.runs import export_policy, load_policy
+from rlkit_sac.runs.failures import describe_failure, exit_code
 from rlkit_sac.runs.preflight import warn_of_masks
 from tests.envs.test_action_masks import Masked
 from tests.recipes.running import Recipe
@@ -111,6 +113,20 @@ def test_a_run_with_masks_obeys_them_and_resumes_exactly(workplace, capsys, kind
         recipe.assert_resumes_exactly(capsys, 70, *shlex.split(arguments))
     finally:
         del gym.registry["Masked-v0"]
+
+
+def test_a_wrong_mask_ends_a_run_with_one_line(workplace) -> None:
+    gym.register("Masked-v0", entry_point=Masked)
+    kwargs = "{fault: nothing, sound_episodes: 30}"
+    try:
+        with pytest.raises(EnvironmentFault) as ended:
+            DISCRETE.train("--env.id", "Masked-v0", "--env.kwargs", kwargs)
+    finally:
+        del gym.registry["Masked-v0"]
+    first, *others = describe_failure(ended.value).splitlines()
+    assert first.startswith("error: at frame 207 of the run: environment 0 gave an action_mask")
+    assert [line.partition(":")[0] for line in others] == ["results so far", "continue with"]
+    assert exit_code(ended.value) == 1
 
 
 def test_a_policy_that_ignores_masks_is_warned_of_once(capsys) -> None:
