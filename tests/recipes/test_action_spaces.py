@@ -100,6 +100,10 @@ def test_a_bandit_of_two_choices_ends_at_the_policy_in_closed_form(workplace) ->
 MASKED = {
     "discrete": (DISCRETE, "--env.id Masked-v0"),
     "actor": (DISCRETE, "--env.id Masked-v0 --actor true"),
+    "memory": (
+        DISCRETE,
+        "--env.id Masked-v0 --network.memory gru --network.memory_size 4 --replay.slice_length 4",
+    ),
     "hybrid": (HYBRID, "--env.id Masked-v0 --env.kwargs '{space: hybrid}'"),
     "ACER": (ACER, "--env.id Masked-v0"),
 }
