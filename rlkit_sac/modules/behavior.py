@@ -133,7 +133,7 @@ class BehaviorPolicy(TensorDictModuleBase):
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write action and parameters into ``tensordict`` and return it."""
         states = tensordict.select(*self.in_keys, strict=False)
-        parameters = distribution_parameters(self.get_dist(states))
+        parameters = distribution_parameters(self._dist(states))
         after = (states[key] for key in self._next_keys)
         if exploration_type() is ExplorationType.RANDOM:
             action = _sample(*parameters)
@@ -145,7 +145,10 @@ class BehaviorPolicy(TensorDictModuleBase):
 
     def get_dist(self, tensordict: TensorDictBase) -> Distribution:
         """The distribution of the action, as of a probabilistic actor."""
-        states = tensordict.select(*self.in_keys, strict=False)
+        return self._dist(tensordict.select(*self.in_keys, strict=False))
+
+    def _dist(self, states: TensorDictBase) -> Distribution:
+        """The distribution; a memory writes its next state into the states."""
         dist: Any = self.actor.get_dist(states)
         if self.mask_key is None:
             return cast(Distribution, dist)
