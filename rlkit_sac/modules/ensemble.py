@@ -10,6 +10,7 @@ import torch
 from tensordict import NestedKey, unravel_key
 from tensordict.nn import TensorDictModule, TensorDictModuleBase
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torchrl.modules import MLP, ValueOperator
 
 from rlkit_sac.errors import BatchError, ConfigError
@@ -256,10 +257,7 @@ def _run(layers: Layers, weights: Mapping[str, Tensor], hidden: Tensor) -> Tenso
         if isinstance(layer, nn.Linear):
             hidden = _linear(weights[f"{name}.weight"], weights.get(f"{name}.bias"), hidden)
         elif isinstance(layer, nn.LayerNorm):
-            hidden = hidden - hidden.mean(-2, keepdim=True)
-            variance = hidden.square().mean(-2, keepdim=True)
-            # Compiled code would compute rsqrt anew for each feature, but keeps what exp returns.
-            hidden = hidden * (-0.5 * (variance + layer.eps).log()).exp()
+            hidden = F.layer_norm(hidden.mT, layer.normalized_shape, eps=layer.eps).mT
             if layer.elementwise_affine:
                 hidden = hidden * weights[f"{name}.weight"].unsqueeze(-1)
                 if layer.bias is not None:
