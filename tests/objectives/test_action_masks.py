@@ -29,6 +29,7 @@ from rlkit_sac.modules import (
     SameActionPrior,
     tanh_gaussian_actor,
 )
+from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.objectives import ACERLoss, DiscreteSACLoss, HybridSACLoss
 from rlkit_sac.objectives.sac import factors
 
@@ -307,3 +308,19 @@ def test_a_number_as_target_entropy_holds_in_every_state() -> None:
     out = loss(data)
     wanted = loss.log_alpha * (out["entropy"] - 0.25)
     torch.testing.assert_close(out["loss_alpha"], wanted.detach(), check_dtype=False)
+
+
+def test_what_a_prior_never_takes_stays_so_where_it_is_renormalized() -> None:
+    """An action of probability zero, beside a forbidden one that has some."""
+
+    class Fixed(nn.Module):
+        in_keys = ()
+
+        def get_dist(self, states: TensorDict) -> Categorical:
+            probs = torch.tensor([0.5, 0.5, 0.0]).expand(*states.batch_size, 3)
+            return Categorical(logits=probs.log(), validate_args=False)
+
+    prior, states = FrozenPrior(Fixed()), TensorDict(batch_size=[2])
+    allowed = torch.tensor([[False, True, True], [False, False, True]])
+    found = prior.log_prob_of_each_action(states, 3, "action", allowed).exp()
+    assert found.tolist() == [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]

@@ -21,8 +21,6 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecNormalize, sync_envs_normalization
 
-START = time.perf_counter()
-
 
 class Evaluations(BaseCallback):
     """Evaluates the deterministic policy, and ends after some seconds."""
@@ -32,12 +30,12 @@ class Evaluations(BaseCallback):
         self._env, self._given, self._rows = env, given, [("frames", "return_mean", "seconds")]
 
     def _on_step(self) -> bool:
-        seconds = time.perf_counter() - START
+        seconds = time.time() - self._given.start
         if self.num_timesteps % self._given.interval == 0:
             if self._given.fast:
                 sync_envs_normalization(self.training_env, self._env)
             mean, _ = evaluate_policy(self.model, self._env, n_eval_episodes=5)
-            self._rows.append((self.num_timesteps, mean, time.perf_counter() - START))
+            self._rows.append((self.num_timesteps, mean, time.time() - self._given.start))
             with open(self._given.output, "w", newline="") as file:
                 csv.writer(file).writerows(self._rows)
         return seconds < self._given.limit
@@ -47,12 +45,13 @@ def main() -> None:
     """Train as the command line says."""
     parser = argparse.ArgumentParser()
     parser.add_argument("algorithm", help="module and class, such as sb3_contrib.TQC")
-    parser.add_argument("--fast", action="store_true", help="the settings of the fast files")
+    parser.add_argument("--fast", action="store_true", help="settings like those of the fast files")
     parser.add_argument("--task", default="HalfCheetah-v5")
     parser.add_argument("--frames", type=int, default=100_000)
     parser.add_argument("--interval", type=int, default=2_500)
     parser.add_argument("--limit", type=float, default=600, help="seconds")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--start", type=float, default=time.time(), help="of the clock")
     parser.add_argument("--output", required=True)
     given = parser.parse_args()
     torch.set_num_threads(1)

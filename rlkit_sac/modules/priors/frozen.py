@@ -13,6 +13,7 @@ from torch.distributions import Distribution
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import normalized_log_prob
+from rlkit_sac.functional.discrete import LOWEST_LOG_PROB
 from rlkit_sac.modules.memory import policy_states
 
 
@@ -111,7 +112,11 @@ class FrozenPrior(nn.Module):
             index = index.reshape(-1, *(1,) * states.ndim).expand(-1, *states.batch_size)
             logits = dist.log_prob(index).movedim(0, -1)
         log_prob = normalized_log_prob(logits)
-        return log_prob if allowed is None else normalized_log_prob(log_prob, allowed)
+        if allowed is None:
+            return log_prob
+        never = log_prob <= LOWEST_LOG_PROB
+        never &= (allowed & ~never).any(-1, keepdim=True)
+        return normalized_log_prob(log_prob, allowed).masked_fill(never, LOWEST_LOG_PROB)
 
     def _dist(self, states: TensorDictBase, key: NestedKey) -> Distribution:
         states = states.copy()
