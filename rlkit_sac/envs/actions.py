@@ -154,8 +154,8 @@ class ActionConversion:
 
         Args:
             mask: of the combinations, ``[*, K]``; or a tuple or dictionary in the structure of the
-                space, as its ``sample`` takes it, with a mask of each choice and None where all is
-                allowed.
+                space, with a mask of each choice and None where all is allowed. That of
+                `MultiDiscrete` and `MultiBinary` is a tuple, with a mask of each of its numbers.
 
         Raises:
             ValueError: for a mask of another shape.

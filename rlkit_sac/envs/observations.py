@@ -109,6 +109,11 @@ class ObservationConversion:
         self._counts = any(isinstance(leaf, Box) for _, leaf in parts)
         self.keys = [image_key(path) if is_image(leaf) else None for path, leaf in parts]
         self._images = {image_key(path): leaf for path, leaf in parts if is_image(leaf)}
+        if len(self._images) < sum(map(is_image, (leaf for _, leaf in parts))):
+            raise ConfigError(
+                f"two images of the observation space {space} would have the same entry: rename "
+                "their keys, since a key and its parts are joined by '_'"
+            )
         self._boxes: list[Any] = [
             Box(0.0, 1.0, (1,)) if self.is_count(leaf) else flatten_space(leaf)
             for _, leaf in parts

@@ -45,7 +45,8 @@ def observation_encoder(
     """One vector of all that is observed: the features of each image, then the other numbers.
 
     Reads the entries of the layout, images as bytes; writes ``features`` ``[*, F]``. Pixels become
-    numbers in [0, 1] inside. The kinds, each of which ends with an activated linear layer:
+    numbers in [0, 1] inside. The kinds, all but ``"none"`` with an activated linear layer at their
+    end:
 
     - ``"small"``: one convolution, 16 of 3 x 3, then 128 features (Young and Tian 2019,
       arXiv:1903.03176),
@@ -147,7 +148,7 @@ class ImageEncoder(nn.Module):
         except RuntimeError as error:  # PyTorch's, of a size
             raise ConfigError(
                 f"{entry['key']!r} of the shape {list(entry['shape'])} is too small for the "
-                f"encoder {kind!r}: choose 'small' or 'none'"
+                f"encoder {kind!r}: choose 'none', or 'small' from 3 pixels on"
             ) from error
         if kind != "none":
             length = features or _FEATURES[kind]

@@ -218,8 +218,8 @@ def make_normalizers(
         (*_, last) = observation_layout(env)  # images come first
         if "scale" in last or len(last["shape"]) > 1:
             raise ConfigError(
-                "normalization.observations is for vectors, but the task has none (images are in "
-                "[0, 1] already): set it to false"
+                "normalization.observations is for vectors, but the task has none (pixels are "
+                "divided by their largest value already): set it to false"
             )
         found["observation_normalizer"] = ObservationNormalizer(
             last["shape"][0], clip=config.clip, dtype=dtype, group=learner_group()

@@ -136,3 +136,9 @@ def test_a_dict_of_vectors_is_as_before() -> None:
     value = {"speed": np.arange(4.0).reshape(2, 2) / 4, "mode": 1}
     assert list(convert(value)) == ["observation"]
     assert np.array_equal(convert(value)["observation"], gym.spaces.flatten(space, value))
+
+
+def test_two_images_of_one_entry_are_refused() -> None:
+    space = Dict(arm=Tuple([image(8, 8, 3)]), arm_0=image(8, 8, 3))
+    with pytest.raises(ConfigError, match="two images of the observation space"):
+        ObservationConversion(space)

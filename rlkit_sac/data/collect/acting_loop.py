@@ -134,8 +134,8 @@ class ActingLoop:
 
         Args:
             random: act by ``random_policy``; without one, draw the actions from the action space.
-                Other entries that the policy writes are then 0; a policy with memory runs all the
-                same, and nothing but its action is replaced.
+                Other entries that the policy writes are then 0; a policy with memory, and any
+                where masks are read, runs all the same, and nothing but its action is replaced.
             unchanged: whether nothing but values of parameters has changed in the policy since the
                 last step.
         """

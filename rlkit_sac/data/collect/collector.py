@@ -234,7 +234,7 @@ class TorchRLCollector(_ResumableCollector):
 
 
 class _RandomFirst(TensorDictModuleBase):
-    """A policy, and the one that acts in its place in the first frames; only memory runs on."""
+    """A policy, and what acts in its place at first; with memory or masks the policy runs on."""
 
     def __init__(self, policy: TensorDictModuleBase, random_policy: Callable[..., Any]) -> None:
         super().__init__()
