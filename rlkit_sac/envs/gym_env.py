@@ -32,6 +32,7 @@ _PREFIXES = {
     "mo-": (_MULTI_OBJECTIVE, "mo"),
     "MinAtar/": ("minatar.gym", "minatar"),
     "ALE/": ("ale_py", "atari"),
+    "Atari-v": ("ale_py", "atari"),
 }
 
 

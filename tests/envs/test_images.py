@@ -117,7 +117,11 @@ def test_both_collectors_yield_the_same_frames(observation: str, num_envs: int) 
 
 @pytest.mark.parametrize(
     ("env_id", "package", "dtype"),
-    [("MinAtar/Breakout-v1", "minatar", torch.bool), ("ALE/Pong-v5", "ale_py", torch.uint8)],
+    [
+        ("MinAtar/Breakout-v1", "minatar", torch.bool),
+        ("ALE/Pong-v5", "ale_py", torch.uint8),
+        ("Atari-v0", "ale_py", torch.uint8),
+    ],
 )
 def test_ids_of_games_register_themselves(env_id: str, package: str, dtype: torch.dtype) -> None:
     try:

@@ -22,3 +22,4 @@ gym.register(
     max_episode_steps=30,
 )
 gym.register(f"{NAMESPACE}/Goal-v0", entry_point="rlkit_sac.envs.tasks.goal:GoalEnv")
+gym.register(f"{NAMESPACE}/Atari-v0", entry_point="rlkit_sac.envs.tasks.atari:make_atari")
