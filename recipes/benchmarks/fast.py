@@ -20,6 +20,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,39 +32,27 @@ from rlkit_sac.config import PositiveInt, parse_config
 RECIPE = Path(__file__).parents[1] / "sac.py"
 PEERS = Path(__file__).parent / "peers" / "stable_baselines.py"
 RATES = ("lr_actor", "lr_qvalue", "lr_alpha")
-START = {"collector.init_random_frames": 5000, "collector.learning_starts": 5000}
-
-
-def rates(value: float) -> dict[str, float]:
-    """The same learning rate for all."""
-    return {f"update.{name}": value for name in RATES}
-
-
 #: Soft actor-critic as published, by option; the others begin with the fast configuration.
-PUBLISHED = START | rates(3e-4) | {"loss.target_entropy": "neg_dim"}
+PUBLISHED: dict[str, Any] = {
+    "collector.init_random_frames": 5000,
+    "collector.learning_starts": 5000,
+}
+PUBLISHED |= {f"update.{name}": 3e-4 for name in RATES} | {"loss.target_entropy": "neg_dim"}
 #: What each variant changes in the fast configuration of the task; names joined by + change both.
 VARIANTS: dict[str, dict[str, Any]] = {
     "fast": {},
-    "101 atoms": {"network.critic_atoms": 101},
     "no layer norm": {"network.critic_layer_norm": "false"},
     "raw observations": {"normalization.observations": "false"},
     "raw rewards": {"normalization.rewards": "false"},
     "divisor std": {"normalization.rewards": "true"},
-    "clip 10": {"normalization.clip": 10},
     "batch 256": {"replay.batch_size": 256},
-    "rates 3e-4": rates(3e-4),
-    "rates fall": {f"update.schedules.{name}": "{0: 6e-4, 30000: 2e-4}" for name in RATES},
     "alpha from 1": {"loss.alpha_init": 1},
     "target -A": {"loss.target_entropy": "neg_dim"},
+    "delay 1": {"update.periods": "{actor: 1, alpha: 1}"},
+    "actor 6e-4": {"update.lr_actor": 6e-4},
     "tau .005": {"update.target_update_tau": 0.005},
-    "tau .01": {"update.target_update_tau": 0.01},
-    "delay 3": {
-        "update.order": "[qvalue, target, actor, alpha]",
-        "update.periods": "{actor: 3, alpha: 3}",
-    },
     "float32": {"update.matmul_precision": "auto"},
-    "gamma .995": {"loss.gamma": 0.995},
-    "two updates": {"update.utd_ratio": 2},
+    "101 atoms": {"network.critic_atoms": 101},
 }
 
 
@@ -106,23 +95,20 @@ def options(task: str, variant: str) -> dict[str, Any]:
 def run(task: str, variant: str, seed: int, config: FastConfig) -> pd.DataFrame:
     """Train once; returns the evaluations and the CPU time of the process."""
     with tempfile.TemporaryDirectory() as folder:
-        start = time.perf_counter()
+        start = time.time()
         command = command_of(task, variant, seed, config, folder)
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - start
         if status:
             raise SystemExit(f"{task}, {variant}, seed {seed}: see the error above")
         (table,) = Path(folder).rglob("evaluations.csv")
         found = pd.read_csv(table)[["frames", "return_mean", "seconds"]]
     if "." not in variant.split()[0]:
-        found["seconds"] += wall - found["seconds"].iloc[-1]
-    found = found.assign(task=task, variant=variant, seed=seed, cpu=usage.ru_utime + usage.ru_stime)
-    numbers = zip(found["frames"], found["return_mean"], strict=True)
-    curve = " ".join(f"{frames / 1000:g}k {value:.0f}" for frames, value in numbers)
-    cpu = found["cpu"].iloc[0]
+        found["seconds"] += time.time() - start - found["seconds"].iloc[-1]
+    cpu = usage.ru_utime + usage.ru_stime
+    curve = " ".join(f"{row.frames / 1000:g}k {row.return_mean:.0f}" for row in found.itertuples())
     print(f"{task}, {variant}, seed {seed}: {cpu:.0f} s of CPU time; {curve}", flush=True)
-    return found
+    return found.assign(task=task, variant=variant, seed=seed, cpu=cpu)
 
 
 def command_of(task: str, variant: str, seed: int, config: FastConfig, folder: str) -> list[str]:
@@ -145,17 +131,10 @@ def command_of(task: str, variant: str, seed: int, config: FastConfig, folder: s
 
 def main(config: FastConfig) -> None:
     """Make all runs, and write their evaluations."""
-    print(describe_machine(1))
-    print(f"load averages at the start: {load_averages()}")
-    runs = [
-        (task, variant, seed, config)
-        for seed in config.seeds
-        for task in config.tasks
-        for variant in config.variants
-    ]
+    print(describe_machine(1), f"load averages: {load_averages()}", sep="\n")
+    runs = product(config.seeds, config.tasks, config.variants)
     with ThreadPoolExecutor(config.jobs) as pool:
-        found = list(pool.map(lambda each: run(*each), runs))
-    print(f"load averages at the end: {load_averages()}")
+        found = list(pool.map(lambda each: run(each[1], each[2], each[0], config), runs))
     if config.output is not None:
         pd.concat(found).to_csv(config.output, index=False)
 

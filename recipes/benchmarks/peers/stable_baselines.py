@@ -30,7 +30,6 @@ class Evaluations(BaseCallback):
         self._env, self._given, self._rows = env, given, [("frames", "return_mean", "seconds")]
 
     def _on_step(self) -> bool:
-        seconds = time.time() - self._given.start
         if self.num_timesteps % self._given.interval == 0:
             if self._given.fast:
                 sync_envs_normalization(self.training_env, self._env)
@@ -38,7 +37,7 @@ class Evaluations(BaseCallback):
             self._rows.append((self.num_timesteps, mean, time.time() - self._given.start))
             with open(self._given.output, "w", newline="") as file:
                 csv.writer(file).writerows(self._rows)
-        return seconds < self._given.limit
+        return time.time() - self._given.start < self._given.limit
 
 
 def main() -> None:
