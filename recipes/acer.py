@@ -228,7 +228,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     options = config.replay_arguments()
     layout = {
         name: options[name]
-        for name in ("capacity", "num_envs", "frames_per_batch", "within_batches")
+        for name in ("capacity", "num_envs", "frames_per_batch", "within_batches", "frame_stack")
     }
     replay = make_replay_buffer(
         example_transition(env, stored, policy=policy, random_policy=random_policy),

@@ -68,3 +68,30 @@ class Dot(gym.Env[Any, Any]):
 
 
 gym.register("tests/Dot-v0", Dot, max_episode_steps=17)
+
+
+class Noise(gym.Env[Any, Any]):
+    """Pictures that are all different, with numbers beside them, over episodes of any length."""
+
+    observation_space = Dict(
+        gray=Box(0, 255, (5, 6), np.uint8),
+        planes=Box(0, 1, (3, 4, 2), np.bool_),
+        at=Box(0, 1, (2,)),
+    )
+    action_space = Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        return self.observe(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return self.observe(), float(action), bool(self.np_random.random() < 0.15), False, {}
+
+    def observe(self) -> Any:
+        parts = self.observation_space.spaces
+        parts = {key: self.np_random.random(part.shape or ()) for key, part in parts.items()}
+        gray = (parts["gray"] * 256).astype(np.uint8)
+        return {"gray": gray, "planes": parts["planes"] < 0.5, "at": np.float32(parts["at"])}
+
+
+gym.register("tests/Noise-v0", Noise, max_episode_steps=13)

@@ -38,6 +38,9 @@ class EnvConfig:
     action_mask: bool = True
     """Choose among the actions that the task's masks allow, where it gives masks."""
 
+    frame_stack: Annotated[int, Field(ge=1, le=16)] = 1
+    """Last frames of each image that the policy sees together; replay stores each frame once."""
+
     observation_indices: list[int] | None = None
     """Entries of a vector observation that the policy sees, for example [0, 1]; null for all."""
 
@@ -52,6 +55,7 @@ class EnvConfig:
         return {
             "rescale_actions": self.rescale_actions,
             "action_mask": self.action_mask,
+            "frame_stack": self.frame_stack,
             "observation_indices": self.observation_indices,
             "max_episode_steps": self.max_episode_steps,
             "kwargs": self.kwargs,

@@ -2,6 +2,7 @@
 
 from rlkit_sac.envs.episodes import load_episodes as load_episodes
 from rlkit_sac.envs.episodes import save_episodes as save_episodes
+from rlkit_sac.envs.frame_stack import FrameStack as FrameStack
 from rlkit_sac.envs.make import check_env as check_env
 from rlkit_sac.envs.make import closing_env as closing_env
 from rlkit_sac.envs.make import make_env as make_env

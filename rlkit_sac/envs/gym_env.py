@@ -14,6 +14,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from rlkit_sac.envs.action_masks import with_action_masks
 from rlkit_sac.envs.actions import AdaptedActions
+from rlkit_sac.envs.frame_stack import FrameStack
 from rlkit_sac.envs.observations import ArrayObservation, ArrayReward
 from rlkit_sac.envs.seeding import EpisodeSeeding, NamedFaults
 from rlkit_sac.envs.tasks import NAMESPACE
@@ -73,6 +74,7 @@ def make_gym_env(
     env_index: int,
     rescale_actions: bool,
     action_mask: bool,
+    frame_stack: int,
     observation_indices: Sequence[int] | None,
     max_episode_steps: int | None,
     kwargs: Mapping[str, Any],
@@ -86,6 +88,7 @@ def make_gym_env(
         env_index: position among the environments that run side by side, from 0.
         rescale_actions: whether continuous actions are given in [-1, 1].
         action_mask: whether masks of allowed actions are looked for.
+        frame_stack: frames of each image that are observed at once.
         observation_indices: the entries of a vector observation that are kept, None for all.
         max_episode_steps: time limit in frames; None keeps the registered one.
         kwargs: arguments of the environment's constructor.
@@ -95,7 +98,7 @@ def make_gym_env(
         ConfigError: the environment cannot be built, or its spaces are not supported.
 
     >>> env = make_gym_env(find_env_spec("Pendulum-v1"), seed=0, env_index=0, rescale_actions=True,
-    ...                    action_mask=True, observation_indices=None,
+    ...                    action_mask=True, frame_stack=1, observation_indices=None,
     ...                    max_episode_steps=None, kwargs={}, render_mode=None)
     >>> env.action_space
     Box(-1.0, 1.0, (1,), float32)
@@ -103,6 +106,8 @@ def make_gym_env(
     env = _create(spec, max_episode_steps, kwargs, render_mode)
     try:
         env = with_action_masks(env) if action_mask else env
+        # Within the seeded episode, which a resumed run repeats.
+        env = FrameStack(env, frame_stack) if frame_stack > 1 else env
         env = EpisodeSeeding(env, seed=seed, env_index=env_index)
         env = AdaptedActions(ArrayReward(env), rescale=rescale_actions)
         env = ArrayObservation(env, indices=observation_indices)

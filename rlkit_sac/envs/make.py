@@ -35,6 +35,7 @@ def make_env(
     device: torch.device | str = "cpu",
     rescale_actions: bool = True,
     action_mask: bool = True,
+    frame_stack: int = 1,
     observation_indices: Sequence[int] | None = None,
     max_episode_steps: int | None = None,
     kwargs: Mapping[str, Any] | None = None,
@@ -77,6 +78,8 @@ def make_env(
             bounds. Default: True.
         action_mask: whether the masks of allowed actions that a task gives become an entry.
             Default: True.
+        frame_stack: frames of each image that are observed at once, oldest first, as
+            :class:`~rlkit_sac.envs.FrameStack` does. Default: 1.
         observation_indices: the entries of a vector observation that ``observation`` holds, in this
             order, counted from 0 after flattening; the others are hidden. Default: all.
         max_episode_steps: time limit in frames instead of the registered one.
@@ -87,7 +90,8 @@ def make_env(
 
     Raises:
         ConfigError: the environment is unknown, cannot be built, or has unsupported spaces;
-            ``observation_indices`` is empty, or holds an index twice or one that there is not.
+            ``observation_indices`` is empty, or holds an index twice or one that there is not;
+            ``frame_stack`` is above 1 without an image.
 
     >>> env = make_env("Pendulum-v1")
     >>> env.rollout(5)["next", "reward"].shape
@@ -99,6 +103,7 @@ def make_env(
         seed=seed,
         rescale_actions=rescale_actions,
         action_mask=action_mask,
+        frame_stack=frame_stack,
         observation_indices=observation_indices,
         max_episode_steps=max_episode_steps,
         kwargs=dict(kwargs or {}),

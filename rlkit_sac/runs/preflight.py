@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from tensordict import TensorDictBase
 from tensordict.nn import TensorDictModuleBase
@@ -36,6 +36,7 @@ def check_slices(
     num_envs: int,
     memory: bool = False,
     within_batches: bool = False,
+    frame_stack: int = 1,
 ) -> None:
     """Refuse slices that replay cannot hold, that come too late, or that targets lack.
 
@@ -46,6 +47,7 @@ def check_slices(
         num_envs: environments that step together.
         memory: whether the networks have one.
         within_batches: whether each slice must lie in one batch.
+        frame_stack: frames of a stack.
 
     Raises:
         ConfigError: naming the option and what it has to be.
@@ -67,14 +69,17 @@ def check_slices(
                 "network.memory needs slices of more than one frame: set replay.slice_length, for "
                 "example to 8"
             )
-        return
-    SliceSampler(length, capacity=replay.capacity, within_batches=within_batches, **layout)
+        if frame_stack == 1:
+            return
+    options: dict[str, Any] = {"within_batches": within_batches, "frame_stack": frame_stack}
+    SliceSampler(length, capacity=replay.capacity, **options, **layout)
     steps = steps_per_batch(**layout)
-    needed = -(-length // steps) * steps * num_envs * num_ranks()
+    needed = -(-(length + frame_stack - 1) // steps) * steps * num_envs * num_ranks()
     if collector.learning_starts < needed:
+        stacks = f" in stacks of {frame_stack} (env.frame_stack)" if frame_stack > 1 else ""
         raise ConfigError(
-            f"slices of {length} frames need collector.learning_starts of at least {needed}, got "
-            f"{collector.learning_starts}"
+            f"slices of {length} frames{stacks} need collector.learning_starts of at least "
+            f"{needed}, got {collector.learning_starts}"
         )
 
 

@@ -36,6 +36,7 @@ from rlkit_sac.config.bounds import PositiveFloat, Seed
 from rlkit_sac.config.conditions import Check, check_config
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.buffer import check_replay_fits
+from rlkit_sac.data.replay.stacked_frames import newest_frames
 from rlkit_sac.data.workers.cluster import ray_cluster
 from rlkit_sac.envs import closing_env, make_env, reward_dim
 from rlkit_sac.errors import ConfigError
@@ -122,6 +123,7 @@ class BaseRunConfig:
         found = self.replay.arguments() | self.collector.replay_layout(self.batch_envs)
         # Consecutive batches of asynchronous workers are of different environments.
         found["within_batches"] = self.workers.is_async
+        found["frame_stack"] = self.env.frame_stack
         if num_ranks() > 1:
             found["batch_size"] //= num_ranks()
             if (beta_frames := found.get("priority_beta_frames")) is not None:
@@ -140,6 +142,12 @@ class BaseRunConfig:
             found.append(("replay.batch_size", text))
         if self.workers.mode == "async" and not self.workers.number:
             text = "async needs workers, but workers.number is 0: set it, or leave the mode out"
+            found.append(("workers.mode", text))
+        if self.workers.is_async and self.env.frame_stack > 1:
+            text = (
+                "must be sync where env.frame_stack is above 1, which joins frames of consecutive "
+                "batches"
+            )
             found.append(("workers.mode", text))
         return found
 
@@ -190,7 +198,7 @@ class BaseRunConfig:
             Check(
                 ("replay.capacity", "replay.storage", "device", "env"),
                 lambda: check_replay_fits(
-                    facts().transition,
+                    newest_frames(facts().transition, self.env.frame_stack),
                     capacity=self.replay.capacity,
                     storage=self.replay.storage,
                     device=resolve_device(self.device),
@@ -253,6 +261,7 @@ class RunConfig(BaseRunConfig):
                     "network.memory",
                     "collector",
                     "env.num_envs",
+                    "env.frame_stack",
                     "workers",
                 ),
                 lambda: check_slices(
@@ -262,6 +271,7 @@ class RunConfig(BaseRunConfig):
                     num_envs=self.batch_envs,
                     memory=self._has_memory,
                     within_batches=self.workers.is_async,
+                    frame_stack=self.env.frame_stack,
                 ),
             ),
         ]

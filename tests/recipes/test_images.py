@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,12 +15,13 @@ import torch
 from tensordict import TensorDict
 
 from rlkit_sac.data.replay.packed import row_bytes
-from rlkit_sac.envs import make_env
+from rlkit_sac.envs import FrameStack, make_env
 from rlkit_sac.envs.actions import leaves
 from rlkit_sac.runs import evaluate, evaluation_seed, export_policy, load_policy, record_run
 from tests import image_tasks
 from tests.recipes.running import Recipe
 from tests.recipes.test_memory import ACER, DISCRETE, GRU, HYBRID, PRIOR, SAC, VALUE
+from tests.reliability.runs import newest, replay_of
 
 slow = pytest.mark.slow
 
@@ -29,17 +31,22 @@ def dot(observation: str, action: str) -> str:
     return f"--env.id tests/Dot-v0 --env.kwargs '{kwargs}' --network.encoder_features 12"
 
 
-def check_policy(run: Path, observation: str, action: str, *, state: bool = False) -> None:
+def check_policy(
+    run: Path, observation: str, action: str, *, state: bool = False, frame_stack: int = 1
+) -> None:
     """The saved policy acts on observations of the task, alone and in a file, and is recorded."""
     kwargs = {"observation": observation, "action": action}
-    env, policy = make_env("tests/Dot-v0", kwargs=kwargs), load_policy(run)
+    env = make_env("tests/Dot-v0", kwargs=kwargs, frame_stack=frame_stack)
+    policy = load_policy(run)
     last = json.loads(pd.read_csv(run / "evaluations.csv")["returns"].iloc[-1])
     found = evaluate(policy, env, episodes=len(last), seed=evaluation_seed(0))
     assert found.returns.tolist() == last
     assert len(record_run(run, format="gif", episodes=1)) == 1
 
-    raw, _ = image_tasks.Dot(**kwargs).reset(seed=3)
-    batch = _stacked([image_tasks.Dot(**kwargs).reset(seed=seed)[0] for seed in (3, 4)])
+    task: gym.Env[Any, Any] = image_tasks.Dot(**kwargs)
+    task = FrameStack(task, frame_stack) if frame_stack > 1 else task
+    raw, _ = task.reset(seed=3)
+    batch = _stacked([raw, task.reset(seed=4)[0]])
     one, both = policy.act(raw), policy.act(batch)
     if state:
         (one, _), (both, _) = one, both
@@ -81,16 +88,39 @@ CASES: dict[str, tuple[Recipe, int, str, str, str]] = {
     "acer, apart": (ACER, 72, "mixed", "box", "--network.shared_trunk false"),
     "acer, memory": (ACER, 72, "mixed", "discrete", "--network.memory lstm"),
 }
-QUICK = ("sac", "discrete_sac", "acer")
+STACKS = "--env.frame_stack 3 --replay.capacity 50"
+CASES |= {
+    "sac, stacks": (
+        SAC,
+        63,
+        "mixed",
+        "box",
+        f"{STACKS} --env.num_envs 3 --replay.prioritized true",
+    ),
+    "value_sac, stacks": (VALUE, 63, "color", "box", f"{STACKS} --replay.storage memmap"),
+    "discrete_sac, stacks": (
+        DISCRETE,
+        66,
+        "planes",
+        "discrete",
+        f"{STACKS} --env.num_envs 2 {GRU}",
+    ),
+    "hybrid_sac, stacks": (HYBRID, 63, "images", "hybrid", f"{STACKS} --collector.kind torchrl"),
+    "acer, stacks": (ACER, 72, "mixed", "discrete", STACKS),
+}
+QUICK = ("sac", "discrete_sac", "acer", "sac, stacks", "acer, stacks")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else slow) for n in CASES])
 def test_runs_resume_exactly_and_their_policies_act(workplace, capsys, name):
     recipe, half, observation, action, options = CASES[name]
     arguments = shlex.split(f"{dot(observation, action)} {options}")
-    recipe.assert_resumes_exactly(capsys, half, *arguments)
+    stacks = STACKS in options
+    recipe.assert_resumes_exactly(capsys, half, *arguments, capacity=50 if stacks else None)
     first = min((workplace / "runs").glob("*/*/*"))
-    check_policy(first, observation, action, state="memory" in options)
+    check_policy(
+        first, observation, action, state="memory" in options, frame_stack=3 if stacks else 1
+    )
 
 
 @slow
@@ -132,3 +162,30 @@ def test_images_alone_have_nothing_to_normalize(workplace, capsys):
         "--env.id tests/Dot-v0 --env.kwargs.observation images --normalization.observations true",
         "normalization.observations is for vectors",
     )
+
+
+def test_replay_stores_each_frame_of_a_stack_once(workplace):
+    options = shlex.split(f"{dot('mixed', 'box')} --env.frame_stack 4")
+    run = SAC.train(*options, *SAC.early, "--collector.total_frames", "80")
+    rows = replay_of(run, newest(run))
+    shapes = sorted(list(value.shape) for key, value in rows.items() if "image" in key)
+    assert shapes == 2 * [[80, 2, 12, 14]] + 2 * [[80, 12, 14, 3]]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--env.id Pendulum-v1 --env.frame_stack 4", "has no image"),
+        ("--env.id tests/Dot-v0 --env.frame_stack 17", "env.frame_stack"),
+        (
+            "--env.id tests/Dot-v0 --env.frame_stack 4 --workers.number 2 --workers.mode async",
+            "workers.mode: must be sync where env.frame_stack is above 1",
+        ),
+        (
+            "--env.id tests/Dot-v0 --env.frame_stack 4 --collector.learning_starts 3",
+            "slices of 1 frames in stacks of 4 (env.frame_stack) need collector.learning_starts of",
+        ),
+    ],
+)
+def test_stacks_that_cannot_be_are_refused(workplace, capsys, options, message):
+    SAC.assert_refused(capsys, workplace, options, message)

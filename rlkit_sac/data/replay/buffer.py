@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from tensordict import TensorDictBase
@@ -14,7 +14,8 @@ from torchrl.data.replay_buffers.samplers import Sampler
 from rlkit_sac.data.replay.memmap import make_memmap_storage
 from rlkit_sac.data.replay.packed import PackedReplayBuffer, row_bytes
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
-from rlkit_sac.data.replay.slices import SliceSampler
+from rlkit_sac.data.replay.slices import SliceSampler, StepSampler
+from rlkit_sac.data.replay.stacked_frames import StackedFrames, newest_frames
 from rlkit_sac.errors import ConfigError
 
 StorageKind = Literal["tensor", "memmap"]
@@ -40,6 +41,7 @@ def make_replay_buffer(
     num_envs: int = 1,
     frames_per_batch: int | None = None,
     within_batches: bool = False,
+    frame_stack: int = 1,
     sampler: Sampler | None = None,
 ) -> TensorDictReplayBuffer:
     """Makes a replay buffer that samples with replacement and overwrites the oldest transitions.
@@ -66,13 +68,17 @@ def make_replay_buffer(
         num_envs: its ``num_envs``. Default: 1.
         frames_per_batch: its ``frames_per_batch``.
         within_batches: its ``within_batches``. Default: False.
+        frame_stack: frames K of each stack of images, an entry of uint8 or bool ``[K, H, W]`` or
+            with further dimensions, before and after a step. Above 1 each frame is stored once,
+            and a sample has the stacks (:class:`~rlkit_sac.data.StackedFrames`); ``extend`` then
+            gets batches as ``num_envs`` and ``frames_per_batch`` tell. Default: 1.
         sampler: what draws instead of all these, such as a
-            :class:`~rlkit_sac.data.TrajectorySampler`.
+            :class:`~rlkit_sac.data.TrajectorySampler`, with the same ``frame_stack``.
 
     Raises:
         ConfigError: as :func:`check_replay_fits`, files cannot take their space on the disk,
-            slices do not fit into it, or two ways of sampling are
-            asked for.
+            slices do not fit into it, two ways of sampling are asked for, or stacks are not those
+            of the example, of the sampler, or of environments in turn.
 
     >>> from tensordict import TensorDict
     >>> buffer = make_replay_buffer(TensorDict(observation=torch.zeros(3)), capacity=100,
@@ -81,31 +87,38 @@ def make_replay_buffer(
     >>> buffer.sample()["observation"].shape
     torch.Size([8, 3])
     """
+    example = newest_frames(example, frame_stack)
     check_replay_fits(example, capacity=capacity, storage=storage, device=device)
     if prioritized + (slice_length != 1) + (sampler is not None) > 1:
         raise ConfigError(
             f"a buffer has one way of sampling, but prioritized is {prioritized}, slice_length is "
             f"{slice_length} and the sampler is {sampler}: choose one"
         )
+    layout: dict[str, Any] = {"num_envs": num_envs, "frames_per_batch": frames_per_batch}
+    drawn = layout | {
+        "capacity": capacity,
+        "within_batches": within_batches,
+        "frame_stack": frame_stack,
+    }
+    if frame_stack > 1 and within_batches:
+        raise ConfigError("frame_stack needs batches that follow each other: within_batches=False")
+    if sampler is not None and getattr(sampler, "frame_stack", 1) != frame_stack:
+        raise ConfigError(f"frame_stack is {frame_stack}: give the sampler the same frame_stack")
     if prioritized:
+        left_out = StepSampler(**drawn).frames_back if frame_stack > 1 else 0
         sampler = PrioritizedSampler(
             capacity,
             alpha=priority_alpha,
             beta=priority_beta,
             beta_frames=priority_beta_frames,
             eps=priority_eps,
+            left_out=left_out,
             device=device if storage == "tensor" else "cpu",
         )
     elif slice_length != 1:
-        sampler = SliceSampler(
-            slice_length,
-            capacity=capacity,
-            num_envs=num_envs,
-            frames_per_batch=frames_per_batch,
-            within_batches=within_batches,
-        )
+        sampler = SliceSampler(slice_length, **drawn)
     elif sampler is None:
-        sampler = RandomSampler()
+        sampler = RandomSampler() if frame_stack == 1 else StepSampler(**drawn)
     buffer: TensorDictReplayBuffer
     if storage == "tensor":
         buffer = PackedReplayBuffer(
@@ -117,8 +130,10 @@ def make_replay_buffer(
             sampler=sampler,
             batch_size=batch_size,
         )
-        if torch.device(device).type != "cpu":
-            buffer.append_transform(lambda batch: batch.to(device))
+    if frame_stack > 1:
+        buffer.append_transform(StackedFrames(buffer, frame_stack, **layout))
+    if storage == "memmap" and torch.device(device).type != "cpu":
+        buffer.append_transform(lambda batch: batch.to(device))
     return buffer
 
 

@@ -13,6 +13,7 @@ from torchrl.data.replay_buffers.samplers import Sampler
 from rlkit_sac.data.nested import NestedEntries
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay.slices import BlockSampler
+from rlkit_sac.data.replay.stacked_frames import StackedFrames
 
 _ALIGNMENT = 8  # bytes; of the largest number
 
@@ -167,6 +168,8 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         """
         if not self._is_basic:
             return super().extend(tensordicts, **options)
+        if len(self._transform):
+            tensordicts = self._transform.inv(tensordicts)
         storage, writer, count = self._storage, self._writer, len(tensordicts)
         capacity = storage.max_size
         with self._replay_lock, self._write_lock:
@@ -192,19 +195,19 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
             return super().sample(batch_size, **options)
         with self._replay_lock, self._write_lock:
             if type(self._sampler) is RandomSampler:
-                index = self._storage._rand_given_ndim(size)
-                return self._storage.gather(index, with_index=True)
-            index, info = self._sampler.sample(self._storage, size)
+                index, info = self._storage._rand_given_ndim(size), {}
+            else:
+                index, info = self._sampler.sample(self._storage, size)
             batch = self._storage.gather(index, with_index=True)
         for name, value in info.items():
             batch.set(name, value)
-        return batch
+        return self._transform(batch) if len(self._transform) else batch
 
     @property
     def _is_basic(self) -> bool:
-        """Whether the buffer has neither transforms nor another sampler of TorchRL's."""
+        """Whether the buffer has neither other transforms nor another sampler of TorchRL's."""
         sampler = self._sampler
         return (
             type(sampler) in (RandomSampler, PrioritizedSampler)
             or isinstance(sampler, BlockSampler)
-        ) and (self._transform is None or not len(self._transform))
+        ) and all(isinstance(each, StackedFrames) for each in self._transform)

@@ -45,6 +45,7 @@ class PrioritizedSampler(StatefulSampler):
         beta: initial exponent of importance weights, from 0 to 1.
         beta_frames: transitions stored until ``beta`` has risen to 1; None keeps it constant.
         eps: added to each priority, so that every transition can be drawn.
+        left_out: of the oldest transitions of a full buffer, which are not drawn. Default: 0.
         device: where priorities lie, that of the storage.
 
     Attributes:
@@ -74,10 +75,12 @@ class PrioritizedSampler(StatefulSampler):
         beta: float = 0.4,
         beta_frames: int | None = None,
         eps: float = 1e-6,
+        left_out: int = 0,
         device: torch.device | str = "cpu",
     ) -> None:
         super().__init__()
         self._capacity, self._alpha, self._eps = capacity, alpha, eps
+        self._left_out = left_out
         self._first_beta, self._beta_frames = beta, beta_frames
         self._device = torch.device(device)
         self._empty()
@@ -116,6 +119,7 @@ class PrioritizedSampler(StatefulSampler):
         weight = (self._largest + self._eps) ** self._alpha
         self._tree.set(index, torch.full(index.shape, weight, dtype=torch.float64))
         self.frames += len(index)
+        self._leave_out_oldest()
 
     def update_priority(
         self, index: int | Tensor, priority: float | Tensor, *, storage: Storage | None = None
@@ -144,6 +148,7 @@ class PrioritizedSampler(StatefulSampler):
                 "rewards"
             )
         self._tree.set(index, (priority + self._eps) ** self._alpha)
+        self._leave_out_oldest()
         self._largest = max(self._largest, highest)
 
     def state_dict(self) -> dict[str, Any]:
@@ -162,6 +167,11 @@ class PrioritizedSampler(StatefulSampler):
 
     def __repr__(self) -> str:
         return f"PrioritizedSampler(alpha={self._alpha}, beta={self.beta}, eps={self._eps})"
+
+    def _leave_out_oldest(self) -> None:
+        if self._left_out and self.frames > self._capacity:
+            oldest = torch.arange(self.frames, self.frames + self._left_out, device=self._device)
+            self._tree.set(oldest % self._capacity, torch.zeros(1).expand(self._left_out))
 
     def _empty(self) -> None:
         self._tree = SumTree(self._capacity, device=self._device)

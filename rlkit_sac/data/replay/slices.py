@@ -29,6 +29,9 @@ class BlockSampler(StatefulSampler):
             environment.
         within_batches: whether a sample holds frames of one block only, because the next one does
             not follow it: collected by several workers, each with N environments of its own.
+        frame_stack: frames K of a stack, of which the buffer stores the newest
+            (:class:`~rlkit_sac.data.replay.stacked_frames.StackedFrames`): steps whose K - 1 steps
+            before are no longer stored are left out. Default: 1.
 
     Attributes:
         frames: frames stored so far.
@@ -50,8 +53,10 @@ class BlockSampler(StatefulSampler):
         num_envs: int,
         frames_per_batch: int | None = None,
         within_batches: bool = False,
+        frame_stack: int = 1,
     ) -> None:
         super().__init__()
+        self.frame_stack = frame_stack
         block = num_envs if frames_per_batch is None else frames_per_batch
         self.length, self._capacity, self._num_envs = length, capacity, num_envs
         self._block, self._steps = block, steps_per_batch(block, num_envs)
@@ -87,9 +92,15 @@ class BlockSampler(StatefulSampler):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(length={self.length}, num_envs={self._num_envs})"
 
+    @property
+    def frames_back(self) -> int:
+        """How many frames before another one the first of its stack was stored, at most."""
+        blocks = -(-(self.frame_stack - 1) // self._steps)
+        return blocks * (self._block - self._steps) + self.frame_stack - 1
+
     def _blocks_needed(self) -> int:
         """Blocks that the buffer must hold, one of which is being overwritten."""
-        return 2
+        return -(-self.frame_stack // self._steps) + 1
 
     def _empty(self) -> None:
         self.frames, self._refused = 0, None
@@ -130,6 +141,8 @@ class SliceSampler(BlockSampler):
         num_envs: environments N that fill it.
         frames_per_batch: frames N T of a block, as ``extend`` gets them.
         within_batches: whether no slice extends over the end of a block, see `BlockSampler`.
+        frame_stack: frames K of a stack, see `BlockSampler`; no slice begins with the first K - 1
+            of consecutive frames.
 
     Attributes:
         frames: frames stored so far.
@@ -163,7 +176,7 @@ class SliceSampler(BlockSampler):
         starts = sum(count for _, count in stretches)
         if not starts:
             raise ConfigError(
-                f"slices of {self.length} frames need {self.length * self._num_envs} stored "
+                f"slices of {self.length} frames need {self._reach * self._num_envs} stored "
                 f"frames of {self._num_envs} environments, there are {self.frames}: start to learn "
                 "later"
             )
@@ -177,9 +190,9 @@ class SliceSampler(BlockSampler):
             first = torch.where(chosen < before, first, chosen - before + start)
             before += count
         if self._within_batches:  # the last steps of a block begin no slice
-            block = chosen.div(self._steps - self.length + 1, rounding_mode="floor")
-            first = first + block * (self.length - 1)
-        step = first + torch.arange(self.length, device=device)
+            block = chosen.div(self._steps - self._reach + 1, rounding_mode="floor")
+            first = first + block * (self._reach - 1)
+        step = first + torch.arange(self.frame_stack - 1, self._reach, device=device)
         return self._indices(drawn % self._num_envs, step), {}
 
     def cut(self) -> None:
@@ -196,7 +209,12 @@ class SliceSampler(BlockSampler):
         self._cuts = [int(cut) for cut in state_dict["cuts"]]
 
     def _blocks_needed(self) -> int:
-        return -(-self.length // self._steps) + 1
+        return -(-self._reach // self._steps) + 1
+
+    @property
+    def _reach(self) -> int:
+        """Consecutive frames that a slice is made of."""
+        return self.length + self.frame_stack - 1
 
     def _empty(self) -> None:
         super()._empty()
@@ -207,7 +225,33 @@ class SliceSampler(BlockSampler):
         stored = self._stored
         if self._within_batches:
             blocks = len(stored) // self._steps
-            return [(stored.start, blocks * (self._steps - self.length + 1))]
+            return [(stored.start, blocks * (self._steps - self._reach + 1))]
         self._cuts = [cut for cut in self._cuts if cut > stored.start]
         bounds = pairwise([stored.start, *self._cuts, stored.stop])
-        return [(first, max(0, end - first - self.length + 1)) for first, end in bounds]
+        return [(first, max(0, end - first - self._reach + 1)) for first, end in bounds]
+
+
+class StepSampler(SliceSampler):
+    """Draws single frames uniformly, for stacks whose earlier frames are stored too.
+
+    Args:
+        options: those of a :class:`SliceSampler`, without ``length``.
+
+    Raises:
+        ConfigError: as `SliceSampler`.
+
+    >>> StepSampler(capacity=100, num_envs=2, frame_stack=4)
+    StepSampler(length=1, num_envs=2)
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(1, **options)
+
+    def sample(self, storage: Storage, batch_size: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """Indices ``[batch_size]``.
+
+        Raises:
+            ConfigError: as `SliceSampler`.
+        """
+        index, info = super().sample(storage, batch_size)
+        return index.squeeze(-1), info

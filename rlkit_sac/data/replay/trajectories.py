@@ -34,6 +34,7 @@ class TrajectorySampler(BlockSampler):
         within_batches: whether no segment extends over the end of a block
             (:class:`~rlkit_sac.data.replay.slices.BlockSampler`). The frames of an episode in one
             block then count as an episode.
+        frame_stack: frames K of a stack, see `BlockSampler`.
 
     Attributes:
         frames: frames stored so far.
@@ -113,6 +114,7 @@ class TrajectorySampler(BlockSampler):
         """Find the episodes that begin in the frames stored since the last sample."""
         oldest = self._stored.start
         first = max(self._known // self._num_envs, oldest)
+        oldest += self.frame_stack - 1 if oldest else 0  # whose stack is stored
         stored = self._read_is_init(storage, range(first * self._num_envs, self.frames))
         begins = stored.reshape(-1, self._num_envs, self._steps).transpose(0, 1)
         begins[..., 0] |= self._within_batches

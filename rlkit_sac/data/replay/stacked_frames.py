@@ -1,0 +1,144 @@
+"""Stacks of frames in replay, which stores each frame once."""
+
+from __future__ import annotations
+
+import torch
+from tensordict import TensorDictBase
+from torch import Tensor
+from torchrl.data import TensorDictReplayBuffer
+from torchrl.envs import Transform
+
+from rlkit_sac.data.batch_steps import steps_per_batch
+from rlkit_sac.errors import ConfigError
+
+_HISTORY = "frame_history"
+
+
+def newest_frames(transitions: TensorDictBase, frame_stack: int) -> TensorDictBase:
+    """Transitions ``[*]`` as replay stores them: of each stack the newest frame.
+
+    Stacks are the entries ``[*, K, H, W]`` or with further dimensions, of uint8 or bool, before and
+    after the step. The entry ``frame_history``, uint8 ``[*]``, tells how many of the frames before
+    the newest one are those of the steps before: the others repeat the oldest of these.
+
+    Args:
+        transitions: any, with stacks unless ``frame_stack`` is 1.
+        frame_stack: frames K of a stack; with 1 nothing is changed.
+
+    Raises:
+        ConfigError: there are no stacks of so many frames.
+
+    >>> from tensordict import TensorDict
+    >>> stack = torch.arange(4, dtype=torch.uint8).reshape(4, 1, 1).expand(4, 84, 84)
+    >>> stored = newest_frames(TensorDict(observation=stack), 4)
+    >>> stored["observation"].shape, stored["frame_history"]
+    (torch.Size([84, 84]), tensor(3, dtype=torch.uint8))
+    """
+    if frame_stack == 1:
+        return transitions
+    dims, stored = transitions.ndim, transitions.copy()
+    stacks = {
+        key: value
+        for key, value in transitions.items(True, True)
+        if value.dtype in (torch.uint8, torch.bool) and value.ndim > dims + 2
+    }
+    if not stacks or any(value.shape[dims] != frame_stack for value in stacks.values()):
+        found = {key: list(value.shape[dims:]) for key, value in stacks.items()}
+        raise ConfigError(
+            f"frame_stack is {frame_stack}, but the images of a transition have the shapes {found}:"
+            f" make the environment with make_env(frame_stack={frame_stack})"
+        )
+    repeated: Tensor | bool = True
+    for key, value in stacks.items():
+        stored.set(key, value.select(dims, -1))
+        if key[0] != "next":
+            same = value.narrow(dims, 1, frame_stack - 1) == value.narrow(dims, 0, 1)
+            repeated = same.flatten(dims + 1).all(-1) & repeated
+    assert isinstance(repeated, Tensor)
+    history = frame_stack - 1 - repeated.cumprod(-1).sum(-1)
+    return stored.set(_HISTORY, history.to(torch.uint8))
+
+
+class StackedFrames(Transform):
+    r"""Lets a replay buffer store each frame once, and stacks them in samples.
+
+    Of a transition :math:`t` the buffer stores the newest frames of :math:`s` and of :math:`s'`,
+    and the number :math:`h` of earlier ones (:func:`newest_frames`). Sampled stacks of K are
+
+    .. math::
+        s &= (x_{t - \min(K - 1, h)}, \dots, x_{t - \min(1, h)}, x_t) \\
+        s' &= (s_2, \dots, s_K, x'_t)
+
+    with the frames :math:`x` of the same environment, bit for bit those that were given. Samplers
+    must leave out transitions whose earlier frames were overwritten.
+
+    Args:
+        replay: the buffer that it becomes a transform of.
+        frame_stack: frames K of a stack, above 1.
+        num_envs: environments N that fill the buffer.
+        frames_per_batch: frames N T that ``extend`` gets, environment by environment; default one
+            of each environment.
+
+    Raises:
+        ConfigError: in ``extend``, for another number of frames, or without stacks.
+
+    >>> from tensordict import TensorDict
+    >>> from torchrl.data import LazyTensorStorage
+    >>> replay = TensorDictReplayBuffer(storage=LazyTensorStorage(100), batch_size=4)
+    >>> _ = replay.append_transform(StackedFrames(replay, 2))
+    >>> stack = torch.zeros(3, 2, 84, 84, dtype=torch.uint8)
+    >>> following = TensorDict(observation=stack, batch_size=[3])
+    >>> _ = replay.extend(TensorDict(observation=stack, next=following, batch_size=[3]))
+    >>> replay.storage[:]["observation"].shape, replay.sample()["next", "observation"].shape
+    (torch.Size([3, 84, 84]), torch.Size([4, 2, 84, 84]))
+    """
+
+    def __init__(
+        self,
+        replay: TensorDictReplayBuffer,
+        frame_stack: int,
+        *,
+        num_envs: int = 1,
+        frames_per_batch: int | None = None,
+    ) -> None:
+        super().__init__()
+        self._replay, self._count, self._num_envs = replay, frame_stack, num_envs
+        self._block = num_envs if frames_per_batch is None else frames_per_batch
+        self._steps = steps_per_batch(self._block, num_envs)
+
+    def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
+        """A sample with stacks."""
+        stored, dims = self._replay.storage[:], tensordict.ndim
+        history = tensordict.pop(_HISTORY).long()
+        rows = self._rows(tensordict.get("index"), history)
+        for key, image in tensordict.exclude("next").items(True, True):
+            if image.dtype in (torch.uint8, torch.bool) and image.ndim > dims + 1:
+                frames = stored.get(key).index_select(0, rows.flatten())
+                stack = frames.unflatten(0, rows.shape)
+                newest = tensordict.get(("next", key)).unsqueeze(dims)
+                tensordict.set(key, stack)
+                following = torch.cat([stack.narrow(dims, 1, self._count - 1), newest], dims)
+                tensordict.set(("next", key), following)
+        return tensordict
+
+    def _inv_call(self, tensordict: TensorDictBase) -> TensorDictBase:
+        if _HISTORY in tensordict.keys():  # noqa: SIM118 (as a checkpoint has it)
+            return tensordict
+        if self._num_envs > 1 and len(tensordict) != self._block:
+            raise ConfigError(
+                f"{len(tensordict)} frames came at once, wanted batches of {self._block} frames of "
+                f"{self._num_envs} environments, environment by environment"
+            )
+        return newest_frames(tensordict, self._count)
+
+    def _rows(self, index: Tensor, history: Tensor) -> Tensor:
+        """Where the frames ``[*, K]`` of stacks lie, for indices and histories ``[*]``."""
+        capacity, newest = self._replay.storage.max_size, self._replay.write_count - 1
+        # Counted back from the newest frame: blocks, environments and steps end there.
+        frames = ((newest - index) % capacity).unsqueeze(-1)
+        env = frames % self._block // self._steps
+        step = frames // self._block * self._steps + frames % self._steps
+        back = torch.arange(self._count - 1, -1, -1, device=index.device)
+        step = step + torch.minimum(back, history.unsqueeze(-1))
+        frames = step // self._steps * self._block + env * self._steps + step % self._steps
+        return (newest - frames) % capacity

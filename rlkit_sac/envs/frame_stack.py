@@ -1,0 +1,96 @@
+"""Stacks of the last images of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box, Dict, Space, Tuple
+from numpy.typing import NDArray
+
+from rlkit_sac.envs.actions import leaves
+from rlkit_sac.envs.observations import is_image
+from rlkit_sac.errors import ConfigError
+
+
+class FrameStack(gym.Wrapper[Any, Any, Any, Any]):
+    """Stacks the last frames of each image of an observation, and leaves all else as it is.
+
+    An image ``[H, W]`` becomes ``[K, H, W]``, one of ``[H, W, C]`` becomes ``[K, H, W, C]``, the
+    newest frame last. Before the first frames of an episode comes its very first one. Observations
+    that are one image are those of Gymnasium's ``FrameStackObservation``.
+
+    Args:
+        env: any Gymnasium environment with images, which are boxes of uint8 or bool with two or
+            more dimensions, anywhere in its observations.
+        count: frames K of a stack.
+
+    Raises:
+        ConfigError: the observation has no image.
+
+    >>> from gymnasium.wrappers import AddRenderObservation
+    >>> task = AddRenderObservation(gym.make("rlkit_sac/Platform-v0", render_mode="rgb_array"))
+    >>> FrameStack(task, 4).reset(seed=0)[0].shape[0]
+    4
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], count: int) -> None:
+        super().__init__(env)
+        space = env.observation_space
+        if not any(is_image(leaf) for _, leaf, _ in leaves(space)):
+            raise ConfigError(
+                f"frame_stack is {count}, but the observation {space} has no image, which would be "
+                "a Box of uint8 or bool with two or more dimensions: set it to 1, and for a vector "
+                "network.memory"
+            )
+        self._count = count
+        self._stacked: Any = None
+        self.observation_space = _stacked_space(space, count)
+
+    def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
+        """Resets the environment."""
+        observation, info = self.env.reset(**options)
+        self._stacked = _with_images(self.env.observation_space, self._first, observation)
+        return self._stacked, info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Takes one step."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        space = self.env.observation_space
+        self._stacked = _with_images(space, _following, observation, self._stacked)
+        return self._stacked, reward, terminated, truncated, info
+
+    def _first(self, image: Any) -> NDArray[Any]:
+        return np.repeat(np.asarray(image)[None], self._count, 0)
+
+
+def _following(image: Any, stack: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate([stack[1:], np.asarray(image)[None]])
+
+
+def _with_images(space: Space[Any], change: Callable[..., Any], *values: Any) -> Any:
+    """The first of some observations, with what a function makes of each image in all of them."""
+    if isinstance(space, Tuple):
+        parts = zip(space.spaces, *values, strict=True)
+        return tuple(_with_images(part, change, *each) for part, *each in parts)
+    if isinstance(space, Dict):
+        named = space.spaces.items()
+        return {key: _with_images(part, change, *(v[key] for v in values)) for key, part in named}
+    return change(*values) if is_image(space) else values[0]
+
+
+def _stacked_space(space: Space[Any], count: int) -> Space[Any]:
+    if isinstance(space, Tuple):
+        return Tuple([_stacked_space(part, count) for part in space.spaces])
+    if isinstance(space, Dict):
+        stacked = Dict()  # without arguments, whose names Gymnasium would sort
+        stacked.spaces = {key: _stacked_space(part, count) for key, part in space.spaces.items()}
+        return stacked
+    if not is_image(space):
+        return space
+    assert isinstance(space, Box)
+    low, high = (np.repeat(bound[None], count, 0) for bound in (space.low, space.high))
+    dtype: Any = space.dtype
+    return Box(low, high, dtype=dtype)
