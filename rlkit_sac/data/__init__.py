@@ -15,7 +15,6 @@ from rlkit_sac.data.replay.buffer import check_replay_fits as check_replay_fits
 from rlkit_sac.data.replay.buffer import make_replay_buffer as make_replay_buffer
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler as PrioritizedSampler
 from rlkit_sac.data.replay.slices import SliceSampler as SliceSampler
-from rlkit_sac.data.replay.stacked_frames import StackedFrames as StackedFrames
 from rlkit_sac.data.replay.trajectories import TrajectorySampler as TrajectorySampler
 from rlkit_sac.data.replay.transition import example_transition as example_transition
 from rlkit_sac.data.workers.cluster import ray_cluster as ray_cluster

@@ -38,16 +38,14 @@ class FrameStack(gym.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: gym.Env[Any, Any], count: int) -> None:
         super().__init__(env)
-        space = env.observation_space
-        if not any(is_image(leaf) for _, leaf, _ in leaves(space)):
+        if not any(is_image(leaf) for _, leaf, _ in leaves(env.observation_space)):
             raise ConfigError(
-                f"frame_stack is {count}, but the observation {space} has no image, which would be "
-                "a Box of uint8 or bool with two or more dimensions: set it to 1, and for a vector "
-                "network.memory"
+                f"frame_stack is {count}, but the observation has no image (a Box of uint8 or bool "
+                "with two or more dimensions): set it to 1; network.memory is for vectors"
             )
         self._count = count
         self._stacked: Any = None
-        self.observation_space = _stacked_space(space, count)
+        self.observation_space = _stacked_space(env.observation_space, count)
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
         """Resets the environment."""

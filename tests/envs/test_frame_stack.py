@@ -86,5 +86,5 @@ def test_an_episode_goes_on_with_its_stacks(steps: int) -> None:
 
 
 def test_vectors_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"frame_stack is 2, but the observation .* has no image"):
+    with pytest.raises(ConfigError, match=r"frame_stack is 2, but the observation has no image"):
         make_env("CartPole-v1", frame_stack=2)

@@ -69,9 +69,10 @@ def make_replay_buffer(
         frames_per_batch: its ``frames_per_batch``.
         within_batches: its ``within_batches``. Default: False.
         frame_stack: frames K of each stack of images, an entry of uint8 or bool ``[K, H, W]`` or
-            with further dimensions, before and after a step. Above 1 each frame is stored once,
-            and a sample has the stacks (:class:`~rlkit_sac.data.StackedFrames`); ``extend`` then
-            gets batches as ``num_envs`` and ``frames_per_batch`` tell. Default: 1.
+            with further dimensions, as :class:`~rlkit_sac.envs.FrameStack` makes them, before and
+            after a step. Above 1 each frame is stored once, and a sample has the stacks
+            (:class:`~rlkit_sac.data.replay.stacked_frames.StackedFrames`); ``extend`` then gets
+            batches as ``num_envs`` and ``frames_per_batch`` tell. Default: 1.
         sampler: what draws instead of all these, such as a
             :class:`~rlkit_sac.data.TrajectorySampler`, with the same ``frame_stack``.
 

@@ -210,4 +210,4 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         return (
             type(sampler) in (RandomSampler, PrioritizedSampler)
             or isinstance(sampler, BlockSampler)
-        ) and all(isinstance(each, StackedFrames) for each in self._transform)
+        ) and all(isinstance(each, StackedFrames) for each in self._transform.transforms)
