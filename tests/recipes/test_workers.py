@@ -17,7 +17,10 @@ import pytest
 from rlkit_sac.data.workers.cluster import ray_cluster
 from rlkit_sac.runs import load_policy, read_config
 from rlkit_sac.runs.checkpoints import read_state
-from tests import processes
+from tests import (
+    image_tasks,  # noqa: F401 (registers the task)
+    processes,
+)
 from tests.recipes.loading import RECIPES as FOLDER
 from tests.recipes.loading import load_recipe
 from tests.reliability.runs import (
@@ -35,6 +38,7 @@ WORKERS = ["--workers.number", "2", "--workers.cpus", "0.5"]
 ASYNC = [*WORKERS, "--workers.mode", "async"]
 ROWS = "--replay.slice_length 6 --replay.burn_in 2 --replay.store_state true --replay.batch_size 4"
 GRU = ["--network.memory", "gru", *ROWS.split()]
+STACKS = ["--env.id", "tests/Dot-v0", "--env.frame_stack", "3", "--network.encoder_features", "8"]
 ACER_GRU = ["--network.memory", "gru", "--replay.burn_in", "2", "--replay.store_state", "true"]
 
 
@@ -94,6 +98,7 @@ def test_workers_that_wait_for_each_other_are_one_process(cluster: None, folder:
     ("recipe", "options"),
     [
         ("sac", []),
+        ("sac", STACKS),
         ("sac", ["--collector.kind", "torchrl"]),
         ("sac", [*GRU, "--collector.frames_per_batch", "12"]),
         ("sac", ["--normalization.observations", "true", "--normalization.rewards", "true"]),

@@ -101,8 +101,6 @@ def make_replay_buffer(
         "within_batches": within_batches,
         "frame_stack": frame_stack,
     }
-    if frame_stack > 1 and within_batches:
-        raise ConfigError("frame_stack needs batches that follow each other: within_batches=False")
     if sampler is not None and getattr(sampler, "frame_stack", 1) != frame_stack:
         raise ConfigError(f"frame_stack is {frame_stack}: give the sampler the same frame_stack")
     if prioritized:

@@ -38,8 +38,8 @@ class BlockSampler(StatefulSampler):
 
     Raises:
         ConfigError: for a length above the steps of a block where it must hold a
-            sample, a block that the environments cannot share, or a buffer that cannot hold a
-            sample besides the block being overwritten.
+            sample, a block that the environments cannot share, a buffer that cannot hold a
+            sample besides the block being overwritten, or stacks with ``within_batches``.
     """
 
     frames: int
@@ -56,6 +56,11 @@ class BlockSampler(StatefulSampler):
         frame_stack: int = 1,
     ) -> None:
         super().__init__()
+        if frame_stack > 1 and within_batches:
+            raise ConfigError(
+                f"frame_stack is {frame_stack}, which needs batches that follow each other: set it "
+                "to 1, or within_batches to False"
+            )
         self.frame_stack = frame_stack
         block = num_envs if frames_per_batch is None else frames_per_batch
         self.length, self._capacity, self._num_envs = length, capacity, num_envs
