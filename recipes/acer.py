@@ -37,6 +37,7 @@ from rlkit_sac.data import (
     TrajectorySampler,
     example_transition,
     make_replay_buffer,
+    random_shift,
 )
 from rlkit_sac.envs import (
     action_mask_key,
@@ -236,6 +237,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         sampler=TrajectorySampler(config.collector.t_max, **layout),
         device=device,
     )
+    observed = observation_layout(env)
     collector = run_collector(config, env, policy, update, random_policy=random_policy)
     replays = ReplaySchedule(
         n_times_replay=config.update.n_times_replay,
@@ -264,7 +266,8 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
                 run.updated(update(segments))
             loss_module.on_policy = False
             for _ in range(replays.due(len(replay))):
-                run.updated(update(replay.sample()))
+                sample = random_shift(replay.sample(), observed, config.update.random_shift)
+                run.updated(update(sample))
             run.write_metrics_if_due()
             best = run.evaluate_if_due()
             run.save_if_due(best=best)

@@ -26,8 +26,8 @@ from rlkit_sac.config import (
     NetworkConfig,
     ReplayConfig,
 )
-from rlkit_sac.data import example_transition, make_replay_buffer
-from rlkit_sac.envs import action_mask_key, discrete_action_count, reward_dim
+from rlkit_sac.data import example_transition, make_replay_buffer, random_shift
+from rlkit_sac.envs import action_mask_key, discrete_action_count, observation_layout, reward_dim
 from rlkit_sac.modules import action_value_critic, categorical_actor
 from rlkit_sac.objectives import DiscreteSACLoss
 from rlkit_sac.runs import (
@@ -41,6 +41,7 @@ from rlkit_sac.runs import (
     parameter_groups,
     run_collector,
     run_recipe,
+    shared_encoder,
     training_run,
     update_steps,
     warm_start,
@@ -106,6 +107,7 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         critic,
         actor,
         action_spec=env.full_action_spec_unbatched["action"],
+        encoder_network=shared_encoder(config.network, env),
         burn_in=config.replay.burn_in,
         diagnostics=True,
         **config.loss.arguments(),
@@ -148,6 +150,7 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         **config.replay_arguments(),
         device=device,
     )
+    layout = observation_layout(env)
     collector = run_collector(config, env, policy, update)
     updates = UpdateSchedule(
         learning_starts=config.collector.learning_starts, utd_ratio=config.update.utd_ratio
@@ -168,7 +171,7 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
             replay.extend(batch.select(*stored).reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):
-                sample = replay.sample()
+                sample = random_shift(replay.sample(), layout, config.update.random_shift)
                 run.updated(update(sample))
                 replay.update_tensordict_priority(sample)
             run.write_metrics_if_due()

@@ -20,8 +20,14 @@ from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.config import EnvConfig, HybridLossConfig, HybridNetworkConfig, ReplayConfig
-from rlkit_sac.data import example_transition, make_replay_buffer
-from rlkit_sac.envs import action_mask_key, hybrid_action_bounds, parameter_mask, reward_dim
+from rlkit_sac.data import example_transition, make_replay_buffer, random_shift
+from rlkit_sac.envs import (
+    action_mask_key,
+    hybrid_action_bounds,
+    observation_layout,
+    parameter_mask,
+    reward_dim,
+)
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import HybridSACLoss
@@ -36,6 +42,7 @@ from rlkit_sac.runs import (
     parameter_groups,
     run_collector,
     run_recipe,
+    shared_encoder,
     training_run,
     update_steps,
     warm_start,
@@ -107,6 +114,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         actor,
         critic,
         action_spec=env.full_action_spec_unbatched,
+        encoder_network=shared_encoder(config.network, env),
         burn_in=config.replay.burn_in,
         diagnostics=True,
         **loss_options,
@@ -149,6 +157,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         **config.replay_arguments(),
         device=device,
     )
+    layout = observation_layout(env)
     collector = run_collector(config, env, policy, update)
     updates = UpdateSchedule(
         learning_starts=config.collector.learning_starts, utd_ratio=config.update.utd_ratio
@@ -170,7 +179,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
             replay.extend(batch.select(*stored).reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):
-                sample = replay.sample()
+                sample = random_shift(replay.sample(), layout, config.update.random_shift)
                 run.updated(update(sample))
                 replay.update_tensordict_priority(sample)
             run.write_metrics_if_due()

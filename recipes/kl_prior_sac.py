@@ -22,8 +22,8 @@ from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.config import Check, GaussianNetworkConfig, KLPriorLossConfig, PriorConfig
-from rlkit_sac.data import example_transition, make_replay_buffer
-from rlkit_sac.envs import continuous_action_bounds, reward_dim
+from rlkit_sac.data import example_transition, make_replay_buffer, random_shift
+from rlkit_sac.envs import continuous_action_bounds, observation_layout, reward_dim
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
@@ -41,6 +41,7 @@ from rlkit_sac.runs import (
     parameter_groups,
     run_collector,
     run_recipe,
+    shared_encoder,
     training_run,
     update_steps,
     warm_start,
@@ -97,6 +98,7 @@ def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         actor,
         critic,
         prior_network=make_prior(config.prior, env),
+        encoder_network=shared_encoder(config.network, env),
         burn_in=config.replay.burn_in,
         diagnostics=True,
         **config.loss.arguments(),
@@ -138,6 +140,7 @@ def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         **config.replay_arguments(),
         device=device,
     )
+    layout = observation_layout(env)
     collector = run_collector(config, env, policy, update)
     updates = UpdateSchedule(
         learning_starts=config.collector.learning_starts, utd_ratio=config.update.utd_ratio
@@ -158,7 +161,7 @@ def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
             replay.extend(batch.select(*stored).reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):
-                sample = replay.sample()
+                sample = random_shift(replay.sample(), layout, config.update.random_shift)
                 run.updated(update(sample))
                 replay.update_tensordict_priority(sample)
             run.write_metrics_if_due()

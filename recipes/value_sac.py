@@ -24,8 +24,8 @@ from rlkit_sac.config import (
     ValueUpdateConfig,
     WarmStartConfig,
 )
-from rlkit_sac.data import example_transition, make_replay_buffer
-from rlkit_sac.envs import continuous_action_bounds, reward_dim
+from rlkit_sac.data import example_transition, make_replay_buffer, random_shift
+from rlkit_sac.envs import continuous_action_bounds, observation_layout, reward_dim
 from rlkit_sac.modules import state_action_critic, state_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
@@ -143,6 +143,7 @@ def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         **config.replay_arguments(),
         device=device,
     )
+    layout = observation_layout(env)
     collector = run_collector(config, env, policy, update)
     updates = UpdateSchedule(
         learning_starts=config.collector.learning_starts, utd_ratio=config.update.utd_ratio
@@ -163,7 +164,7 @@ def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
             replay.extend(batch.select(*stored).reshape(-1))
             run.collected(batch)
             for _ in range(updates.due(run.frames, made=run.updates)):
-                sample = replay.sample()
+                sample = random_shift(replay.sample(), layout, config.update.random_shift)
                 run.updated(update(sample))
                 replay.update_tensordict_priority(sample)
             run.write_metrics_if_due()

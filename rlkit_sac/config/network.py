@@ -42,7 +42,7 @@ class LayersConfig:
 
     def layer_arguments(self) -> dict[str, Any]:
         """All but encoder and memory, as keyword arguments of a network."""
-        apart = ("encoder", "memory")
+        apart = ("encoder", "memory", "shared_encoder")
         return {name: value for name, value in asdict(self).items() if not name.startswith(apart)}
 
 
@@ -53,6 +53,10 @@ class NetworkConfig(LayersConfig):
     >>> NetworkConfig(num_cells=[64, 64]).critic_layer_norm
     False
     """
+
+    shared_encoder: bool = False
+    """Actor and critics read the features of one encoder of images, which the critics alone train
+    and which has no target; otherwise each network has an encoder of its own."""
 
     critic_layer_norm: bool = False
     """Layer normalization of the critics' hidden layers, before the activation."""
@@ -139,6 +143,14 @@ class ValueNetworkConfig(GaussianNetworkConfig):
 
     output_init: PositiveFloat | None = None
     """Last layers are initialized uniformly within this bound; null for PyTorch's default."""
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        found = super().errors()
+        if self.shared_encoder:
+            text = "must be false: a value network has an encoder of its own"
+            found.append(("shared_encoder", text))
+        return found
 
 
 @dataclass

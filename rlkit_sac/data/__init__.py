@@ -17,6 +17,7 @@ from rlkit_sac.data.replay.prioritized import PrioritizedSampler as PrioritizedS
 from rlkit_sac.data.replay.slices import SliceSampler as SliceSampler
 from rlkit_sac.data.replay.trajectories import TrajectorySampler as TrajectorySampler
 from rlkit_sac.data.replay.transition import example_transition as example_transition
+from rlkit_sac.data.shifts import random_shift as random_shift
 from rlkit_sac.data.workers.cluster import ray_cluster as ray_cluster
 from rlkit_sac.data.workers.collector import WorkerCollector as WorkerCollector
 from rlkit_sac.data.workers.collector import make_worker_collector as make_worker_collector

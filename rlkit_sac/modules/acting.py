@@ -15,6 +15,7 @@ def acting_policy(
     normalizer: ObservationNormalizer | None = None,
     *,
     epsilon: float | None = None,
+    encoder: TensorDictModuleBase | None = None,
 ) -> TensorDictModuleBase:
     """An actor, a Boltzmann policy, or one after the other, as one module.
 
@@ -22,6 +23,7 @@ def acting_policy(
         parts: the modules that act.
         normalizer: of the observations that they read.
         epsilon: makes the deterministic mode of each part epsilon-greedy.
+        encoder: comes before the parts.
 
     >>> from rlkit_sac.modules import tanh_gaussian_actor
     >>> acting_policy([tanh_gaussian_actor(3, [-1.0], [1.0])], epsilon=0.1).in_keys
@@ -29,5 +31,7 @@ def acting_policy(
     """
     if epsilon is not None:
         parts = [EpsilonGreedy(part, epsilon) for part in parts]
+    if encoder is not None:
+        parts = [encoder, *parts]
     policy = parts[0] if len(parts) == 1 else TensorDictSequential(*parts)
     return policy if normalizer is None else NormalizedPolicy(policy, normalizer)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules.notes import noted
 
 EncoderKind = Literal["auto", "none", "small", "nature", "impala"]
 
@@ -24,6 +25,9 @@ NATURE_SIDE = 36
 
 class EncoderOptions(TypedDict, total=False):
     """The encoder of a network, which builders take in place of the length of the observation.
+
+    A vector alone needs none, and is read as it is, such as what an encoder writes that networks
+    share.
 
     Attributes:
         layout: what is observed, see :func:`~rlkit_sac.envs.observation_layout`.
@@ -39,6 +43,7 @@ class EncoderOptions(TypedDict, total=False):
     features: int | None
 
 
+@noted
 def observation_encoder(
     layout: Layout, kind: EncoderKind = "auto", features: int | None = None
 ) -> TensorDictModule:
@@ -75,6 +80,15 @@ def observation_encoder(
     """
     keys = [entry["key"] for entry in layout]
     return TensorDictModule(ObservationEncoder(layout, kind, features), keys, ["features"])
+
+
+def is_vector(layout: Layout) -> bool:
+    """Whether nothing but one vector is observed.
+
+    >>> is_vector([{"key": "observation", "shape": [3]}])
+    True
+    """
+    return len(layout) == len(layout[0]["shape"]) == 1
 
 
 def image_size(entry: Mapping[str, Any]) -> tuple[int, int, int]:

@@ -90,8 +90,8 @@ def _states(note: Note, policy: TensorDictModuleBase) -> TensorDict:
     def normal(*shape: int) -> Tensor:
         return torch.randn(64, *shape, generator=own, device="cpu").to(weight)
 
-    seen = _noted(note, "observation_dim")
-    layout = seen["layout"] if isinstance(seen, dict) else [{"key": "observation", "shape": [seen]}]
+    vector = {"key": "observation", "shape": [_noted(note, "observation_dim")]}
+    layout = _noted(note, "layout") or [vector]  # an encoder that networks share comes before them
     memory = _noted(note, "memory") or {}
     length, count = memory.get("action_dim", 0), memory.get("num_actions", 0)
     parts = {"continuous": normal(length), "discrete": torch.zeros(64).long()}

@@ -9,7 +9,7 @@ from tensordict import NestedKey
 from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictSequential
 from torch import Tensor, nn
 
-from rlkit_sac.modules.encoders import EncoderOptions, observation_encoder
+from rlkit_sac.modules.encoders import EncoderOptions, is_vector, observation_encoder
 from rlkit_sac.modules.memory import GRUMemory, LSTMMemory, next_key
 
 
@@ -108,12 +108,15 @@ def state_inputs(
     (12, ['memory', 'memory_input'])
     """
     read, before = "observation", []
-    if isinstance(observation, dict):
+    if not isinstance(observation, dict):
+        observation_dim = observation
+    elif is_vector(observation["layout"]):
+        (vector,) = observation["layout"]
+        read, observation_dim = vector["key"], vector["shape"][0]
+    else:
         encoder = observation_encoder(**observation)
         read, before = "features", [encoder]
         observation_dim = encoder.module.num_features
-    else:
-        observation_dim = observation
     if memory is None:
         return StateInputs(observation_dim, [read], before)
     kind, size, layers = memory["kind"], memory.get("size", 64), memory.get("layers", 1)

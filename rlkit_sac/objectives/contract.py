@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -20,6 +20,7 @@ from torchrl.objectives import LossModule
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import ObservationNormalizer
+from rlkit_sac.objectives.checks.networks import refuse_batch_norm
 from rlkit_sac.objectives.checks.options import (
     FINITE,
     UNIT,
@@ -29,7 +30,7 @@ from rlkit_sac.objectives.checks.options import (
 )
 from rlkit_sac.objectives.checks.validity import valid_steps
 from rlkit_sac.objectives.memory import Pass, RecurrentNetwork, Rows, TransitionsT
-from rlkit_sac.objectives.transitions import TransitionKeys, Transitions
+from rlkit_sac.objectives.transitions import TransitionKeys, Transitions, detached
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -61,6 +62,8 @@ class LossContract(LossModule):
     reward_scale: float | Tensor
     burn_in: int = 0
     deactivate_vmap: bool = False
+    #: What the networks share, if they do: it encodes the states that they read.
+    encoder_network: Any
     #: The networks, whose parameters this loss holds.
     network_names: tuple[str, ...] = ()
 
@@ -94,6 +97,7 @@ class LossContract(LossModule):
         self.scalar_output_mode = scalar_output_mode
         self.use_prioritized_weights = use_prioritized_weights
         self.recurrent: dict[str, RecurrentNetwork] = {}
+        self.encoder_network = None
 
     # ------------------------------------------------------------------ keys
 
@@ -103,10 +107,10 @@ class LossContract(LossModule):
         """The accepted key of each part of the action, by the entry that holds it."""
 
     def _network_keys(self) -> Iterable[NestedKey]:
-        """Entries the networks read at a state, but for the states of memories."""
+        """Entries the networks read at a state, but for those of memories and of the encoder."""
         networks = {name: getattr(self, name) for name in self.network_names}
         read = (self.recurrent.get(name, each).in_keys for name, each in networks.items())
-        return chain(*read, self._mask_keys)
+        return (key for key in chain(*read, self._mask_keys) if key not in self._encoded_keys)
 
     @property
     def _mask_keys(self) -> list[NestedKey]:
@@ -166,6 +170,26 @@ class LossContract(LossModule):
 
     # ------------------------------------------------------------------ networks and numbers
 
+    @property
+    def _encoded_keys(self) -> list[NestedKey]:
+        """The entries that the encoder of all networks writes."""
+        return [] if self.encoder_network is None else self.encoder_network.out_keys
+
+    def _share_encoder(self, encoder: TensorDictModuleBase | None) -> None:
+        """Register an encoder of the states, once for the networks, which read what it writes."""
+        if encoder is None:
+            return
+        refuse_batch_norm(encoder, "encoder_network")
+        for name in self.network_names:
+            read = getattr(self, name).in_keys
+            if not set(read) & set(encoder.out_keys):
+                raise ConfigError(
+                    f"{name} reads {read}, and nothing of what encoder_network writes, "
+                    f"{encoder.out_keys}: let the networks read that in place of the observation"
+                )
+        self.convert_to_functional(encoder, "encoder_network")
+        self.network_names += ("encoder_network",)
+
     def _find_memory(self, name: str) -> None:
         """Keep the parts of a network with a memory."""
         network = attrgetter(name)(self)
@@ -204,7 +228,11 @@ class LossContract(LossModule):
         done: Tensor,
         passes: Iterable[Pass],
     ) -> TransitionsT:
-        """The steps after the burn-in, with what the memories of all networks remember there."""
+        """The steps after the burn-in, encoded, with what the memories remember there."""
+        if self.encoder_network is not None:
+            states = self._encoded(read.states)
+            with torch.no_grad():
+                read = replace(read, states=states, next_states=self._encoded(read.next_states))
         if not self.recurrent:
             return read
         rows = Rows.of(
@@ -218,12 +246,23 @@ class LossContract(LossModule):
         vmap = {"randomness": self.vmap_randomness, "one_by_one": self.deactivate_vmap}
         return rows.encode(read, passes, **vmap)
 
+    def _encoded(self, states: TensorDictBase) -> TensorDictBase:
+        """States with what the encoder writes there."""
+        params, keys = self.encoder_network_params, self._encoded_keys
+        with params.to_module(self.encoder_network, preserve_module_state=False):
+            written = self.encoder_network(self._normalized(states).copy())
+        return states.copy().update(written.select(*keys))
+
     def _head(self, name: str) -> Any:
         """A network, or what comes after its memory."""
         return self.recurrent[name].head if name in self.recurrent else attrgetter(name)(self)
 
     def _head_inputs(self, name: str, states: TensorDictBase, entry: str = "") -> TensorDictBase:
-        """What :meth:`_head` reads at some states, of what a memory remembers ``entry``."""
+        """What :meth:`_head` reads at some states, of what a memory remembers ``entry``.
+
+        Networks other than the critics do not train the encoder.
+        """
+        states = detached(states, self._encoded_keys)
         if name not in self.recurrent:
             return states
         return self.recurrent[name].head_inputs(states, entry or name)

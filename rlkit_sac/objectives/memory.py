@@ -135,6 +135,7 @@ class Pass:
         at_next_states: whether next states are.
         grad: whether with gradients.
         next_grad: whether at the next states, too.
+        states_grad: whether gradients also flow into the states, where a loss has encoded them.
     """
 
     network: RecurrentNetwork
@@ -145,6 +146,7 @@ class Pass:
     at_next_states: bool = True
     grad: bool = True
     next_grad: bool = False
+    states_grad: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +258,8 @@ class RecurrentNetwork:
                 before = recurrent_rows(inputs, state, rows.reset[:, :burn_in], layers)
                 state = tuple(each[..., -1, :, :] for each in before)
         with torch.set_grad_enabled(grad):
-            inputs, written = self._embed(rows.states[..., burn_in:], members)
+            states = rows.states if of.states_grad else rows.states.detach()
+            inputs, written = self._embed(states[..., burn_in:], members)
             after = recurrent_rows(inputs, state, rows.reset[:, burn_in:], layers)
             encoded = self._encoded(after[0], written, params)
         if not of.at_next_states:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,6 +135,16 @@ def allowed_actions(states: TensorDictBase, keys: Any) -> Tensor | None:
     """
     key = keys.action_mask
     return None if key is None else states.get(key).bool()
+
+
+def detached(states: TensorDictBase, keys: Collection[NestedKey]) -> TensorDictBase:
+    """States of which some entries have no gradient.
+
+    Args:
+        states: ``[*]``.
+        keys: of these entries.
+    """
+    return states.copy().update(states.select(*keys).detach()) if keys else states
 
 
 def unraveled(*keys: NestedKey) -> list[NestedKey]:

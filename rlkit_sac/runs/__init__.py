@@ -15,6 +15,7 @@ from rlkit_sac.runs.loss_parts import make_normalizers as make_normalizers
 from rlkit_sac.runs.loss_parts import make_prior as make_prior
 from rlkit_sac.runs.loss_parts import memory_options as memory_options
 from rlkit_sac.runs.loss_parts import observation_inputs as observation_inputs
+from rlkit_sac.runs.loss_parts import shared_encoder as shared_encoder
 from rlkit_sac.runs.policies.export import export_policy as export_policy
 from rlkit_sac.runs.policies.files import load_policy as load_policy
 from rlkit_sac.runs.policies.files import save_policy as save_policy

@@ -6,11 +6,12 @@ import importlib
 from typing import Any
 
 import torch
+from tensordict.nn import TensorDictModule
 from torch import nn
 from torchrl.data import Bounded, Categorical
 from torchrl.envs import EnvBase
 
-from rlkit_sac.config import Check, LayersConfig, NormalizationConfig, PriorConfig
+from rlkit_sac.config import Check, LayersConfig, NetworkConfig, NormalizationConfig, PriorConfig
 from rlkit_sac.envs import observation_layout, reward_dim
 from rlkit_sac.errors import ConfigError, RlkitSacError, RunError, summary
 from rlkit_sac.modules import (
@@ -20,7 +21,9 @@ from rlkit_sac.modules import (
     PolicyPrior,
     SameActionPrior,
     UniformPrior,
+    observation_encoder,
 )
+from rlkit_sac.modules.encoders import is_vector
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.runs.policies.files import load_policy
@@ -179,6 +182,8 @@ def memory_options(config: LayersConfig, env: EnvBase) -> MemoryOptions | None:
 def observation_inputs(config: LayersConfig, env: EnvBase) -> int | EncoderOptions:
     """The argument ``observation_dim`` of networks: the length of a vector, or an encoder.
 
+    Networks that share an encoder read its features.
+
     Args:
         config: which encoder, if the task has images.
         env: whose observations the networks read.
@@ -188,9 +193,30 @@ def observation_inputs(config: LayersConfig, env: EnvBase) -> int | EncoderOptio
     4
     """
     layout = observation_layout(env)
-    if len(layout) == len(layout[0]["shape"]) == 1:
+    if is_vector(layout):
         return int(layout[0]["shape"][0])
+    if getattr(config, "shared_encoder", False):
+        with torch.device("meta"):
+            encoder = observation_encoder(layout, config.encoder, config.encoder_features)
+        return {"layout": [{"key": "features", "shape": [encoder.module.num_features]}]}
     return {"layout": layout, "kind": config.encoder, "features": config.encoder_features}
+
+
+def shared_encoder(config: NetworkConfig, env: EnvBase) -> TensorDictModule | None:
+    """The argument ``encoder_network`` of a loss: the encoder that its networks share, if any.
+
+    Args:
+        config: which encoder.
+        env: whose observations it reads.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> shared_encoder(NetworkConfig(), make_env("CartPole-v1")) is None
+    True
+    """
+    if not config.shared_encoder:
+        return None
+    layout = observation_layout(env)
+    return observation_encoder(layout, config.encoder, config.encoder_features).to(env.device)
 
 
 def make_normalizers(

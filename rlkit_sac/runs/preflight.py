@@ -83,6 +83,22 @@ def check_slices(
         )
 
 
+def check_images(wanted: object, *, has_images: bool) -> None:
+    """Refuse an option of images for a task without any.
+
+    Args:
+        wanted: the option's value; one that is false or 0 is fine for every task.
+        has_images: whether the task has some.
+
+    Raises:
+        ConfigError: saying that there are none.
+
+    >>> check_images(0, has_images=False)
+    """
+    if wanted and not has_images:
+        raise ConfigError(f"is {wanted}, but the task has no images: leave it out")
+
+
 def limit_episodes(env: EnvConfig, resume: str | None) -> None:
     """Give a task that declares no time limit one of :data:`TIME_LIMIT` frames, and warn of it.
 
@@ -161,11 +177,13 @@ class TaskFacts:
         transition: one as replay stores it, without batch dimensions.
         reward_dim: dimensions of the reward, 1 for a scalar.
         action_kind: what the policy chooses.
+        has_images: whether it is observed by images.
     """
 
     transition: TensorDictBase
     reward_dim: int
     action_kind: ActionKind
+    has_images: bool
 
 
 def stored_transition(env: EnvBase) -> TensorDictBase:
@@ -227,7 +245,8 @@ def check_task(
     problems = [problem for check in checks if (problem := _problem(check, env)) is not None]
     if problems:
         raise ConfigError("\n".join(problems))
-    return TaskFacts(transition(env), reward_dim(env), action_kind(env))
+    has_images = any("scale" in entry for entry in observation_layout(env))
+    return TaskFacts(transition(env), reward_dim(env), action_kind(env), has_images)
 
 
 def _problem(check: Callable[[EnvBase], object], env: EnvBase) -> str | None:

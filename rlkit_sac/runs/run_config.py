@@ -45,6 +45,7 @@ from rlkit_sac.runs.devices import resolve_device
 from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.preflight import (
     TaskFacts,
+    check_images,
     check_slices,
     check_task,
     limit_episodes,
@@ -173,7 +174,7 @@ class BaseRunConfig:
                     env = opened.enter_context(closing_env(made))
                 return check_task(env, self.task_checks(), transition=self.transition)
 
-        video = self.evaluation.video
+        video, shift = self.evaluation.video, getattr(self.update, "random_shift", 0)
         frames_per_batch = self.collector.batch_frames(self.batch_envs)
         start = Check(("warm_start.run",), lambda: check_warm_start(self.warm_start))
         if self.resume is not None:
@@ -203,6 +204,10 @@ class BaseRunConfig:
                     storage=self.replay.storage,
                     device=resolve_device(self.device),
                 ),
+            ),
+            Check(
+                ("update.random_shift", "env"),
+                lambda: check_images(shift, has_images=facts().has_images),
             ),
             Check(("loss.schedules", "loss"), lambda: check_schedules(self.loss)),
             Check(("update.schedules", "update"), lambda: check_schedules(self.update)),
@@ -246,9 +251,13 @@ class RunConfig(BaseRunConfig):
         return found
 
     def further_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
-        """Whether the weights of vector rewards fit the task, and slices fit into replay."""
-        loss = self.loss
+        """Whether encoder and weights of vector rewards fit the task, and slices into replay."""
+        loss, shared = self.loss, getattr(self.network, "shared_encoder", False)
         return [
+            Check(
+                ("network.shared_encoder", "env"),
+                lambda: check_images(shared, has_images=facts().has_images),
+            ),
             Check(
                 ("loss.reward_weights", "env"),
                 lambda: check_reward_weights(loss.reward_weights, facts().reward_dim),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import chain
 
 from torch.nn import Parameter
 from torchrl.objectives import LossModule
@@ -11,12 +12,12 @@ from rlkit_sac.config import UpdateConfig
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.updates.steps import LossStep, Step, TargetStep
 
-#: For each name in ``update.order`` the beginning of its parameters' names in the loss.
+#: For each name in ``update.order`` the beginnings of its parameters' names in the loss.
 PARAMETER_PREFIXES = {
-    "actor": "actor_network_params",
-    "qvalue": "qvalue_network_params",
-    "value": "value_network_params",
-    "alpha": "log_alpha",
+    "actor": ("actor_network_params",),
+    "qvalue": ("qvalue_network_params", "encoder_network_params"),
+    "value": ("value_network_params",),
+    "alpha": ("log_alpha",),
 }
 
 
@@ -41,11 +42,11 @@ def parameter_groups(loss_module: LossModule) -> dict[str, list[Parameter]]:
     """
     groups: dict[str, list[Parameter]] = {name: [] for name in PARAMETER_PREFIXES}
     for key, parameter in loss_module.named_parameters():
-        names = [name for name, prefix in PARAMETER_PREFIXES.items() if key.startswith(prefix)]
+        names = [name for name, begins in PARAMETER_PREFIXES.items() if key.startswith(begins)]
         if not names:
             raise ConfigError(
                 f"no step of the update trains {key!r} of {type(loss_module).__name__}: it knows "
-                f"{', '.join(PARAMETER_PREFIXES.values())}"
+                f"{', '.join(chain(*PARAMETER_PREFIXES.values()))}"
             )
         groups[names[0]].append(parameter)
     return {name: parameters for name, parameters in groups.items() if parameters}

@@ -62,8 +62,14 @@ def test_the_choices_are_those_of_their_owner(own: Any, owner: Any) -> None:
 
 #: Options that recipes set themselves, or that only users of the losses need.
 OF_RECIPES = {
-    *("action_spec", "burn_in", "deactivate_vmap", "diagnostics", "observation_normalizer"),
-    *("prior_network", "reduction", "reward_normalizer", "scalar_output_mode"),
+    *("action_spec", "burn_in", "deactivate_vmap", "diagnostics", "encoder_network"),
+    *(
+        "observation_normalizer",
+        "prior_network",
+        "reduction",
+        "reward_normalizer",
+        "scalar_output_mode",
+    ),
     "use_prioritized_weights",
 }
 

@@ -26,7 +26,12 @@ from tests.objectives.references import Options, act
 TOLERANCE = 1e-10  # relative and absolute; the bar for the package is 1e-8
 
 #: The loss that trains each network.
-TRAINED_BY = {"actor": "loss_actor", "q": "loss_qvalue", "v": "loss_value"}
+TRAINED_BY = {
+    "actor": "loss_actor",
+    "q": "loss_qvalue",
+    "encoder": "loss_qvalue",
+    "v": "loss_value",
+}
 
 
 def assert_close(found: Tensor, wanted: Tensor, tolerance: float = TOLERANCE) -> None:

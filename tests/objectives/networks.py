@@ -52,11 +52,13 @@ class StateAction(nn.Module):
         return self.net(torch.cat([observation, action], -1))
 
 
-def make_actor(low=(-1.0,) * ACTION_DIM, high=(1.0,) * ACTION_DIM) -> ProbabilisticActor:
+def make_actor(
+    low=(-1.0,) * ACTION_DIM, high=(1.0,) * ACTION_DIM, reads="observation"
+) -> ProbabilisticActor:
     low, high = (torch.tensor(bound, dtype=torch.float64) for bound in (low, high))
     net = nn.Sequential(mlp(OBSERVATION_DIM, 2 * ACTION_DIM), GaussianHead())
     return ProbabilisticActor(
-        TensorDictModule(net, in_keys=["observation"], out_keys=["loc", "scale"]),
+        TensorDictModule(net, in_keys=[reads], out_keys=["loc", "scale"]),
         in_keys=["loc", "scale"],
         spec=Bounded(low, high, low.shape, dtype=torch.float64),
         distribution_class=NoisyTanhGaussian,
@@ -64,10 +66,15 @@ def make_actor(low=(-1.0,) * ACTION_DIM, high=(1.0,) * ACTION_DIM) -> Probabilis
     )
 
 
-def make_critic(rewards: int = 1) -> TensorDictModule:
+def make_critic(rewards: int = 1, reads="observation") -> TensorDictModule:
     return TensorDictModule(
-        StateAction(rewards), in_keys=["observation", "action"], out_keys=["state_action_value"]
+        StateAction(rewards), in_keys=[reads, "action"], out_keys=["state_action_value"]
     )
+
+
+def make_encoder() -> TensorDictModule:
+    net = mlp(OBSERVATION_DIM, OBSERVATION_DIM)
+    return TensorDictModule(net, ["observation"], ["features"])
 
 
 def over_atoms(critic: TensorDictModule) -> TensorDictSequential:
@@ -97,6 +104,20 @@ def make_loss(rewards: int = 1, critics: int = 2, **options) -> ContinuousSACLos
     return loss
 
 
+def make_encoded_loss(rewards: int = 1, critics: int = 2, **options) -> ContinuousSACLoss:
+    """A loss whose networks share an encoder, and whose target critics differ from its critics."""
+    bounds = {key: options.pop(key) for key in ("low", "high") if key in options}
+    loss = ContinuousSACLoss(
+        make_actor(**bounds, reads="features"),
+        make_critic(rewards, reads="features"),
+        encoder_network=make_encoder(),
+        num_qvalue_nets=critics,
+        **options,
+    )
+    move_targets(loss.target_qvalue_network_params)
+    return loss
+
+
 def make_value_loss(rewards: int = 1, critics: int = 2, **options) -> ContinuousSACLoss:
     """A loss with a value network whose target differs from it."""
     bounds = {key: options.pop(key) for key in ("low", "high") if key in options}
@@ -121,6 +142,8 @@ def places(loss: LossModule) -> dict[str, tuple[Tensor, int | None]]:
     for short, path in LAYERS.items():
         if loss.actor_network is not None:
             out[f"actor.{short}"] = loss.actor_network_params[(*layer, *path)], None
+        if loss.encoder_network is not None:
+            out[f"encoder.{short}"] = loss.encoder_network_params[("module", *path)], None
         if getattr(loss, "value_network", None) is not None:
             out[f"v.{short}"] = loss.value_network_params[("module", *path)], None
             out[f"target_v.{short}"] = loss.target_value_network_params[("module", *path)], None

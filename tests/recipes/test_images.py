@@ -69,13 +69,19 @@ def _stacked(values: list[Any]) -> Any:
     return np.stack(values)
 
 
+SHARED = "--network.shared_encoder true --update.random_shift 2"
 CASES: dict[str, tuple[Recipe, int, str, str, str]] = {
     "sac": (SAC, 63, "mixed", "box", "--normalization.observations true"),
+    "sac, shared": (SAC, 63, "mixed", "box", f"{SHARED} --normalization.observations true"),
     "value_sac": (VALUE, 63, "color", "box", "--network.encoder none"),
     "kl_prior_sac": (PRIOR, 63, "images", "box", "--prior.kind same_action"),
+    "kl_prior_sac, shared": (PRIOR, 63, "images", "box", f"{SHARED} --prior.kind same_action"),
     "discrete_sac": (DISCRETE, 63, "planes", "discrete", "--env.num_envs 3"),
     "actor": (DISCRETE, 63, "mixed", "discrete", f"{GRU} --actor true --network.encoder impala"),
     "torchrl": (DISCRETE, 66, "mixed", "discrete", f"{GRU} --collector.kind torchrl"),
+    "actor, shared": (DISCRETE, 63, "mixed", "discrete", f"{GRU} --actor true {SHARED}"),
+    "boltzmann, shared": (DISCRETE, 63, "color", "discrete", f"{GRU} {SHARED}"),
+    "hybrid, shared": (HYBRID, 63, "mixed", "hybrid", f"{SHARED} --loss.parameter_mask true"),
     "hybrid_sac": (HYBRID, 63, "mixed", "hybrid", "--loss.parameter_mask true"),
     "masked": (
         HYBRID,
@@ -85,6 +91,7 @@ CASES: dict[str, tuple[Recipe, int, str, str, str]] = {
         "--loss.parameter_mask true --loss.mask_critics true --network.critic_action_layer last",
     ),
     "acer": (ACER, 72, "planes", "discrete", ""),
+    "acer, shifted": (ACER, 72, "mixed", "box", "--update.random_shift 4"),
     "acer, apart": (ACER, 72, "mixed", "box", "--network.shared_trunk false"),
     "acer, memory": (ACER, 72, "mixed", "discrete", "--network.memory lstm"),
 }
@@ -108,7 +115,7 @@ CASES |= {
     "hybrid_sac, stacks": (HYBRID, 63, "images", "hybrid", f"{STACKS} --collector.kind torchrl"),
     "acer, stacks": (ACER, 72, "mixed", "discrete", STACKS),
 }
-QUICK = ("sac", "discrete_sac", "acer", "sac, stacks", "acer, stacks")
+QUICK = ("sac", "sac, shared", "discrete_sac", "acer", "sac, stacks", "acer, stacks")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else slow) for n in CASES])
@@ -124,9 +131,10 @@ def test_runs_resume_exactly_and_their_policies_act(workplace, capsys, name):
 
 
 @slow
-def test_a_policy_of_images_is_a_prior_and_an_onnx_file(workplace):
+@pytest.mark.parametrize("shared", ["false", "true"])
+def test_a_policy_of_images_is_a_prior_and_an_onnx_file(workplace, shared):
     task = shlex.split(dot("mixed", "box"))
-    source = SAC.train(*task, *SAC.early)
+    source = SAC.train(*task, *SAC.early, "--network.shared_encoder", shared)
     PRIOR.train(*task, "--prior.kind", "policy", "--prior.run", str(source))
     import onnxruntime
 
@@ -189,3 +197,28 @@ def test_replay_stores_each_frame_of_a_stack_once(workplace):
 )
 def test_stacks_that_cannot_be_are_refused(workplace, capsys, options, message):
     SAC.assert_refused(capsys, workplace, options, message)
+
+
+def test_a_run_starts_with_the_encoder_of_another(workplace):
+    task = shlex.split(dot("color", "box"))
+    run = SAC.train(*task, "--network.shared_encoder", "true")
+    options = ["--network.shared_encoder", "true", "--collector.learning_starts", "250"]
+    start = ["--warm_start.run", str(run), "--warm_start.modules", "[qvalue]"]
+    names = [name for name in load_policy(run).state_dict() if "parts" in name]
+    assert len(names) == 4
+    for further, same in ((start, True), ([], False)):
+        found = load_policy(SAC.train(*task, *options, *further)).state_dict()
+        assert all(torch.equal(found[n], load_policy(run).state_dict()[n]) for n in names) is same
+
+
+@pytest.mark.parametrize("option", ["network.shared_encoder true", "update.random_shift 4"])
+def test_options_of_images_are_refused_where_there_are_none(workplace, capsys, option):
+    name, value = option.split()
+    message = f"{name}: is {value.capitalize()}, but the task has no images: leave it out"
+    SAC.assert_refused(capsys, workplace, f"--{option}", message)
+
+
+def test_a_value_network_shares_no_encoder(workplace, capsys):
+    task = "--env.id tests/Dot-v0 --env.kwargs.observation images"
+    message = "network.shared_encoder: must be false: a value network has an encoder of its own"
+    VALUE.assert_refused(capsys, workplace, f"{task} --network.shared_encoder true", message)

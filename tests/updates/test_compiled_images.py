@@ -8,16 +8,20 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
+from rlkit_sac.modules import observation_encoder, state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from tests.modules.test_encoders import MIXED, states
 from tests.updates.test_compiled import assert_same, pair
 
 
-def make(kind: str) -> ContinuousSACLoss:
+def make(kind: str, *, shared: bool = False) -> ContinuousSACLoss:
     inputs: Any = {"layout": MIXED, "kind": kind, "features": 6}
+    encoder = observation_encoder(**inputs) if shared else None
+    if shared:
+        inputs = {"layout": [{"key": "features", "shape": [6 + 6 + 5]}]}
     actor = tanh_gaussian_actor(inputs, [-1.0] * 2, [1.0] * 2, num_cells=[8])
-    return ContinuousSACLoss(actor, state_action_critic(inputs, 2, num_cells=[8]))
+    critic = state_action_critic(inputs, 2, num_cells=[8])
+    return ContinuousSACLoss(actor, critic, encoder_network=encoder)
 
 
 def batch(size: int = 8) -> TensorDict:
@@ -31,13 +35,15 @@ pytestmark = pytest.mark.filterwarnings("error:.*run uncompiled")
 
 
 @pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("shared", [False, True], ids=["apart", "shared"])
 @pytest.mark.parametrize("kind", ["small", pytest.param("impala", marks=pytest.mark.slow)])
-def test_updates_are_the_same(kind: str) -> None:
-    first, second = pair(lambda: make(kind))
+def test_updates_are_the_same(kind: str, *, shared: bool) -> None:
+    first, second = pair(lambda: make(kind, shared=shared))
     assert_same(first, second, [batch() for _ in range(3)])
 
 
 @pytest.mark.slow
-def test_compiled_updates_are_the_same() -> None:
-    first, second = pair(lambda: make("small"))
+@pytest.mark.parametrize("shared", [False, True], ids=["apart", "shared"])
+def test_compiled_updates_are_the_same(*, shared: bool) -> None:
+    first, second = pair(lambda: make("small", shared=shared))
     assert_same(first, second, [batch() for _ in range(3)])

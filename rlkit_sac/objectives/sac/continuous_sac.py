@@ -139,6 +139,10 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         value_network: TensorDictModule | None = None,
         **options: Any,
     ) -> None:
+        if value_network is not None and options.get("encoder_network") is not None:
+            raise ConfigError(
+                "encoder_network is for an actor and critics alone: leave it or value_network out"
+            )
         with_targets = CRITICS if value_network is None else _VALUE
         super().__init__(actor_network, qvalue_network, options, with_targets=with_targets)
         if value_network is None:

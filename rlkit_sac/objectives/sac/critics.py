@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -24,7 +25,7 @@ from rlkit_sac.objectives.checks.batch import check_action, check_index, check_v
 from rlkit_sac.objectives.members import MaskedAction, Members, evaluate_members
 from rlkit_sac.objectives.memory import RecurrentNetwork
 from rlkit_sac.objectives.sac.parameter_mask import ParameterMask
-from rlkit_sac.objectives.transitions import Transitions
+from rlkit_sac.objectives.transitions import Transitions, detached
 
 CRITICS, TARGET_CRITICS = "qvalue_network", "target_qvalue_network"
 
@@ -111,6 +112,7 @@ class Critics:
     Attributes:
         network: one of the critics, without parameters.
         keys: of the loss; ``set_keys`` may change them later.
+        encoded: the entries of what the critics share an encoder of, which they train.
         memory: the parts of a network with a memory.
         normalizer: of observations.
         weights: of a vector reward.
@@ -122,6 +124,7 @@ class Critics:
 
     network: TensorDictModule
     keys: Any
+    encoded: Sequence[NestedKey]
     memory: RecurrentNetwork | None
     normalizer: ObservationNormalizer | None
     weights: RewardWeights
@@ -163,7 +166,7 @@ class Critics:
 
         Args:
             members: the live or the target critics. Where no parameter has a gradient, neither
-                have their memories.
+                have their memories and the encoder.
             inputs: ``[*]``, the critics' inputs.
             remembered: the entry of what their memories remember.
             masked: the value of each discrete action reads its own parameters.
@@ -180,8 +183,10 @@ class Critics:
                 )
         if self.normalizer is not None:
             inputs = self.normalizer.normalized(inputs)
-        if self.memory is not None:
+        if self.encoded or self.memory is not None:
             frozen = not any(each.requires_grad for each in members.params.values(True, True))
+            inputs = detached(inputs, self.encoded if frozen else ())
+        if self.memory is not None:
             inputs = self.memory.head_inputs_of_each(inputs, remembered, detached=frozen)
             network = self.memory.head
         q = evaluate_members(

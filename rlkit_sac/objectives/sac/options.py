@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
+from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
 from torchrl.data import TensorSpec
 
@@ -53,6 +54,10 @@ class SACOptions:
     rlkit_sac.errors.ConfigError: qvalue_coef must be a finite number >= 0, not -1.0
     """
 
+    encoder_network: TensorDictModuleBase | None = None
+    """One encoder of the states for actor and critics, which read what it writes, such as
+    ``features``, in place of the observation. ``loss_qvalue`` alone trains it, and it has no
+    target, as in DrQ-v2 (Yarats et al. 2021, arXiv:2107.09645)."""
     num_qvalue_nets: Annotated[int, POSITIVE] = NUM_CRITICS
     """Number of critics made of a single module."""
     target_subset: int | None = None

@@ -83,6 +83,9 @@ class SoftActorCriticLoss(LossContract):
     actor_network: TensorDictModule | None
     actor_network_params: TensorDictParams
     target_actor_network_params: TensorDictParams
+    encoder_network: TensorDictModule | None
+    encoder_network_params: TensorDictParams
+    target_encoder_network_params: TensorDictParams
     qvalue_network: TensorDictModule
     qvalue_network_params: TensorDictParams
     target_qvalue_network_params: TensorDictParams
@@ -127,6 +130,7 @@ class SoftActorCriticLoss(LossContract):
         self.register_buffer("critic_order", None, persistent=False)
         register_critics(self, members, with_targets=CRITICS in self.target_networks)
         self.network_names += (CRITICS,)
+        self._share_encoder(options.encoder_network)
         self.burn_in = options.burn_in
         for name in self.network_names:
             self._find_memory(name)
@@ -158,6 +162,7 @@ class SoftActorCriticLoss(LossContract):
             options,
             network=self.qvalue_network,
             keys=self.tensor_keys,
+            encoded=self._encoded_keys,
             memory=self.recurrent.get(CRITICS),
             normalizer=self.observation_normalizer,
             weights=self._reward_weights,
@@ -375,7 +380,9 @@ class SoftActorCriticLoss(LossContract):
             actor=self.actor_network is not None,
             count=self.num_qvalue_nets,
         )
-        return acting_policy(parts, self.observation_normalizer, epsilon=epsilon)
+        shares = self.encoder_network is not None
+        encoder = self.get_stateful_net("encoder_network") if shares else None
+        return acting_policy(parts, self.observation_normalizer, epsilon=epsilon, encoder=encoder)
 
     @property
     def reward_weights(self) -> Tensor | None:
@@ -458,7 +465,8 @@ class SoftActorCriticLoss(LossContract):
         for name, network in self.recurrent.items():
             live = getattr(self, f"{name}_params")
             following = later or self._discrete is not None or name == "actor_network"
-            yield Pass(network, name, live, at_next_states=following, next_grad=later)
+            live_pass = Pass(network, name, live, at_next_states=following, next_grad=later)
+            yield replace(live_pass, states_grad=name == CRITICS)
             if with_targets and name in self.target_networks:
                 target = f"target_{name}"
                 params, members = getattr(self, f"{target}_params"), None

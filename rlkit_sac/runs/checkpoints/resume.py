@@ -279,7 +279,7 @@ def _may_change(key: str) -> bool:
     return key in MAY_CHANGE or key.partition(".")[0] in MAY_CHANGE
 
 
-_PREFIXES = PARAMETER_PREFIXES | {"critic": "critic_network_params"}
+_PREFIXES = PARAMETER_PREFIXES | {"critic": ("critic_network_params",)}
 
 
 def check_warm_start(config: WarmStartConfig) -> None:
@@ -318,8 +318,9 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
         raise ConfigError(f"cannot warm-start from {config.run}: {error}") from error
     own = loss_module.state_dict()
     for module in config.modules:
-        prefix = _PREFIXES[module]
-        names = [name for name in own if name.startswith((prefix, f"target_{prefix}"))]
+        begins = _PREFIXES[module]
+        begins += tuple(f"target_{prefix}" for prefix in begins)
+        names = [name for name in own if name.startswith(begins)]
         if not names:
             raise ConfigError(
                 f"cannot warm-start {module}: {type(loss_module).__name__} has none; leave it out "

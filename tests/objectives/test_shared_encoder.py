@@ -1,0 +1,217 @@
+"""Networks that share an encoder: against the formulas, and against networks that do not share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModule
+from torch import Tensor, nn
+from torchrl.objectives import LossModule, SoftUpdate
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules import (
+    ObservationNormalizer,
+    PolicyPrior,
+    action_value_critic,
+    categorical_actor,
+    hybrid_critic,
+    observation_encoder,
+    state_action_critic,
+    state_critic,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
+from tests.modules.test_encoders import MIXED, states
+from tests.objectives.comparison import assert_close, compare_continuous, results
+from tests.objectives.networks import Weights, make_encoded_loss, make_encoder
+from tests.objectives.references import Options, losses
+
+# ------------------------------------------------------------------ against the formulas
+
+
+def encode(weights: Weights, obs: Tensor) -> Tensor:
+    hidden = torch.tanh(obs @ weights["encoder.w1"].T + weights["encoder.b1"])
+    return hidden @ weights["encoder.w2"].T + weights["encoder.b2"]
+
+
+def encoded_losses(
+    weights: Weights,
+    parameter: Tensor,
+    data: dict[str, Tensor],
+    noise: Tensor,
+    next_noise: Tensor,
+    critics: int,
+    o: Options,
+) -> dict[str, Tensor]:
+    """The losses at features, which the critics' loss alone differentiates, and at s alone."""
+    here, after = encode(weights, data["obs"]), encode(weights, data["next_obs"]).detach()
+    rest = (parameter, data | {"obs": here.detach(), "next_obs": after})
+    trained = (parameter, data | {"obs": here, "next_obs": after})
+    draws = (noise, next_noise, critics, o)
+    of_critics = losses(weights, *trained, *draws)
+    return losses(weights, *rest, *draws) | {
+        name: of_critics[name] for name in ("loss_qvalue", "td_error")
+    }
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "five critics": {"critics": 5, "policy_reduction": "mean"},
+    "policy losses on s and s'": {"policy_loss_steps": "all"},
+    "policy losses on s'": {"policy_loss_steps": "next"},
+    "clipped action gradient": {"dqda_clipping": 0.05},
+    "vector rewards, weighted": {"rewards": 2, "reward_weights": [0.5, -2.0], "weights": True},
+    "lambda, masked": {"batch": (3, 6), "lmbda": 0.8, "mask": True},
+    "no vmap": {"deactivate_vmap": True},
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_values_and_gradients_are_those_of_the_formulas(name: str) -> None:
+    compare_continuous(make_encoded_loss, encoded_losses, **OPTIONS[name])
+
+
+# ------------------------------------------------------------------ against separate encoders
+
+BOX: Any = {"action_low": [-1.0] * 2, "action_high": [1.0] * 2}
+INPUTS: Any = {"layout": MIXED, "features": 10}  # of each image: 25 with the vector
+SHARED: Any = {"layout": [{"key": "features", "shape": [25]}]}
+GRU: Any = {"kind": "gru", "size": 6}
+PREVIOUS: Any = {
+    "continuous": {"action_dim": 2},
+    "boltzmann": {"num_actions": 3},
+    "categorical": {"num_actions": 3},
+    "hybrid": {"action_dim": 2, "num_actions": 3},
+}
+
+
+def make_loss(kind: str, inputs: Any, *, memory: bool = False, **options: Any) -> LossModule:
+    own: Any = {"num_cells": [9], "memory": GRU | PREVIOUS[kind] if memory else None}
+    if kind == "continuous":
+        actor = tanh_gaussian_actor(inputs, **BOX, **own)
+        loss = ContinuousSACLoss(actor, state_action_critic(inputs, 2, **own), **options)
+    elif kind == "hybrid":
+        actor = tanh_gaussian_actor(inputs, **BOX, **own, action_key=("action", "continuous"))
+        loss = HybridSACLoss(actor, hybrid_critic(inputs, 2, 3, **own), **options)
+    else:
+        actor = categorical_actor(inputs, 3, **own) if kind == "categorical" else None
+        loss = DiscreteSACLoss(action_value_critic(inputs, 3, **own), actor, **options)
+    return loss.double()
+
+
+def make_rows(kind: str, *batch: int) -> TensorDict:
+    torch.manual_seed(1)
+    index, vector = torch.randint(3, batch), torch.rand(*batch, 2).double() * 2 - 1
+    parts = {"continuous": vector, "discrete": index}
+    action = {"continuous": vector, "hybrid": TensorDict(parts, batch_size=batch)}.get(kind, index)
+    done = torch.rand(*batch, 1) < 0.2
+    outcome = {"reward": torch.randn(*batch, 1).double(), "done": done, "terminated": done}
+    data, after = states(*batch), states(*batch)
+    after["image_a"] = 255 - after["image_a"]
+    for each in (data, after):
+        each["observation"] = each["observation"].double()
+    data.update({"action": action, "is_init": torch.zeros(*batch, 1).bool()})
+    return data.update({"prev_action": data["action"].clone(), "next": after.update(outcome)})
+
+
+KINDS = ["continuous", "boltzmann", "categorical", "hybrid"]
+
+
+@pytest.mark.parametrize("memory", [False, True], ids=["", "memory"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("steps", ["first", "all"])
+def test_losses_are_those_of_networks_with_the_same_encoder_each(kind, memory, steps) -> None:
+    torch.manual_seed(0)
+    options = {"memory": memory, "policy_loss_steps": steps}
+    encoder = observation_encoder(MIXED, features=10)
+    shared = make_loss(kind, SHARED, encoder_network=encoder, **options)
+    apart = make_loss(kind, INPUTS, **options)
+    data = make_rows(kind, 4, 5)
+
+    own, wanted = shared.state_dict(), apart.state_dict()
+    encoders = {name for name in wanted if ".parts." in name}
+    assert len(encoders) == 8 * (2 if kind == "boltzmann" else 3)  # critics and targets, an actor
+    heads = [name for name in own if "encoder" not in name]
+    assert len(heads) == len(wanted) - len(encoders)  # registered once, without a target
+    for name, value in zip([n for n in wanted if n not in encoders], heads, strict=True):
+        wanted[name] = own[value]
+    for name in encoders:
+        part = own[f"encoder_network_params.{name[name.index('module.parts.') :]}"]
+        wanted[name] = part.expand_as(wanted[name])
+    apart.load_state_dict(wanted)
+
+    torch.manual_seed(2)
+    first = results(shared, data)
+    torch.manual_seed(2)
+    second = results(apart, data)
+    gradients = {name: value for name, value in second.items() if ".parts." in name}
+    for name in [n for n in first if "grad" not in n]:
+        assert_close(first[name], second[name])
+    found = {name: value for name, value in first.items() if "grad encoder" in name}
+    assert len(found) == 8
+    for name, value in found.items():
+        part = name[name.index("module.parts.") :]
+        (of_critics,) = [
+            each for key, each in gradients.items() if key.endswith(part) and "qvalue" in key
+        ]
+        assert value.abs().sum() > 0
+        assert_close(value, of_critics.sum(0))
+
+
+# ------------------------------------------------------------------ around the loss
+
+
+def test_targets_follow_the_heads_alone() -> None:
+    loss = make_encoded_loss()
+    assert not [name for name in loss.state_dict() if "target_encoder" in name]
+    updater = SoftUpdate(loss, tau=0.5)
+    before = {name: value.clone() for name, value in loss.encoder_network_params.items(True, True)}
+    updater.step()
+    for name, value in loss.encoder_network_params.items(True, True):
+        assert torch.equal(value, before[name])
+
+
+def test_the_encoder_reads_normalized_observations_and_the_policy_acts_as_the_loss_does() -> None:
+    torch.manual_seed(0)
+    normalizer = ObservationNormalizer(5)
+    encoder = observation_encoder(MIXED, features=10)
+    loss = make_loss(
+        "continuous", SHARED, encoder_network=encoder, observation_normalizer=normalizer
+    )
+    data = make_rows("continuous", 6)
+    loss.observe(data.update({"observation": 5 + 3 * data["observation"]}))
+    policy, acted = loss.policy(), data.select("image_a", "image_b", "observation")
+    assert set(policy.in_keys) == set(acted.keys())
+    torch.manual_seed(3)
+    found = policy(acted.clone())["loc"]
+    inner = acted.clone().set("observation", normalizer(data["observation"]))
+    wanted = loss.actor_network_params
+    with wanted.to_module(loss.actor_network):
+        features = loss.get_stateful_net("encoder_network")(inner)
+        assert_close(found, loss.actor_network(features)["loc"])
+    read = loss._read(data)
+    assert_close(read.states["features"], features["features"])
+    assert PolicyPrior(policy).get_dist(acted).log_prob(data["action"]).shape == (6,)
+    assert loss.policy(epsilon=0.5)(acted)["action"].shape == (6, 2)
+
+
+def test_a_network_that_reads_nothing_of_the_encoder_is_refused() -> None:
+    actor = tanh_gaussian_actor(SHARED, **BOX)
+    with pytest.raises(ConfigError, match=r"qvalue_network reads .*nothing of what"):
+        ContinuousSACLoss(actor, state_action_critic(4, 2), encoder_network=make_encoder())
+
+
+def test_a_value_network_is_refused() -> None:
+    networks = tanh_gaussian_actor(SHARED, **BOX), state_action_critic(SHARED, 2)
+    with pytest.raises(ConfigError, match="leave it or value_network out"):
+        ContinuousSACLoss(*networks, state_critic(4), encoder_network=make_encoder())
+
+
+def test_batch_normalization_in_the_encoder_is_refused() -> None:
+    encoder = TensorDictModule(nn.BatchNorm1d(25), ["observation"], ["features"])
+    networks = tanh_gaussian_actor(SHARED, **BOX), state_action_critic(SHARED, 2)
+    with pytest.raises(ConfigError, match="encoder_network"):
+        ContinuousSACLoss(*networks, encoder_network=encoder)
