@@ -99,3 +99,13 @@ def test_runs_that_differ_in_one_option_are_compared(tmp_path: Path) -> None:
     assert list(found["variant"]) == ["published"] * 2 + ["delay 1"] * 2
     assert list(found["frames"]) == [20, 40] * 2
     assert "Hopper-v5, delay 1, seed 0: " in done.stdout
+
+
+@pytest.mark.slow
+def test_updates_from_images_are_timed_with_an_encoder_each_and_one_of_all(tmp_path: Path) -> None:
+    small = "--sides [10,12] --channels 1 --batch_size 4 --rounds 2 --output times.csv"
+    done = run("image_update", *small.split(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rounds = pd.read_csv(tmp_path / "times.csv")
+    assert list(rounds.columns) == ["side", "round", "shift_ms", "apart_ms", "shared_ms"]
+    assert [row[0] for row in table(done.stdout, "side")] == ["10", "12"]

@@ -1,4 +1,4 @@
-"""Hybrid-action tasks, registered in Gymnasium under the namespace ``rlkit_sac``."""
+"""Hybrid-action tasks, and a task with images, registered in Gymnasium as ``rlkit_sac``."""
 
 import gymnasium as gym
 
@@ -23,3 +23,8 @@ gym.register(
 )
 gym.register(f"{NAMESPACE}/Goal-v0", entry_point="rlkit_sac.envs.tasks.goal:GoalEnv")
 gym.register(f"{NAMESPACE}/Atari-v0", entry_point="rlkit_sac.envs.tasks.atari:make_atari")
+gym.register(
+    f"{NAMESPACE}/PendulumImages-v0",
+    entry_point="rlkit_sac.envs.tasks.pendulum_images:PendulumImagesEnv",
+    max_episode_steps=200,
+)

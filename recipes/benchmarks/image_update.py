@@ -1,0 +1,124 @@
+"""The time of one update from images, with an encoder of each network and with one of all.
+
+    python recipes/benchmarks/image_update.py
+    python recipes/benchmarks/image_update.py --sides '[24]' --batch_size 64 --compiled true
+
+Continuous soft actor-critic from stacks of gray images, with the encoder that the recipes choose
+for their size; beside the updates, the random shift of a batch by 4 pixels. All take turns, so
+that they meet the same load of the machine; the table shows medians over the rounds, and of the
+ratios of shared to separate encoders 95 % bootstrap intervals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+import pandas as pd
+import torch
+from tensordict import TensorDict
+from timing import UpdateTimingConfig, medians, run_benchmark, take_turns
+from torch.optim import Adam
+from torchrl.objectives import SoftUpdate
+
+from rlkit_sac.config import PositiveInt, UpdateConfig
+from rlkit_sac.data import random_shift
+from rlkit_sac.modules import (
+    EncoderOptions,
+    observation_encoder,
+    state_action_critic,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.modules.encoders import Layout
+from rlkit_sac.objectives import ContinuousSACLoss
+from rlkit_sac.runs import parameter_groups, run_recipe, update_steps
+from rlkit_sac.updates import Update
+
+
+@dataclass
+class ImageTimingConfig(UpdateTimingConfig):
+    """The sizes of an update, and how often it is timed."""
+
+    rounds: PositiveInt = 10
+    """Rounds, in which each contestant has one turn."""
+    updates: PositiveInt = 1
+    """Updates of a turn."""
+    warm_up: PositiveInt = 2
+    """Updates of each contestant before the first turn."""
+    sides: list[PositiveInt] = field(default_factory=lambda: [84])
+    """Pixels of a side of the images."""
+    channels: PositiveInt = 3
+    """Images of a stack."""
+    batch_size: PositiveInt = 64
+    """Transitions of an update."""
+    compiled: bool = False
+    """Also time compiled updates."""
+
+
+def main(config: ImageTimingConfig) -> None:
+    """Measure all sizes."""
+    ratios = {
+        "shared / apart": ("shared_ms", "apart_ms"),
+        "compiled": ("shared_compiled_ms", "apart_compiled_ms"),
+    }
+    run_benchmark(
+        config,
+        lambda: pd.concat([measure(side, config) for side in config.sides], ignore_index=True),
+        partial(medians, by=["side"], ratios=ratios),
+    )
+
+
+def measure(side: int, config: ImageTimingConfig) -> pd.DataFrame:
+    """One row for each round, in milliseconds a call."""
+    shape = [config.channels, side, side]
+    layout = [{"key": "observation", "shape": shape, "scale": 255, "channels": "first"}]
+    batch = random_batch(config.batch_size, shape)
+    contestants = {"shift_ms": partial(random_shift, batch, layout, 4)}
+    for name, shared in (("apart", False), ("shared", True)):
+        contestants[f"{name}_ms"] = partial(make_update(layout, shared, None), batch)
+        if config.compiled:
+            contestants[f"{name}_compiled_ms"] = partial(make_update(layout, shared, 1), batch)
+    rounds = take_turns(
+        contestants, rounds=config.rounds, calls=config.updates, warm_up=config.warm_up
+    )
+    rounds.insert(0, "side", side)
+    return rounds
+
+
+def make_update(layout: Layout, shared: bool, compile_from: int | None) -> Update:
+    """The update of the recipe, by its default options, with its networks."""
+    inputs: EncoderOptions = {"layout": layout}
+    encoder = observation_encoder(layout) if shared else None
+    if encoder is not None:
+        inputs = {"layout": [{"key": "features", "shape": [encoder.module.num_features]}]}
+    actor, critic = tanh_gaussian_actor(inputs, [-1.0], [1.0]), state_action_critic(inputs, 1)
+    loss_module = ContinuousSACLoss(actor, critic, encoder_network=encoder)
+    config, groups = UpdateConfig(), parameter_groups(loss_module)
+    return Update(
+        loss_module,
+        {name: Adam(group, lr=1e-3, fused=True) for name, group in groups.items()},
+        update_steps(config, groups),
+        target_updater=SoftUpdate(loss_module, tau=config.target_update_tau),
+        compile_from=compile_from,
+    )
+
+
+def random_batch(size: int, shape: list[int]) -> TensorDict:
+    """Transitions of random images, none of which ends an episode."""
+    images = torch.randint(256, (2, size, *shape), dtype=torch.uint8)
+    return TensorDict(
+        observation=images[0],
+        action=2 * torch.rand(size, 1) - 1,
+        next=TensorDict(
+            observation=images[1],
+            reward=torch.randn(size, 1),
+            done=torch.zeros(size, 1, dtype=torch.bool),
+            terminated=torch.zeros(size, 1, dtype=torch.bool),
+            batch_size=[size],
+        ),
+        batch_size=[size],
+    )
+
+
+if __name__ == "__main__":
+    run_recipe(main, ImageTimingConfig)
