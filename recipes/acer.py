@@ -119,6 +119,11 @@ class ACERConfig(BaseRunConfig):
             )
         ]
 
+    def planned_updates(self) -> float:
+        """About how many updates the run makes."""
+        batches = self.collector.total_frames / self.collector.batch_frames(self.batch_envs)
+        return batches * (self.update.n_times_replay + (not self.update.disable_online_update))
+
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
         found, start = super().errors(), self.update.replay_start_size
@@ -213,7 +218,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
         max_grad_norm=config.update.max_grad_norm,
         compile_from=first_compiled_update(
-            config.compile_choice(), device, uncompiled=UNCOMPILED_UPDATES
+            config.compile_choice(UNCOMPILED_UPDATES), device, uncompiled=UNCOMPILED_UPDATES
         ),
         matmul_precision=config.update.matmul_precision,
         group=learner_group(),

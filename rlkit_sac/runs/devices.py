@@ -56,8 +56,8 @@ def first_compiled_update(
 ) -> int | None:
     """Number of the first update to compile.
 
-    It depends neither on time nor on the length of the run, so that a run of 2N frames equals one
-    of N frames that is resumed for N.
+    It depends neither on time nor on the updates so far, so that a resumed run equals one that
+    never stopped.
 
     Args:
         choice: ``True`` for the first update, ``False`` for none, ``"auto"`` for the first after

@@ -91,7 +91,8 @@ class StopRequest:
     def compiling(self) -> Iterator[None]:
         """In the block a signal raises `Interrupted` at once, also one that came before it.
 
-        Compiling takes up to minutes, and in the middle of a step the run cannot be saved.
+        Compiling takes up to minutes, and in the middle of a step the run cannot be saved: it was
+        at the end of the step before.
         """
         self._compiling = True
         self._end_compiling()
@@ -103,7 +104,8 @@ class StopRequest:
 
     def _end_compiling(self) -> None:
         if self._number is not None:
-            raise Interrupted(self._number, "interrupted while compiling, without saving")
+            text = "interrupted while compiling; --compile false resumes without compiling"
+            raise Interrupted(self._number, text)
 
 
 def acknowledge(when: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ from rlkit_sac.data.workers.cluster import ray_cluster
 from rlkit_sac.envs import closing_env, make_env, reward_dim
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import check_resume, check_warm_start, resume_after_restart
-from rlkit_sac.runs.devices import resolve_device
+from rlkit_sac.runs.devices import UNCOMPILED_UPDATES, resolve_device
 from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.preflight import (
     TaskFacts,
@@ -56,6 +57,7 @@ from rlkit_sac.runs.random_streams import rank_seed, seed_everything
 from rlkit_sac.runs.ranks import num_ranks, of_this_rank, process_group, rank
 from rlkit_sac.runs.schedules import check_reward_weights, check_schedules
 from rlkit_sac.runs.video import check_video
+from rlkit_sac.updates.schedule import UpdateSchedule
 
 #: Longest rows of which a memory's update is compiled: each step adds to the graph.
 LONGEST_COMPILED_ROW = 16
@@ -152,10 +154,29 @@ class BaseRunConfig:
             found.append(("workers.mode", text))
         return found
 
-    def compile_choice(self) -> Literal["auto"] | bool:
-        """``compile``, or false where ``auto`` meets a memory over rows too long to compile."""
+    @property
+    def learning_starts(self) -> int:
+        """Frames before the first update from replay."""
+        first = getattr(self.update, "replay_start_size", 0)
+        return getattr(self.collector, "learning_starts", first)
+
+    def planned_updates(self) -> float:
+        """About how many updates the run makes; infinity where the recipe does not say."""
+        return math.inf
+
+    def compile_choice(self, uncompiled: int = UNCOMPILED_UPDATES) -> Literal["auto"] | bool:
+        """``compile``, or false where ``auto`` would not earn back the time of compiling.
+
+        These are runs with a memory over long rows, and those with few updates: compiling takes
+        about as long as the uncompiled updates before it, and a compiled update half as long as
+        another one.
+
+        Args:
+            uncompiled: updates before it.
+        """
         long = self._has_memory and self._row_length > LONGEST_COMPILED_ROW
-        return False if long and self.compile == "auto" else self.compile
+        short = self.planned_updates() < 3 * uncompiled
+        return False if (long or short) and self.compile == "auto" else self.compile
 
     def checks(self, open_env: Callable[[], EnvBase] | None = None) -> list[Check]:
         """What the machine, the task and the run to resume must fulfill.
@@ -238,6 +259,13 @@ class RunConfig(BaseRunConfig):
     loss: LossConfig = field(default_factory=LossConfig)
     update: UpdateConfig = field(default_factory=UpdateConfig)
     normalization: NormalizationConfig = field(default_factory=NormalizationConfig)
+
+    def planned_updates(self) -> float:
+        """How many updates the run makes."""
+        schedule = UpdateSchedule(
+            learning_starts=self.learning_starts, utd_ratio=self.update.utd_ratio
+        )
+        return schedule.due(self.collector.total_frames, made=0)
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""

@@ -82,8 +82,9 @@ class TrainingRun:
             deterministic=config.evaluation.deterministic,
         )
         self._stop_at = config.evaluation.stop_at
-        self._before = log.frames
-        self._update = update
+        self._before, self._updates_before = log.frames, log.updates
+        self._update, self._graphs, self._most_updates = update, 0, 1
+        self._learning_starts = config.learning_starts
         self._apply_schedules = partial(apply_schedules, config.loss, config.update, into=update)
         self._apply_schedules(self.frames)
         self._end_if_solved()
@@ -103,7 +104,7 @@ class TrainingRun:
 
         Episodes are weighted by the present ``reward_weights`` of the loss.
         """
-        self._before = self.frames
+        self._before, self._updates_before = self.frames, self.updates
         self._log.collected(batch, reward_weights=self._reward_weights)
         self._apply_schedules(self.frames)
 
@@ -130,6 +131,8 @@ class TrainingRun:
     def save_if_due(self, *, best: bool) -> None:
         """Save the run at ``checkpoint.interval``, for a best policy, and before an early end.
 
+        It is saved before an update is compiled, too, which takes long.
+
         Args:
             best: whether this policy had the best evaluation.
 
@@ -138,9 +141,10 @@ class TrainingRun:
             TimeLimitReached: after ``time_limit`` seconds.
         """
         stop = bool(self._stop)  # what comes after this is obeyed after the next step
+        save = best or self._compiles_next() or self._checkpoints.due(self.frames)
         if num_ranks() > 1:
-            stop, best = self._agreed(best)
-        if best or stop or self._checkpoints.due(self.frames):
+            stop, save = self._agreed(save)
+        if save or stop:
             self._save()
         if stop:
             self._stop.obey()
@@ -168,17 +172,30 @@ class TrainingRun:
         self._end_if_solved()
         return is_best
 
-    def _agreed(self, best: bool) -> tuple[bool, bool]:
-        """Whether all ranks stop, and whether they save for a best policy; all end or none.
+    def _compiles_next(self) -> bool:
+        """Whether an update of the next step may be compiled, as far as this can be foreseen."""
+        self._most_updates = max(self._most_updates, self.updates - self._updates_before)
+        graphs, self._graphs = self._graphs, self._update.graphs
+        # The first step with updates from replay may have more of them, or others.
+        next_frames = 2 * self.frames - self._before
+        begins = self.frames <= self._learning_starts <= next_frames
+        return (
+            (begins and self._update.compile_from == 1)
+            or self._graphs > graphs  # other graphs may follow
+            or self._update.compiles_within(self._most_updates)
+        )
+
+    def _agreed(self, save: bool) -> tuple[bool, bool]:
+        """Whether all ranks stop, and whether they save; all end or none.
 
         A signal that comes after they have agreed counts at the next step.
         """
         ended = self._collector.frames >= self._collector.total_frames
-        reason, is_best, has_ended = greatest(self._stop.reason, best, ended)
+        reason, saved, has_ended = greatest(self._stop.reason, save, ended)
         self._stop.follow(int(reason))
         if has_ended:
             self._collector.end()
-        return bool(reason), bool(is_best)
+        return bool(reason), bool(saved)
 
     def _save(self) -> None:
         with self._progress.phase("saving"):

@@ -83,6 +83,7 @@ class Compiled(Generic[Step, Result]):
 
     Attributes:
         while_compiling: makes a context in which each graph is recorded and compiled.
+        made: number of graphs so far.
     """
 
     while_compiling: Callable[[], AbstractContextManager[object]] = nullcontext
@@ -90,7 +91,7 @@ class Compiled(Generic[Step, Result]):
     def __init__(self, computation: Computation[Step, Result], *, bfloat16: bool = False) -> None:
         self._computation, self._bfloat16 = computation, bfloat16
         self._programs: dict[object, list[_Program[Step, Result]]] = {}
-        self._made = 0
+        self.made = 0
 
     def __call__(self, batch: TensorDictBase, steps: Sequence[Step]) -> Result | None:
         """Return what the computation returns; do nothing and return None without a graph."""
@@ -109,10 +110,10 @@ class Compiled(Generic[Step, Result]):
             if program.fingerprint.change() is None:
                 programs.insert(0, programs.pop(place))  # the next batch is likely to use it too
                 return program
-        if self._made > MOST_GRAPHS:
+        if self.made > MOST_GRAPHS:
             return None
-        self._made += 1
-        if self._made > MOST_GRAPHS:
+        self.made += 1
+        if self.made > MOST_GRAPHS:
             self._warn(
                 f"{MOST_GRAPHS} graphs were made for batches of different shapes or changes of the "
                 "loss module; updates that none of them fits"
@@ -122,7 +123,7 @@ class Compiled(Generic[Step, Result]):
             with self.while_compiling():
                 program = _Program(self._computation, batch, steps, bfloat16=self._bfloat16)
         except Exception as error:
-            self._made = MOST_GRAPHS + 1
+            self.made = MOST_GRAPHS + 1
             self._warn(f"it cannot become one compiled graph ({_first_line(error)}); its updates")
             return None
         self._programs[kind] = [program, *programs]

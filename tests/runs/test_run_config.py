@@ -12,7 +12,7 @@ import pytest
 import torch
 from gymnasium.spaces import Box
 
-from rlkit_sac.config import EnvConfig, ReplayConfig
+from rlkit_sac.config import CollectorConfig, EnvConfig, ReplayConfig
 from rlkit_sac.envs import continuous_action_bounds
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import RunConfig, make_envs, run_recipe
@@ -55,6 +55,18 @@ def _drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     torch.set_num_threads(threads)
     del gym.registry["Drift-v0"]
+
+
+def test_few_updates_and_long_rows_of_a_memory_are_not_compiled() -> None:
+    run = RunConfig(collector=CollectorConfig(total_frames=4_000))
+    assert (run.planned_updates(), run.compile_choice()) == (3_000, "auto")
+    run.update.utd_ratio = 0.9
+    assert (run.planned_updates(), run.compile_choice()) == (2_700, False)
+    assert run.compile_choice(uncompiled=900) == "auto"
+    run.update.utd_ratio, run.network.memory, run.replay.slice_length = 1.0, "gru", 17
+    assert run.compile_choice() is False
+    run.compile = True
+    assert run.compile_choice() is True
 
 
 def config(*, seed: int = 0, num_threads: int = 1, **env: object) -> RunConfig:

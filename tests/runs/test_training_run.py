@@ -118,14 +118,14 @@ def config(
 
 
 @contextmanager
-def begun(config: RunConfig, **facts: Any) -> Iterator[Loop]:
+def begun(config: RunConfig, *, compile_from: int | None = None, **facts: Any) -> Iterator[Loop]:
     with make_envs(config) as (env, eval_env):
         sizes = {"observation_dim": 2, "action_low": [-1.0], "action_high": [1.0]}
         sizes["num_cells"] = [4]
         loss_module = ContinuousSACLoss(
             tanh_gaussian_actor(**sizes), state_action_critic(2, 1, num_cells=[4])
         )
-        update = make_update(loss_module, config.update)
+        update = make_update(loss_module, config.update, compile_from=compile_from)
         replay = make_replay_buffer(
             example_transition(env, loss_module.in_keys),
             capacity=config.replay.capacity,
@@ -248,6 +248,38 @@ def test_checkpoints_come_at_the_interval_for_the_best_and_at_the_end() -> None:
     assert saved_at(loop.run) == [4, 8, 14]
 
 
+@pytest.mark.parametrize(
+    ("compile_from", "updates", "saved"),
+    [
+        (4, 1, [6]),  # after three updates
+        (4, 2, [2]),  # the fourth is the last of the second step
+        (1, 1, [2, 4, 6]),  # before learning may begin, and after the update that is not compiled
+        (1, 3, [2, 4]),  # in the first step with updates
+    ],
+)
+def test_a_checkpoint_comes_before_the_step_that_compiles(
+    monkeypatch: pytest.MonkeyPatch, compile_from: int, updates: int, saved: list[int]
+) -> None:
+    monkeypatch.setattr("rlkit_sac.updates.compiled.compile_graph", lambda graph, inputs: graph)
+    found: list[list[int]] = []
+    options = config()
+    options.collector.learning_starts = 4 if compile_from == 1 else 0
+    with begun(options, compile_from=compile_from) as loop:
+
+        @contextmanager
+        def compiling() -> Iterator[None]:
+            found.append(saved_at(loop.run))
+            yield
+
+        loop.update.announce_compiling(compiling)
+        for _ in range(8):
+            loop.collect()
+            for _ in range(updates if loop.run.frames > options.collector.learning_starts else 0):
+                loop.run.updated(loop.update(loop.replay.sample()))
+            loop.run.save_if_due(best=False)
+    assert found == [saved]
+
+
 def test_a_checkpoint_holds_the_policy_of_its_moment() -> None:
     with begun(config()) as loop:
         for action in (0.25, 0.75):
@@ -341,3 +373,24 @@ def test_a_run_goes_on_at_its_newest_checkpoint(capsys: pytest.CaptureFixture[st
     assert list(table(second.run, "metrics")["frames"]) == [4, 8, 12]
     assert list(table(second.run, "evaluations")["frames"]) == [6, 12]
     assert list(table(second.run, "episodes")["frames"]) == [5, 10]
+
+
+def test_a_run_that_compiles_otherwise_is_not_exact(capsys: pytest.CaptureFixture[str]) -> None:
+    with begun(config(frames=10), compile_from=3) as loop:
+        for _ in range(2):
+            loop.collect()
+            loop.run.updated(loop.update(loop.replay.sample()))
+    path = str(loop.run.path)
+    for options, first, reason in (
+        ({}, 3, None),
+        ({}, None, None),  # no update before the checkpoint would have been compiled
+        ({}, 2, "updates were not compiled, and are compiled from number 2 on"),
+        ({"compile": False}, 2, "compile was 'auto' and is False"),
+        ({"compile": False}, 2, None),
+    ):
+        frames = loop.run.frames
+        with begun(config(resume=path, **options), compile_from=first) as loop:
+            loop.collect()
+        printed, said = capsys.readouterr().out, info(loop.run)
+        assert (said["resumed_at"], said["exact"]) == (frames, reason is None)
+        assert (f"not exactly the run that never stopped: {reason}" in printed) == bool(reason)

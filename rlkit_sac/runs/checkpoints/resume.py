@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -59,6 +60,7 @@ MAY_CHANGE = (
     "update.lr_alpha",
     "update.schedules",
     "device",
+    "compile",
     "num_threads",
     "time_limit",
     "checkpoint",
@@ -254,6 +256,7 @@ def begin_run(
         inexact_reasons = checkpoints.restore(folder)
         if greatest(bool(inexact_reasons)) == [1] and not inexact_reasons:
             inexact_reasons = ["another rank begins new episodes"]
+        inexact_reasons += _compiled_otherwise(folder, config, run.info, facts)
         frames = checkpoints.saved_at
         write_config(run.path, dataclasses.replace(config, resume=None))  # type: ignore[type-var]
         # Later checkpoints know rows that `begin` removes: killed in between, they must be gone.
@@ -273,6 +276,20 @@ def begin_run(
     )
     if run.loggers.wandb_id is not None:
         run.update_info(wandb_id=run.loggers.wandb_id)
+
+
+def _compiled_otherwise(
+    folder: Path, config: ResumableConfig, info: Mapping[str, Any], facts: Mapping[str, Any]
+) -> list[str]:
+    """Why updates before or after a checkpoint are not compiled as in one run; usually nothing."""
+    was, given = read_checkpoint(folder).config.get("compile"), flat_config(config).get("compile")
+    if was != given:
+        return [f"compile was {was!r} and is {given!r}"]
+    first, now = info.get("compile_from"), facts.get("compile_from")
+    if first == now or min(filter(None, (first, now))) > info["updates"]:
+        return []
+    was, given = (f"compiled from number {n:,} on" if n else "not compiled" for n in (first, now))
+    return [f"updates were {was}, and are {given}"]
 
 
 def _may_change(key: str) -> bool:
