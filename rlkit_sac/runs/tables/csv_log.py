@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rlkit_sac.errors import RunError
-from rlkit_sac.runs.files import os_errors_named
+from rlkit_sac.runs.files import os_errors_named, write_atomically
 
 
 class CSVLog:
     """A CSV file that grows by whole rows, so that a reader at any moment sees a valid table.
 
-    The first row fixes the columns. Each row is one unbuffered write that ends in a newline.
-    Floats keep every digit, ``None`` is an empty cell, booleans are ``true`` and ``false``, lists
-    are JSON. pandas reads such a file with ``read_csv(path)``; before version 3.1 it needs
-    ``float_precision="round_trip"`` to keep the last digit.
+    Each row is one unbuffered write that ends in a newline. One with further columns adds them to
+    the table, where the rows before have empty cells. Floats keep every digit, ``None`` is an empty
+    cell, booleans are ``true`` and ``false``, lists are JSON. pandas reads such a file with
+    ``read_csv(path)``; before version 3.1 it needs ``float_precision="round_trip"`` to keep the
+    last digit.
 
     Args:
         path: the file; created by the first row, and must not exist before it unless
@@ -43,7 +44,7 @@ class CSVLog:
         self._columns: tuple[str, ...] = ()
         self._file: BinaryIO | None = None
         self.last = -1
-        self._size = 0
+        self._size = self._rows = 0
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append one row.
@@ -55,11 +56,14 @@ class CSVLog:
         Raises:
             RunError: if the file cannot be written.
         """
-        columns = self._columns or tuple(row)
+        columns = tuple(dict.fromkeys((*self._columns, *row)))
+        if self._file is not None and columns != self._columns:
+            self._widen(columns)
         frames = int(row["frames"])
-        cells = [_cell(row[name]) for name in columns]
+        cells = [_cell(row.get(name)) for name in columns]
         self._append([cells] if self._file else [columns, cells])
         self._columns, self.last = columns, frames
+        self._rows += 1
 
     def state_dict(self) -> dict[str, Any]:
         """The position of the table; the rows so far are synced to disk.
@@ -70,7 +74,8 @@ class CSVLog:
         if self._file is not None:
             with os_errors_named(f"cannot write {self.path}"):
                 os.fsync(self._file.fileno())
-        return {"size": self._size, "columns": list(self._columns), "last": self.last}
+        position = {"size": self._size, "rows": self._rows, "last": self.last}
+        return {**position, "columns": list(self._columns)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Return to the position of a state; :meth:`cut` then removes what was written after it.
@@ -80,12 +85,19 @@ class CSVLog:
         """
         self._size, self.last = state["size"], state["last"]
         self._columns = tuple(state["columns"])
-        found = self.path.stat().st_size if self.path.is_file() else 0
+        content = self.path.read_bytes() if self._size and self.path.is_file() else b""
+        found = len(content)
         if found < self._size:
             raise RunError(
                 f"{self.path} has {found} bytes, but had {self._size} at the checkpoint: put them "
                 "back to continue"
             )
+        self._rows = state.get("rows", content.count(b"\n", 0, self._size) - 1)
+        header, *rows = content.splitlines(keepends=True) or [b""]
+        columns = next(csv.reader([header.decode()]))
+        if len(columns) > len(self._columns):  # they were added after the state
+            self._columns, kept = tuple(columns), rows[: self._rows]
+            self._size = len(b"".join((header, *kept)))
 
     def cut(self) -> None:
         """Remove the rows after the position that :meth:`load_state_dict` set.
@@ -112,10 +124,19 @@ class CSVLog:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def _widen(self, columns: Sequence[str]) -> None:
+        """Rewrite the table with more columns."""
+        _, *rows = self.path.read_bytes().splitlines()
+        empty = b"," * (len(columns) - len(self._columns)) + b"\n"
+        content = _lines([columns]) + b"".join(row + empty for row in rows)
+        self.close()
+        write_atomically(self.path, content)
+        with os_errors_named(f"cannot write {self.path}"):
+            self._file = self.path.open("ab", buffering=0)
+        self._size = len(content)
+
     def _append(self, rows: list[Sequence[str]]) -> None:
-        text = io.StringIO(newline="")
-        csv.writer(text, lineterminator="\n").writerows(rows)
-        content = text.getvalue().encode()
+        content = _lines(rows)
         with os_errors_named(f"cannot write {self.path}"):
             # Unbuffered: one write() is one system call, and a row is never half of another's.
             self._file = self._file or self.path.open("xb", buffering=0)
@@ -123,6 +144,12 @@ class CSVLog:
         if written != len(content):
             raise RunError(f"cannot write {self.path}: only part of a row fitted on the disk")
         self._size += written
+
+
+def _lines(rows: Sequence[Sequence[str]]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
 
 
 def _cell(value: Any) -> str:

@@ -10,12 +10,16 @@ import torch
 from tensordict import TensorDictBase
 from torch import Tensor
 
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.evaluation import EvaluationResult, per_dimension
 from rlkit_sac.runs.ranks import num_ranks
 from rlkit_sac.runs.tables.evaluations import read_evaluations
 from rlkit_sac.runs.tables.progress_bar import ProgressBar
 from rlkit_sac.runs.tables.run_directory import RunDirectory
+
+# Of metrics.csv, besides the scalars of updates and those of a user.
+_COLUMNS = ("frames", "updates", "seconds", "frames_per_second")
 
 
 class TrainingLog:
@@ -26,6 +30,9 @@ class TrainingLog:
         progress: the bar to move.
         scalar_names: of what :meth:`updated` receives, the columns of ``metrics.csv``.
         started: ``time.perf_counter()`` at the start of the run; ``seconds`` count from there.
+
+    Attributes:
+        latest: numbers for the progress bar, by name.
     """
 
     def __init__(
@@ -41,10 +48,10 @@ class TrainingLog:
         self._run = run
         self._progress = progress
         self._scalar_names = tuple(scalar_names)
-        self._average = MetricsAverage()
+        self._average, self._own = MetricsAverage(), MetricsAverage()
         self._started = started
         self._last_row = (0, self.seconds)
-        self._shown: dict[str, float] = {}
+        self.latest: dict[str, float] = {}
 
     def state_dict(self) -> dict[str, Any]:
         """Counters, and the averages so far for the next row of ``metrics.csv``."""
@@ -54,6 +61,7 @@ class TrainingLog:
             "seconds": self.seconds,
             "last_row": self._last_row,
             "average": self._average.state_dict(),
+            "own": self._own.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -62,6 +70,7 @@ class TrainingLog:
         self._started = time.perf_counter() - state["seconds"]
         self._last_row = state["last_row"]
         self._average.load_state_dict(state["average"])
+        self._own.load_state_dict(state.get("own", {"parts": []}))
         self._progress.start_at(self.frames)
         self._count()
 
@@ -79,13 +88,13 @@ class TrainingLog:
         """
         for row in finished_episodes(batch, frames=self.frames, reward_weights=reward_weights):
             self._run.write("episodes", row | {"seconds": self.seconds})
-            self._shown["return"] = row["return"]
+            self.latest["return"] = row["return"]
         self.frames += batch.numel() * num_ranks()
         self._count()
 
     def _count(self) -> None:
         self._run.info |= {"frames": self.frames, "updates": self.updates}
-        self._progress.update(self.frames, self._shown)
+        self._progress.update(self.frames, self.latest)
 
     def updated(self, scalars: Mapping[str, Tensor]) -> None:
         """Count an update and keep its scalars for the next row."""
@@ -93,20 +102,29 @@ class TrainingLog:
         self._run.info["updates"] = self.updates
         self._average.add(scalars)
 
+    def log(self, values: Mapping[str, float]) -> None:
+        """Keep metrics of a user for the next row.
+
+        Raises:
+            ConfigError: for the name of a column of the package.
+        """
+        if taken := [name for name in values if name in (*_COLUMNS, *self._scalar_names)]:
+            raise ConfigError(f"metrics.csv has {taken[0]!r} already: log another name")
+        own = {name: float(value) for name, value in values.items()}
+        self._own.add({name: torch.tensor(own[name], dtype=torch.float64) for name in own})
+        self.latest |= own
+
     def write_metrics(self) -> None:
         """Write a row of ``metrics.csv`` over the updates since the last one."""
         values = self._average.compute()
         frames, seconds = self._last_row
         self._last_row = self.frames, self.seconds
         rate = (self.frames - frames) / max(self.seconds - seconds, 1e-9)
-        row = {
-            "frames": self.frames,
-            "updates": self.updates,
-            "seconds": self.seconds,
-            "frames_per_second": rate,
-        }
-        self._run.write("metrics", row | {name: values.get(name) for name in self._scalar_names})
-        self._shown |= {name: value for name, value in values.items() if name.startswith("alpha")}
+        moment = self.frames, self.updates, self.seconds, rate
+        row: dict[str, Any] = dict(zip(_COLUMNS, moment, strict=True))
+        row |= {name: values.get(name) for name in self._scalar_names}
+        self._run.write("metrics", row | self._own.compute())
+        self.latest |= {name: value for name, value in values.items() if name.startswith("alpha")}
 
     def evaluated(self, result: EvaluationResult) -> bool:
         """Write a row of ``evaluations.csv``.
@@ -118,7 +136,7 @@ class TrainingLog:
         earlier = read_evaluations(self._run.path)["return_mean"]
         mean = row["return_mean"]
         self._run.write("evaluations", row)
-        self._shown["evaluation"] = mean
+        self.latest["evaluation"] = mean
         return mean >= max(earlier, default=mean)
 
 

@@ -48,8 +48,8 @@ class ProgressBar:
 
         Args:
             frames: frames of the run so far.
-            shown: numbers to show from now on: ``return`` and ``evaluation``, and any whose name
-                begins with ``alpha``; ``None`` keeps those shown.
+            shown: numbers to show from now on: ``return``, ``evaluation``, those whose name
+                begins with ``alpha``, and others; ``None`` keeps those shown.
         """
         if shown is not None and shown != self._shown:
             self._shown = dict(shown)
@@ -77,6 +77,8 @@ class ProgressBar:
             numbers["alpha"] = "/".join(alphas)
         if "evaluation" in shown:
             numbers["eval"] = _short(shown["evaluation"])
+        others = (name for name in shown if not name.startswith(("alpha", "return", "evaluation")))
+        numbers |= {name: _short(shown[name]) for name in others}
         self._bar.set_postfix(numbers, refresh=False)
 
     def __enter__(self) -> ProgressBar:

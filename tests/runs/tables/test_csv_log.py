@@ -67,6 +67,32 @@ def test_a_log_goes_on_at_a_state_and_forgets_what_came_after(tmp_path: Path) ->
     assert path.read_text().endswith("5,1,0.2\n6,0,0.5\n")
 
 
+def test_a_row_with_further_columns_adds_them(tmp_path: Path) -> None:
+    path = tmp_path / "m.csv"
+    with CSVLog(path) as log:
+        log.write({"frames": 1, "x": 0.5})
+        state = log.state_dict()
+        log.write({"frames": 2, "x": 0.25})
+        log.write({"frames": 3, "x": 0.5, "y": 7.0})
+        log.write({"frames": 4, "x": 0.75})
+        assert log.state_dict()["size"] == path.stat().st_size
+    whole = "frames,x,y\n1,0.5,\n2,0.25,\n3,0.5,7.0\n4,0.75,\n"
+    assert path.read_text() == whole
+    with CSVLog(path) as again:  # from before there was the column
+        again.load_state_dict(state)
+        again.cut()
+        assert path.read_text() == "frames,x,y\n1,0.5,\n"
+        again.write({"frames": 2, "x": 0.25})
+        second = again.state_dict()
+        again.write({"frames": 3, "x": 0.5, "y": 7.0})
+        again.write({"frames": 4, "x": 0.75})
+    assert path.read_text() == whole
+    with CSVLog(path) as again:
+        again.load_state_dict(second)
+        again.cut()
+    assert path.read_text() == "frames,x,y\n1,0.5,\n2,0.25,\n"
+
+
 @pytest.mark.parametrize("harm", ["frames,x\n1,0", "", None])
 def test_a_table_that_has_lost_rows_is_not_continued(tmp_path: Path, harm: str | None) -> None:
     path = tmp_path / "m.csv"

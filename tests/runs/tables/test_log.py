@@ -10,6 +10,7 @@ import pytest
 import torch
 from tensordict import TensorDict
 
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import EvaluationResult, RunDirectory
 from rlkit_sac.runs.checkpoints.state_tree import join_state, split_state
 from rlkit_sac.runs.tables.log import TrainingLog
@@ -125,6 +126,31 @@ def test_a_log_goes_on_in_the_middle_of_a_row(tmp_path, run, bar, clock) -> None
         "2.5",
         "-3.0",
     ]
+
+
+def test_metrics_of_ones_own_are_columns_and_numbers_of_the_bar(run, bar, clock) -> None:
+    log = make_log(run, bar)
+    log.collected(frames(5))
+    log.write_metrics()
+    log.log({"success": True, "gap_max": 1.0})
+    log.log({"success": 0.0})
+    state = join_state(*split_state(log.state_dict()))
+    log = make_log(run, bar)
+    log.load_state_dict(state)  # in the middle of a row
+    log.log({"success": torch.tensor(1 / 3), "gap_max": -2.0})
+    log.collected(frames(5))
+    assert bar.last[1]["success"] == pytest.approx(1 / 3)
+    log.write_metrics()
+    log.collected(frames(5))
+    log.write_metrics()
+    first, second, third = rows(run.path / "metrics.csv")
+    assert list(first)[-2:] == ["success", "gap_max"]
+    assert (first["success"], third["gap_max"]) == ("", "")
+    assert float(second["success"]) == pytest.approx(4 / 9)
+    assert float(second["gap_max"]) == 1.0
+    for taken in ("alpha", "frames"):
+        with pytest.raises(ConfigError, match=rf"metrics\.csv has '{taken}' already"):
+            log.log({taken: 1.0})
 
 
 def test_episodes_are_written_as_they_end(run, bar, clock) -> None:
