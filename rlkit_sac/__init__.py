@@ -1,5 +1,7 @@
 """Soft actor-critic (SAC) for every kind of action, and ACER, as TorchRL components.
 
+- ``rlkit_sac.training``: `train`, which runs a recipe, and `Run`, which are attributes of this
+  package too
 - ``rlkit_sac.objectives``: the losses, which are attributes of this package too, such as
   ``rlkit_sac.ContinuousSACLoss``
 - ``rlkit_sac.modules``: actors, critics, policies, priors, normalizers
@@ -34,26 +36,30 @@ if TYPE_CHECKING:  # "as": these names are for the users of the package
     from rlkit_sac import modules as modules
     from rlkit_sac import objectives as objectives
     from rlkit_sac import runs as runs
+    from rlkit_sac import training as training
     from rlkit_sac import updates as updates
     from rlkit_sac.objectives import ACERLoss as ACERLoss
     from rlkit_sac.objectives import ContinuousSACLoss as ContinuousSACLoss
     from rlkit_sac.objectives import DiscreteSACLoss as DiscreteSACLoss
     from rlkit_sac.objectives import HybridSACLoss as HybridSACLoss
+    from rlkit_sac.training import Run as Run
+    from rlkit_sac.training import train as train
 
 __version__ = "0.2.0"
 
 _LOSSES = ("ACERLoss", "ContinuousSACLoss", "DiscreteSACLoss", "HybridSACLoss")
+_MODULES = {"train": "training", "Run": "training", **dict.fromkeys(_LOSSES, "objectives")}
 
 if not TYPE_CHECKING:  # mypy would take any name for one that __getattr__ gives
 
     def __getattr__(name: str) -> Any:
-        if name in _LOSSES:
-            return getattr(importlib.import_module("rlkit_sac.objectives"), name)
+        if name in _MODULES:
+            return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
         if importlib.util.find_spec(f"{__name__}.{name}") is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return importlib.import_module(f"{__name__}.{name}")
 
     def __dir__() -> list[str]:
         return sorted(
-            {*globals(), *_LOSSES, *(each.name for each in pkgutil.iter_modules(__path__))}
+            {*globals(), *_MODULES, *(each.name for each in pkgutil.iter_modules(__path__))}
         )

@@ -21,6 +21,9 @@ def test_sub_packages_and_losses_are_attributes() -> None:
         if name.endswith("Loss"):
             assert getattr(rlkit_sac, name) is getattr(rlkit_sac.objectives, name)
             assert name in dir(rlkit_sac)
+    for name in ("train", "Run"):
+        assert getattr(rlkit_sac, name) is getattr(rlkit_sac.training, name)
+        assert name in dir(rlkit_sac)
     with pytest.raises(AttributeError, match="module 'rlkit_sac' has no attribute 'los'"):
         rlkit_sac.los  # noqa: B018
 

@@ -51,8 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from rlkit_sac.analysis import markdown_table
     from rlkit_sac.analysis.estimates import Estimator
-    from rlkit_sac.envs import closing_env, make_env
-    from rlkit_sac.runs import evaluate, load_policy
+    from rlkit_sac.runs import load_policy
     from rlkit_sac.runs.evaluation import per_dimension
     from rlkit_sac.runs.files import write_atomically
     from rlkit_sac.runs.policies.files import find_policy
@@ -60,19 +59,13 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.runs.tables.report import summary_table
 
     checkpoint = find_policy(Path(arguments.run), arguments.which)
-    stored, policy = read_run(checkpoint), load_policy(checkpoint)
-    seed = stored.seed if arguments.seed is None else arguments.seed
-    mode = arguments.deterministic
-    deterministic = stored.deterministic if mode is None else mode
-    with closing_env(make_env(stored.task.id, **stored.task.arguments())) as env:
-        result = evaluate(
-            policy,
-            env,
-            episodes=arguments.episodes or stored.episodes,
-            seed=seed,
-            deterministic=deterministic,
-            reward_weights=stored.reward_weights,
-        )
+    stored = read_run(
+        checkpoint,
+        episodes=arguments.episodes,
+        seed=arguments.seed,
+        deterministic=arguments.deterministic,
+    )
+    result = stored.evaluate(load_policy(checkpoint))
     vectors = result.returns_per_dimension
     parts = {} if vectors is None else per_dimension("return", list(vectors.T))
     episodes = pd.DataFrame({"return": result.returns, **parts, "length": result.lengths})
@@ -86,8 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
     rows = {
         "checkpoint": str(checkpoint),
         "task": stored.task.id,
-        "actions": "deterministic" if deterministic else "samples",
-        "episodes": f"{len(episodes)}, seed {seed}",
+        "actions": "deterministic" if stored.deterministic else "samples",
+        "episodes": f"{len(episodes)}, seed {stored.seed}",
     }
     print(
         f"{summary_table(rows)}\n\n{markdown_table(table.reset_index(names=''))}{missing}", end=""

@@ -114,6 +114,10 @@ def run_script(script: Path, options: Sequence[str]) -> None:
     Raises:
         SystemExit: as :func:`~rlkit_sac.runs.run_recipe`.
     """
+    argv, path = sys.argv, sys.path.copy()
     sys.argv = [str(script), *options]
     sys.path.insert(0, str(script.resolve().parent))
-    runpy.run_path(str(script), run_name="__main__")
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    finally:
+        sys.argv, sys.path[:] = argv, path

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import indent
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rlkit_sac.config.conditions import config_errors
 from rlkit_sac.config.read import parse_config, set_options
@@ -23,6 +23,7 @@ from rlkit_sac.runs.failures import (
     results_so_far,
 )
 from rlkit_sac.runs.interrupts import interrupt_behind, raised_signals
+from rlkit_sac.runs.python_session import PythonSession, python_session
 from rlkit_sac.runs.ranks import num_ranks, rank
 from rlkit_sac.runs.several.options import SeveralOptions
 from rlkit_sac.runs.several.seeds import run_seeds
@@ -48,7 +49,8 @@ def run_recipe(
     SIGTERM and 129 for SIGHUP, which close everything that is open, 75 for ``time_limit``. Any
     other exception is a bug and keeps its traceback. If a run had begun, the last lines say where
     it lies and how to resume it. Output that cannot be written, as into a closed pipe, changes none
-    of this.
+    of this. A recipe that :func:`rlkit_sac.train` runs raises its errors instead, and makes one
+    run.
 
     Args:
         main: the recipe; it returns the run directory.
@@ -65,13 +67,17 @@ def run_recipe(
     >>> run_recipe(main, EnvConfig, ["--id", "Ant-v5"])
     Ant-v5
     """
-    drop_failed_output()
+    session = python_session()
+    if session is None:
+        drop_failed_output()
     start_resource_tracker()
     # TorchRL reports each storage it makes; a recipe's own lines are what its user looks for.
     logging.getLogger("torchrl").setLevel(logging.WARNING)
     with raised_signals():
         try:
             config, several, where = _parse(config_class, sys.argv[1:] if argv is None else argv)
+            if session is not None:
+                _check_session(session, config, several)
             if several.trials is not None:
                 check_installed("optuna", extra="sweep")
                 from rlkit_sac.runs.several.sweep import run_sweep
@@ -81,12 +87,14 @@ def run_recipe(
                 code = run_seeds(main, config, several)
             else:
                 with _naming_options(where):
-                    main(config)
+                    path = main(config)
+                if session is not None:
+                    session.path = path
                 return
         except BaseException as error:
             if isinstance(error, SystemExit) and interrupt_behind(error) is None:
                 raise
-            if needs_traceback(error):
+            if session is not None or needs_traceback(error):
                 for line in results_so_far(error):
                     if sys.version_info >= (3, 11):
                         error.add_note(line)  # shown below the traceback
@@ -142,6 +150,20 @@ def _parse(
     if problems:
         raise ConfigError("\n".join(problems))
     return config, several, where
+
+
+def _check_session(session: PythonSession, config: Any, several: SeveralOptions) -> None:
+    """Refuse what cannot be done for Python."""
+    if several.seeds is not None or several.trials is not None:
+        raise ConfigError(
+            "rlkit_sac.train makes one run: call it for each seed, or use the command rlkit-sac "
+            "for several"
+        )
+    if session.makes_env and config.workers.number:
+        raise ConfigError(
+            "workers.number: other processes cannot make the environments of a function: register "
+            'them with gymnasium, and give env="my_module:MyTask-v0"'
+        )
 
 
 @contextmanager

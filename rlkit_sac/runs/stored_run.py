@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import torch
+from tensordict.nn import TensorDictModuleBase
 from torch import Tensor
 
 from rlkit_sac.config import EnvConfig, EvaluationConfig
 from rlkit_sac.config.bounds import Seed
 from rlkit_sac.config.flat import options_of
+from rlkit_sac.envs import closing_env, make_env
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints import step_of
 from rlkit_sac.runs.checkpoints.resume import find_checkpoint, stored_options
+from rlkit_sac.runs.evaluation import EvaluationResult, evaluate
+from rlkit_sac.runs.python_session import missing_function
 from rlkit_sac.runs.random_streams import evaluation_seed
+from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,25 @@ class StoredRun:
     deterministic: bool
     reward_weights: Tensor | None
 
+    def evaluate(self, policy: TensorDictModuleBase) -> EvaluationResult:
+        """Evaluate a policy, on the CPU, as the run does.
+
+        Args:
+            policy: the acting module.
+
+        Raises:
+            RunError: as of :func:`~rlkit_sac.runs.evaluate`.
+        """
+        with closing_env(make_env(self.task.id, **self.task.arguments())) as env:
+            return evaluate(
+                policy,
+                env,
+                episodes=self.episodes,
+                seed=self.seed,
+                deterministic=self.deterministic,
+                reward_weights=self.reward_weights,
+            )
+
 
 @dataclass
 class _Options:
@@ -46,23 +72,27 @@ class _Options:
     seed: Seed = 0
 
 
-def read_run(checkpoint: Path) -> StoredRun:
+def read_run(checkpoint: Path, **other: Any) -> StoredRun:
     """Read how a run evaluates the policy of a checkpoint.
 
     Args:
         checkpoint: one of its ``checkpoints/step_<frames>``.
+        other: attributes of other values; those that are None stay as they were.
 
     Raises:
-        ConfigError: if the checkpoint is missing or damaged.
+        ConfigError: if the checkpoint is missing or damaged, or a Python function made the
+            environments, and this process has none.
     """
     path, checkpoint = find_checkpoint(checkpoint)
+    if missing := missing_function(RunDirectory(path).info, path):
+        raise ConfigError(missing)
     stored, config = stored_options(checkpoint), _Options()
     for key, option in options_of(config).items():
         setattr(option.section, option.name, stored.get(key, option.value))
     frames = step_of(checkpoint) or 0
     weights = stored.get("loss.reward_weights")
     reward_weights = None if weights is None else torch.tensor(weights, dtype=torch.float32)
-    return StoredRun(
+    run = StoredRun(
         path=path,
         frames=frames,
         task=config.env,
@@ -71,3 +101,4 @@ def read_run(checkpoint: Path) -> StoredRun:
         deterministic=config.evaluation.deterministic,
         reward_weights=reward_weights,
     )
+    return replace(run, **{name: value for name, value in other.items() if value is not None})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -23,6 +23,7 @@ from rlkit_sac.runs.checkpoints.resume import begin_run, open_run
 from rlkit_sac.runs.evaluation import evaluate
 from rlkit_sac.runs.interrupts import StopRequest, deferred_signals
 from rlkit_sac.runs.policies.files import policy_files
+from rlkit_sac.runs.python_session import python_session
 from rlkit_sac.runs.random_streams import evaluation_seed
 from rlkit_sac.runs.ranks import greatest, num_ranks, rank, rank_folder
 from rlkit_sac.runs.run_config import BaseRunConfig
@@ -51,6 +52,7 @@ class TrainingRun:
         eval_env: the environment of evaluations.
         stop: whether a signal was received, or the time is over.
         progress: the bar, which says what is going on.
+        callback: called with the run at the end of each step; true ends the run.
     """
 
     def __init__(
@@ -66,11 +68,12 @@ class TrainingRun:
         eval_env: EnvBase,
         stop: StopRequest,
         progress: ProgressBar,
+        callback: Callable[[TrainingRun], object] | None = None,
     ) -> None:
         self.path = directory.path
         self._directory, self._log, self._checkpoints = directory, log, checkpoints
         self._loss_module, self._collector, self._stop = loss_module, collector, stop
-        self._progress = progress
+        self._progress, self._callback = progress, callback
         self._metrics = EveryFrames(config.logging.interval)
         self._evaluations = EveryFrames(config.evaluation.interval)
         self._evaluate_policy = partial(
@@ -112,10 +115,29 @@ class TrainingRun:
         """Count an update and keep its scalars for the next row of ``metrics.csv``."""
         self._log.updated(scalars)
 
+    def log(self, **values: float) -> None:
+        """Keep metrics of one's own for the next row of ``metrics.csv``, each a column there.
+
+        A row has the mean of the values since the row before; of names that end in ``_min`` and
+        ``_max`` the extremes.
+
+        Raises:
+            ConfigError: for the name of a column of the package.
+        """
+        self._log.log(values)
+
+    @property
+    def latest(self) -> dict[str, float]:
+        """The last ``return`` of an episode, ``evaluation``, ``alpha`` and metrics of one's own."""
+        return self._log.latest
+
     def write_metrics_if_due(self) -> None:
-        """Write a row of ``metrics.csv`` at each multiple of ``logging.interval``."""
-        if self._metrics.due(self._before, self.frames):
-            self._log.write_metrics()
+        """Write a row of ``metrics.csv`` at each multiple of ``logging.interval``.
+
+        With a callback it is written after that, so that it holds what the callback logs.
+        """
+        if self._callback is None:
+            self._write_metrics_if_due()
 
     def evaluate_if_due(self) -> bool:
         """Evaluate the policy at each multiple of ``evaluation.interval``.
@@ -131,7 +153,8 @@ class TrainingRun:
     def save_if_due(self, *, best: bool) -> None:
         """Save the run at ``checkpoint.interval``, for a best policy, and before an early end.
 
-        It is saved before an update is compiled, too, which takes long.
+        It is saved before an update is compiled, too, which takes long. A ``callback`` of
+        :func:`rlkit_sac.train` is called first.
 
         Args:
             best: whether this policy had the best evaluation.
@@ -140,6 +163,10 @@ class TrainingRun:
             Interrupted: after a signal.
             TimeLimitReached: after ``time_limit`` seconds.
         """
+        if self._callback is not None:
+            if self._callback(self):
+                self._collector.end()
+            self._write_metrics_if_due()
         stop = bool(self._stop)  # what comes after this is obeyed after the next step
         save = best or self._compiles_next() or self._checkpoints.due(self.frames)
         if num_ranks() > 1:
@@ -164,6 +191,10 @@ class TrainingRun:
     @property
     def _reward_weights(self) -> Tensor | None:
         return getattr(self._loss_module, "reward_weights", None)
+
+    def _write_metrics_if_due(self) -> None:
+        if self._metrics.due(self._before, self.frames):
+            self._log.write_metrics()
 
     def _evaluate(self) -> bool:
         with self._progress.phase("evaluating"):
@@ -245,7 +276,7 @@ def training_run(
     """
     if num_ranks() > 1 and update.group is None:
         raise ConfigError("this recipe learns in one process: make Update(group=learner_group())")
-    started = time.perf_counter()
+    session, started = python_session(), time.perf_counter()
     policy = partial(policy_files, loss_module.policy(), task=describe_task(eval_env))
     policy()  # a policy that cannot be saved is refused now
     directory = open_run(config, recipe=recipe)
@@ -289,6 +320,7 @@ def training_run(
             compile_from=update.compile_from,
             parameters=sum(p.numel() for p in loss_module.parameters()),
             **({"ranks": num_ranks()} if num_ranks() > 1 else {}),
+            **({"env_function": True} if session is not None and session.makes_env else {}),
             **facts,
         )
         with deferred_signals(config.time_limit) as stop:
@@ -310,6 +342,7 @@ def training_run(
                 eval_env=eval_env,
                 stop=stop,
                 progress=progress,
+                callback=None if session is None else session.callback,
             )
             try:
                 yield run

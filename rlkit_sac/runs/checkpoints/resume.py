@@ -28,6 +28,7 @@ from rlkit_sac.runs.checkpoints import (
     step_folders,
     step_of,
 )
+from rlkit_sac.runs.python_session import missing_function
 from rlkit_sac.runs.ranks import (
     announce_run,
     greatest,
@@ -185,6 +186,8 @@ def check_resume(config: ResumableConfig) -> None:
             f"the number of processes of torchrun was {ranks} in this run and cannot become "
             f"{num_ranks()}"
         )
+    if missing := missing_function(info, run_path):
+        problems.append(missing)
     if problems:
         raise ConfigError("\n".join(problems))
 

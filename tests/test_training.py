@@ -1,0 +1,168 @@
+"""Recipes that Python runs in its own process, and the runs that they leave."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+import torch
+
+import rlkit_sac
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.runs import load_policy
+from tests.reliability.runs import SHORT, assert_same_run
+from tests.reliability.runs import train as train_by_command
+
+# As SHORT, in Python.
+QUICK = {
+    **{"collector.init_random_frames": 60, "collector.learning_starts": 60},
+    **{"replay.batch_size": 16, "replay.capacity": 250, "network.num_cells": [16, 16]},
+    **{"evaluation.interval": 110, "evaluation.episodes": 1, "logging.interval": 70},
+    **{"logging.progress": False, "checkpoint.interval": 100, "collector.total_frames": 150},
+}
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def pendulum() -> gym.Env:
+    return gym.make("Pendulum-v1")
+
+
+def test_a_run_is_that_of_the_command_and_is_read_from_python(tmp_path: Path) -> None:
+    before = sys.argv.copy(), sys.path.copy(), torch.get_num_threads()
+    run = rlkit_sac.train("sac", seed=1, **QUICK, **{"update.max_grad_norm": None})
+    assert (sys.argv, sys.path, torch.get_num_threads()) == before
+    options = [*SHORT, "--collector.total_frames", "150", "--seed", "1"]
+    assert_same_run(train_by_command(tmp_path / "command", *options), run.path)
+    assert run.path.parent == Path("runs/sac/Pendulum-v1")
+    assert list(run.evaluations["frames"]) == [110, 150]
+    assert list(run.metrics["frames"]) == [70, 140, 150]
+    assert run.episodes.empty
+    found = run.evaluate()
+    assert found.returns.mean() == run.evaluations["return_mean"].iloc[-1]
+    assert len(run.evaluate("best", episodes=2, seed=5, deterministic=False).returns) == 2
+    state, wanted = run.policy("best").state_dict(), load_policy(run.path, which="best")
+    assert all(torch.equal(state[name], value) for name, value in wanted.state_dict().items())
+    # The command goes on with it, too.
+    script = json.loads((run.path / "run.json").read_text())["script"]
+    assert Path(script).name == "sac.py"
+
+
+def test_a_function_makes_the_environments(tmp_path: Path) -> None:
+    run = rlkit_sac.train("sac", env=pendulum, name="my_task", **QUICK)
+    assert "my_task" not in gym.registry
+    assert run.path.parent == Path("runs/sac/my_task")
+    same = rlkit_sac.train("sac", env="Pendulum-v1", **QUICK)
+    columns = ["frames", "return_mean", "length_mean"]
+    assert run.evaluations[columns].equals(same.evaluations[columns])
+    longer = {"collector.total_frames": 160}
+    again = rlkit_sac.Run(run.path, env=pendulum)
+    assert again.resume(**longer) is again
+    assert list(again.evaluations["frames"]) == [110, 160]
+    assert again.evaluate(episodes=3).lengths.tolist() == [200] * 3
+    other = rlkit_sac.Run(run.path)
+    for go_on in (lambda: other.resume(**longer), other.evaluate):
+        with pytest.raises(ConfigError, match=r"rlkit_sac\.Run\('.*my_task.*', env=function\)"):
+            go_on()
+
+
+def test_a_callback_ends_a_run_as_complete_and_logs() -> None:
+    def watch(run: rlkit_sac.runs.TrainingRun) -> bool:
+        if run.frames > 75:
+            run.log(square=run.frames**2)
+        return run.latest.get("evaluation", 1.0) < 0.0
+
+    run = rlkit_sac.train("sac", callback=watch, **QUICK)
+    info = json.loads((run.path / "run.json").read_text())
+    assert (info["status"], info["frames"]) == ("finished", 110)
+    assert list(run.evaluations["frames"]) == [110]
+    squares = run.metrics.set_index("frames")["square"]
+    mean = sum(frames**2 for frames in range(76, 111)) / 35
+    assert squares.isna().to_list() == [True, False]
+    assert squares[110] == pytest.approx(mean)
+    run.resume()
+    assert list(run.metrics["frames"]) == [70, 140, 150]
+
+
+def test_ctrl_c_saves_and_raises(tmp_path: Path) -> None:
+    def interrupt(run: rlkit_sac.runs.TrainingRun) -> None:
+        if run.frames == 93:
+            signal.raise_signal(signal.SIGINT)
+
+    outside = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            rlkit_sac.train("sac", env=pendulum, name="my_task", callback=interrupt, **QUICK)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, outside)
+    path = stopped.value.run_path
+    if sys.version_info >= (3, 11):
+        place = path.relative_to(Path.cwd()) if path.is_absolute() else path
+        go_on = f"rlkit_sac.Run('{place}', env=function).resume()"
+        assert stopped.value.__notes__ == [f"results so far: {place}", f"continue with: {go_on}"]
+    run = rlkit_sac.Run(path, env=pendulum).resume()
+    info = json.loads((path / "run.json").read_text())
+    assert (info["resumed_at"], info["exact"]) == (93, True)
+    whole = rlkit_sac.train("sac", env=pendulum, name="my_task", **QUICK)
+    assert_same_run(whole.path, run.path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"update.utd_rato": 2}, "--update.utd_rato: unknown option; did you mean --update.utd"),
+        ({"env": "Pendulun-v1"}, "--env.id: unknown environment 'Pendulun-v1'"),
+        ({"config": "pendulom"}, "no configuration of this name; did you mean pendulum"),
+        ({"env": 3}, "env is 3: give a Gymnasium id, or a function that makes an environment"),
+        ({"env": pendulum}, "name is None: it names the task"),
+        ({"env": pendulum, "name": "my task"}, "name is 'my task': it names the task"),
+        ({"name": "my_task"}, "name is 'my_task': it names the task"),
+        ({"env": pendulum, "name": "Pendulum-v1"}, "'Pendulum-v1', which is an environment of"),
+        ({"env": dict, "name": "my_task"}, "env returned {}, which is no gymnasium.Env"),
+        (
+            {"env": pendulum, "name": "my_task", "workers.number": 2},
+            "workers.number: other processes cannot make the environments of a function",
+        ),
+        ({"seeds": "0,1", "jobs": 2}, "rlkit_sac.train makes one run"),
+    ],
+    ids=lambda value: "" if isinstance(value, dict) else value[:20],
+)
+def test_wrong_arguments_are_one_error_before_anything_is_made(
+    arguments: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError) as error:
+        rlkit_sac.train("sac", **arguments)
+    assert message in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+    assert "my_task" not in gym.registry
+
+
+def test_an_environment_itself_is_refused() -> None:
+    with pytest.raises(ConfigError, match="since training and evaluation take one each"):
+        rlkit_sac.train("sac", env=pendulum(), name="my_task")
+
+
+def test_a_script_of_ones_own(tmp_path: Path) -> None:
+    script, recipe = tmp_path / "my_sac.py", Path(rlkit_sac.__file__).parents[1] / "recipes/sac.py"
+    script.write_text(recipe.read_text().replace('recipe="sac"', 'recipe="my_sac"'))
+    run = rlkit_sac.train(script, **QUICK)
+    assert run.path.parent == Path("runs/my_sac/Pendulum-v1")
+    run.resume(**{"collector.total_frames": 155})
+    assert list(run.evaluations["frames"]) == [110, 155]
+    with pytest.raises(ConfigError, match=shlex.quote("my_sac.py")):
+        rlkit_sac.Run(run.path).resume()
+    again = rlkit_sac.Run(run.path, recipe=script)
+    again.resume(**{"collector.total_frames": 157})
+    assert list(again.evaluations["frames"]) == [110, 157]
+    script.write_text("1 + 1\n")
+    with pytest.raises(ConfigError, match=r"my_sac\.py is no recipe"):
+        rlkit_sac.train(script)
