@@ -2,61 +2,52 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 import gymnasium as gym
 import pandas as pd
-import torch
 from tensordict.nn import TensorDictModuleBase
 
 from rlkit_sac.analysis import load_runs
 from rlkit_sac.cli.recipe_files import find_recipe, run_script
 from rlkit_sac.cli.resume import recipe_script
-from rlkit_sac.config.read import to_text
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import EvaluationResult, TrainingRun, load_policy
 from rlkit_sac.runs.policies.files import find_policy
-from rlkit_sac.runs.python_session import PythonSession, in_session
+from rlkit_sac.runs.python_session import SESSION, PythonSession
 from rlkit_sac.runs.stored_run import read_run
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 EnvFunction = Callable[..., gym.Env[Any, Any]]
 Callback = Callable[[TrainingRun], object]
+Which = Literal["last", "best"]
 
 
+@dataclass
 class Run:
     """A run on disk: its tables as DataFrames, its policy, and how it goes on.
 
-    Args:
+    Attributes:
         path: the run directory.
         recipe: script of one's own that began the run. Default: the recipe of the package.
         env: the function that makes its environments, where one does.
 
-    Attributes:
-        path: the run directory.
-
-    >>> Run("runs/sac/Pendulum-v1/first")
-    Run('runs/sac/Pendulum-v1/first')
+    >>> Run("runs/sac/Pendulum-v1/first").path.name
+    'first'
     """
 
-    def __init__(
-        self,
-        path: str | PathLike[str],
-        *,
-        recipe: str | PathLike[str] | None = None,
-        env: EnvFunction | None = None,
-    ) -> None:
-        self.path = Path(path)
-        self._recipe, self._env = recipe, env
+    path: Path
+    recipe: str | PathLike[str] | None = None
+    env: EnvFunction | None = None
 
-    def __repr__(self) -> str:
-        return f"Run({self.path.as_posix()!r})"
+    def __post_init__(self) -> None:
+        self.path = Path(self.path)
 
     @property
     def evaluations(self) -> pd.DataFrame:
@@ -73,15 +64,9 @@ class Run:
         """The rows of ``episodes.csv``."""
         return load_runs(self.path, table="episodes")
 
-    def policy(
-        self,
-        which: Literal["last", "best"] = "last",
-        *,
-        device: torch.device | str | None = None,
-        into: TensorDictModuleBase | None = None,
-    ) -> TensorDictModuleBase:
-        """The trained policy; arguments and errors of :func:`~rlkit_sac.runs.load_policy`."""
-        return load_policy(self.path, which=which, device=device, into=into)
+    def policy(self, which: Which = "last", **options: Any) -> TensorDictModuleBase:
+        """The trained policy, as :func:`~rlkit_sac.runs.load_policy` loads it with ``options``."""
+        return load_policy(self.path, which=which, **options)
 
     def resume(self, *, callback: Callback | None = None, **options: Any) -> Run:
         """Go on with the run, in this process; returns it.
@@ -93,36 +78,36 @@ class Run:
         Raises:
             ConfigError: as of :func:`train`, and for a run that cannot be resumed.
         """
-        info = RunDirectory(self.path).info
-        script = find_recipe(os.fspath(self._recipe)) if self._recipe else None
-        script = script or recipe_script(info, str(self.path))
-        argv = [f"--resume={self.path}", *_command_line(options)]
-        _run(script, argv, callback, info["task"], self._env)
-        return self
+        options = {"resume": self.path, **options}
+        return self._start(options, callback, RunDirectory(self.path).info["task"])
 
-    def evaluate(
-        self,
-        which: Literal["last", "best"] = "last",
-        *,
-        episodes: int | None = None,
-        seed: int | None = None,
-        deterministic: bool | None = None,
-    ) -> EvaluationResult:
+    def evaluate(self, which: Which = "last", **other: Any) -> EvaluationResult:
         """Evaluate the policy on the task of the run.
 
         Args:
             which: the newest checkpoint, or that of the best evaluation.
-            episodes: how many. Default: as during training, which holds for the others too.
-            seed: of initial states and samples.
-            deterministic: take the mode of the policy, or samples.
+            other: ``episodes``, ``seed`` and ``deterministic``. Default: as during training.
 
         Raises:
             ConfigError: for a run whose function that makes environments was not given.
         """
         checkpoint = find_policy(self.path, which)
-        with _made_by(self._env, RunDirectory(self.path).info["task"]):
-            run = read_run(checkpoint, episodes=episodes, seed=seed, deterministic=deterministic)
-            return run.evaluate(load_policy(checkpoint))
+        with _made_by(self.env, RunDirectory(self.path).info["task"]):
+            return read_run(checkpoint, **other).evaluate(load_policy(checkpoint))
+
+    def _start(self, options: dict[str, Any], callback: Callback | None, name: str | None) -> Run:
+        recipe = self.recipe or recipe_script(RunDirectory(self.path).info, str(self.path))
+        script, session = find_recipe(str(recipe)), PythonSession(callback, self.env is not None)
+        token = SESSION.set(session)
+        try:
+            with _made_by(self.env, name):
+                run_script(script, [f"--{key}={_text(value)}" for key, value in options.items()])
+        finally:
+            SESSION.reset(token)
+        if session.path is None:
+            raise ConfigError(f"{script} is no recipe: it does not call run_recipe")
+        self.path = session.path
+        return self
 
 
 def train(
@@ -165,61 +150,30 @@ def train(
     >>> run.evaluations["frames"].tolist()
     [120]
     """
-    function = None if env is None or isinstance(env, str) else env
-    if isinstance(env, gym.Env) or not (function is None or callable(function)):
-        raise ConfigError(
-            f"env is {env!r}: give a Gymnasium id, or a function that makes an environment, such "
-            "as lambda: gym.make('Pendulum-v1'), since training and evaluation take one each"
-        )
-    if (name is None) != (function is None) or not re.fullmatch(r"[\w.-]+", name or "-"):
-        raise ConfigError(
-            f"name is {name!r}: it names the task, by letters, digits and - _ ., where env is a "
-            "function, and is left out elsewhere"
-        )
+    function = env if callable(env) else None
+    if (function is None) != (name is None) or (env is not function and not isinstance(env, str)):
+        text = "an id, or a function such as lambda: gym.make('Hopper-v5') together with name="
+        raise ConfigError(f"env must be {text}, got env={env!r} and name={name!r}")
     given = {"config": config, "env.id": name or env, "seed": seed}
-    argv = _command_line({key: value for key, value in given.items() if value is not None})
-    script = find_recipe(os.fspath(recipe))
-    path = _run(script, [*argv, *_command_line(options)], callback, name, function)
-    return Run(path, recipe=script, env=function)
+    options |= {key: value for key, value in given.items() if value is not None}
+    return Run(Path(), recipe, function)._start(options, callback, name)
 
 
-def _command_line(options: dict[str, Any]) -> list[str]:
-    return [f"--{key}={to_text(value)}" for key, value in options.items()]
-
-
-def _run(
-    script: Path,
-    argv: Sequence[str],
-    callback: Callback | None,
-    name: str | None,
-    function: EnvFunction | None,
-) -> Path:
-    session, threads = PythonSession(callback, function is not None), torch.get_num_threads()
-    try:
-        with _made_by(function, name), in_session(session):
-            run_script(script, argv)
-    finally:
-        torch.set_num_threads(threads)
-    if session.path is None:
-        raise ConfigError(f"{script} is no recipe: it does not call run_recipe")
-    return session.path
+def _text(value: Any) -> str:
+    """A value as the command line takes it."""
+    return str(value) if isinstance(value, str | PathLike) else json.dumps(value)
 
 
 @contextmanager
 def _made_by(function: EnvFunction | None, name: str | None) -> Iterator[None]:
     """In the block a function makes the environments of this id."""
-    if function is None:
+    if function is None or name is None:
         yield
         return
-    assert name is not None
     if name in gym.registry:
         raise ConfigError(f"name is {name!r}, which is an environment of Gymnasium's registry")
-    env = function()
-    if not isinstance(env, gym.Env):
-        raise ConfigError(f"env returned {env!r}, which is no gymnasium.Env")
-    steps = None if env.spec is None else env.spec.max_episode_steps
-    env.close()
-    gym.register(name, function, max_episode_steps=steps)
+    (env := function()).close()
+    gym.register(name, function, max_episode_steps=getattr(env.spec, "max_episode_steps", None))
     try:
         yield
     finally:

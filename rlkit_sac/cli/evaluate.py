@@ -59,12 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.runs.tables.report import summary_table
 
     checkpoint = find_policy(Path(arguments.run), arguments.which)
-    stored = read_run(
-        checkpoint,
-        episodes=arguments.episodes,
-        seed=arguments.seed,
-        deterministic=arguments.deterministic,
-    )
+    given = {name: getattr(arguments, name) for name in ("episodes", "seed", "deterministic")}
+    stored = read_run(checkpoint, **given)
     result = stored.evaluate(load_policy(checkpoint))
     vectors = result.returns_per_dimension
     parts = {} if vectors is None else per_dimension("return", list(vectors.T))

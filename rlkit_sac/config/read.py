@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
-import os
 import re
 import sys
 from collections import Counter
@@ -78,18 +76,6 @@ def to_yaml(values: dict[str, Any]) -> str:
     return yaml.dump(
         values, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True
     )
-
-
-def to_text(value: Any) -> str:
-    """A value as the command line takes it.
-
-    >>> to_text([64, 64]), to_text(None), to_text("auto"), to_text({0: 1e-3})
-    ('[64, 64]', 'null', 'auto', '{0: 0.001}')
-    """
-    if isinstance(value, str | os.PathLike):
-        return os.fspath(value)
-    text = yaml.dump(value, Dumper=_Dumper, default_flow_style=True, width=math.inf)
-    return text.removesuffix("...\n").strip()
 
 
 def read_yaml(file: Path, config: Any) -> list[Setting]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError
 from rlkit_sac.runs.interrupts import exceptions_behind, interrupt_behind
-from rlkit_sac.runs.python_session import python_session, resume_in_python
+from rlkit_sac.runs.python_session import SESSION
 from rlkit_sac.runs.ranks import num_ranks
 
 
@@ -94,8 +94,10 @@ def resume_command(run_path: Path, script: Path | None = None) -> str:
     >>> resume_command(Path("my runs/first"), Path("my_sac.py")).partition(" ")[2]
     "my_sac.py --resume 'my runs/first'"
     """
-    if (session := python_session()) is not None:
-        return resume_in_python(run_path, makes_env=session.makes_env)
+    if (session := SESSION.get()) is not None:
+        return (
+            f"rlkit_sac.Run('{run_path.as_posix()}'{', env=function' * session.makes_env}).resume()"
+        )
     script, run = Path(sys.argv[0]) if script is None else script, run_path.as_posix()
     package = Path(__file__).resolve().parents[1]
     python = [sys.executable]

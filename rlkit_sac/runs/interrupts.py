@@ -104,8 +104,7 @@ class StopRequest:
 
     def _end_compiling(self) -> None:
         if self._number is not None:
-            text = "interrupted while compiling; --compile false resumes without compiling"
-            raise Interrupted(self._number, text)
+            raise Interrupted(self._number, "interrupted while compiling; try --compile false")
 
 
 def acknowledge(when: str) -> None:

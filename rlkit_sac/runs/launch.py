@@ -23,7 +23,7 @@ from rlkit_sac.runs.failures import (
     results_so_far,
 )
 from rlkit_sac.runs.interrupts import interrupt_behind, raised_signals
-from rlkit_sac.runs.python_session import PythonSession, python_session
+from rlkit_sac.runs.python_session import SESSION, PythonSession
 from rlkit_sac.runs.ranks import num_ranks, rank
 from rlkit_sac.runs.several.options import SeveralOptions
 from rlkit_sac.runs.several.seeds import run_seeds
@@ -67,7 +67,7 @@ def run_recipe(
     >>> run_recipe(main, EnvConfig, ["--id", "Ant-v5"])
     Ant-v5
     """
-    session = python_session()
+    session = SESSION.get()
     if session is None:
         drop_failed_output()
     start_resource_tracker()
@@ -155,15 +155,10 @@ def _parse(
 def _check_session(session: PythonSession, config: Any, several: SeveralOptions) -> None:
     """Refuse what cannot be done for Python."""
     if several.seeds is not None or several.trials is not None:
-        raise ConfigError(
-            "rlkit_sac.train makes one run: call it for each seed, or use the command rlkit-sac "
-            "for several"
-        )
+        raise ConfigError("rlkit_sac.train makes one run: call it for each seed")
     if session.makes_env and config.workers.number:
-        raise ConfigError(
-            "workers.number: other processes cannot make the environments of a function: register "
-            'them with gymnasium, and give env="my_module:MyTask-v0"'
-        )
+        text = "other processes cannot make the environments of a function: give a registered id"
+        raise ConfigError(f"workers.number: {text}")
 
 
 @contextmanager

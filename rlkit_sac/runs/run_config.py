@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -57,7 +56,6 @@ from rlkit_sac.runs.random_streams import rank_seed, seed_everything
 from rlkit_sac.runs.ranks import num_ranks, of_this_rank, process_group, rank
 from rlkit_sac.runs.schedules import check_reward_weights, check_schedules
 from rlkit_sac.runs.video import check_video
-from rlkit_sac.updates.schedule import UpdateSchedule
 
 #: Longest rows of which a memory's update is compiled: each step adds to the graph.
 LONGEST_COMPILED_ROW = 16
@@ -154,15 +152,9 @@ class BaseRunConfig:
             found.append(("workers.mode", text))
         return found
 
-    @property
-    def learning_starts(self) -> int:
-        """Frames before the first update from replay."""
-        first = getattr(self.update, "replay_start_size", 0)
-        return getattr(self.collector, "learning_starts", first)
-
     def planned_updates(self) -> float:
         """About how many updates the run makes; infinity where the recipe does not say."""
-        return math.inf
+        return float("inf")
 
     def compile_choice(self, uncompiled: int = UNCOMPILED_UPDATES) -> Literal["auto"] | bool:
         """``compile``, or false where ``auto`` would not earn back the time of compiling.
@@ -262,10 +254,9 @@ class RunConfig(BaseRunConfig):
 
     def planned_updates(self) -> float:
         """How many updates the run makes."""
-        schedule = UpdateSchedule(
-            learning_starts=self.learning_starts, utd_ratio=self.update.utd_ratio
-        )
-        return schedule.due(self.collector.total_frames, made=0)
+        return (
+            self.collector.total_frames - self.collector.learning_starts
+        ) * self.update.utd_ratio
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""

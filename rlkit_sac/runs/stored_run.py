@@ -14,13 +14,10 @@ from rlkit_sac.config import EnvConfig, EvaluationConfig
 from rlkit_sac.config.bounds import Seed
 from rlkit_sac.config.flat import options_of
 from rlkit_sac.envs import closing_env, make_env
-from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints import step_of
 from rlkit_sac.runs.checkpoints.resume import find_checkpoint, stored_options
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate
-from rlkit_sac.runs.python_session import missing_function
 from rlkit_sac.runs.random_streams import evaluation_seed
-from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 
 @dataclass(frozen=True)
@@ -55,14 +52,8 @@ class StoredRun:
             RunError: as of :func:`~rlkit_sac.runs.evaluate`.
         """
         with closing_env(make_env(self.task.id, **self.task.arguments())) as env:
-            return evaluate(
-                policy,
-                env,
-                episodes=self.episodes,
-                seed=self.seed,
-                deterministic=self.deterministic,
-                reward_weights=self.reward_weights,
-            )
+            names = ("episodes", "seed", "deterministic", "reward_weights")
+            return evaluate(policy, env, **{name: getattr(self, name) for name in names})
 
 
 @dataclass
@@ -80,12 +71,9 @@ def read_run(checkpoint: Path, **other: Any) -> StoredRun:
         other: attributes of other values; those that are None stay as they were.
 
     Raises:
-        ConfigError: if the checkpoint is missing or damaged, or a Python function made the
-            environments, and this process has none.
+        ConfigError: if the checkpoint is missing or damaged.
     """
     path, checkpoint = find_checkpoint(checkpoint)
-    if missing := missing_function(RunDirectory(path).info, path):
-        raise ConfigError(missing)
     stored, config = stored_options(checkpoint), _Options()
     for key, option in options_of(config).items():
         setattr(option.section, option.name, stored.get(key, option.value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -23,7 +24,7 @@ from rlkit_sac.runs.checkpoints.resume import begin_run, open_run
 from rlkit_sac.runs.evaluation import evaluate
 from rlkit_sac.runs.interrupts import StopRequest, deferred_signals
 from rlkit_sac.runs.policies.files import policy_files
-from rlkit_sac.runs.python_session import python_session
+from rlkit_sac.runs.python_session import SESSION
 from rlkit_sac.runs.random_streams import evaluation_seed
 from rlkit_sac.runs.ranks import greatest, num_ranks, rank, rank_folder
 from rlkit_sac.runs.run_config import BaseRunConfig
@@ -53,6 +54,11 @@ class TrainingRun:
         stop: whether a signal was received, or the time is over.
         progress: the bar, which says what is going on.
         callback: called with the run at the end of each step; true ends the run.
+
+    Attributes:
+        path: the run directory.
+        latest: the last ``return`` of an episode, ``evaluation``, ``alpha`` and metrics of one's
+            own.
     """
 
     def __init__(
@@ -70,7 +76,7 @@ class TrainingRun:
         progress: ProgressBar,
         callback: Callable[[TrainingRun], object] | None = None,
     ) -> None:
-        self.path = directory.path
+        self.path, self.latest = directory.path, log.latest
         self._directory, self._log, self._checkpoints = directory, log, checkpoints
         self._loss_module, self._collector, self._stop = loss_module, collector, stop
         self._progress, self._callback = progress, callback
@@ -87,7 +93,6 @@ class TrainingRun:
         self._stop_at = config.evaluation.stop_at
         self._before, self._updates_before = log.frames, log.updates
         self._update, self._graphs, self._most_updates = update, 0, 1
-        self._learning_starts = config.learning_starts
         self._apply_schedules = partial(apply_schedules, config.loss, config.update, into=update)
         self._apply_schedules(self.frames)
         self._end_if_solved()
@@ -125,11 +130,6 @@ class TrainingRun:
             ConfigError: for the name of a column of the package.
         """
         self._log.log(values)
-
-    @property
-    def latest(self) -> dict[str, float]:
-        """The last ``return`` of an episode, ``evaluation``, ``alpha`` and metrics of one's own."""
-        return self._log.latest
 
     def write_metrics_if_due(self) -> None:
         """Write a row of ``metrics.csv`` at each multiple of ``logging.interval``.
@@ -207,14 +207,9 @@ class TrainingRun:
         """Whether an update of the next step may be compiled, as far as this can be foreseen."""
         self._most_updates = max(self._most_updates, self.updates - self._updates_before)
         graphs, self._graphs = self._graphs, self._update.graphs
-        # The first step with updates from replay may have more of them, or others.
-        next_frames = 2 * self.frames - self._before
-        begins = self.frames <= self._learning_starts <= next_frames
-        return (
-            (begins and self._update.compile_from == 1)
-            or self._graphs > graphs  # other graphs may follow
-            or self._update.compiles_within(self._most_updates)
-        )
+        # The first update is never compiled, and after a graph others may follow.
+        reached = self.updates + self._most_updates >= max(self._update.compile_from or math.inf, 2)
+        return self._graphs > graphs or (reached and not graphs)
 
     def _agreed(self, save: bool) -> tuple[bool, bool]:
         """Whether all ranks stop, and whether they save; all end or none.
@@ -276,7 +271,7 @@ def training_run(
     """
     if num_ranks() > 1 and update.group is None:
         raise ConfigError("this recipe learns in one process: make Update(group=learner_group())")
-    session, started = python_session(), time.perf_counter()
+    session, started = SESSION.get(), time.perf_counter()
     policy = partial(policy_files, loss_module.policy(), task=describe_task(eval_env))
     policy()  # a policy that cannot be saved is refused now
     directory = open_run(config, recipe=recipe)

@@ -136,7 +136,6 @@ class Update:
         self.group = group
         self.count = 0
         self._unchecked: list[tuple[int, Due, Outcome]] = []
-        self._compiled_steps: set[object] = set()
         self._blocks = split_at_forward_passes(self.steps, recompute=recompute)
         self._check()
         if group is not None:
@@ -176,11 +175,13 @@ class Update:
         if order is not None:  # the same on all ranks
             shared = torch.Generator().manual_seed(self.count)
             order.copy_(torch.randperm(len(order), generator=shared))
-        due = self._due(self.count)
+        due = [
+            tuple(step for step in block if self.count % step.period == 0) for block in self._blocks
+        ]
+        compiled = self.compile_from is not None and self.count >= self.compile_from
         with set_matmul_precision(self.matmul_precision):
-            if not self._is_compiled(self.count):
+            if not compiled or self._is_first(due):
                 return self._step_by_step(batch, due, self._gradients)
-            self._compiled_steps.add(due)
             if self.group is not None or not self._whole.is_supported():
                 return self._step_by_step(batch, due, self._gradients_of_graph)
             self._whole.read_numbers(self.max_grad_norm)
@@ -211,31 +212,9 @@ class Update:
         """Graphs that were compiled so far."""
         return self._compiled_gradients.made + self._compiled_whole.made
 
-    def compiles_within(self, updates: int) -> bool:
-        """Return whether one of the next updates takes steps that no compiled update has taken.
-
-        Args:
-            updates: how many of them.
-        """
-        following = range(self.count + 1, self.count + 1 + updates)
-        return any(
-            self._is_compiled(count) and self._due(count) not in self._compiled_steps
-            for count in following
-        )
-
-    def _due(self, count: int) -> Due:
-        """Return the steps of an update, for each forward pass."""
-        return tuple(
-            tuple(step for step in block if count % step.period == 0) for block in self._blocks
-        )
-
-    def _is_compiled(self, count: int) -> bool:
-        """Return whether an update is compiled; not one that creates the state of an optimizer."""
-        if self.compile_from is None or count < self.compile_from:
-            return False
-        return all(
-            count > step.period for steps in forward_passes(self._due(count)) for step in steps
-        )
+    def _is_first(self, due: Due) -> bool:
+        """Return whether some optimizer may have no state yet, which its first step creates."""
+        return any(self.count <= step.period for steps in forward_passes(due) for step in steps)
 
     def _gradients_of_graph(self, batch: TensorDictBase, steps: Sequence[LossStep]) -> Losses:
         return self._compiled_gradients(batch, steps) or self._gradients(batch, steps)

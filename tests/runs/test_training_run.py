@@ -253,8 +253,7 @@ def test_checkpoints_come_at_the_interval_for_the_best_and_at_the_end() -> None:
     [
         (4, 1, [6]),  # after three updates
         (4, 2, [2]),  # the fourth is the last of the second step
-        (1, 1, [2, 4, 6]),  # before learning may begin, and after the update that is not compiled
-        (1, 3, [2, 4]),  # in the first step with updates
+        (1, 1, [6]),  # the first update, after 4 frames, is not compiled
     ],
 )
 def test_a_checkpoint_comes_before_the_step_that_compiles(
@@ -384,8 +383,8 @@ def test_a_run_that_compiles_otherwise_is_not_exact(capsys: pytest.CaptureFixtur
     for options, first, reason in (
         ({}, 3, None),
         ({}, None, None),  # no update before the checkpoint would have been compiled
-        ({}, 2, "updates were not compiled, and are compiled from number 2 on"),
-        ({"compile": False}, 2, "compile was 'auto' and is False"),
+        ({}, 2, "compile was 'auto', from update None, and is 'auto', from update 2"),
+        ({"compile": False}, 2, "compile was 'auto', from update 2, and is False, from update 2"),
         ({"compile": False}, 2, None),
     ):
         frames = loop.run.frames

@@ -254,25 +254,6 @@ def test_compiling_begins_at_its_update() -> None:
 
 
 @pytest.mark.usefixtures("uncompiled")
-def test_the_updates_that_need_a_graph_are_foreseen() -> None:
-    torch.manual_seed(0)
-    config = UpdateConfig(order=["qvalue", "actor", "alpha", "target"], periods={"actor": 3})
-    update = make_update(continuous().double(), config, compile_from=2)
-    foreseen, made = [], []
-    for _ in range(9):
-        foreseen.append(update.compiles_within(1))
-        graphs = update.graphs
-        update(batch_for(update.loss_module))
-        made.append(update.graphs > graphs)
-    # The second update has no step of the actor; the third is its first, the sixth another kind.
-    assert foreseen == made == [i in (2, 6) for i in range(1, 10)]
-    update = make_update(continuous().double(), config, compile_from=2)
-    assert [update.compiles_within(n) for n in (0, 1, 2)] == [False, False, True]
-    never = make_update(continuous(), config, compile_from=None)
-    assert not never.compiles_within(100)
-
-
-@pytest.mark.usefixtures("uncompiled")
 def test_a_change_of_the_loss_is_followed() -> None:
     first, second = pair(lambda: continuous(dqda_clipping=0.01))
     batches = [batch_for(first.loss_module) for _ in range(2)]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+import gymnasium as gym
 from torchrl.objectives import LossModule
 
 from rlkit_sac.config import (
@@ -28,7 +28,6 @@ from rlkit_sac.runs.checkpoints import (
     step_folders,
     step_of,
 )
-from rlkit_sac.runs.python_session import missing_function
 from rlkit_sac.runs.ranks import (
     announce_run,
     greatest,
@@ -186,8 +185,9 @@ def check_resume(config: ResumableConfig) -> None:
             f"the number of processes of torchrun was {ranks} in this run and cannot become "
             f"{num_ranks()}"
         )
-    if missing := missing_function(info, run_path):
-        problems.append(missing)
+    if info.get("env_function") and info["task"] not in gym.registry:
+        go_on = f"rlkit_sac.Run({run_path.as_posix()!r}, env=function).resume()"
+        problems.append(f"a Python function made the environments of {run_path}: use {go_on}")
     if problems:
         raise ConfigError("\n".join(problems))
 
@@ -281,18 +281,13 @@ def begin_run(
         run.update_info(wandb_id=run.loggers.wandb_id)
 
 
-def _compiled_otherwise(
-    folder: Path, config: ResumableConfig, info: Mapping[str, Any], facts: Mapping[str, Any]
-) -> list[str]:
+def _compiled_otherwise(folder: Path, config: Any, info: Any, facts: Any) -> list[str]:
     """Why updates before or after a checkpoint are not compiled as in one run; usually nothing."""
     was, given = read_checkpoint(folder).config.get("compile"), flat_config(config).get("compile")
-    if was != given:
-        return [f"compile was {was!r} and is {given!r}"]
     first, now = info.get("compile_from"), facts.get("compile_from")
-    if first == now or min(filter(None, (first, now))) > info["updates"]:
+    if was == given and (first == now or min(filter(None, (first, now))) > info["updates"]):
         return []
-    was, given = (f"compiled from number {n:,} on" if n else "not compiled" for n in (first, now))
-    return [f"updates were {was}, and are {given}"]
+    return [f"compile was {was!r}, from update {first}, and is {given!r}, from update {now}"]
 
 
 def _may_change(key: str) -> bool:

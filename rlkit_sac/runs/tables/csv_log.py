@@ -86,11 +86,10 @@ class CSVLog:
         self._size, self.last = state["size"], state["last"]
         self._columns = tuple(state["columns"])
         content = self.path.read_bytes() if self._size and self.path.is_file() else b""
-        found = len(content)
-        if found < self._size:
+        if len(content) < self._size:
             raise RunError(
-                f"{self.path} has {found} bytes, but had {self._size} at the checkpoint: put them "
-                "back to continue"
+                f"{self.path} has {len(content)} bytes, but had {self._size} at the checkpoint: "
+                "put them back to continue"
             )
         self._rows = state.get("rows", content.count(b"\n", 0, self._size) - 1)
         header, *rows = content.splitlines(keepends=True) or [b""]
@@ -131,9 +130,8 @@ class CSVLog:
         content = _lines([columns]) + b"".join(row + empty for row in rows)
         self.close()
         write_atomically(self.path, content)
-        with os_errors_named(f"cannot write {self.path}"):
-            self._file = self.path.open("ab", buffering=0)
         self._size = len(content)
+        self.cut()  # which opens it again
 
     def _append(self, rows: list[Sequence[str]]) -> None:
         content = _lines(rows)
