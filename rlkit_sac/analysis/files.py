@@ -143,9 +143,16 @@ def check_numbers(file: Path, rows: pd.DataFrame, columns: Sequence[str]) -> Non
             f"{file} has no column {', '.join(missing)}; its columns: {', '.join(rows.columns)}"
         )
     for name in columns:
-        numbers = pd.to_numeric(rows[name], errors="coerce")
-        wrong = rows[name][numbers.isna() & rows[name].notna()]
-        if len(wrong):
+        if len(wrong := not_numbers(rows[name])):
             raise RunError(
                 f"{file}, line {wrong.index[0]}: {name} should be a number, not {wrong.iloc[0]!r}"
             )
+
+
+def not_numbers(cells: pd.Series) -> pd.Series:
+    """The cells that are neither numbers nor empty.
+
+    >>> not_numbers(pd.Series(["1.5", None, "text"])).tolist()
+    ['text']
+    """
+    return cells[pd.to_numeric(cells, errors="coerce").isna() & cells.notna()]

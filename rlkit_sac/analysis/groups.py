@@ -153,7 +153,7 @@ def comparable_lines(
     if differing:
         warn(
             "runs of a group that differ in length or interval are drawn as lines of their own: "
-            f"{'; '.join(differing)}; select runs, or tell settings apart with by="
+            f"{'; '.join(differing)}; select runs, or group by what differs"
         )
     return lines
 
@@ -248,7 +248,7 @@ def warn_of_early_ends(group: pd.DataFrame, name: str, consequence: str) -> None
         for run, frame in early.items()
     )
     unfinished = all(status.get(run, "finished") != "finished" for run in early.index)
-    advice = 'data[data["status"] == "finished"] leaves them out' if unfinished else "select runs"
+    advice = "select the finished ones" if unfinished else "select runs"
     warn(
         f"{len(early)} of {len(ends)} runs of {name} end early, the longest at frame {ends.max()}: "
         f"{listing}; {consequence}; {advice} if they should not count"
@@ -280,8 +280,7 @@ def _warn_of_repeats(data: pd.DataFrame, by: Sequence[str]) -> None:
         group = describe({name: _plain(first[name]) for name in [*by, "task"]})
         warn(
             f"several runs of {group} have the seed {first['seed']}: each counts as a run of its "
-            "own; if their configurations differ, tell them apart: load_runs(..., config=True) "
-            "shows the settings, by= takes them"
+            "own; if their configurations differ, group by the options that do"
         )
 
 

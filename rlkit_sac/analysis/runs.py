@@ -10,9 +10,17 @@ from typing import Any, Literal
 import pandas as pd
 
 from rlkit_sac.analysis.config_columns import config_cells, differing_names, read_config
-from rlkit_sac.analysis.files import Paths, as_paths, files_below, read_each, read_rows
+from rlkit_sac.analysis.files import (
+    Paths,
+    as_paths,
+    files_below,
+    not_numbers,
+    read_each,
+    read_rows,
+)
+from rlkit_sac.analysis.groups import warn
 from rlkit_sac.analysis.run_json import IDENTITY, read_description
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, RunError
 
 # Each table with the columns that every run's file has.
 TABLES = {
@@ -32,7 +40,8 @@ def load_runs(
 
     A run directory is any directory that holds a `run.json`; the search goes down from each path.
     A run that is still being written, or was killed, is read up to its last complete row. A
-    damaged run is left out with a warning that names the file.
+    damaged run is left out with a warning that names the file. A warning also names a column that
+    holds text among numbers, and frames that do not increase.
 
     Args:
         paths: a run directory, a directory above runs, or several of either.
@@ -117,8 +126,29 @@ def _runs_below(root: Path) -> Iterator[Path]:
 
 def _load_run(run_dir: Path, table: str) -> pd.DataFrame:
     description = read_description(run_dir / "run.json")
-    rows = read_rows(run_dir / f"{table}.csv", TABLES[table])
+    file = run_dir / f"{table}.csv"
+    rows = read_rows(file, TABLES[table])
+    _check_frames(file, rows["frames"], strictly=table != "episodes")
+    for name in rows.columns:
+        text = not_numbers(rows[name])
+        if 0 < len(text) < rows[name].count():
+            warn(
+                f"{file}, line {text.index[0]}: {name} is {text.iloc[0]!r} among numbers, so that "
+                "the column is text"
+            )
     identity = pd.DataFrame(
         {"run": str(run_dir), **{name: description[name] for name in IDENTITY}}, index=rows.index
     )
     return pd.concat([identity, rows], axis=1)
+
+
+def _check_frames(file: Path, frames: pd.Series, *, strictly: bool) -> None:
+    """Refuse rows without frames, and warn of frames that do not increase."""
+    if frames.isna().any():
+        raise RunError(f"{file}, line {frames.index[frames.isna()][0]}: frames is missing")
+    steps = frames.diff()
+    if len(wrong := steps.index[steps <= 0 if strictly else steps < 0]):
+        warn(
+            f"{file}, line {wrong[0]}: frames {frames[wrong[0]]} come after "
+            f"{frames[wrong[0] - 1]}; curves sort rows, and average those of equal frames"
+        )

@@ -20,6 +20,7 @@ from rlkit_sac.data import AnyCollector, SliceSampler, WorkerCollector
 from rlkit_sac.envs import describe_task
 from rlkit_sac.errors import ConfigError, WorkersLost
 from rlkit_sac.runs.checkpoints import Checkpoints
+from rlkit_sac.runs.checkpoints.folders import step_folders
 from rlkit_sac.runs.checkpoints.resume import begin_run, open_run
 from rlkit_sac.runs.evaluation import evaluate
 from rlkit_sac.runs.interrupts import StopRequest, deferred_signals
@@ -224,6 +225,8 @@ class TrainingRun:
         return bool(reason), bool(saved)
 
     def _save(self) -> None:
+        if num_ranks() == 1 and self.frames in step_folders(self._checkpoints.folder):
+            return
         with self._progress.phase("saving"):
             if rank() == 0:
                 greatest(0)  # so that the others have whatever this rank has

@@ -46,6 +46,7 @@ def test_a_row_counts_once_its_newline_is_written(make_run, cut):
         ("evaluations.csv cannot be read as a table", b"frames\n1,2\n3,4,5,6\n"),
         ("evaluations.csv cannot be read as a table", b"frames,return_mean\n1,2\n\xff\xfe,1\n"),
         ("evaluations.csv, line 3: frames should", b"frames,return_mean\n1,2\n3x,4\n"),
+        ("evaluations.csv, line 3: frames is missing", b"frames,return_mean\n1,2\n,4\n"),
         ("evaluations.csv has no column return_mean", b"frames,reward\n1,2\n"),
     ],
 )
@@ -54,6 +55,35 @@ def test_a_damaged_file_is_named_and_a_table_with_its_line(make_run, message, co
     (run_dir / re.match(r"\S+(json|csv)", message)[0]).write_bytes(content)
     with pytest.raises(RunError, match=message):
         load_runs(run_dir)
+
+
+@pytest.mark.parametrize(
+    ("table", "rows", "message"),
+    [
+        ("metrics", "frames,alpha\n1,0.5\n2,half\n", "line 3: alpha is 'half' among numbers"),
+        ("metrics", "frames,alpha\n1,0.5\n1,0.4\n", "line 3: frames 1 come after 1"),
+        ("evaluations", "frames,return_mean\n2,0\n1,0\n", "line 3: frames 1 come after 2"),
+        ("episodes", "frames,return\n2,0\n1,0\n", "line 3: frames 1 come after 2"),
+    ],
+)
+def test_odd_rows_are_kept_with_a_warning(make_run, table, rows, message):
+    run_dir = make_run("a", **{table: rows})
+    with pytest.warns(UserWarning, match=message):
+        assert len(load_runs(run_dir, table=table)) == 2
+
+
+@pytest.mark.parametrize(
+    ("table", "rows"),
+    [
+        ("episodes", "frames,return,terminated\n2,0,true\n2,1,\n"),  # of environments side by side
+        ("metrics", "frames,alpha,stage\n1,,first\n2,0.5,second\n"),
+    ],
+)
+def test_what_runs_write_brings_no_warning(make_run, table, rows):
+    run_dir = make_run("a", **{table: rows})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(load_runs(run_dir, table=table)) == 2
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))

@@ -39,6 +39,7 @@ from rlkit_sac.runs import (
 )
 from rlkit_sac.runs.failures import results_so_far
 from rlkit_sac.runs.interrupts import Interrupted, TimeLimitReached
+from rlkit_sac.runs.tables.progress_bar import ProgressBar
 from tests.runs.recipe_updates import make_update
 
 STEPS = 5
@@ -277,6 +278,19 @@ def test_a_checkpoint_comes_before_the_step_that_compiles(
                 loop.run.updated(loop.update(loop.replay.sample()))
             loop.run.save_if_due(best=False)
     assert found == [saved]
+
+
+def test_the_bar_says_once_that_a_checkpoint_is_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    phases: list[str] = []
+    phase = ProgressBar.phase
+    monkeypatch.setattr(
+        ProgressBar, "phase", lambda bar, name: (phases.append(name), phase(bar, name))[1]
+    )
+    with begun(config()) as loop:
+        loop.collect()
+        loop.run.save_if_due(best=True)
+    assert saved_at(loop.run) == [2]
+    assert phases.count("saving") == 1
 
 
 def test_a_checkpoint_holds_the_policy_of_its_moment() -> None:

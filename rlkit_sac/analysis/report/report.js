@@ -4,13 +4,22 @@
   const root = document.documentElement;
   const controls = document.getElementById("controls");
   const DASHES = [[], [8, 4], [2, 3], [8, 3, 2, 3]]; // one per round through the colors
+  const SHADES = [0, 0.45, -0.4, 0.25, -0.2]; // of lines and runs of the same group
   const view = { axis: "frames", smoothing: 0, runs: false, hidden: new Set() };
   const charts = new Map(); // by the element they are drawn into
 
   const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const palette = () => data.palettes[root.dataset.theme];
-  const color = (group) => palette()[group % palette().length];
+  const color = (group, nth = 0) => shade(palette()[group % palette().length], SHADES[nth % SHADES.length]);
   const dash = (group) => DASHES[Math.floor(group / palette().length) % DASHES.length];
+
+  /** A color nearer to white, or by a negative amount to black. */
+  function shade(hex, amount) {
+    const end = amount < 0 ? 0 : 255;
+    const parts = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+    const mixed = parts.map((part) => Math.round(part + (end - part) * Math.abs(amount)));
+    return `#${mixed.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
+  }
 
   function element(name, properties, ...children) {
     const made = Object.assign(document.createElement(name), properties);
@@ -83,7 +92,7 @@
         const end = split ? ` to ${tick(data.arrays[curve.frames].at(-1))}` : "";
         const group = data.groups[curve.group];
         const label = isMetric && !split ? group : `${group} (${count}${end})`;
-        return { curve, group: curve.group, key: "value", kind: "curve", label };
+        return { curve, group: curve.group, nth: curve.line, key: "value", kind: "curve", label };
       });
       // The edges of bands come first, so that lines lie over all bands.
       const edges = curves
@@ -91,7 +100,8 @@
         .flatMap((line) => ["high", "low"].map((key) => ({ ...line, key, kind: "edge" })));
       const runs = (part.runs || []).map((run) => {
         const label = `${data.groups[run.group]}, ${data.runs[run.run]}`;
-        return { curve: run, group: run.group, key: "value", kind: "run", label };
+        const nth = part.runs.filter((other) => other.group === run.group).indexOf(run);
+        return { curve: run, group: run.group, nth, key: "value", kind: "run", label };
       });
       this.lines = [...edges, ...curves, ...runs];
       this.visible = true; // until the watcher says otherwise: at first all are drawn
@@ -172,7 +182,7 @@
         show: this.shown(line),
         spanGaps: true,
         width: line.kind === "edge" ? 0 : line.kind === "run" || line.curve.runs === 1 ? 1.5 : 2,
-        stroke: color(line.group) + (line.kind === "run" ? "90" : ""),
+        stroke: color(line.group, line.nth) + (line.kind === "run" ? "90" : ""),
         dash: line.kind === "curve" ? dash(line.group) : line.kind === "run" ? [3, 2] : [],
         points: line.kind === "curve" ? { size: 5, fill: css("--panel") } : { show: line.curve.value?.length === 1 },
         value: (plot, value, index, point) => this.text(plot, index, point),
@@ -180,7 +190,7 @@
       const bands = [];
       this.lines.forEach((line, index) => {
         if (line.kind === "edge" && line.key === "high") {
-          bands.push({ series: [index + 1, index + 2], fill: `${color(line.group)}33` });
+          bands.push({ series: [index + 1, index + 2], fill: `${color(line.group, line.nth)}33` });
         }
       });
       const lines = { stroke: css("--muted"), grid: { stroke: css("--line"), width: 1 } };
@@ -218,7 +228,12 @@
           sync: { key: this.sync, setSeries: false, scales: ["x", null] },
           points: { size: 7 },
         },
-        legend: { markers: { width: 0, fill: (plot, index) => color(this.lines[index - 1].group) } },
+        legend: {
+          markers: {
+            width: 0,
+            fill: (plot, index) => color(this.lines[index - 1].group, this.lines[index - 1].nth),
+          },
+        },
         hooks: { setSelect: [(plot) => this.zoomed(plot)] },
       };
     }

@@ -14,7 +14,7 @@ import pandas as pd
 
 from rlkit_sac.analysis.config_columns import config_cells, read_config
 from rlkit_sac.analysis.files import Paths, read_each
-from rlkit_sac.analysis.groups import Key, grouping_columns, split
+from rlkit_sac.analysis.groups import Key, grouping_columns, split, warn
 from rlkit_sac.analysis.run_json import IDENTITY, read_description
 from rlkit_sac.analysis.runs import find_runs, load_runs
 from rlkit_sac.errors import RunError
@@ -97,12 +97,15 @@ def read_results(paths: Paths, by: str | Sequence[str]) -> Results:
     configs = {str(run): config for run, (_, config) in read_runs.items() if config is not None}
     for name, cells in config_cells(list(configs.values()), settings).items():
         runs[name] = cells
+    evaluations = _table(list(read_runs), "evaluations", settings)
+    for run, rows in evaluations.groupby("run") if len(evaluations) else ():
+        _warn_of_unsaved(Path(run), rows)
     return Results(
         runs,
         names,
         {str(run): info for run, (info, _) in read_runs.items()},
         configs,
-        _table(list(read_runs), "evaluations", settings),
+        evaluations,
         _table(list(read_runs), "episodes", settings),
         _table(list(read_runs), "metrics", settings),
     )
@@ -116,3 +119,16 @@ def _table(
     except RunError as error:
         warnings.warn(f"no {table} of any run: {error}", stacklevel=2)
         return pd.DataFrame()
+
+
+def _warn_of_unsaved(run: Path, evaluations: pd.DataFrame) -> None:
+    """Warn of evaluations of an unfinished run whose policies are in no checkpoint."""
+    if evaluations["status"].iloc[0] == "finished":
+        return
+    saved = [file.parent.name for file in run.glob("checkpoints/step_*/checkpoint.json")]
+    last = max((int(name.removeprefix("step_")) for name in saved), default=0)
+    if count := int((evaluations["frames"] > last).sum()):
+        warn(
+            f"{run} is not finished: its evaluations after the last checkpoint, at frame {last}, "
+            f"are of policies that are not stored ({count}); a resumed run repeats them"
+        )

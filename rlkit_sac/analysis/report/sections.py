@@ -33,7 +33,10 @@ def results_section(results: Results, performance: pd.DataFrame, interval: str) 
     if performance.empty:
         return HTML("<p>No run has an evaluation yet.</p>")
     titles = {"iqm": "IQM", "low": f"{interval} from", "high": "to", "best": "best ever"}
-    return _group_table(results, performance.rename(columns=titles), "Final performance")
+    rows = results.evaluations.dropna(subset=["return_mean"])
+    groups = [group.groupby("run") for _, group in split(rows, ["task", *results.by])]
+    table = performance.assign(frames=[_ends(runs["frames"].max()) for runs in groups])
+    return _group_table(results, table.rename(columns=titles), "Final performance")
 
 
 def episodes_section(results: Results) -> HTML:
@@ -162,6 +165,12 @@ def _group(results: Results, row: Mapping[str, Any]) -> HTML:
     key = {name: None if pd.isna(row[name]) else row[name] for name in results.by}
     number = results.group_of(key)
     return HTML(f'<span class="swatch" data-group="{number}"></span>{escape(describe(key))}')
+
+
+def _ends(frames: pd.Series) -> Any:
+    """The last frames of some runs."""
+    first, last = int(frames.min()), int(frames.max())
+    return first if first == last else HTML(f'<span class="number">{first:,} to {last:,}</span>')
 
 
 def _set_name(key: Key) -> str:

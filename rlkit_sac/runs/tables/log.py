@@ -137,6 +137,7 @@ class TrainingLog:
         mean = row["return_mean"]
         self._run.write("evaluations", row)
         self.latest["evaluation"] = mean
+        self._count()
         return mean >= max(earlier, default=mean)
 
 

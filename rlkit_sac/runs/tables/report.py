@@ -83,8 +83,10 @@ def final_summary(run: Path, *, frames: int, updates: int, seconds: float) -> st
 
 
 def _evaluation(row: Mapping[Any, Any]) -> str:
-    mean_and_std = f"{row['return_mean']:.2f} ± {row['return_std']:.2f}"
-    return f"{mean_and_std} ({row['episodes']} episodes at frame {row['frames']:,})"
+    mean, count, at = f"{row['return_mean']:.2f}", row["episodes"], f"at frame {row['frames']:,}"
+    if count == 1:
+        return f"{mean} (1 episode {at})"
+    return f"{mean} ± {row['return_std']:.2f} ({count} episodes {at})"
 
 
 def _peak_memory() -> str:

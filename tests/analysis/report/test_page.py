@@ -5,6 +5,9 @@ import hashlib
 import json
 import re
 
+import pandas as pd
+import pytest
+
 from rlkit_sac.analysis import write_report
 from tests.analysis.report.conftest import Parsed, write_run
 
@@ -57,11 +60,12 @@ def test_what_a_stranger_writes_is_text(page, tmp_path):
         (run / "videos").mkdir()
         for name in ("javascript:alert(1).mp4", "a\"b<c>'d&#x e?f.mp4", "e.txt"):
             (run / "videos" / name).touch()
-    write_report(tmp_path, tmp_path / "page.html", title=EVIL)
+    with pytest.warns(UserWarning, match="is not finished"):  # by its status
+        write_report(tmp_path, tmp_path / "page.html", title=EVIL)
     text, parsed = (tmp_path / "page.html").read_text(), Parsed(tmp_path / "page.html")
     assert scripts(text) == scripts(page.read_text())
     tags = {tag for tag, _ in harmless.elements}
-    assert {tag for tag, _ in parsed.elements} <= tags | {"code"}
+    assert {tag for tag, _ in parsed.elements} <= tags | {"code", "aside", "ul", "li"}
     assert len([tag for tag, _ in parsed.elements if tag == "script"]) == 3
     for _, attributes in parsed.elements:
         assert not any(name.startswith("on") for name in attributes)
@@ -73,3 +77,52 @@ def test_what_a_stranger_writes_is_text(page, tmp_path):
     ]
     assert parsed.data["tasks"][0]["name"] == EVIL
     assert any(EVIL in text for _, text in parsed.texts)
+
+
+@pytest.mark.parametrize("table", ["evaluations", "episodes", "metrics"])
+def test_a_table_without_frames_does_not_cost_the_page(tmp_path, table):
+    for seed in (0, 1):
+        file = write_run(tmp_path, "sac", "Ant-v5", seed) / f"{table}.csv"
+    rows = pd.read_csv(file)
+    rows.assign(frames=None).to_csv(file, index=False)
+    with pytest.warns(UserWarning, match=rf"seed1/{table}.csv, line 2: frames is missing"):
+        write_report(tmp_path, tmp_path / "page.html")
+    assert f"{table}.csv, line 2: frames is missing" in (tmp_path / "page.html").read_text()
+
+
+def test_evaluations_that_no_checkpoint_holds_are_noted(tmp_path):
+    run = write_run(tmp_path, "sac", "Ant-v5", 0, status="interrupted")
+    for frames in (400, 800):
+        folder = run / "checkpoints" / f"step_{frames}"
+        folder.mkdir(parents=True)
+        (folder / "checkpoint.json").touch()
+    write_run(tmp_path, "sac", "Ant-v5", 1)  # finished: its checkpoints may have been deleted
+    with pytest.warns(UserWarning, match="not finished") as caught:
+        write_report(tmp_path, tmp_path / "page.html")
+    (note,) = [str(each.message) for each in caught if "not finished" in str(each.message)]
+    assert "seed0" in note
+    assert "the last checkpoint, at frame 800," in note
+    assert "(2)" in note
+
+
+def test_the_table_of_results_says_where_the_shortest_and_the_longest_run_end(tmp_path):
+    write_run(tmp_path, "sac", "Ant-v5", 0)
+    short = write_run(tmp_path, "sac", "Ant-v5", 1) / "evaluations.csv"
+    short.write_text("".join(short.read_text().splitlines(keepends=True)[:7]))
+    with pytest.warns(UserWarning, match="end early"):
+        write_report(tmp_path, tmp_path / "page.html")
+    texts = [text for _, text in Parsed(tmp_path / "page.html").texts]
+    assert "600 to 1,000" in texts
+
+
+def test_notes_name_no_python(tmp_path):
+    for name in ("a", "b"):
+        run = write_run(tmp_path / name, "sac", "Ant-v5", 0, status="interrupted")
+    file = run / "evaluations.csv"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:7]))
+    with pytest.warns(UserWarning, match="runs") as caught:
+        write_report(tmp_path, tmp_path / "page.html")
+    notes = " ".join(str(each.message) for each in caught)
+    for part in ("have the seed 0", "lines of their own", "end early"):
+        assert part in notes
+    assert not re.search(r"by=|load_runs|data\[", notes)

@@ -172,6 +172,7 @@ def test_evaluations(run, bar, clock) -> None:
     log.collected(frames(10))
     clock.now += 8.0
     log.evaluated(EvaluationResult(np.array([1.0, 3.0]), np.array([10, 20])))
+    assert bar.last[1]["evaluation"] == 2.0  # at once: it may be the last of the run
     (row,) = rows(run.path / "evaluations.csv")
     assert (row["frames"], row["episodes"], row["seconds"]) == ("10", "2", "8.0")
     assert (row["return_mean"], row["return_std"], row["length_mean"]) == ("2.0", "1.0", "15.0")
