@@ -1,7 +1,6 @@
 """Load, aggregate and plot the tables of runs.
 
-Needs pandas; intervals and interquartile means need scipy and figures matplotlib, which the extra
-`plots` installs.
+Needs pandas; figures need matplotlib, which the extra `plots` installs.
 """
 
 from rlkit_sac.analysis.curves import learning_curves as learning_curves

@@ -58,8 +58,7 @@ def learning_curves(
         single run) and `runs` (how many runs were aggregated), ordered by task, `by` and frames.
 
     Raises:
-        ConfigError: a column is missing, there are no rows, the runs of a group share no frames, or
-            scipy is needed and not installed.
+        ConfigError: a column is missing, there are no rows, or the runs of a group share no frames.
 
     Example:
         >>> data = pd.DataFrame({

@@ -40,7 +40,7 @@ class Estimator:
         seed: seed of the resamples. Default 0.
 
     Raises:
-        ConfigError: the statistic is unknown, or scipy is needed and not installed.
+        ConfigError: the statistic is unknown.
 
     Example:
         >>> estimator = Estimator("iqm")
@@ -72,9 +72,10 @@ class Estimator:
         if callable(self.statistic):
             return self.statistic(*strata)
         scores = np.concatenate(strata, axis=-1)
-        if self.statistic == "mean":
-            return np.asarray(scores.mean(axis=-1))
-        return np.asarray(scipy_stats().trim_mean(scores, 0.25, axis=-1))
+        if self.statistic == "iqm":
+            cut = scores.shape[-1] // 4
+            scores = np.sort(scores, axis=-1)[..., cut : scores.shape[-1] - cut]
+        return np.asarray(scores.mean(axis=-1))
 
     def interval(self, *strata: Floats) -> tuple[Floats, Floats]:
         """The bootstrap interval of the statistic.
@@ -91,26 +92,19 @@ class Estimator:
         shape = strata[0].shape[:-1]
         if any(stratum.shape[-1] < 2 for stratum in strata):
             return np.full(shape, np.nan), np.full(shape, np.nan)
-        stats = scipy_stats()
-        flat = [stratum.reshape(-1, stratum.shape[-1]) for stratum in strata]
-        step = max(1, CHUNK // (self.resamples * sum(rows.shape[-1] for rows in flat)))
+        random = np.random.default_rng(self.seed)
+        sizes = [stratum.shape[-1] for stratum in strata]
+        drawn = [random.integers(0, n, (self.resamples, n)) for n in sizes]
+        flat = [stratum.reshape(-1, n) for stratum, n in zip(strata, sizes, strict=True)]
+        step = max(1, CHUNK // (self.resamples * sum(sizes)))
+        tail = (1 - self.confidence) / 2
         ends = []
         for start in range(0, len(flat[0]), step):
-            result = stats.bootstrap(
-                [rows[start : start + step] for rows in flat],
-                lambda *resampled, axis: self.value(*resampled),
-                axis=-1,
-                vectorized=True,
-                n_resamples=self.resamples,
-                confidence_level=self.confidence,
-                method="percentile",
-                # The same seed in each chunk: the same runs at all points. The newer name of the
-                # argument, rng, needs scipy 1.15.
-                random_state=np.random.default_rng(self.seed),
+            chunk = (
+                rows[start : start + step, runs] for rows, runs in zip(flat, drawn, strict=True)
             )
-            ends.append(result.confidence_interval)
-        low = np.concatenate([np.atleast_1d(end.low) for end in ends])
-        high = np.concatenate([np.atleast_1d(end.high) for end in ends])
+            ends.append(np.quantile(self.value(*chunk), [tail, 1 - tail], axis=-1))
+        low, high = np.concatenate(ends, axis=-1)
         return low.reshape(shape), high.reshape(shape)
 
     def columns(self, *strata: Floats) -> dict[str, Any]:
@@ -124,15 +118,3 @@ class Estimator:
         """
         low, high = self.interval(*strata)
         return {"value": self.value(*strata)[()], "low": low[()], "high": high[()]}
-
-
-def scipy_stats() -> Any:
-    """The module `scipy.stats`, or a :class:`ConfigError` that says how to install it."""
-    try:
-        import scipy.stats
-    except ImportError as error:
-        raise ConfigError(
-            "intervals and statistics other than the mean need scipy, which is not installed: "
-            "pip install 'rlkit_sac[plots]'"
-        ) from error
-    return scipy.stats

@@ -83,8 +83,7 @@ def plot_learning_curves(
         The matplotlib figure.
 
     Raises:
-        ConfigError: matplotlib or, for several runs, scipy is not installed, or one of the reasons
-            of :func:`learning_curves`.
+        ConfigError: matplotlib is not installed, or one of the reasons of :func:`learning_curves`.
 
     Example:
         >>> data = pd.DataFrame({

@@ -47,7 +47,7 @@ def final_performance(
 
     Raises:
         ConfigError: a column is missing, there are no rows, a run has fewer than `last`
-            evaluations, an argument is out of its range, or scipy is not installed.
+            evaluations, or an argument is out of its range.
 
     Example:
         >>> data = pd.DataFrame({

@@ -12,7 +12,6 @@ import argparse
 from pathlib import Path
 
 from rlkit_sac.cli.run_arguments import add_run, check_run
-from rlkit_sac.errors import ConfigError
 
 SUMMARY = "evaluate the policy of a run on the run's own task"
 
@@ -67,20 +66,15 @@ def run(arguments: argparse.Namespace) -> int:
     episodes = pd.DataFrame({"return": result.returns, **parts, "length": result.lengths})
     statistics = {"mean": episodes.mean(), "std": episodes.std(ddof=0)}
     table = pd.DataFrame({**statistics, "min": episodes.min(), "max": episodes.max()})
-    try:
-        low, high = Estimator().interval(episodes.to_numpy(np.float64).T)
-        table, missing = table.assign(**{"mean, 95 % from": low, "to": high}), ""
-    except ConfigError as error:  # without scipy
-        missing = f"\n{error}\n"
+    low, high = Estimator().interval(episodes.to_numpy(np.float64).T)
+    table = table.assign(**{"mean, 95 % from": low, "to": high})
     rows = {
         "checkpoint": str(checkpoint),
         "task": stored.task.id,
         "actions": "deterministic" if stored.deterministic else "samples",
         "episodes": f"{len(episodes)}, seed {stored.seed}",
     }
-    print(
-        f"{summary_table(rows)}\n\n{markdown_table(table.reset_index(names=''))}{missing}", end=""
-    )
+    print(f"{summary_table(rows)}\n\n{markdown_table(table.reset_index(names=''))}", end="")
     if arguments.csv is not None:
         episodes.insert(0, "episode", range(1, len(episodes) + 1))
         write_atomically(Path(arguments.csv), episodes.to_csv(index=False).encode())

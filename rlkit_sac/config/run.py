@@ -67,7 +67,7 @@ class LoggingConfig:
     'runs'
     """
 
-    dir: str = "runs"
+    dir: Annotated[str, Field(min_length=1)] = "runs"
     """Folder under which each run gets its own directory."""
 
     interval: PositiveInt = 500

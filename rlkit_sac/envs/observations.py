@@ -177,13 +177,16 @@ class ObservationConversion:
         front = found[0][2].shape[: found[0][2].ndim - len(found[0][1])]
         for path, own, value in found:
             name = f"the observation{at(path)}"
+            if value.dtype.kind not in "biuf":
+                types = sorted({type(each).__name__ for each in value.ravel().tolist()})
+                raise ValueError(f"{name} must hold finite numbers, got {', '.join(types)}")
             if value.shape != front + own or len(front) > 1:
                 raise ValueError(
                     f"{name} has the shape {list(value.shape)}, wanted {list(own)}, "
                     "or N in front for N observations, in all parts"
                 )
-            if value.dtype.kind not in "biuf" or not np.isfinite(value).all():
-                raise ValueError(f"{name} must hold finite numbers")
+            if not np.isfinite(value).all():
+                raise ValueError(f"{name} must hold finite numbers, got NaN or infinity")
         return bool(front)
 
     def agent_space(self) -> gym.spaces.Dict:

@@ -2,6 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,3 +85,21 @@ def test_each_resample_keeps_the_number_of_runs_of_each_stratum(statistic):
     strata = np.zeros(5), np.full(2, 100.0), np.full(3, 7.0)
     value = estimator.value(*strata)
     np.testing.assert_allclose(estimator.interval(*strata), [value, value])
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_interval_is_that_of_scipy(statistic):
+    random = np.random.default_rng(1)
+    strata = [random.normal(size=(2, 6)), random.normal(size=(2, 5))]
+    estimator = Estimator(statistic, confidence=0.8, resamples=FAST, seed=3)
+    expected = scipy.stats.bootstrap(
+        strata,
+        lambda *resampled, axis: estimator.value(*resampled),
+        vectorized=True,
+        axis=-1,
+        n_resamples=FAST,
+        confidence_level=0.8,
+        method="percentile",
+        random_state=np.random.default_rng(3),
+    ).confidence_interval
+    np.testing.assert_allclose(estimator.interval(*strata), expected, rtol=1e-12)

@@ -98,9 +98,11 @@ def test_floats_are_read_exactly(values):
             assert load_runs(folder)["return_mean"].tolist() == values
 
 
-def test_loading_imports_neither_torch_nor_scipy_nor_matplotlib():
+def test_tables_and_intervals_import_neither_torch_nor_scipy_nor_matplotlib():
     code = (
-        "import sys, rlkit_sac.analysis; names = {'torch', 'tensordict', 'scipy', 'matplotlib'}; "
+        "import sys, numpy; from rlkit_sac.analysis.estimates import Estimator; "
+        "Estimator('iqm').interval(numpy.arange(5.0)); "
+        "names = {'torch', 'tensordict', 'scipy', 'matplotlib'}; "
         "sys.exit(str(sorted(names & set(sys.modules))))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

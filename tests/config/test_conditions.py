@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from rlkit_sac.config import LoggingConfig
 from rlkit_sac.config.bounds import PositiveInt
 from rlkit_sac.config.conditions import Check, check_config, config_errors
 from rlkit_sac.errors import ConfigError
@@ -78,4 +79,10 @@ def test_no_condition_sees_values_of_other_types() -> None:
     assert config_errors(config) == [
         ("section.count", "must be a valid integer, got 'two'"),
         ("device", "must be a valid string, got 3"),
+    ]
+
+
+def test_the_folder_of_runs_has_a_name() -> None:
+    assert config_errors(LoggingConfig(dir="")) == [
+        ("dir", "String should have at least 1 character, got ''")
     ]

@@ -61,7 +61,7 @@ def write_report(
 
     Raises:
         ConfigError: a path does not exist, no run is found, `by` names what no configuration has,
-            the page has another suffix or cannot be written, or scipy is not installed.
+            or the page has another suffix or cannot be written.
         RunError: no run can be read.
 
     Example:

@@ -99,7 +99,7 @@ def read_results(paths: Paths, by: str | Sequence[str]) -> Results:
         runs[name] = cells
     evaluations = _table(list(read_runs), "evaluations", settings)
     for run, rows in evaluations.groupby("run") if len(evaluations) else ():
-        _warn_of_unsaved(Path(run), rows)
+        _warn_of_unsaved(Path(str(run)), rows)
     return Results(
         runs,
         names,
