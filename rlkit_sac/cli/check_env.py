@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import runpy
+import shlex
 import shutil
 import textwrap
 from dataclasses import field, make_dataclass
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the spaces, and each recipe with what speaks against it; 1 if none fits."""
+    """Print the spaces, the recipes that train it, why others do not, a command; 1 if none does."""
     from rlkit_sac.config import EnvConfig, parse_config
     from rlkit_sac.envs import check_env, closing_env, make_env
     from rlkit_sac.runs.preflight import limit_episodes
@@ -49,14 +50,29 @@ def run(arguments: argparse.Namespace) -> int:
     with closing_env(make_env(task.id, **task.arguments())) as env:
         for name, text in _describe(env).items():
             print(f"{name:<15} {text}")
-        print("\nrecipes")
-        refusals = {name: _refusal(file, env) for name, file in shipped_recipes().items()}
+        refusals = {name: _refusals(file, env) for name, file in shipped_recipes().items()}
+    fitting = sorted((name for name in refusals if not refusals[name]), key=_by_fame)
+    print("\nrecipes")
+    for name in fitting:
+        print(f"{name:<16}trains it")
     width = max(60, min(100, shutil.get_terminal_size().columns))
-    for name, refusal in refusals.items():
-        text = "trains it" if refusal is None else f"refuses it: {refusal}"
-        print(textwrap.fill(f"{name:<16}{text}", width, subsequent_indent=" " * 16))
+    for name in sorted(refusals.keys() - {*fitting}, key=_by_fame):
+        # With a recipe that trains it, the advice after the colon is not needed.
+        texts = [text.partition(": ")[0] if fitting else text for text in refusals[name]]
+        texts[0] = f"refuses it: {texts[0]}"
+        for start, text in zip([name, *[""] * (len(texts) - 1)], texts, strict=True):
+            print(textwrap.fill(f"{start:<16}{text}", width, subsequent_indent=" " * 16))
+    if fitting:
+        command = ["rlkit-sac", "train", fitting[0], "--env.id", task.id, *arguments.options]
+        print(f"\ntrain it: {shlex.join(command)}")
+    else:
+        print("\nno recipe trains it; docs/own_task.md says what a task needs")
     check_env(task.id, kwargs=task.kwargs)
-    return 0 if None in refusals.values() else 1
+    return 0 if fitting else 1
+
+
+def _by_fame(recipe: str) -> tuple[bool, str]:
+    return recipe not in ("sac", "discrete_sac", "hybrid_sac"), recipe
 
 
 def _describe(env: EnvBase) -> dict[str, str]:
@@ -117,8 +133,8 @@ def _observed(env: EnvBase) -> dict[str, object]:
     return found
 
 
-def _refusal(recipe: Path, env: EnvBase) -> str | None:
-    """Why a recipe does not train a task with its defaults; None if it does."""
+def _refusals(recipe: Path, env: EnvBase) -> list[str]:
+    """Why a recipe does not train a task with its defaults; nothing if it does."""
     from rlkit_sac.runs import BaseRunConfig
     from rlkit_sac.runs.preflight import check_task
 
@@ -134,5 +150,5 @@ def _refusal(recipe: Path, env: EnvBase) -> str | None:
     try:
         check_task(env, config.task_checks(), transition=config.transition)
     except ConfigError as error:
-        return str(error)
-    return None
+        return str(error).splitlines()
+    return []

@@ -20,7 +20,7 @@ from rlkit_sac.errors import ConfigError
 MOST_COMBINATIONS = 4096
 _SUPPORTED = (
     "supported are a Box with finite bounds, Discrete, MultiDiscrete, MultiBinary, and any Tuple "
-    "or Dict of these"
+    "or Dict of these: wrap the environment in gymnasium.wrappers.TransformAction"
 )
 
 Path = tuple[int | str, ...]
@@ -330,7 +330,8 @@ def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], list[Space[Any]]]:
     if combinations > MOST_COMBINATIONS and [type(leaf) for leaf in choices] != [Discrete]:
         raise ConfigError(
             f"the action space {space} has {combinations} combinations of choices, of which each "
-            f"needs an output of the critics: at most {MOST_COMBINATIONS} are supported"
+            f"needs an output of the critics, at most {MOST_COMBINATIONS}: leave choices out, with "
+            "gymnasium.wrappers.TransformAction"
         )
     if not any(box.low.size for box in boxes) and not choices:
         raise ConfigError(f"the action space {space} has no dimensions; it needs at least one")
@@ -365,4 +366,10 @@ def _check_box(space: Box, path: str) -> None:
             "a Box of actions must hold floating-point numbers or integers"
         )
     low, high = (torch.from_numpy(bound.astype(np.float64)) for bound in (space.low, space.high))
-    check_bounds(low, high, where)
+    try:
+        check_bounds(low, high, where)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{error}; wrap the environment in gymnasium.wrappers.TransformAction, with a Box that "
+            "has them"
+        ) from None

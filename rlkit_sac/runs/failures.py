@@ -14,6 +14,9 @@ from rlkit_sac.runs.interrupts import exceptions_behind, interrupt_behind
 from rlkit_sac.runs.python_session import SESSION
 from rlkit_sac.runs.ranks import num_ranks
 
+# The modules that step environments.
+_AROUND = ("rlkit_sac.", "gymnasium.core", "gymnasium.utils.", "gymnasium.wrappers.", "torchrl.")
+
 
 def exit_code(error: BaseException) -> int:
     """The exit code for what ended a run.
@@ -43,8 +46,8 @@ def needs_traceback(error: BaseException) -> bool:
 def describe_failure(error: BaseException) -> str:
     r"""The lines that the console shows: what happened, where the results lie, how to resume.
 
-    A known error is one line per problem. A bug, and the exception behind an `EnvironmentFault`,
-    comes with its traceback.
+    A known error is one line per problem. A bug comes with its traceback, and the exception behind
+    an `EnvironmentFault` with that in the environment's own code.
 
     Args:
         error: the exception.
@@ -60,7 +63,7 @@ def describe_failure(error: BaseException) -> str:
     else:
         lines = [f"error: {line}" for line in str(error).splitlines()]
         if isinstance(error, EnvironmentFault) and error.__cause__ is not None:
-            lines.insert(0, _traceback(error.__cause__))
+            lines = [*_traceback_in_environment(error.__cause__), *lines]
     return "\n".join([*lines, *results_so_far(error)])
 
 
@@ -112,3 +115,14 @@ def resume_command(run_path: Path, script: Path | None = None) -> str:
 
 def _traceback(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)).rstrip()
+
+
+def _traceback_in_environment(error: BaseException) -> list[str]:
+    """The traceback from the first frame of an environment on; nothing if it has none."""
+    trace = error.__traceback__
+    if trace is None:  # of a worker, whose traceback is the text
+        return [_traceback(error)]
+    while trace is not None and trace.tb_frame.f_globals["__name__"].startswith(_AROUND):
+        trace = trace.tb_next
+    lines = traceback.format_exception(type(error), error, trace)
+    return ["".join(lines).rstrip()] if trace is not None else []

@@ -87,3 +87,35 @@ def test_check_env_shows_the_spaces_and_the_recipes_that_fit(
         assert f" {name} {'trains' if name in fits else 'refuses'} it" in printed
     for text in shown:
         assert text in printed
+
+
+BOTH_PARTS = """
+class Parts(TwoRewards):
+    action_space = gym.spaces.Tuple([gym.spaces.Discrete(2), TwoRewards.action_space])
+
+    def step(self, action):
+        return super().step(action[1])
+
+
+gym.register("Parts-v0", Parts, max_episode_steps=20)
+"""
+
+
+def test_check_env_begins_with_what_trains_a_task_and_says_how(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    (folder / "two_parts.py").write_text(MY_TASKS + BOTH_PARTS)
+    assert main(["check-env", "two_parts:Parts-v0", "--env.kwargs.start", "0.5"]) == 0
+    lines = capsys.readouterr().out.partition("\nrecipes\n")[2].splitlines()
+    assert lines[0] == "hybrid_sac      trains it"
+    assert (
+        "train it: rlkit-sac train hybrid_sac --env.id two_parts:Parts-v0 --env.kwargs.start 0.5"
+        in lines
+    )
+    assert any(
+        line.startswith("acer            refuses it: this algorithm acts in") for line in lines
+    )
+    # The second reason is a line of its own, without what to do instead.
+    second = "this algorithm learns from one number, but the reward has 2 dimensions"
+    assert f"{'':16}{second}" in lines
