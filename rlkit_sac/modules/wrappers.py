@@ -68,8 +68,8 @@ class PlainPolicy(nn.Module):
 
     Args:
         policy: what ``policy()`` of a loss returns, or a policy that was loaded.
-        action_keys: the entries to return; by default ``action`` or all that is nested under it,
-            in the order of the policy's ``out_keys``.
+        action_keys: the entries to return; by default ``action`` or all that is nested under it but
+            log-probabilities, in the order of the policy's ``out_keys``.
 
     Attributes:
         in_keys: names of the tensors to call it with, in order.
@@ -91,9 +91,9 @@ class PlainPolicy(nn.Module):
         super().__init__()
         written = [unravel_key(key) for key in policy.out_keys]
         if action_keys is None:
-            action_keys = [
-                key for key in written if (key if isinstance(key, str) else key[0]) == "action"
-            ]
+            paths = [(key,) if isinstance(key, str) else key for key in written]
+            found = [path for path in paths if path[0] == "action"]
+            action_keys = [path for path in found if not path[-1].endswith("_log_prob")]
         self.action_keys = [unravel_key(key) for key in action_keys]
         self.in_keys = [unravel_key(key) for key in policy.in_keys]
         self.out_keys = [*self.action_keys, *map(next_key, policy_states(policy))]

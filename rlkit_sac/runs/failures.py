@@ -124,5 +124,6 @@ def _traceback_in_environment(error: BaseException) -> list[str]:
         return [_traceback(error)]
     while trace is not None and trace.tb_frame.f_globals["__name__"].startswith(_AROUND):
         trace = trace.tb_next
-    lines = traceback.format_exception(type(error), error, trace)
-    return ["".join(lines).rstrip()] if trace is not None else []
+    if trace is None:
+        return []
+    return ["".join(traceback.format_exception(type(error), error, trace)).rstrip()]

@@ -8,6 +8,7 @@ from tensordict import TensorDict
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.modules import (
+    PlainPolicy,
     action_value_critic,
     categorical_actor,
     hybrid_critic,
@@ -17,6 +18,7 @@ from rlkit_sac.modules import (
 from rlkit_sac.modules.notes import note_of
 from rlkit_sac.modules.rebuild import build_from_note
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
+from tests.objectives.losses import foreign_actor
 
 CONTINUOUS, DISCRETE = ("action", "continuous"), ("action", "discrete")
 CELLS = {"num_cells": [16]}
@@ -181,3 +183,11 @@ def test_epsilon_of_zero_is_greedy_and_of_one_samples(kind):
     keys = [CONTINUOUS[1], DISCRETE[1]] if kind == "hybrid" else [None]
     for key in keys:
         assert (same if key is None else same[key]).float().mean() < 0.7
+
+
+def test_log_probabilities_of_a_nested_action_are_no_action():
+    policy = foreign_actor(key=CONTINUOUS)
+    assert ("action", "continuous_log_prob") in policy.out_keys
+    plain = PlainPolicy(policy)
+    assert plain.action_keys == plain.out_keys == [CONTINUOUS]
+    assert plain(torch.zeros(5, 4)).shape == (5, 2)

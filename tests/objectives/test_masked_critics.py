@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from tensordict import TensorDict
 from torch import Tensor
+from torchrl.data import Bounded, Categorical, Composite
 from torchrl.objectives import ValueEstimators
 
-from rlkit_sac.modules import MaskedCritic
+from rlkit_sac.modules import MaskedCritic, SameActionPrior
 from rlkit_sac.objectives import HybridSACLoss
 from tests.objectives.comparison import results
 from tests.objectives.discrete_networks import make_discrete_data, make_discrete_loss
+from tests.objectives.losses import make_batch, own_loss
 from tests.objectives.masked_networks import CONTINUOUS, DISCRETE, MASK, NETWORKS, masked_values
 from tests.objectives.networks import (
     ACTION_DIM,
@@ -162,3 +164,25 @@ def test_with_the_mask_in_the_entropy_an_unused_parameter_has_no_gradient(networ
         for parameter in last_layer(loss):
             assert (parameter.grad[1::2] == 0).all()
             assert (parameter.grad[0::2] != 0).all()
+
+
+def test_nan_in_unused_parameters_does_not_reach_what_reads_the_previous_action():
+    torch.manual_seed(0)
+    spec = Composite(continuous=Bounded(-1.0, 1.0, (2,)), discrete=Categorical(3))
+    loss = own_loss("hybrid", **MASKED, prior_network=SameActionPrior(spec))
+    data = make_batch("hybrid", 16)
+    data["is_init"] = torch.zeros(16, 1, dtype=torch.bool)
+    data["prev_action"] = data["action"].flip(0)
+    changed = data.clone()
+    for batch, filling in ((data, 0.0), (changed, torch.nan)):
+        for key in ("action", "prev_action"):
+            unused = ~torch.tensor(MASK).bool()[batch[key, "discrete"]]
+            batch[key, "continuous"][unused] = filling
+    assert changed["action", "continuous"].isnan().any()
+    found = []
+    for batch in (data, changed):
+        torch.manual_seed(1)
+        found.append(loss(batch))
+    for key, value in found[0].items():
+        assert value.isfinite().all()
+        assert torch.equal(found[1][key], value), key

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tensordict import NestedKey
+import torch
+from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModule
 
 from rlkit_sac.errors import ConfigError
@@ -14,6 +15,7 @@ from rlkit_sac.objectives.sac.critics import ActionValueCritics, critics_kind
 from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor
 from rlkit_sac.objectives.sac.options import HybridSACOptions, takes
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
+from rlkit_sac.objectives.transitions import PREVIOUS_ACTION, Transitions, is_previous_step_key
 
 
 @takes(HybridSACOptions)
@@ -145,6 +147,26 @@ class HybridSACLoss(SoftActorCriticLoss):
             index_role="action_discrete",
             spec=self.specs["action_discrete"],
         )
+
+    def _select(
+        self, tensordict: TensorDictBase, required: Sequence[NestedKey], **options: Any
+    ) -> Transitions:
+        # What reads the previous action sees zeros where unused parameters are not finite.
+        mask, keys = self.critics.mask, self.tensor_keys
+        if mask is None or not any(map(is_previous_step_key, self._transitions.states)):
+            return super()._select(tensordict, required, **options)
+        finite = tensordict.copy()
+        for parameters, choice in (
+            (keys.action_continuous, keys.action_discrete),
+            ((PREVIOUS_ACTION, "continuous"), (PREVIOUS_ACTION, "discrete")),
+        ):
+            values, index = tensordict.get(parameters, None), tensordict.get(choice, None)
+            if values is None or index is None:
+                continue
+            own = mask.mask[index.long().clamp(0, len(mask.mask) - 1)].bool()
+            if own.shape == values.shape:  # others are refused where they are read
+                finite.set(parameters, torch.where(own | values.isfinite(), values, 0.0))
+        return super()._select(finite, required, **options)
 
     def set_keys(self, **kwargs: Any) -> None:
         """Rename entries; ``action`` renames both parts of the action, which are nested in it."""
