@@ -54,8 +54,8 @@ def _print_list() -> None:
     for name, script in shipped_recipes().items():
         print(textwrap.fill(f"{name}: {summary(script)}", width))
         for config in sorted((script.parent / "configs" / name).glob("*.yaml")):
-            text = textwrap.shorten(_description(config), width - 28, placeholder=" ...")
-            print(f"  {config.stem:<26}{text}")
+            text = textwrap.shorten(_description(config), width - 32, placeholder=" ...")
+            print(f"  {config.stem:<30}{text}")
         print()
     print("Train with one: rlkit-sac train RECIPE --config CONFIGURATION")
 
