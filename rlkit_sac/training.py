@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import gymnasium as gym
 import pandas as pd
+import torch
 from tensordict.nn import TensorDictModuleBase
 
 from rlkit_sac.analysis import load_runs
@@ -98,12 +99,16 @@ class Run:
     def _start(self, options: dict[str, Any], callback: Callback | None, name: str | None) -> Run:
         recipe = self.recipe or recipe_script(RunDirectory(self.path).info, str(self.path))
         script, session = find_recipe(str(recipe)), PythonSession(callback, self.env is not None)
-        token = SESSION.set(session)
+        if str(recipe).endswith(".py"):
+            session.arguments += f", recipe={str(recipe)!r}"
+        session.arguments += ", env=function" * session.makes_env
+        token, threads = SESSION.set(session), torch.get_num_threads()
         try:
             with _made_by(self.env, name):
                 run_script(script, [f"--{key}={_text(value)}" for key, value in options.items()])
         finally:
             SESSION.reset(token)
+            torch.set_num_threads(threads)
         if session.path is None:
             raise ConfigError(f"{script} is no recipe: it does not call run_recipe")
         self.path = session.path
@@ -161,7 +166,11 @@ def train(
 
 def _text(value: Any) -> str:
     """A value as the command line takes it."""
-    return str(value) if isinstance(value, str | PathLike) else json.dumps(value)
+    return (
+        str(value)
+        if isinstance(value, str | PathLike)
+        else json.dumps(value, default=lambda each: each.tolist())
+    )
 
 
 @contextmanager
@@ -173,7 +182,11 @@ def _made_by(function: EnvFunction | None, name: str | None) -> Iterator[None]:
     if name in gym.registry:
         raise ConfigError(f"name is {name!r}, which is an environment of Gymnasium's registry")
     (env := function()).close()
-    gym.register(name, function, max_episode_steps=getattr(env.spec, "max_episode_steps", None))
+    limit = getattr(env.spec, "max_episode_steps", None)
+    try:
+        gym.register(name, function, max_episode_steps=limit)
+    except gym.error.Error as error:
+        raise ConfigError(f"name is no id of Gymnasium: {error}") from error
     try:
         yield
     finally:

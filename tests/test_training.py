@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import gymnasium as gym
+import numpy as np
 import pytest
 import torch
 
@@ -91,6 +92,29 @@ def test_a_callback_ends_a_run_as_complete_and_logs() -> None:
     assert squares[110] == pytest.approx(mean)
     run.resume()
     assert list(run.metrics["frames"]) == [70, 140, 150]
+
+
+def test_a_resumed_run_knows_its_last_numbers() -> None:
+    run = rlkit_sac.train("sac", seed=np.int64(1), **QUICK)
+    found: list[dict[str, float]] = []
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        run.resume(
+            callback=lambda training: found.append(dict(training.latest)),
+            **{"collector.total_frames": 151},
+        )
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+    assert found[0]["alpha"] > 0
+    assert found[0]["evaluation"] == run.evaluations["return_mean"].iloc[0]  # at frame 110
+
+
+@pytest.mark.parametrize("name", ["frames", "seed", "return", "alpha"])
+def test_names_of_a_runs_own_numbers_are_not_logged(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"a run has '{name}' already"):
+        rlkit_sac.train("sac", callback=lambda run: run.log(**{name: 1.0}), **QUICK)
 
 
 def test_ctrl_c_saves_and_raises(tmp_path: Path) -> None:

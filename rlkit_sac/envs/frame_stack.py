@@ -43,6 +43,14 @@ class FrameStack(gym.Wrapper[Any, Any, Any, Any]):
                 f"frame_stack is {count}, but the observation has no image (a Box of uint8 or bool "
                 "with two or more dimensions): set it to 1; network.memory is for vectors"
             )
+        shapes = [
+            leaf.shape or () for _, leaf, _ in leaves(env.observation_space) if is_image(leaf)
+        ]
+        width = min((shape[-1] for shape in shapes if len(shape) == 2), default=count + 1)
+        if count >= width:  # the frames would be taken for rows of pixels
+            raise ConfigError(
+                f"frame_stack is {count}: set it below {width}, the width of an image"
+            )
         self._count = count
         self._stacked: Any = None
         self.observation_space = _stacked_space(env.observation_space, count)

@@ -180,6 +180,8 @@ class LossContract(LossModule):
         if encoder is None:
             return
         refuse_batch_norm(encoder, "encoder_network")
+        if same := set(encoder.in_keys) & set(encoder.out_keys):
+            raise ConfigError(f"encoder_network reads and writes {same}: write another entry")
         for name in self.network_names:
             read = getattr(self, name).in_keys
             if not set(read) & set(encoder.out_keys):

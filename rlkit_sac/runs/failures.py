@@ -98,9 +98,7 @@ def resume_command(run_path: Path, script: Path | None = None) -> str:
     "my_sac.py --resume 'my runs/first'"
     """
     if (session := SESSION.get()) is not None:
-        return (
-            f"rlkit_sac.Run('{run_path.as_posix()}'{', env=function' * session.makes_env}).resume()"
-        )
+        return f"rlkit_sac.Run('{run_path.as_posix()}'{session.arguments}).resume()"
     script, run = Path(sys.argv[0]) if script is None else script, run_path.as_posix()
     package = Path(__file__).resolve().parents[1]
     python = [sys.executable]
@@ -122,7 +120,7 @@ def _traceback_in_environment(error: BaseException) -> list[str]:
     trace = error.__traceback__
     if trace is None:  # of a worker, whose traceback is the text
         return [_traceback(error)]
-    while trace is not None and trace.tb_frame.f_globals["__name__"].startswith(_AROUND):
+    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith(_AROUND):
         trace = trace.tb_next
     if trace is None:
         return []

@@ -76,9 +76,10 @@ def check_slices(
     steps = steps_per_batch(**layout)
     needed = -(-(length + frame_stack - 1) // steps) * steps * num_envs * num_ranks()
     if collector.learning_starts < needed:
+        slices = f"slices of {length} frames" if length > 1 else "samples"
         stacks = f" in stacks of {frame_stack} (env.frame_stack)" if frame_stack > 1 else ""
         raise ConfigError(
-            f"slices of {length} frames{stacks} need collector.learning_starts of at least "
+            f"{slices}{stacks} need collector.learning_starts of at least "
             f"{needed}, got {collector.learning_starts}"
         )
 

@@ -17,11 +17,13 @@ class PythonSession:
         callback: called with the :class:`~rlkit_sac.runs.TrainingRun` at the end of each step; true
             ends the run.
         makes_env: whether a function of the caller makes the environments.
+        arguments: those of a :class:`~rlkit_sac.Run` that resumes the run, after its path.
         path: the run directory, once the recipe has ended.
     """
 
     callback: Callable[[Any], object] | None = None
     makes_env: bool = False
+    arguments: str = ""
     path: Path | None = None
 
 

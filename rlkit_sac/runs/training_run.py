@@ -94,6 +94,7 @@ class TrainingRun:
         self._stop_at = config.evaluation.stop_at
         self._before, self._updates_before = log.frames, log.updates
         self._update, self._graphs, self._most_updates = update, 0, 1
+        self._foreseen = -1  # updates when one that may compile was foreseen
         self._apply_schedules = partial(apply_schedules, config.loss, config.update, into=update)
         self._apply_schedules(self.frames)
         self._end_if_solved()
@@ -210,7 +211,8 @@ class TrainingRun:
         graphs, self._graphs = self._graphs, self._update.graphs
         # The first update is never compiled, and after a graph others may follow.
         reached = self.updates + self._most_updates >= max(self._update.compile_from or math.inf, 2)
-        return self._graphs > graphs or (reached and not graphs)
+        again, self._foreseen = self._foreseen == self.updates, self.updates
+        return self._graphs > graphs or (reached and not graphs and not again)
 
     def _agreed(self, save: bool) -> tuple[bool, bool]:
         """Whether all ranks stop, and whether they save; all end or none.

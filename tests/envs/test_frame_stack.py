@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Tuple
-from gymnasium.wrappers import FrameStackObservation
+from gymnasium.spaces import Box, Tuple
+from gymnasium.wrappers import FrameStackObservation, TransformObservation
 
 from rlkit_sac.envs import (
     FrameStack,
@@ -88,3 +89,13 @@ def test_an_episode_goes_on_with_its_stacks(steps: int) -> None:
 def test_vectors_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"frame_stack is 2, but the observation has no image"):
         make_env("CartPole-v1", frame_stack=2)
+
+
+def test_more_frames_than_a_gray_image_is_wide_are_refused() -> None:
+    board = Box(0, 255, (10, 6), np.uint8)
+    env = TransformObservation(
+        gym.make("CartPole-v1"), lambda _: np.zeros((10, 6), np.uint8), board
+    )
+    assert FrameStack(env, 5).observation_space.shape == (5, 10, 6)
+    with pytest.raises(ConfigError, match="frame_stack is 6: set it below 6, the width"):
+        FrameStack(env, 6)

@@ -215,3 +215,10 @@ def test_batch_normalization_in_the_encoder_is_refused() -> None:
     networks = tanh_gaussian_actor(SHARED, **BOX), state_action_critic(SHARED, 2)
     with pytest.raises(ConfigError, match="encoder_network"):
         ContinuousSACLoss(*networks, encoder_network=encoder)
+
+
+def test_an_encoder_that_writes_what_it_reads_is_refused() -> None:
+    encoder = TensorDictModule(nn.Linear(4, 4), ["observation"], ["observation"])
+    networks = tanh_gaussian_actor(4, [-1.0], [1.0]), state_action_critic(4, 1)
+    with pytest.raises(ConfigError, match="reads and writes"):
+        ContinuousSACLoss(*networks, encoder_network=encoder)

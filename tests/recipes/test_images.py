@@ -17,6 +17,7 @@ from tensordict import TensorDict
 from rlkit_sac.data.replay.packed import row_bytes
 from rlkit_sac.envs import FrameStack, make_env
 from rlkit_sac.envs.actions import leaves
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import evaluate, evaluation_seed, export_policy, load_policy, record_run
 from tests import image_tasks
 from tests.recipes.running import Recipe
@@ -191,7 +192,7 @@ def test_replay_stores_each_frame_of_a_stack_once(workplace):
         ),
         (
             "--env.id tests/Dot-v0 --env.frame_stack 4 --collector.learning_starts 3",
-            "slices of 1 frames in stacks of 4 (env.frame_stack) need collector.learning_starts of",
+            "samples in stacks of 4 (env.frame_stack) need collector.learning_starts of",
         ),
     ],
 )
@@ -209,6 +210,8 @@ def test_a_run_starts_with_the_encoder_of_another(workplace):
     for further, same in ((start, True), ([], False)):
         found = load_policy(SAC.train(*task, *options, *further)).state_dict()
         assert all(torch.equal(found[n], load_policy(run).state_dict()[n]) for n in names) is same
+    with pytest.raises(ConfigError, match="cannot warm-start actor without qvalue"):
+        SAC.train(*task, *options, *start[:-1], "[actor]")
 
 
 @pytest.mark.parametrize("option", ["network.shared_encoder true", "update.random_shift 4"])

@@ -280,6 +280,16 @@ def test_a_checkpoint_comes_before_the_step_that_compiles(
     assert found == [saved]
 
 
+def test_a_checkpoint_before_compiling_is_not_repeated_until_there_is_an_update() -> None:
+    with begun(config(), compile_from=2) as loop:
+        for index in range(4):
+            loop.collect()
+            if index == 0:
+                loop.run.updated(loop.update(loop.replay.sample()))
+            loop.run.save_if_due(best=False)
+            assert saved_at(loop.run) == [2]
+
+
 def test_the_bar_says_once_that_a_checkpoint_is_saved(monkeypatch: pytest.MonkeyPatch) -> None:
     phases: list[str] = []
     phase = ProgressBar.phase
@@ -393,12 +403,12 @@ def test_a_run_that_compiles_otherwise_is_not_exact(capsys: pytest.CaptureFixtur
         for _ in range(2):
             loop.collect()
             loop.run.updated(loop.update(loop.replay.sample()))
-    path = str(loop.run.path)
+    path, since = str(loop.run.path), "compiled from update 2 on"
     for options, first, reason in (
         ({}, 3, None),
         ({}, None, None),  # no update before the checkpoint would have been compiled
-        ({}, 2, "compile was 'auto', from update None, and is 'auto', from update 2"),
-        ({"compile": False}, 2, "compile was 'auto', from update 2, and is False, from update 2"),
+        ({}, 2, f"not compiled (compile auto), and are {since} (compile auto)"),
+        ({"compile": False}, 2, f"{since} (compile auto), and are {since} (compile False)"),
         ({"compile": False}, 2, None),
     ):
         frames = loop.run.frames
@@ -406,4 +416,6 @@ def test_a_run_that_compiles_otherwise_is_not_exact(capsys: pytest.CaptureFixtur
             loop.collect()
         printed, said = capsys.readouterr().out, info(loop.run)
         assert (said["resumed_at"], said["exact"]) == (frames, reason is None)
-        assert (f"not exactly the run that never stopped: {reason}" in printed) == bool(reason)
+        assert (
+            f"not exactly the run that never stopped: updates were {reason}" in printed
+        ) == bool(reason)

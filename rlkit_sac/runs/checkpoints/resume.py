@@ -287,7 +287,10 @@ def _compiled_otherwise(folder: Path, config: Any, info: Any, facts: Any) -> lis
     first, now = info.get("compile_from"), facts.get("compile_from")
     if was == given and (first == now or min(filter(None, (first, now))) > info["updates"]):
         return []
-    return [f"compile was {was!r}, from update {first}, and is {given!r}, from update {now}"]
+    ways = [
+        f"compiled from update {each:,} on" if each else "not compiled" for each in (first, now)
+    ]
+    return [f"updates were {ways[0]} (compile {was}), and are {ways[1]} (compile {given})"]
 
 
 def _may_change(key: str) -> bool:
@@ -332,6 +335,11 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
     except RunError as error:
         raise ConfigError(f"cannot warm-start from {config.run}: {error}") from error
     own = loss_module.state_dict()
+    shares = any(name.startswith("encoder_network") for name in own)
+    if shares and "actor" in config.modules and "qvalue" not in config.modules:
+        raise ConfigError(
+            "cannot warm-start actor without qvalue, which includes the encoder that they share"
+        )
     for module in config.modules:
         begins = _PREFIXES[module]
         begins += tuple(f"target_{prefix}" for prefix in begins)

@@ -20,6 +20,8 @@ from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 # Of metrics.csv, besides the scalars of updates and those of a user.
 _COLUMNS = ("frames", "updates", "seconds", "frames_per_second")
+# What `load_runs` puts before them, and the numbers of the bar.
+_TAKEN = ("run", "recipe", "task", "seed", "status", "return", "evaluation")
 
 
 class TrainingLog:
@@ -59,6 +61,7 @@ class TrainingLog:
             "frames": self.frames,
             "updates": self.updates,
             "seconds": self.seconds,
+            "latest": dict(self.latest),
             "last_row": self._last_row,
             "average": self._average.state_dict(),
             "own": self._own.state_dict(),
@@ -71,6 +74,7 @@ class TrainingLog:
         self._last_row = state["last_row"]
         self._average.load_state_dict(state["average"])
         self._own.load_state_dict(state.get("own", {"parts": []}))
+        self.latest.update(state.get("latest", {}))
         self._progress.start_at(self.frames)
         self._count()
 
@@ -108,8 +112,11 @@ class TrainingLog:
         Raises:
             ConfigError: for the name of a column of the package.
         """
-        if taken := [name for name in values if name in (*_COLUMNS, *self._scalar_names)]:
-            raise ConfigError(f"metrics.csv has {taken[0]!r} already: log another name")
+        taken = {*_COLUMNS, *_TAKEN, *self._scalar_names}.intersection(values)
+        if taken:
+            raise ConfigError(f"a run has {min(taken)!r} already: log another name")
+        if not values:
+            return
         own = {name: float(value) for name, value in values.items()}
         self._own.add({name: torch.tensor(own[name], dtype=torch.float64) for name in own})
         self.latest |= own

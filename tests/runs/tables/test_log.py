@@ -149,7 +149,7 @@ def test_metrics_of_ones_own_are_columns_and_numbers_of_the_bar(run, bar, clock)
     assert float(second["success"]) == pytest.approx(4 / 9)
     assert float(second["gap_max"]) == 1.0
     for taken in ("alpha", "frames"):
-        with pytest.raises(ConfigError, match=rf"metrics\.csv has '{taken}' already"):
+        with pytest.raises(ConfigError, match=f"a run has '{taken}' already"):
             log.log({taken: 1.0})
 
 
