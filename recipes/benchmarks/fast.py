@@ -38,13 +38,15 @@ PUBLISHED: dict[str, Any] = {
     "collector.learning_starts": 5000,
 }
 PUBLISHED |= {f"update.{name}": 3e-4 for name in RATES} | {"loss.target_entropy": "neg_dim"}
+VALUES: dict[str, Any] = {"network.critic_atoms": "null"}
 #: What each variant changes in the fast configuration of the task; names joined by + change both.
 VARIANTS: dict[str, dict[str, Any]] = {
     "fast": {},
     "no layer norm": {"network.critic_layer_norm": "false"},
     "raw observations": {"normalization.observations": "false"},
-    "raw rewards": {"normalization.rewards": "false"},
-    "divisor std": {"normalization.rewards": "true"},
+    "values": VALUES,
+    "raw rewards": VALUES | {"normalization.rewards": "false"},
+    "divisor std": VALUES | {"normalization.rewards": "true"},
     "batch 256": {"replay.batch_size": 256},
     "alpha from 1": {"loss.alpha_init": 1},
     "target -A": {"loss.target_entropy": "neg_dim"},
@@ -52,7 +54,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "actor 6e-4": {"update.lr_actor": 6e-4},
     "tau .005": {"update.target_update_tau": 0.005},
     "float32": {"update.matmul_precision": "auto"},
-    "101 atoms": {"network.critic_atoms": 101},
 }
 
 
