@@ -46,6 +46,8 @@ FIGURES = {
         *("discrete_sac/cartpole", "hybrid_sac/platform"),
     ],
     "acer": ["acer/cartpole", "acer/pendulum", "acer/halfcheetah"],
+    "minatar": [f"{name}/minatar_breakout" for name in ("acer", "discrete_sac")]
+    + ["acer/minatar_space_invaders"],
 }
 MARKERS = "DsX^"
 
