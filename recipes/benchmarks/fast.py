@@ -38,6 +38,7 @@ PUBLISHED: dict[str, Any] = {
     "collector.learning_starts": 5000,
 }
 PUBLISHED |= {f"update.{name}": 3e-4 for name in RATES} | {"loss.target_entropy": "neg_dim"}
+#: Plain values in place of atoms, which need bounded rewards.
 VALUES: dict[str, Any] = {"network.critic_atoms": "null"}
 #: What each variant changes in the fast configuration of the task; names joined by + change both.
 VARIANTS: dict[str, dict[str, Any]] = {
