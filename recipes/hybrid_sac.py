@@ -13,13 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from torch.optim import Adam
 from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
-from rlkit_sac.config import EnvConfig, HybridLossConfig, HybridNetworkConfig, ReplayConfig
+from rlkit_sac.config import (
+    Check,
+    EnvConfig,
+    HybridLossConfig,
+    HybridNetworkConfig,
+    PriorConfig,
+    ReplayConfig,
+)
 from rlkit_sac.data import example_transition, make_replay_buffer, random_shift
 from rlkit_sac.envs import (
     action_mask_key,
@@ -33,10 +41,14 @@ from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import HybridSACLoss
 from rlkit_sac.runs import (
     RunConfig,
+    TaskFacts,
+    check_prior,
+    check_prior_source,
     first_compiled_update,
     learner_group,
     make_envs,
     make_normalizers,
+    make_prior,
     memory_options,
     observation_inputs,
     parameter_groups,
@@ -58,6 +70,7 @@ class HybridSACConfig(RunConfig):
     replay: ReplayConfig = field(
         default_factory=lambda: ReplayConfig(capacity=100_000, batch_size=128)
     )
+    prior: PriorConfig = field(default_factory=lambda: PriorConfig(kind="none"))
     network: HybridNetworkConfig = field(
         default_factory=lambda: HybridNetworkConfig(num_cells=[128, 128])
     )
@@ -66,7 +79,12 @@ class HybridSACConfig(RunConfig):
     def task_checks(self) -> list[Callable[[EnvBase], object]]:
         """What the recipe requires of its task."""
         mask = [check_parameter_mask] if self.loss.parameter_mask else []
-        return [hybrid_action_bounds, *mask, *super().task_checks()]
+        prior = partial(check_prior, self.prior)
+        return [hybrid_action_bounds, *mask, prior, *super().task_checks()]
+
+    def further_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
+        """Whether the run or the function that the prior comes from is there, besides."""
+        return [*super().further_checks(facts), *check_prior_source(self.prior)]
 
 
 def check_parameter_mask(env: EnvBase) -> None:
@@ -114,6 +132,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         actor,
         critic,
         action_spec=env.full_action_spec_unbatched,
+        prior_network=make_prior(config.prior, env),
         encoder_network=shared_encoder(config.network, env),
         burn_in=config.replay.burn_in,
         diagnostics=True,

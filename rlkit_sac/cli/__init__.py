@@ -21,7 +21,18 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from rlkit_sac import __version__
-from rlkit_sac.cli import check_env, evaluate, export, recipes, report, resume, sweep, train, video
+from rlkit_sac.cli import (
+    check_env,
+    clone,
+    evaluate,
+    export,
+    recipes,
+    report,
+    resume,
+    sweep,
+    train,
+    video,
+)
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.signals import ended_by_interrupts
@@ -49,6 +60,7 @@ COMMANDS: Mapping[str, Command] = {
     "video": video,
     "export": export,
     "report": report,
+    "clone": clone,
     "check-env": check_env,
 }
 

@@ -194,6 +194,14 @@ class ReplayConfig(StorageConfig):
     priority_eps: PositiveFloat = 1e-6
     """Added to each priority, so that every transition can be drawn."""
 
+    prior_data: str | None = None
+    """Run directory, or folder of a saved TensorDict, whose transitions are in the buffer from the
+    start; null for none."""
+
+    prior_share: UnitFloat | None = None
+    """Part of each batch that is drawn from prior_data, which is then kept beside the buffer, for
+    example 0.5; null to put prior_data into the buffer."""
+
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
         found = []
@@ -203,4 +211,10 @@ class ReplayConfig(StorageConfig):
         if self.prioritized and self.slice_length > 1:
             text = f"must be false where slice_length is above 1 ({self.slice_length}), got true"
             found.append(("prioritized", text))
+        if self.prior_data is not None and self.slice_length > 1:
+            text = f"is for single transitions, but slice_length is {self.slice_length}"
+            found.append(("prior_data", text))
+        if self.prior_share is not None and (self.prior_data is None or self.prioritized):
+            text = "needs prior_data, and prioritized false: its transitions have no priorities"
+            found.append(("prior_share", text))
         return found

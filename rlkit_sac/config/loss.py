@@ -190,6 +190,13 @@ class HybridLossConfig(LossConfig):
     of the K discrete actions alone; neg_dim is minus the dimensions, of the continuous part
     alone."""
 
+    target_kld_discrete: NonNegativeFloat | None = None
+    """With a prior, the divergence from it that the temperature of the discrete part aims at; null
+    for half of log K."""
+
+    target_kld_per_dim: NonNegativeFloat = 3.0
+    """With a prior, that of the continuous part, nats for each action dimension."""
+
     parameter_mask: bool = False
     """Tell the loss which continuous dimensions each discrete action uses; each must have
     parameters of its own."""

@@ -180,8 +180,9 @@ class PriorConfig:
     [('run', "must name a run directory where kind is 'policy'")]
     """
 
-    kind: Literal["uniform", "same_action", "policy", "factory"] = "uniform"
-    """Uniform over actions, near the previous action, the policy of a run, or a user's own."""
+    kind: Literal["none", "uniform", "same_action", "policy", "factory"] = "uniform"
+    """No prior, uniform over actions, near the previous action, the policy of a run, or a user's
+    own."""
 
     same_action_prob: UnitFloat = 0.9
     """Weight of the previous action, for same_action."""
@@ -191,7 +192,7 @@ class PriorConfig:
     same_action."""
 
     run: str | None = None
-    """Run directory whose trained policy is the prior, for policy."""
+    """Run directory whose trained policy is the prior, or folder of a cloned one, for policy."""
 
     which: Literal["last", "best"] = "last"
     """Checkpoint of run: the newest, or that of the best evaluation."""

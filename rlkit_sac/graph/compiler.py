@@ -47,7 +47,7 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Tensor]) -> Callable[...,
     examples = [mode.from_tensor(tensor.detach(), static_shapes=True) for tensor in inputs]
     with (
         torch.no_grad(),
-        config.patch(fallback_random=True),
+        config.patch(fallback_random=True, cpp_wrapper=all(x.device.type == "cpu" for x in inputs)),
         tracing(TracingContext(mode)),
     ):
         compiled: Any = compile_fx(graph, examples)

@@ -164,6 +164,7 @@ def categorical_actor(
     *,
     num_cells: Sequence[int] = (256, 256),
     activation: str = "relu",
+    action_key: NestedKey = "action",
     memory: MemoryOptions | None = None,
 ) -> ProbabilisticActor:
     """A multilayer perceptron with a categorical distribution.
@@ -177,6 +178,7 @@ def categorical_actor(
         num_actions: number K of discrete actions.
         num_cells: widths of the hidden layers.
         activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
+        action_key: where to write the action; ``("action", "discrete")`` in a hybrid policy.
         memory: lets it remember earlier steps, see
             :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
 
@@ -187,11 +189,14 @@ def categorical_actor(
     """
     state = state_inputs(observation_dim, memory, "actor")
     network = perceptron(state.size, num_actions, num_cells, activation)
-    return categorical_policy(network, num_actions, state)
+    return categorical_policy(network, num_actions, state, action_key)
 
 
 def categorical_policy(
-    network: nn.Module, num_actions: int, state: StateInputs
+    network: nn.Module,
+    num_actions: int,
+    state: StateInputs,
+    action_key: NestedKey = "action",
 ) -> ProbabilisticActor:
     """A categorical distribution whose logits are a network's outputs.
 
@@ -199,6 +204,7 @@ def categorical_policy(
         network: returns logits ``[*, num_actions]``.
         num_actions: number K of discrete actions.
         state: what the network reads.
+        action_key: where to write the action.
 
     >>> categorical_policy(nn.Linear(8, 2), 2, StateInputs(8, ["hidden"], [])).out_keys
     ['logits', 'action']
@@ -206,7 +212,7 @@ def categorical_policy(
     return ProbabilisticActor(
         state.before(TensorDictModule(network, state.keys, ["logits"])),
         in_keys=["logits"],
-        out_keys=["action"],
+        out_keys=[unravel_key(action_key)],
         spec=CategoricalSpec(num_actions, device="cpu"),
         distribution_class=Categorical,
     )

@@ -45,8 +45,8 @@ def check_prior_source(config: PriorConfig) -> list[Check]:
     return [Check(reads[config.kind], lambda: _source(config))]
 
 
-def make_prior(config: PriorConfig, env: EnvBase) -> nn.Module:
-    """The prior of a run.
+def make_prior(config: PriorConfig, env: EnvBase) -> nn.Module | None:
+    """The prior of a run, if it has one.
 
     Args:
         config: which one.
@@ -59,6 +59,8 @@ def make_prior(config: PriorConfig, env: EnvBase) -> nn.Module:
     >>> make_prior(PriorConfig(kind="same_action"), make_env("Pendulum-v1")).in_keys
     ['prev_action', 'is_init']
     """
+    if config.kind == "none":
+        return None
     if config.kind == "uniform":
         return UniformPrior(env.full_action_spec_unbatched)
     if config.kind == "same_action":
@@ -81,7 +83,7 @@ def check_prior(config: PriorConfig, env: EnvBase) -> None:
 
     Args:
         config: which one.
-        env: of continuous actions.
+        env: the task.
 
     Raises:
         ConfigError: saying what does not fit.
@@ -89,20 +91,25 @@ def check_prior(config: PriorConfig, env: EnvBase) -> None:
     >>> from rlkit_sac.envs import make_env
     >>> check_prior(PriorConfig(), make_env("Pendulum-v1"))
     """
-    action = env.full_action_spec_unbatched.get("action")
-    if config.errors() or not isinstance(action, Bounded):
+    if config.errors():
         return  # reported by other checks
     try:
         _source(config)
     except ConfigError:
         return  # reported by check_prior_source
-    prior = make_prior(config, env)
+    if (prior := make_prior(config, env)) is None:
+        return
     example = env.fake_tensordict()
     try:
         _check_bounds(prior, env)
         with torch.no_grad():
             frozen = FrozenPrior(prior)
-            frozen.log_prob(example.select(*frozen.in_keys), example["action"], "action")
+            states = example.select(*frozen.in_keys, "action")
+            for key, part in env.full_action_spec_unbatched.items(True, True):
+                if isinstance(part, Bounded):
+                    frozen.log_prob(states, example[key], key)
+                else:
+                    frozen.log_prob_of_each_action(states, part.space.n, key)
     except Exception as error:  # also of a user's own module
         reason = error if isinstance(error, RlkitSacError) else f"it raised {summary(error)}"
         raise ConfigError(
@@ -112,11 +119,12 @@ def check_prior(config: PriorConfig, env: EnvBase) -> None:
 
 def _check_bounds(prior: nn.Module, env: EnvBase) -> None:
     """Refuse a policy with other action bounds, whose densities have other units."""
-    if not isinstance(prior, PolicyPrior):
+    wanted = env.full_action_spec_unbatched["action"]
+    if not (isinstance(prior, PolicyPrior) and isinstance(wanted, Bounded)):
         return
     policy = prior.actor
     actor = policy.policy if isinstance(policy, NormalizedPolicy) else policy
-    spec, wanted = getattr(actor, "spec", None), env.full_action_spec_unbatched["action"]
+    spec = getattr(actor, "spec", None)
     own = None if spec is None else spec["action"]
     boxes = [each.space for each in (own or wanted, wanted)]
     bounds = [[box.low.tolist(), box.high.tolist()] for box in boxes]

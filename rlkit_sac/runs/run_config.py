@@ -52,6 +52,7 @@ from rlkit_sac.runs.preflight import (
     stored_transition,
     warn_without_updates,
 )
+from rlkit_sac.runs.prior_data import read_prior_data
 from rlkit_sac.runs.random_streams import rank_seed, seed_everything
 from rlkit_sac.runs.ranks import num_ranks, of_this_rank, process_group, rank
 from rlkit_sac.runs.schedules import check_reward_weights, check_schedules
@@ -125,6 +126,10 @@ class BaseRunConfig:
         # Consecutive batches of asynchronous workers are of different environments.
         found["within_batches"] = self.workers.is_async
         found["frame_stack"] = self.env.frame_stack
+        # A checkpoint has what was put into the buffer.
+        source, share = found.pop("prior_data", None), found.get("prior_share")
+        if source is not None and (self.resume is None or share is not None):
+            found["prior_data"] = read_prior_data(source)
         if num_ranks() > 1:
             found["batch_size"] //= num_ranks()
             if (beta_frames := found.get("priority_beta_frames")) is not None:
@@ -150,6 +155,9 @@ class BaseRunConfig:
                 "batches"
             )
             found.append(("workers.mode", text))
+        if self.env.frame_stack > 1 and getattr(self.replay, "prior_data", None) is not None:
+            text = f"is for whole transitions, but env.frame_stack is {self.env.frame_stack}"
+            found.append(("replay.prior_data", text))
         return found
 
     def planned_updates(self) -> float:

@@ -13,6 +13,7 @@ from torchrl.data.replay_buffers.samplers import Sampler
 
 from rlkit_sac.data.replay.memmap import make_memmap_storage
 from rlkit_sac.data.replay.packed import PackedReplayBuffer, row_bytes
+from rlkit_sac.data.replay.prior_data import PriorShare, fitting
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay.slices import SliceSampler, StepSampler
 from rlkit_sac.data.replay.stacked_frames import StackedFrames, newest_frames
@@ -43,6 +44,8 @@ def make_replay_buffer(
     within_batches: bool = False,
     frame_stack: int = 1,
     sampler: Sampler | None = None,
+    prior_data: TensorDictBase | None = None,
+    prior_share: float | None = None,
 ) -> TensorDictReplayBuffer:
     """Makes a replay buffer that samples with replacement and overwrites the oldest transitions.
 
@@ -75,11 +78,16 @@ def make_replay_buffer(
             batches as ``num_envs`` and ``frames_per_batch`` tell. Default: 1.
         sampler: what draws instead of all these, such as a
             :class:`~rlkit_sac.data.TrajectorySampler`, with the same ``frame_stack``.
+        prior_data: transitions ``[*]`` from before, with the entries of ``example`` or more.
+        prior_share: the part of each batch that is drawn uniformly from them, half in RLPD (Ball et
+            al. 2023, arXiv:2302.02948). They are then not in the buffer. Default: they are put into
+            the buffer, and overwritten first.
 
     Raises:
         ConfigError: as :func:`check_replay_fits`, files cannot take their space on the disk,
-            slices do not fit into it, two ways of sampling are asked for, or stacks are not those
-            of the example, of the sampler, or of environments in turn.
+            slices do not fit into it, two ways of sampling are asked for, stacks are not those
+            of the example, of the sampler, or of environments in turn, or the prior data do not fit
+            the example.
 
     >>> from tensordict import TensorDict
     >>> buffer = make_replay_buffer(TensorDict(observation=torch.zeros(3)), capacity=100,
@@ -95,6 +103,10 @@ def make_replay_buffer(
             f"a buffer has one way of sampling, but prioritized is {prioritized}, slice_length is "
             f"{slice_length} and the sampler is {sampler}: choose one"
         )
+    if prior_data is not None:
+        prior_data = fitting(prior_data, example)
+    prior_size = round(batch_size * (prior_share or 0))
+    batch_size -= prior_size
     layout: dict[str, Any] = {"num_envs": num_envs, "frames_per_batch": frames_per_batch}
     drawn = layout | {
         "capacity": capacity,
@@ -133,6 +145,12 @@ def make_replay_buffer(
         buffer.append_transform(StackedFrames(buffer, frame_stack, **layout))
     if storage == "memmap" and torch.device(device).type != "cpu":
         buffer.append_transform(lambda batch: batch.to(device))
+    if prior_data is not None and prior_share is None:
+        buffer.extend(prior_data)
+    elif prior_data is not None:
+        prior = PackedReplayBuffer(capacity=len(prior_data), batch_size=prior_size, device=device)
+        prior.extend(prior_data)
+        buffer.append_transform(PriorShare(prior))
     return buffer
 
 

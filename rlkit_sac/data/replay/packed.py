@@ -11,6 +11,7 @@ from torchrl.data import LazyTensorStorage, RandomSampler, TensorDictReplayBuffe
 from torchrl.data.replay_buffers.samplers import Sampler
 
 from rlkit_sac.data.nested import NestedEntries
+from rlkit_sac.data.replay.prior_data import PriorShare
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay.slices import BlockSampler
 from rlkit_sac.data.replay.stacked_frames import StackedFrames
@@ -210,4 +211,6 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         return (
             type(sampler) in (RandomSampler, PrioritizedSampler)
             or isinstance(sampler, BlockSampler)
-        ) and all(isinstance(each, StackedFrames) for each in self._transform.transforms)
+        ) and all(
+            isinstance(each, StackedFrames | PriorShare) for each in self._transform.transforms
+        )

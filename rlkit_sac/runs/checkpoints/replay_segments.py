@@ -73,14 +73,19 @@ def read_segments(replay: TensorDictReplayBuffer, segments: Iterable[tuple[Path,
     capacity = replay.storage.max_size
     for file, content in segments:
         start, stop = segment_range(file.name)
-        rows = TensorDict(batch_size=[stop - start])
-        for name, value in safetensors.torch.load(content).items():
-            key = json.loads(name)
-            rows.set(tuple(key) if isinstance(key, list) else key, value)
-        rows = rows[max(0, stop - start - capacity) :]
+        rows = segment_rows(content, stop - start)[max(0, stop - start - capacity) :]
         start = stop - len(rows)
         replay.writer.load_state_dict({"_cursor": start % capacity, "_write_count": start})
         replay.extend(rows)
+
+
+def segment_rows(content: bytes, size: int) -> TensorDictBase:
+    """The transitions ``[size]`` of a segment."""
+    rows = TensorDict(batch_size=[size])
+    for name, value in safetensors.torch.load(content).items():
+        key = json.loads(name)
+        rows.set(tuple(key) if isinstance(key, list) else key, value)
+    return rows
 
 
 def _slots(replay: TensorDictReplayBuffer, start: int, stop: int) -> TensorDictBase:

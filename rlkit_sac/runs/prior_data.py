@@ -1,0 +1,48 @@
+"""Transitions that a run starts from, of another run or of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from tensordict import TensorDict, TensorDictBase
+
+from rlkit_sac.errors import ConfigError, summary
+from rlkit_sac.runs.checkpoints.folders import Manifest, read_checked
+from rlkit_sac.runs.checkpoints.replay_segments import segment_range, segment_rows
+from rlkit_sac.runs.checkpoints.resume import find_checkpoint
+
+
+def read_prior_data(path: Path | str) -> TensorDictBase:
+    """Transitions of a run's replay, or of a TensorDict on disk.
+
+    Args:
+        path: run directory, for the replay of its newest checkpoint, or one of its
+            ``checkpoints/step_<frames>``; or a folder that ``TensorDict.save`` wrote.
+
+    Returns:
+        ``[*]``, on the CPU.
+
+    Raises:
+        ConfigError: naming the folder, if it holds neither, or a file is damaged.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = TensorDict(observation=torch.zeros(5, 3), batch_size=[5]).save(folder)
+    >>> read_prior_data(folder).shape
+    torch.Size([5])
+    """
+    folder = Path(path)
+    if (folder / "meta.json").is_file():
+        try:
+            return TensorDict.load_memmap(folder)
+        except Exception as error:  # any error that wrong content of a file can cause
+            raise ConfigError(f"{folder} holds no TensorDict: {summary(error)}") from error
+    run, checkpoint = find_checkpoint(folder)
+    parts = []
+    for name, wanted in Manifest.read(checkpoint).segments.items():
+        start, stop = segment_range(name)
+        parts.append(segment_rows(read_checked(run / "replay" / name, wanted), stop - start))
+    if not parts:
+        raise ConfigError(f"{checkpoint} holds no replay: its run stored no transition")
+    return torch.cat(parts)
