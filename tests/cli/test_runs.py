@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rlkit_sac.cli import main
-from tests.cli.conftest import MY_TASKS
+from tests.cli.conftest import MY_TASKS, SHORT
 
 
 def rows(table: Path) -> list[dict[str, str]]:
@@ -119,3 +119,17 @@ def test_check_env_begins_with_what_trains_a_task_and_says_how(
     # The second reason is a line of its own, without what to do instead.
     second = "this algorithm learns from one number, but the reward has 2 dimensions"
     assert f"{'':16}{second}" in lines
+
+
+def test_clone_saves_a_policy_that_a_run_has_as_its_prior(
+    run: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = ["--env.id", "Pendulum-v1", "--env.max_episode_steps", "50"]
+    options = ["--updates", "20", "--num_cells", "[8]", "--episodes", "2"]
+    assert main(["clone", str(run), "cloned", *task, *options]) == 0
+    printed = capsys.readouterr().out
+    assert "cloned: cloned from 300 transitions\nreturn -" in printed
+    prior = ["--prior.kind", "policy", "--prior.run", "cloned"]
+    assert main(["train", "kl_prior_sac", *SHORT, *prior]) == 0
+    assert main(["clone", str(run), "other", "--env.id", "CartPole-v1"]) == 2
+    assert "do not fit the task: 'observation'" in capsys.readouterr().err

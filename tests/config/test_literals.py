@@ -80,11 +80,7 @@ OF_RECIPES = {
         (config.ContinuousLossConfig, ContinuousSACOptions, {"target_kld_per_dim"}),
         (config.KLPriorLossConfig, ContinuousSACOptions, {"target_entropy"}),
         (config.DiscreteLossConfig, DiscreteSACOptions, {"target_kld_discrete"}),
-        (
-            config.HybridLossConfig,
-            HybridSACOptions,
-            {"target_kld_discrete", "target_kld_per_dim"},
-        ),
+        (config.HybridLossConfig, HybridSACOptions, set()),
     ],
 )
 def test_options_of_losses_are_there_with_the_defaults_of_the_losses(

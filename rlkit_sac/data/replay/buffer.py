@@ -79,9 +79,10 @@ def make_replay_buffer(
         sampler: what draws instead of all these, such as a
             :class:`~rlkit_sac.data.TrajectorySampler`, with the same ``frame_stack``.
         prior_data: transitions ``[*]`` from before, with the entries of ``example`` or more.
-        prior_share: the part of each batch that is drawn uniformly from them, half in RLPD (Ball et
-            al. 2023, arXiv:2302.02948). They are then not in the buffer. Default: they are put into
-            the buffer, and overwritten first.
+        prior_share: the part of each batch that is drawn uniformly from them, half in RLPD (Ball
+            et al. 2023, arXiv:2302.02948), with uniform sampling from a ``"tensor"`` storage. They
+            are then not in the buffer. Default: they are put into the buffer, and overwritten
+            first.
 
     Raises:
         ConfigError: as :func:`check_replay_fits`, files cannot take their space on the disk,

@@ -1,0 +1,74 @@
+"""Transitions from before the run, in the buffer or in a share of each batch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tensordict import TensorDict
+
+from rlkit_sac.data import make_replay_buffer
+from rlkit_sac.data.replay.prior_data import PriorShare
+from rlkit_sac.errors import ConfigError
+from tests.data.replay.test_packed import transitions
+
+
+@pytest.mark.parametrize(("share", "own"), [(0.5, 4), (0.25, 6), (0.0, 8), (1.0, 0)])
+def test_a_share_of_each_batch_is_of_the_prior_data(share: float, own: int) -> None:
+    prior = transitions(100, 30)
+    buffer = make_replay_buffer(
+        prior[0], capacity=50, batch_size=8, prior_data=prior, prior_share=share
+    )
+    buffer.extend(transitions(0, 20))
+    assert len(buffer) == 20
+    seen = set()
+    for _ in range(100):
+        batch = buffer.sample()
+        numbers = batch["action", "discrete"]
+        assert numbers.shape == (8,)
+        assert (numbers[:own] < 20).all()
+        assert (numbers[own:] >= 100).all()
+        assert torch.equal(batch["next", "reward"][:, 0], -numbers.float())
+        seen |= set(numbers.tolist())
+        buffer.update_tensordict_priority(batch)  # as the recipes do
+    # Each is drawn about 13 times or more; none of 50 is left out but with a chance below 1e-3.
+    assert seen == {*range(20 if own else 0), *(range(100, 130) if own < 8 else ())}
+
+
+def test_without_a_share_they_are_in_the_buffer_and_are_overwritten_first() -> None:
+    prior = transitions(100, 6).unsqueeze(0)  # [1, 6], as of one environment
+    buffer = make_replay_buffer(prior[0, 0], capacity=10, batch_size=4, prior_data=prior)
+    assert buffer[:]["action", "discrete"].tolist() == [*range(100, 106)]
+    buffer.extend(transitions(0, 7))
+    assert sorted(buffer[:]["action", "discrete"].tolist()) == [*range(7), 103, 104, 105]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda data: data.exclude(("next", "reward")), "('next', 'reward') is missing there"),
+        (lambda data: data.set("observation", torch.zeros(6, 2)), "'observation' is torch.float32"),
+        (lambda data: data.set("action", torch.zeros(6)), "('action', 'discrete') is missing"),
+    ],
+)
+def test_data_of_another_task_are_refused_in_one_line(change, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make_replay_buffer(
+            transitions(0, 1)[0], capacity=10, batch_size=4, prior_data=change(transitions(0, 6))
+        )
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_data_at_a_resume_are_told() -> None:
+    def share(data: TensorDict) -> PriorShare:
+        buffer = make_replay_buffer(
+            data[0], capacity=10, batch_size=4, prior_data=data, prior_share=0.5
+        )
+        (found,) = buffer.transform.transforms
+        return found
+
+    first, same, other = (share(transitions(start, 6)) for start in (0, 0, 1))
+    for again in (same, other):
+        again.load_state_dict(first.state_dict())
+    assert same.inexact_reasons == []
+    assert other.inexact_reasons == ["replay.prior_data holds other transitions than before"]

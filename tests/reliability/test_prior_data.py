@@ -1,0 +1,58 @@
+"""Runs that begin with the transitions of another run."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tensordict import TensorDict
+
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.runs.prior_data import read_prior_data
+from tests.reliability.runs import SHORT, assert_same_run, newest, replay_of, run, train
+
+FRAMES = "--collector.total_frames"
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("source")
+    return train(folder, *SHORT, "--env.id", "Pendulum-v1", FRAMES, "130", "--seed", "8")
+
+
+def test_a_run_and_a_saved_tensordict_are_read(tmp_path: Path, source: Path) -> None:
+    data = read_prior_data(source)
+    assert data.shape == (130,)
+    stored = replay_of(source, newest(source))
+    assert (data["next", "reward"] == stored['["next", "reward"]']).all()
+    data.reshape(2, 65).save(tmp_path / "saved")
+    again = read_prior_data(tmp_path / "saved")
+    assert again.shape == (2, 65)
+    assert (again.reshape(-1) == data).all()
+
+
+@pytest.mark.parametrize("share", [["--replay.prior_share", "0.5"], []], ids=["half", "whole"])
+def test_half_the_frames_and_then_the_rest_equal_all_at_once(
+    tmp_path: Path, source: Path, share: list[str]
+) -> None:
+    options = [*SHORT, "--env.id", "Pendulum-v1", "--replay.prior_data", str(source), *share]
+    whole = train(tmp_path / "whole", *options, FRAMES, "186")
+    parts = train(tmp_path / "parts", *options, FRAMES, "93")
+    if not share:
+        shutil.rmtree(source / "replay")  # checkpoints have what was put into the buffer
+    done = run(tmp_path, "--resume", str(parts), FRAMES, "186")
+    assert done.returncode == 0, done.stderr
+    assert "not exactly" not in done.stdout
+    assert_same_run(whole, parts, capacity=250)
+    stored = replay_of(parts, newest(parts))['"observation"']
+    assert len(stored) == 186 + (0 if share else 130)
+
+
+def test_folders_without_transitions_are_named(tmp_path: Path) -> None:
+    (tmp_path / "meta.json").write_text("{}")
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(ConfigError, match=str(folder)):
+            read_prior_data(folder)
+    TensorDict(batch_size=[2]).save(tmp_path)
+    assert read_prior_data(tmp_path).shape == (2,)
