@@ -11,41 +11,11 @@ The data are a run directory, or a folder that TensorDict.save wrote.
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, field
 from typing import Any
 
 from rlkit_sac.cli.recipe_files import add_options
-from rlkit_sac.config import EnvConfig, parse_config
-from rlkit_sac.config.bounds import ModestInt, PositiveFloat, PositiveInt, Seed, Widths
 
 SUMMARY = "clone a policy from data, for a prior or to look at"
-
-
-@dataclass
-class CloneConfig:
-    """How a policy is cloned."""
-
-    env: EnvConfig = field(default_factory=EnvConfig)
-    num_cells: Widths = field(default_factory=lambda: [256, 256])
-    """Widths of the hidden layers."""
-
-    log_std_min: float = -2.0
-    """Smallest log standard deviation of continuous actions."""
-
-    updates: PositiveInt = 5_000
-    """Steps of the optimizer."""
-
-    batch_size: PositiveInt = 256
-    """Transitions of each."""
-
-    lr: PositiveFloat = 1e-3
-    """Learning rate."""
-
-    seed: Seed = 0
-    """Of weights and batches."""
-
-    episodes: ModestInt = 10
-    """Episodes in which the policy is evaluated."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,13 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Clone the policy, save it, and evaluate it on the task."""
+    from rlkit_sac.config import CloneConfig, parse_config
+
     config: Any = parse_config(CloneConfig, arguments.options)
     import torch
 
     from rlkit_sac.envs import closing_env, describe_task, make_env
-    from rlkit_sac.runs import evaluate, save_policy
-    from rlkit_sac.runs.cloning import clone_policy
-    from rlkit_sac.runs.prior_data import read_prior_data
+    from rlkit_sac.runs import clone_policy, evaluate, read_prior_data, save_policy
 
     task, names = config.env, ("num_cells", "log_std_min", "updates", "batch_size", "lr")
     data = read_prior_data(arguments.data)

@@ -2,6 +2,7 @@
 
 from rlkit_sac.runs.checkpoints import Checkpoints as Checkpoints
 from rlkit_sac.runs.checkpoints.resume import warm_start as warm_start
+from rlkit_sac.runs.cloning import clone_policy as clone_policy
 from rlkit_sac.runs.collection import run_collector as run_collector
 from rlkit_sac.runs.devices import first_compiled_update as first_compiled_update
 from rlkit_sac.runs.devices import resolve_device as resolve_device
@@ -20,6 +21,7 @@ from rlkit_sac.runs.policies.export import export_policy as export_policy
 from rlkit_sac.runs.policies.files import load_policy as load_policy
 from rlkit_sac.runs.policies.files import save_policy as save_policy
 from rlkit_sac.runs.preflight import TaskFacts as TaskFacts
+from rlkit_sac.runs.prior_data import read_prior_data as read_prior_data
 from rlkit_sac.runs.random_streams import evaluation_seed as evaluation_seed
 from rlkit_sac.runs.random_streams import seed_everything as seed_everything
 from rlkit_sac.runs.ranks import learner_group as learner_group
