@@ -28,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Clone the policy, save it, and evaluate it on the task."""
-    from rlkit_sac.config import CloneConfig, parse_config
+    from rlkit_sac.config import parse_config
+    from rlkit_sac.config.cloning import CloneConfig
 
     config: Any = parse_config(CloneConfig, arguments.options)
     import torch

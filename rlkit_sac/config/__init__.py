@@ -8,7 +8,6 @@ from rlkit_sac.config.acer import ACERUpdateConfig as ACERUpdateConfig
 from rlkit_sac.config.acer import ACERWarmStartConfig as ACERWarmStartConfig
 from rlkit_sac.config.bounds import PositiveInt as PositiveInt
 from rlkit_sac.config.bounds import Seed as Seed
-from rlkit_sac.config.cloning import CloneConfig as CloneConfig
 from rlkit_sac.config.collection import CollectorConfig as CollectorConfig
 from rlkit_sac.config.collection import EnvConfig as EnvConfig
 from rlkit_sac.config.collection import FramesConfig as FramesConfig
