@@ -92,6 +92,8 @@ def test_recipes_are_listed_with_their_configurations(capsys: pytest.CaptureFixt
         assert f"{name}: " in listed
         for config in config_files(name):
             assert f"\n  {config.stem} " in listed
+            command = f"# rlkit-sac train {name} --config {config.stem}\n"
+            assert config.read_text(encoding="utf-8").startswith(command)
 
 
 def test_a_copy_has_its_configurations_and_overwrites_nothing(

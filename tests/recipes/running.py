@@ -134,11 +134,3 @@ class Recipe:
         info = json.loads((parts / "run.json").read_text())
         assert (info["status"], info["frames"], info["exact"]) == ("finished", 2 * half, True)
         assert_same_run(whole, parts, capacity=capacity or 2 * half)
-
-    def assert_config_file(self, path: Path) -> None:
-        """A configuration file opens with its command, and fits a task."""
-        config = self.config("--config", str(path))
-        assert make_env(config.env.id, kwargs=config.env.kwargs).observation_spec
-        first = path.read_text().splitlines()[0]
-        command = f"python recipes/{self.name}.py --config recipes/configs/{self.name}/{path.name}"
-        assert first == f"# {command}"
