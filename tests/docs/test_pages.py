@@ -12,7 +12,8 @@ from tests.docs.session import Session
 
 # Whose Python blocks need no command, and take seconds.
 QUICK = [
-    *("continuous_sac", "discrete_sac", "hybrid_sac", "value_sac", "kl_prior"),
+    *("continuous_sac", "continuous_pipeline", "discrete_sac", "hybrid_sac", "hybrid_pipeline"),
+    *("value_sac", "kl_prior", "several_tasks"),
     *("acer", "acer_pipeline", "data_flow", "memory", "metrics"),
 ]
 # Shorter than on the page, whose own numbers the slow test runs.
