@@ -40,16 +40,20 @@ RUN = [*GROUP, "seed"]
 LONGER = ", longer"
 # What each figure shows, as recipe and configuration.
 FIGURES = {
-    "mujoco": ["sac/halfcheetah", "sac/hopper", "sac/walker2d"],
+    "mujoco": [
+        f"sac/{task}{kind}"
+        for task in ("halfcheetah", "hopper", "walker2d", "ant")
+        for kind in ("_fast", "")
+    ],
     "small_tasks": [
         *("sac/defaults", "value_sac/defaults", "kl_prior_sac/defaults", "sac/inverted_pendulum"),
         *("discrete_sac/cartpole", "hybrid_sac/platform"),
     ],
-    "acer": ["acer/cartpole", "acer/pendulum", "acer/halfcheetah"],
+    "acer": ["acer/cartpole", "acer/pendulum", "acer/acrobot"],
     "minatar": [f"{name}/minatar_breakout" for name in ("acer", "discrete_sac")]
     + ["acer/minatar_space_invaders"],
 }
-MARKERS = "DsX^"
+MARKERS = "DsX^v"
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rlkit_sac.config.bounds import ModestInt, PositiveFloat, PositiveInt, Seed, Widths
+from rlkit_sac.config.bounds import PositiveInt, Seed, Widths
 from rlkit_sac.config.collection import EnvConfig
 
 
@@ -26,14 +26,5 @@ class CloneConfig:
     updates: PositiveInt = 5_000
     """Steps of the optimizer."""
 
-    batch_size: PositiveInt = 256
-    """Transitions of each."""
-
-    lr: PositiveFloat = 1e-3
-    """Learning rate."""
-
     seed: Seed = 0
-    """Of weights and batches."""
-
-    episodes: ModestInt = 10
-    """Episodes in which the policy is evaluated."""
+    """Of weights and batches, and of the episodes of the evaluation."""
