@@ -57,6 +57,11 @@ class KLPriorSACConfig(RunConfig):
     network: GaussianNetworkConfig = field(default_factory=GaussianNetworkConfig)
     loss: KLPriorLossConfig = field(default_factory=KLPriorLossConfig)
 
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        none = [("prior.kind", "must not be none: without a prior, train sac")]
+        return [*super().errors(), *(none if self.prior.kind == "none" else [])]
+
     def task_checks(self) -> list[Callable[[EnvBase], object]]:
         """What the recipe requires of its task."""
         return [continuous_action_bounds, partial(check_prior, self.prior), *super().task_checks()]

@@ -5,7 +5,8 @@ Examples:
     rlkit-sac clone demonstrations cloned --env.id Platform-v0 --updates 2000
     rlkit-sac train hybrid_sac --prior.kind policy --prior.run cloned
 
-The data are a run directory, or a folder that TensorDict.save wrote.
+The data are a run directory, or a folder that TensorDict.save wrote. Options are --updates,
+--num_cells, --log_std_min, --seed, and those of the section env.
 """
 
 from __future__ import annotations
@@ -36,10 +37,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     from rlkit_sac.envs import closing_env, describe_task, make_env
     from rlkit_sac.runs import clone_policy, evaluate, read_prior_data, save_policy
+    from rlkit_sac.runs.preflight import limit_episodes
 
+    limit_episodes(config.env, None)
     task, names = config.env, ("num_cells", "log_std_min", "updates")
     data = read_prior_data(arguments.data)
     torch.manual_seed(config.seed)
+    torch.set_num_threads(1)  # of small networks, as in training
     with closing_env(make_env(task.id, **task.arguments())) as env:
         policy = clone_policy(data, env, **{name: getattr(config, name) for name in names})
         save_policy(arguments.folder, policy, task=describe_task(env))

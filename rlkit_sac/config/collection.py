@@ -195,8 +195,8 @@ class ReplayConfig(StorageConfig):
     """Added to each priority, so that every transition can be drawn."""
 
     prior_data: str | None = None
-    """Run directory, or folder of a saved TensorDict, whose transitions are in the buffer from the
-    start; null for none."""
+    """Run directory, or folder of a saved TensorDict, whose transitions are put into the buffer
+    before the first frame; null for none."""
 
     prior_share: UnitFloat | None = None
     """Part of each batch that is drawn from prior_data, which is then kept beside the buffer, for

@@ -94,9 +94,9 @@ class BoltzmannPolicy(TensorDictModuleBase):
 
     @property
     def note(self) -> Note | None:
-        """How to build it, see :mod:`rlkit_sac.modules.notes`; ``None`` with a prior."""
+        """How to build it, see :mod:`rlkit_sac.modules.notes`."""
         first = next(self.critics.parameters(), None)
-        if self.prior is not None or first is None:
+        if first is None:
             return None
         return make_note(
             "BoltzmannPolicy",
@@ -104,6 +104,7 @@ class BoltzmannPolicy(TensorDictModuleBase):
             num_qvalue_nets=len(first),
             **asdict(self.temperature),
             reduction=self.reduction,
+            prior=self.prior,
             action_key=self.out_keys[0],
             action_value_key=self.action_value_key,
             mask_key=self.mask_key,

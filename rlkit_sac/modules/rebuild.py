@@ -19,6 +19,8 @@ from rlkit_sac.modules.masked_critic import MaskedCritic
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
 from rlkit_sac.modules.notes import BUILDERS, Note, note_of
+from rlkit_sac.modules.priors.frozen import FrozenPrior
+from rlkit_sac.modules.priors.policy import PolicyPrior
 from rlkit_sac.modules.temperature import AlphaParametrization, Temperature
 
 
@@ -139,8 +141,10 @@ def _boltzmann_policy(
 _CLASSES: dict[str, Callable[..., nn.Module]] = {
     "BehaviorPolicy": BehaviorPolicy,
     "BoltzmannPolicy": _boltzmann_policy,
+    "FrozenPrior": FrozenPrior,
     "MaskedCritic": MaskedCritic,
     "NormalizedPolicy": NormalizedPolicy,
     "ObservationNormalizer": ObservationNormalizer,
+    "PolicyPrior": PolicyPrior,
     "TensorDictSequential": lambda modules: TensorDictSequential(*modules),
 }

@@ -14,6 +14,7 @@ from torchrl.envs import EnvBase
 from rlkit_sac.data.replay.prior_data import fitting
 from rlkit_sac.data.replay.transition import example_transition
 from rlkit_sac.envs import observation_dim
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import PolicyPrior, categorical_actor, tanh_gaussian_actor
 from rlkit_sac.modules.acting import acting_policy
 
@@ -44,8 +45,8 @@ def clone_policy(
         env: the task, made by :func:`~rlkit_sac.envs.make_env`.
         num_cells: widths of the hidden layers.
         log_std_min: smallest log standard deviation of continuous actions before the tanh. Data
-            with one action for each state would make it as small as it may be, and a prior that
-            allows no other.
+            with one action for each state would make it as small as it may be, and as a prior it
+            would allow no other.
         updates: steps of Adam.
         batch_size: transitions of each.
         lr: learning rate.
@@ -54,7 +55,8 @@ def clone_policy(
         The policy, in evaluation mode.
 
     Raises:
-        ConfigError: for data that do not fit the task, or observations that are not vectors.
+        ConfigError: for data that do not fit the task or its bounds of actions, or observations
+            that are not vectors.
 
     >>> from tensordict import TensorDict
     >>> from rlkit_sac.envs import make_env
@@ -69,8 +71,15 @@ def clone_policy(
     for key, part in parts.items():
         if isinstance(part, Bounded):
             low, high = part.space.low, part.space.high
-            middle, half = (low + high) / 2, _LARGEST_ACTION * (high - low) / 2
-            rows.set(key, rows.get(key).clamp(middle - half, middle + half))
+            middle, half = (low + high) / 2, (high - low) / 2
+            off_middle = (rows.get(key) - middle) / half
+            if (largest := off_middle.abs().max()) > 1.001:
+                raise ConfigError(
+                    f"{key!r} of the data is up to {largest:.3g} times as large as its bounds: "
+                    "choose env.rescale_actions as in the data"
+                )
+            off_middle.clamp_(-_LARGEST_ACTION, _LARGEST_ACTION)
+            rows.set(key, middle + half * off_middle)
             bounds = low.tolist(), high.tolist()
             options = {"num_cells": num_cells, "log_std_min": log_std_min, "action_key": key}
             actors.append(tanh_gaussian_actor(size, *bounds, **options))

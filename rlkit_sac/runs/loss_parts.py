@@ -6,9 +6,10 @@ import importlib
 from typing import Any
 
 import torch
+from tensordict import NestedKey
 from tensordict.nn import TensorDictModule
 from torch import nn
-from torchrl.data import Bounded, Categorical
+from torchrl.data import Bounded, Categorical, Composite
 from torchrl.envs import EnvBase
 
 from rlkit_sac.config import Check, LayersConfig, NetworkConfig, NormalizationConfig, PriorConfig
@@ -17,7 +18,6 @@ from rlkit_sac.errors import ConfigError, RlkitSacError, RunError, summary
 from rlkit_sac.modules import (
     EncoderOptions,
     MemoryOptions,
-    NormalizedPolicy,
     PolicyPrior,
     SameActionPrior,
     UniformPrior,
@@ -101,15 +101,18 @@ def check_prior(config: PriorConfig, env: EnvBase) -> None:
         return
     example = env.fake_tensordict()
     try:
-        _check_bounds(prior, env)
         with torch.no_grad():
             frozen = FrozenPrior(prior)
             states = example.select(*frozen.in_keys, "action")
             for key, part in env.full_action_spec_unbatched.items(True, True):
                 if isinstance(part, Bounded):
+                    _check_bounds(prior, key, part)
                     frozen.log_prob(states, example[key], key)
                 else:
-                    frozen.log_prob_of_each_action(states, part.space.n, key)
+                    found = frozen.log_prob_of_each_action(states, part.space.n, key)
+                    if (count := found.shape[-1]) != part.space.n:
+                        text = f"it has {count} discrete actions, the task {part.space.n}"
+                        raise ConfigError(text)
     except Exception as error:  # also of a user's own module
         reason = error if isinstance(error, RlkitSacError) else f"it raised {summary(error)}"
         raise ConfigError(
@@ -117,22 +120,19 @@ def check_prior(config: PriorConfig, env: EnvBase) -> None:
         ) from error
 
 
-def _check_bounds(prior: nn.Module, env: EnvBase) -> None:
+def _check_bounds(prior: nn.Module, key: NestedKey, part: Bounded) -> None:
     """Refuse a policy with other action bounds, whose densities have other units."""
-    wanted = env.full_action_spec_unbatched["action"]
-    if not (isinstance(prior, PolicyPrior) and isinstance(wanted, Bounded)):
-        return
-    policy = prior.actor
-    actor = policy.policy if isinstance(policy, NormalizedPolicy) else policy
-    spec = getattr(actor, "spec", None)
-    own = None if spec is None else spec["action"]
-    boxes = [each.space for each in (own or wanted, wanted)]
-    bounds = [[box.low.tolist(), box.high.tolist()] for box in boxes]
-    if bounds[0] != bounds[1]:
-        raise ConfigError(
-            f"the bounds of its actions are {bounds[0]}, but those of the task {bounds[1]}: choose "
-            "env.rescale_actions as in its run"
-        )
+    wanted = [part.space.low.tolist(), part.space.high.tolist()]
+    for module in prior.modules() if isinstance(prior, PolicyPrior) else ():
+        spec = getattr(module, "spec", None)
+        if not isinstance(spec, Composite) or key not in spec.keys(True, True):
+            continue
+        box = spec[key].space if isinstance(spec[key], Bounded) else part.space
+        if (own := [box.low.tolist(), box.high.tolist()]) != wanted:
+            raise ConfigError(
+                f"the bounds of its actions are {own}, but those of the task {wanted}: choose "
+                "env.rescale_actions as in its run"
+            )
 
 
 def _source(config: PriorConfig) -> Any:

@@ -8,6 +8,7 @@ import torch
 from tensordict import TensorDict, TensorDictBase
 
 from rlkit_sac.errors import ConfigError, summary
+from rlkit_sac.runs.checkpoints.checkpoints import read_state
 from rlkit_sac.runs.checkpoints.folders import Manifest, read_checked
 from rlkit_sac.runs.checkpoints.replay_segments import segment_range, segment_rows
 from rlkit_sac.runs.checkpoints.resume import find_checkpoint
@@ -17,8 +18,9 @@ def read_prior_data(path: Path | str) -> TensorDictBase:
     """Transitions of a run's replay, or of a TensorDict on disk.
 
     Args:
-        path: run directory, for the replay of its newest checkpoint, or one of its
-            ``checkpoints/step_<frames>``; or a folder that ``TensorDict.save`` wrote.
+        path: run directory, for the replay of its newest checkpoint (under ``torchrun``, that of
+            its first process), or one of its ``checkpoints/step_<frames>``; or a folder that
+            ``TensorDict.save`` wrote.
 
     Returns:
         ``[*]``, on the CPU.
@@ -32,17 +34,40 @@ def read_prior_data(path: Path | str) -> TensorDictBase:
     >>> read_prior_data(folder).shape
     torch.Size([5])
     """
+    folder, checkpoint = find_prior_data(path)
+    try:
+        if checkpoint is None:
+            return TensorDict.load_memmap(folder, allow_pickle=False)
+        manifest = Manifest.read(checkpoint)
+        parts = []
+        for name, wanted in manifest.segments.items():
+            start, stop = segment_range(name)
+            content = read_checked(folder / "replay" / name, wanted)
+            parts.append(segment_rows(content, stop - start))
+        return torch.cat(parts)[-read_state(manifest)["replay"]["capacity"] :]
+    except Exception as error:  # any error that wrong content of a file can cause
+        raise ConfigError(f"{path} has no transitions to read: {summary(error)}") from error
+
+
+def find_prior_data(path: Path | str) -> tuple[Path, Path | None]:
+    """The folder of a TensorDict and ``None``, or a run directory and its checkpoint.
+
+    Args:
+        path: as of :func:`read_prior_data`.
+
+    Raises:
+        ConfigError: if it is neither.
+
+    >>> find_prior_data("nowhere")
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: nowhere is neither a run with a checkpoint nor the folder of a ...
+    """
     folder = Path(path)
     if (folder / "meta.json").is_file():
-        try:
-            return TensorDict.load_memmap(folder)
-        except Exception as error:  # any error that wrong content of a file can cause
-            raise ConfigError(f"{folder} holds no TensorDict: {summary(error)}") from error
-    run, checkpoint = find_checkpoint(folder)
-    parts = []
-    for name, wanted in Manifest.read(checkpoint).segments.items():
-        start, stop = segment_range(name)
-        parts.append(segment_rows(read_checked(run / "replay" / name, wanted), stop - start))
-    if not parts:
-        raise ConfigError(f"{checkpoint} holds no replay: its run stored no transition")
-    return torch.cat(parts)
+        return folder, None
+    try:
+        return find_checkpoint(folder)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{folder} is neither a run with a checkpoint nor the folder of a saved TensorDict"
+        ) from error

@@ -17,7 +17,6 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.config.flat import flat_config
 from rlkit_sac.data import AnyCollector, SliceSampler, WorkerCollector
-from rlkit_sac.data.replay.prior_data import PriorShare
 from rlkit_sac.envs import describe_task
 from rlkit_sac.errors import ConfigError, WorkersLost
 from rlkit_sac.runs.checkpoints import Checkpoints
@@ -294,8 +293,7 @@ def training_run(
             if isinstance(replay.sampler, SliceSampler):
                 collector.on_gap = replay.sampler.cut
         log = TrainingLog(directory, progress, update.scalar_names, started=started)
-        sampler = replay.sampler
-        shares = [part for part in replay.transform.transforms if isinstance(part, PriorShare)]
+        sampler, prior = replay.sampler, getattr(replay, "prior", None)
         checkpoints = Checkpoints(
             rank_folder(directory.path),
             {
@@ -305,7 +303,7 @@ def training_run(
                 "log": log,
                 "run": directory,
                 **({"sampler": sampler} if sampler.state_dict() else {}),
-                **({"prior_data": shares[0]} if shares else {}),
+                **({} if prior is None else {"prior_data": prior}),
             },
             replay,
             policy=policy,

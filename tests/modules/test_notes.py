@@ -24,7 +24,7 @@ def test_a_note_is_complete_and_plain():
     arguments = {"observation_dim": 3, "num_actions": 2, "num_cells": [256, 256]}
     assert note == {
         "builder": "categorical_actor",
-        "arguments": arguments | {"activation": "relu", "memory": None},
+        "arguments": arguments | {"activation": "relu", "action_key": "action", "memory": None},
     }
 
 

@@ -7,8 +7,13 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from tensordict.nn import TensorDictSequential
 
-from rlkit_sac.runs import load_policy
+from rlkit_sac.config import PriorConfig
+from rlkit_sac.envs import make_env
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules import categorical_actor, tanh_gaussian_actor
+from rlkit_sac.runs import check_prior, load_policy, save_policy
 from tests.recipes.running import Recipe
 
 HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
@@ -82,3 +87,25 @@ OF_OTHERS = ("two environments", "fixed alphas", "steps in turn", "samples in ev
 )
 def test_variants_train(workplace, variant):
     HYBRID.assert_trains(variant)
+
+
+def test_a_prior_of_a_policy_must_fit_the_parts_of_the_action(workplace, tmp_path):
+    def actor(bound, num_actions):
+        keys = [("action", "continuous"), ("action", "discrete")]
+        return TensorDictSequential(
+            tanh_gaussian_actor(9, [-bound] * 3, [bound] * 3, num_cells=[8], action_key=keys[0]),
+            categorical_actor(9, num_actions, num_cells=[8], action_key=keys[1]),
+        )
+
+    env, config = make_env("Platform-v0"), PriorConfig(kind="policy", run=str(tmp_path))
+    save_policy(tmp_path, actor(1.0, 3))
+    check_prior(config, env)
+    targets = "--loss.target_kld_discrete 0.2 --loss.target_kld_per_dim 1"
+    HYBRID.assert_trains(f"--prior.kind policy --prior.run {tmp_path} {targets}")
+    for wrong, words in (
+        (actor(30.0, 3), "choose env.rescale_actions"),
+        (actor(1.0, 4), "4 discrete"),
+    ):
+        save_policy(tmp_path, wrong)
+        with pytest.raises(ConfigError, match=words):
+            check_prior(config, env)

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tensordict import TensorDict
+from tensordict import NonTensorData, TensorDict
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.prior_data import read_prior_data
@@ -36,17 +36,36 @@ def test_a_run_and_a_saved_tensordict_are_read(tmp_path: Path, source: Path) -> 
 def test_half_the_frames_and_then_the_rest_equal_all_at_once(
     tmp_path: Path, source: Path, share: list[str]
 ) -> None:
-    options = [*SHORT, "--env.id", "Pendulum-v1", "--replay.prior_data", str(source), *share]
+    folder = shutil.copytree(source, tmp_path / "source")
+    options = [*SHORT, "--env.id", "Pendulum-v1", "--env.num_envs", "2", *share]
+    options += ["--normalization.observations", "true", "--replay.prior_data", str(folder)]
     whole = train(tmp_path / "whole", *options, FRAMES, "186")
-    parts = train(tmp_path / "parts", *options, FRAMES, "93")
-    if not share:
-        shutil.rmtree(source / "replay")  # checkpoints have what was put into the buffer
-    done = run(tmp_path, "--resume", str(parts), FRAMES, "186")
+    parts = train(tmp_path / "parts", *options, FRAMES, "94")
+    moved = folder.rename(tmp_path / "moved")
+    again = ["--replay.prior_data", str(moved)] if share else []  # else the checkpoint has it
+    done = run(tmp_path, "--resume", str(parts), FRAMES, "186", *again)
     assert done.returncode == 0, done.stderr
     assert "not exactly" not in done.stdout
     assert_same_run(whole, parts, capacity=250)
     stored = replay_of(parts, newest(parts))['"observation"']
     assert len(stored) == 186 + (0 if share else 130)
+
+
+def test_what_was_overwritten_is_not_read(tmp_path: Path) -> None:
+    options = [*SHORT, "--env.id", "Pendulum-v1", "--replay.capacity", "70"]
+    data = read_prior_data(train(tmp_path, *options, FRAMES, "130"))
+    assert data.shape == (70,)
+
+
+def test_damaged_and_pickled_data_are_refused(tmp_path: Path, source: Path) -> None:
+    folder = shutil.copytree(source, tmp_path / "source")
+    file = next((folder / "replay").iterdir())
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(ConfigError, match=file.name):
+        read_prior_data(folder)
+    TensorDict(note=NonTensorData(object()), batch_size=[2]).save(tmp_path / "pickled")
+    with pytest.raises(ConfigError, match="pickle"):
+        read_prior_data(tmp_path / "pickled")
 
 
 def test_folders_without_transitions_are_named(tmp_path: Path) -> None:

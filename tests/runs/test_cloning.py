@@ -64,12 +64,14 @@ def test_it_is_saved_loaded_and_the_prior_of_a_hybrid_loss(cloned, tmp_path) -> 
 
 
 def test_actions_at_their_bounds_are_cloned() -> None:
-    data = TensorDict(observation=torch.rand(64, 3), action=torch.ones(64, 1), batch_size=[64])
     torch.manual_seed(0)
+    data = TensorDict(observation=torch.rand(64, 3), action=torch.ones(64, 1), batch_size=[64])
     policy = clone_policy(data, make_env("Pendulum-v1"), num_cells=[32], updates=300)
     acted = policy(data)
     assert (acted["action"] > 0.8).all()
-    assert (acted["scale"] >= math.exp(-2) - 1e-6).all()
+    assert (acted["scale"] < 0.2).all()  # as if the bounds were not there, exp(-2)
+    with pytest.raises(ConfigError, match=r"'action' of the data is up to 2 times as large"):
+        clone_policy(data.set("action", torch.full((64, 1), 2.0)), make_env("Pendulum-v1"))
 
 
 def test_data_of_another_task_are_refused() -> None:

@@ -87,8 +87,8 @@ def make_replay_buffer(
     Raises:
         ConfigError: as :func:`check_replay_fits`, files cannot take their space on the disk,
             slices do not fit into it, two ways of sampling are asked for, stacks are not those
-            of the example, of the sampler, or of environments in turn, or the prior data do not fit
-            the example.
+            of the example, of the sampler, or of environments in turn, prior data do not fit the
+            example, or their share is of another kind of buffer.
 
     >>> from tensordict import TensorDict
     >>> buffer = make_replay_buffer(TensorDict(observation=torch.zeros(3)), capacity=100,
@@ -106,8 +106,9 @@ def make_replay_buffer(
         )
     if prior_data is not None:
         prior_data = fitting(prior_data, example)
-    prior_size = round(batch_size * (prior_share or 0))
-    batch_size -= prior_size
+    uniform = not prioritized and slice_length == 1 and sampler is None and frame_stack == 1
+    if prior_share is not None and (prior_data is None or not uniform or storage != "tensor"):
+        raise ConfigError("prior_share needs prior_data, uniform sampling and a 'tensor' storage")
     layout: dict[str, Any] = {"num_envs": num_envs, "frames_per_batch": frames_per_batch}
     drawn = layout | {
         "capacity": capacity,
@@ -133,8 +134,11 @@ def make_replay_buffer(
         sampler = RandomSampler() if frame_stack == 1 else StepSampler(**drawn)
     buffer: TensorDictReplayBuffer
     if storage == "tensor":
+        prior = None
+        if prior_data is not None and prior_share is not None:
+            prior = PriorShare(prior_data, prior_share)
         buffer = PackedReplayBuffer(
-            capacity=capacity, batch_size=batch_size, device=device, sampler=sampler
+            capacity=capacity, batch_size=batch_size, device=device, sampler=sampler, prior=prior
         )
     else:
         buffer = TensorDictReplayBuffer(
@@ -148,10 +152,6 @@ def make_replay_buffer(
         buffer.append_transform(lambda batch: batch.to(device))
     if prior_data is not None and prior_share is None:
         buffer.extend(prior_data)
-    elif prior_data is not None:
-        prior = PackedReplayBuffer(capacity=len(prior_data), batch_size=prior_size, device=device)
-        prior.extend(prior_data)
-        buffer.append_transform(PriorShare(prior))
     return buffer
 
 

@@ -77,6 +77,14 @@ class PackedStorage(LazyTensorStorage):
             return self._indexed([*columns, index], index.shape, self.device)
         return self._entries(columns, index.shape, self.device)
 
+    def gather_both(
+        self, index: Tensor, other: PackedStorage, other_index: Tensor
+    ) -> TensorDictBase:
+        """The transitions at some indices, and then some of another storage of the same entries."""
+        rows = self._rows.index_select(0, index), other._rows.index_select(0, other_index)
+        columns = self._columns(torch.cat(rows))
+        return self._entries(columns, columns[0].shape[:1], self.device)
+
     def write(self, start: int, data: TensorDictBase) -> None:
         """Store transitions ``[n]`` from index ``start`` on; they must not wrap around."""
         if not self.initialized:
@@ -142,6 +150,8 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         batch_size: transitions, slices or segments per sample.
         device: where they lie.
         sampler: what draws; default uniformly with replacement.
+        prior: of which a share of each batch is drawn uniformly, the last ones, where the buffer's
+            own are drawn uniformly too. Such batches have no ``index``.
 
     >>> from tensordict import TensorDict
     >>> replay = PackedReplayBuffer(capacity=10, batch_size=4)
@@ -157,9 +167,16 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         batch_size: int,
         device: torch.device | str = "cpu",
         sampler: Sampler | None = None,
+        prior: PriorShare | None = None,
     ) -> None:
         storage = PackedStorage(capacity, device=device)
         super().__init__(storage=storage, batch_size=batch_size, sampler=sampler)
+        self.prior = prior
+        if prior is not None:
+            self._prior_storage = PackedStorage(len(prior.rows), device=device)
+            for each in (self._prior_storage, storage):  # whose rows have one layout then
+                each._init(prior.rows[0])
+            self._prior_storage.write(0, prior.rows)
 
     def extend(self, tensordicts: TensorDictBase, **options: Any) -> Tensor:
         """Store transitions ``[n]``, in a full buffer over the oldest.
@@ -192,6 +209,8 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
     def sample(self, batch_size: int | None = None, **options: Any) -> TensorDictBase:
         """A batch drawn uniformly with replacement, or as the sampler given draws it."""
         size = self._batch_size if batch_size is None else batch_size
+        if self.prior is not None and size is not None:
+            return self._sample_both(size)
         if not self._is_basic or options or size is None or not len(self):
             return super().sample(batch_size, **options)
         with self._replay_lock, self._write_lock:
@@ -204,6 +223,14 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
             batch.set(name, value)
         return self._transform(batch) if len(self._transform) else batch
 
+    def _sample_both(self, size: int) -> TensorDictBase:
+        """A batch whose last transitions are of the prior data."""
+        assert self.prior is not None
+        other, count = self._prior_storage, round(size * self.prior.share)
+        with self._replay_lock, self._write_lock:
+            index = self._storage._rand_given_ndim(size - count)
+            return self._storage.gather_both(index, other, other._rand_given_ndim(count))
+
     @property
     def _is_basic(self) -> bool:
         """Whether the buffer has neither other transforms nor another sampler of TorchRL's."""
@@ -211,6 +238,4 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         return (
             type(sampler) in (RandomSampler, PrioritizedSampler)
             or isinstance(sampler, BlockSampler)
-        ) and all(
-            isinstance(each, StackedFrames | PriorShare) for each in self._transform.transforms
-        )
+        ) and all(isinstance(each, StackedFrames) for each in self._transform.transforms)

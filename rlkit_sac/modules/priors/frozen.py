@@ -15,6 +15,7 @@ from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import normalized_log_prob
 from rlkit_sac.functional.discrete import LOWEST_LOG_PROB
 from rlkit_sac.modules.memory import policy_states
+from rlkit_sac.modules.notes import note_by
 
 
 class FrozenPrior(nn.Module):
@@ -48,7 +49,7 @@ class FrozenPrior(nn.Module):
                 f"prior_network acts by a memory, {', '.join(map(repr, states))}: a prior scores "
                 "each state by itself, so take a policy without memory"
             )
-        self.prior = frozen_copy(prior)
+        self.prior, self.part = frozen_copy(prior), part
         keys: list[NestedKey] = [unravel_key(key) for key in self.prior.in_keys]
         self._before: NestedKey | None = None
         if part and "prev_action" in keys:
@@ -56,6 +57,8 @@ class FrozenPrior(nn.Module):
             keys = [self._before if key == "prev_action" else key for key in keys]
         self.in_keys = keys
         self.eval()
+
+    note = note_by("prior", "part")
 
     def train(self, mode: bool = True) -> FrozenPrior:
         """Stay in evaluation mode."""

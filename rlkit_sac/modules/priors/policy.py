@@ -13,6 +13,7 @@ from torch.distributions import Distribution
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.normalization import NormalizedPolicy
+from rlkit_sac.modules.notes import note_by
 from rlkit_sac.modules.priors.parts import FactoredDistribution
 
 
@@ -53,6 +54,8 @@ class PolicyPrior(nn.Module):
         self.in_keys: list[NestedKey] = [
             key for key in map(unravel_key, actor.in_keys) if key not in self.action_keys
         ]
+
+    note = note_by("actor")
 
     def get_dist(self, tensordict: TensorDictBase) -> Distribution:
         """The policy's distribution, or that of each part by the key of its action.

@@ -153,6 +153,6 @@ def refuse_target_entropy(option: TargetEntropy) -> None:
     if not (isinstance(option, str) and option == "auto"):
         raise ConfigError(
             f"target_entropy is {option!r}, but with a prior the temperature aims at a divergence "
-            "from it: leave it out and set target_kld_per_dim, or target_kld_discrete of discrete "
-            "actions"
+            "from it: leave it out or set it to 'auto', and set target_kld_per_dim, or "
+            "target_kld_discrete of discrete actions"
         )

@@ -51,6 +51,7 @@ MAY_CHANGE = (
     "workers.patience",
     "workers.cpus",
     "prior.run",  # it may have moved; the checkpoint has the prior's weights
+    "replay.prior_data",  # the same, with a checksum
     "evaluation",
     "loss.reward_weights",
     "update.lr",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tensordict import TensorDict
 
 from rlkit_sac.data import make_replay_buffer
 from rlkit_sac.data.replay.prior_data import PriorShare
@@ -59,16 +58,18 @@ def test_data_of_another_task_are_refused_in_one_line(change, words: str) -> Non
     assert "\n" not in str(caught.value)
 
 
-def test_other_data_at_a_resume_are_told() -> None:
-    def share(data: TensorDict) -> PriorShare:
-        buffer = make_replay_buffer(
-            data[0], capacity=10, batch_size=4, prior_data=data, prior_share=0.5
-        )
-        (found,) = buffer.transform.transforms
-        return found
-
-    first, same, other = (share(transitions(start, 6)) for start in (0, 0, 1))
+def test_other_data_at_a_resume_are_reported() -> None:
+    first, same, other = (PriorShare(transitions(start, 6), 0.5) for start in (0, 0, 1))
     for again in (same, other):
         again.load_state_dict(first.state_dict())
     assert same.inexact_reasons == []
     assert other.inexact_reasons == ["replay.prior_data holds other transitions than before"]
+
+
+@pytest.mark.parametrize(
+    "options", [{"prior_data": None}, {"prioritized": True}, {"storage": "memmap"}]
+)
+def test_a_share_is_of_uniform_samples_in_memory(options: dict[str, object]) -> None:
+    given = {"prior_data": transitions(0, 6), "prior_share": 0.5} | options
+    with pytest.raises(ConfigError, match="prior_share needs prior_data"):
+        make_replay_buffer(transitions(0, 1)[0], capacity=10, batch_size=4, **given)
