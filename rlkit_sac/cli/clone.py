@@ -5,8 +5,8 @@ Examples:
     rlkit-sac clone demonstrations cloned --env.id Platform-v0 --updates 2000
     rlkit-sac train hybrid_sac --prior.kind policy --prior.run cloned
 
-The data are a run directory, or a folder that TensorDict.save wrote. Options are --updates,
---num_cells, --log_std_min, --seed, and those of the section env.
+The data are a run directory, or a folder that TensorDict.save wrote. Options
+are --updates, --num_cells, --log_std_min, --seed, and those of the section env.
 """
 
 from __future__ import annotations
