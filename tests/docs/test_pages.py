@@ -13,7 +13,7 @@ from tests.docs.session import Session
 # Whose Python blocks need no command, and take seconds.
 QUICK = [
     *("continuous_sac", "continuous_pipeline", "discrete_sac", "hybrid_sac", "hybrid_pipeline"),
-    *("value_sac", "kl_prior", "several_tasks"),
+    *("value_sac", "kl_prior", "prior_data", "several_tasks"),
     *("acer", "acer_pipeline", "data_flow", "memory", "metrics"),
 ]
 # Shorter than on the page, whose own numbers the slow test runs.
@@ -22,7 +22,7 @@ FEWER |= {"range(500)": "range(20)"}
 # tests/test_extending.py follows this one.
 OTHERS = [page for page in PAGES if page.stem != "extending" and blocks(page)]
 # Run before a page: what its blocks read.
-BEFORE = dict.fromkeys(("README", "kl_prior"), "python recipes/sac.py\n")
+BEFORE = dict.fromkeys(("README", "kl_prior", "prior_data"), "python recipes/sac.py\n")
 
 
 @pytest.fixture
