@@ -49,7 +49,7 @@ FIGURES = {
         *("sac/defaults", "value_sac/defaults", "kl_prior_sac/defaults", "sac/inverted_pendulum"),
         *("discrete_sac/cartpole", "hybrid_sac/platform"),
     ],
-    "acer": ["acer/cartpole", "acer/pendulum", "acer/acrobot"],
+    "acer": ["acer/cartpole", "acer/pendulum", "acer/halfcheetah"],
     "minatar": [f"{name}/minatar_breakout" for name in ("acer", "discrete_sac")]
     + ["acer/minatar_space_invaders"],
 }
@@ -129,6 +129,8 @@ def draw(name: str, shown: list[str]) -> None:
         table[(table["recipe"].str.removesuffix(LONGER) + "/" + table["configuration"]).isin(shown)]
         for table in (groups(), read("published"))
     )
+    is_fast = data["configuration"].str.endswith("_fast")
+    data["recipe"] = data["recipe"].mask(is_fast, data["recipe"] + ", fast configuration")
     figure = plot_learning_curves(data)
     ends = data.groupby("task")["frames"].max()
     systems = list(published["system"].unique())
