@@ -51,17 +51,9 @@ class Command(Protocol):
         """Do it; returns the exit code."""
 
 
+_FILES = (train, recipes, resume, sweep, evaluate, video, export, report, clone, check_env)
 COMMANDS: Mapping[str, Command] = {
-    "train": train,
-    "recipes": recipes,
-    "resume": resume,
-    "sweep": sweep,
-    "evaluate": evaluate,
-    "video": video,
-    "export": export,
-    "report": report,
-    "clone": clone,
-    "check-env": check_env,
+    file.__name__.rpartition(".")[2].replace("_", "-"): file for file in _FILES
 }
 
 

@@ -6,12 +6,13 @@ Examples:
     rlkit-sac train hybrid_sac --prior.kind policy --prior.run cloned
 
 The data are a run directory, or a folder that TensorDict.save wrote. Options
-are --updates, --num_cells, --log_std_min, --seed, and those of the section env.
+are --updates, --log_std_min, --seed, and those of the section env.
 """
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import field, make_dataclass
 from typing import Any
 
 from rlkit_sac.cli.recipe_files import add_options
@@ -29,26 +30,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Clone the policy, save it, and evaluate it on the task."""
-    from rlkit_sac.config import parse_config
-    from rlkit_sac.config.cloning import CloneConfig
+    from rlkit_sac.config import EnvConfig, parse_config
 
-    config: Any = parse_config(CloneConfig, arguments.options)
+    env_section = ("env", EnvConfig, field(default_factory=EnvConfig))
+    numbers = [("updates", int, 5_000), ("log_std_min", float, -2.0), ("seed", int, 0)]
+    config: Any = parse_config(make_dataclass("", [env_section, *numbers]), arguments.options)
     import torch
 
     from rlkit_sac.envs import closing_env, describe_task, make_env
     from rlkit_sac.runs import clone_policy, evaluate, read_prior_data, save_policy
     from rlkit_sac.runs.preflight import limit_episodes
 
-    limit_episodes(config.env, None)
-    task, names = config.env, ("num_cells", "log_std_min", "updates")
-    data = read_prior_data(arguments.data)
-    torch.manual_seed(config.seed)
+    task, seed, data = config.env, config.seed, read_prior_data(arguments.data)
+    limit_episodes(task, None)
+    torch.manual_seed(seed)
     torch.set_num_threads(1)  # of small networks, as in training
     with closing_env(make_env(task.id, **task.arguments())) as env:
-        policy = clone_policy(data, env, **{name: getattr(config, name) for name in names})
+        policy = clone_policy(data, env, updates=config.updates, log_std_min=config.log_std_min)
         save_policy(arguments.folder, policy, task=describe_task(env))
-        result = evaluate(policy, env, episodes=10, seed=config.seed)
-    returns = f"{result.returns.mean():.2f} ± {result.returns.std():.2f}"
+        returns = evaluate(policy, env, episodes=10, seed=seed).returns
     print(f"{arguments.folder}: cloned from {data.numel():,} transitions")
-    print(f"return {returns} ({len(result.returns)} episodes)")
+    print(f"return {returns.mean():.2f} ± {returns.std():.2f} ({len(returns)} episodes)")
     return 0

@@ -211,12 +211,4 @@ class ReplayConfig(StorageConfig):
         if self.prioritized and self.slice_length > 1:
             text = f"must be false where slice_length is above 1 ({self.slice_length}), got true"
             found.append(("prioritized", text))
-        if self.prior_data is not None and self.slice_length > 1:
-            text = f"is for single transitions, but slice_length is {self.slice_length}"
-            found.append(("prior_data", text))
-        if self.prior_share is not None and (
-            self.prior_data is None or self.prioritized or self.storage == "memmap"
-        ):
-            text = "needs prior_data, storage 'tensor' and prioritized false"
-            found.append(("prior_share", text))
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from tensordict import TensorDictBase
@@ -69,24 +70,21 @@ def clone_policy(
     rows = fitting(data, example_transition(env, ["observation", *parts])).to(env.device).clone()
     actors: list[TensorDictModuleBase] = []
     for key, part in parts.items():
-        if isinstance(part, Bounded):
-            low, high = part.space.low, part.space.high
-            middle, half = (low + high) / 2, (high - low) / 2
-            off_middle = (rows.get(key) - middle) / half
-            if (largest := off_middle.abs().max()) > 1.001:
-                raise ConfigError(
-                    f"{key!r} of the data is up to {largest:.3g} times as large as its bounds: "
-                    "choose env.rescale_actions as in the data"
-                )
-            off_middle.clamp_(-_LARGEST_ACTION, _LARGEST_ACTION)
-            rows.set(key, middle + half * off_middle)
-            bounds = low.tolist(), high.tolist()
-            options = {"num_cells": num_cells, "log_std_min": log_std_min, "action_key": key}
-            actors.append(tanh_gaussian_actor(size, *bounds, **options))
-        else:
-            actors.append(
-                categorical_actor(size, part.space.n, num_cells=num_cells, action_key=key)
+        options: dict[str, Any] = {"num_cells": num_cells, "action_key": key}
+        if not isinstance(part, Bounded):
+            actors.append(categorical_actor(size, part.space.n, **options))
+            continue
+        low, high = part.space.low, part.space.high
+        middle, half = (low + high) / 2, (high - low) / 2
+        off_middle = (rows.get(key) - middle) / half
+        if (largest := off_middle.abs().max()) > 1.001:
+            raise ConfigError(
+                f"{key!r} of the data is up to {largest:.3g} times as large as its bounds: choose "
+                "env.rescale_actions as in the data"
             )
+        rows.set(key, middle + half * off_middle.clamp(-_LARGEST_ACTION, _LARGEST_ACTION))
+        options["log_std_min"] = log_std_min
+        actors.append(tanh_gaussian_actor(size, low.tolist(), high.tolist(), **options))
     policy = acting_policy(actors).to(env.device)
     scored, optimizer = PolicyPrior(policy), Adam(policy.parameters(), lr=lr)
     for _ in range(updates):

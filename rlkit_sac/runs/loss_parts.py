@@ -125,10 +125,10 @@ def _check_bounds(prior: nn.Module, key: NestedKey, part: Bounded) -> None:
     wanted = [part.space.low.tolist(), part.space.high.tolist()]
     for module in prior.modules() if isinstance(prior, PolicyPrior) else ():
         spec = getattr(module, "spec", None)
-        if not isinstance(spec, Composite) or key not in spec.keys(True, True):
+        found = spec.get(key, None) if isinstance(spec, Composite) else None
+        if not isinstance(found, Bounded):
             continue
-        box = spec[key].space if isinstance(spec[key], Bounded) else part.space
-        if (own := [box.low.tolist(), box.high.tolist()]) != wanted:
+        if (own := [found.space.low.tolist(), found.space.high.tolist()]) != wanted:
             raise ConfigError(
                 f"the bounds of its actions are {own}, but those of the task {wanted}: choose "
                 "env.rescale_actions as in its run"

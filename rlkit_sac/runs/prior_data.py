@@ -34,40 +34,20 @@ def read_prior_data(path: Path | str) -> TensorDictBase:
     >>> read_prior_data(folder).shape
     torch.Size([5])
     """
-    folder, checkpoint = find_prior_data(path)
+    folder = Path(path)
     try:
-        if checkpoint is None:
+        if (folder / "meta.json").is_file():
             return TensorDict.load_memmap(folder, allow_pickle=False)
+        run, checkpoint = find_checkpoint(folder)
         manifest = Manifest.read(checkpoint)
         parts = []
         for name, wanted in manifest.segments.items():
             start, stop = segment_range(name)
-            content = read_checked(folder / "replay" / name, wanted)
+            content = read_checked(run / "replay" / name, wanted)
             parts.append(segment_rows(content, stop - start))
         return torch.cat(parts)[-read_state(manifest)["replay"]["capacity"] :]
     except Exception as error:  # any error that wrong content of a file can cause
-        raise ConfigError(f"{path} has no transitions to read: {summary(error)}") from error
-
-
-def find_prior_data(path: Path | str) -> tuple[Path, Path | None]:
-    """The folder of a TensorDict and ``None``, or a run directory and its checkpoint.
-
-    Args:
-        path: as of :func:`read_prior_data`.
-
-    Raises:
-        ConfigError: if it is neither.
-
-    >>> find_prior_data("nowhere")
-    Traceback (most recent call last):
-    rlkit_sac.errors.ConfigError: nowhere is neither a run with a checkpoint nor the folder of a ...
-    """
-    folder = Path(path)
-    if (folder / "meta.json").is_file():
-        return folder, None
-    try:
-        return find_checkpoint(folder)
-    except ConfigError as error:
         raise ConfigError(
-            f"{folder} is neither a run with a checkpoint nor the folder of a saved TensorDict"
+            f"{path} has no transitions to read, as a run with a checkpoint or the folder of a "
+            f"saved TensorDict has: {summary(error)}"
         ) from error

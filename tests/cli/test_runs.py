@@ -125,7 +125,7 @@ def test_clone_saves_a_policy_that_a_run_has_as_its_prior(
     run: Path, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task = ["--env.id", "Pendulum-v1", "--env.max_episode_steps", "50"]
-    options = ["--updates", "20", "--num_cells", "[8]"]
+    options = ["--updates", "20", "--log_std_min", "-1"]
     assert main(["clone", str(run), "cloned", *task, *options]) == 0
     printed = capsys.readouterr().out
     assert "cloned: cloned from 300 transitions\nreturn -" in printed

@@ -12,8 +12,8 @@ from torchrl.data import RandomSampler, TensorDictReplayBuffer
 from torchrl.data.replay_buffers.samplers import Sampler
 
 from rlkit_sac.data.replay.memmap import make_memmap_storage
-from rlkit_sac.data.replay.packed import PackedReplayBuffer, row_bytes
-from rlkit_sac.data.replay.prior_data import PriorShare, fitting
+from rlkit_sac.data.replay.packed import PackedReplayBuffer, PriorShare, row_bytes
+from rlkit_sac.data.replay.prior_data import fitting
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay.slices import SliceSampler, StepSampler
 from rlkit_sac.data.replay.stacked_frames import StackedFrames, newest_frames
@@ -104,11 +104,15 @@ def make_replay_buffer(
             f"a buffer has one way of sampling, but prioritized is {prioritized}, slice_length is "
             f"{slice_length} and the sampler is {sampler}: choose one"
         )
+    single = prior_data is None or (slice_length == 1 and sampler is None and frame_stack == 1)
+    shared = prior_data is not None and not prioritized and storage == "tensor"
+    if not single or (prior_share is not None and not shared):
+        raise ConfigError(
+            "prior_data is for single transitions, not slices or stacked frames, and prior_share "
+            "needs prior_data, prioritized false and storage 'tensor'"
+        )
     if prior_data is not None:
         prior_data = fitting(prior_data, example)
-    uniform = not prioritized and slice_length == 1 and sampler is None and frame_stack == 1
-    if prior_share is not None and (prior_data is None or not uniform or storage != "tensor"):
-        raise ConfigError("prior_share needs prior_data, uniform sampling and a 'tensor' storage")
     layout: dict[str, Any] = {"num_envs": num_envs, "frames_per_batch": frames_per_batch}
     drawn = layout | {
         "capacity": capacity,
@@ -136,7 +140,7 @@ def make_replay_buffer(
     if storage == "tensor":
         prior = None
         if prior_data is not None and prior_share is not None:
-            prior = PriorShare(prior_data, prior_share)
+            prior = PriorShare(prior_data, prior_share, device=device)
         buffer = PackedReplayBuffer(
             capacity=capacity, batch_size=batch_size, device=device, sampler=sampler, prior=prior
         )

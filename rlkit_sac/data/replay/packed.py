@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,7 +13,6 @@ from torchrl.data import LazyTensorStorage, RandomSampler, TensorDictReplayBuffe
 from torchrl.data.replay_buffers.samplers import Sampler
 
 from rlkit_sac.data.nested import NestedEntries
-from rlkit_sac.data.replay.prior_data import PriorShare
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay.slices import BlockSampler
 from rlkit_sac.data.replay.stacked_frames import StackedFrames
@@ -77,14 +78,6 @@ class PackedStorage(LazyTensorStorage):
             return self._indexed([*columns, index], index.shape, self.device)
         return self._entries(columns, index.shape, self.device)
 
-    def gather_both(
-        self, index: Tensor, other: PackedStorage, other_index: Tensor
-    ) -> TensorDictBase:
-        """The transitions at some indices, and then some of another storage of the same entries."""
-        rows = self._rows.index_select(0, index), other._rows.index_select(0, other_index)
-        columns = self._columns(torch.cat(rows))
-        return self._entries(columns, columns[0].shape[:1], self.device)
-
     def write(self, start: int, data: TensorDictBase) -> None:
         """Store transitions ``[n]`` from index ``start`` on; they must not wrap around."""
         if not self.initialized:
@@ -122,7 +115,7 @@ class PackedStorage(LazyTensorStorage):
         self._keys: list[NestedKey] = [key for entries in ordered.values() for key in entries]
         self._entries = NestedEntries(self._keys)
         self._indexed = NestedEntries([*self._keys, "index"])
-        self._rows = torch.empty((self.max_size, width), dtype=torch.uint8, device=self.device)
+        self._rows = torch.zeros((self.max_size, width), dtype=torch.uint8, device=self.device)
         self._storage = self._entries(self._columns(self._rows), self._rows.shape[:1], self.device)
         self.initialized = True
 
@@ -135,6 +128,34 @@ class PackedStorage(LazyTensorStorage):
             column = columns[place]
             columns[place] = column.unflatten(-1, shape) if shape else column[..., 0]
         return columns
+
+
+class PriorShare(PackedStorage):
+    """Transitions that a buffer does not hold, of which a share of each batch is drawn.
+
+    Its state is a checksum of them, which are not stored again.
+
+    Args:
+        data: the transitions ``[n]``.
+        share: the part of each batch.
+        device: where they lie.
+    """
+
+    def __init__(self, data: TensorDictBase, share: float, *, device: torch.device | str) -> None:
+        super().__init__(len(data), device=device)
+        self.write(0, data)
+        self.share = share
+        self.inexact_reasons: list[str] = []
+        self._state = {"sha256": hashlib.sha256(self._rows.cpu().numpy().data).hexdigest()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The checksum of the transitions."""
+        return self._state
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Compare the transitions with those of the run before it was stopped."""
+        if state_dict != self._state:
+            self.inexact_reasons = ["replay.prior_data holds other transitions than before"]
 
 
 class PackedReplayBuffer(TensorDictReplayBuffer):
@@ -173,10 +194,7 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         super().__init__(storage=storage, batch_size=batch_size, sampler=sampler)
         self.prior = prior
         if prior is not None:
-            self._prior_storage = PackedStorage(len(prior.rows), device=device)
-            for each in (self._prior_storage, storage):  # whose rows have one layout then
-                each._init(prior.rows[0])
-            self._prior_storage.write(0, prior.rows)
+            storage._init(prior[0])  # the rows of both have one layout then
 
     def extend(self, tensordicts: TensorDictBase, **options: Any) -> Tensor:
         """Store transitions ``[n]``, in a full buffer over the oldest.
@@ -210,7 +228,7 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         """A batch drawn uniformly with replacement, or as the sampler given draws it."""
         size = self._batch_size if batch_size is None else batch_size
         if self.prior is not None and size is not None:
-            return self._sample_both(size)
+            return self._sample_both(self.prior, size)
         if not self._is_basic or options or size is None or not len(self):
             return super().sample(batch_size, **options)
         with self._replay_lock, self._write_lock:
@@ -223,13 +241,14 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
             batch.set(name, value)
         return self._transform(batch) if len(self._transform) else batch
 
-    def _sample_both(self, size: int) -> TensorDictBase:
+    def _sample_both(self, prior: PriorShare, size: int) -> TensorDictBase:
         """A batch whose last transitions are of the prior data."""
-        assert self.prior is not None
-        other, count = self._prior_storage, round(size * self.prior.share)
+        storage, count = self._storage, round(size * prior.share)
         with self._replay_lock, self._write_lock:
-            index = self._storage._rand_given_ndim(size - count)
-            return self._storage.gather_both(index, other, other._rand_given_ndim(count))
+            drawn = ((storage, size - count), (prior, count))
+            rows = [each._rows.index_select(0, each._rand_given_ndim(n)) for each, n in drawn]
+        columns = storage._columns(torch.cat(rows))
+        return storage._entries(columns, torch.Size([size]), storage.device)
 
     @property
     def _is_basic(self) -> bool:

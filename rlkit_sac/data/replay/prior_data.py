@@ -1,42 +1,10 @@
-"""Transitions from before the run: in the buffer at first, or in a share of each batch."""
+"""Transitions from before the run, which must fit the task."""
 
 from __future__ import annotations
-
-import hashlib
-from collections.abc import Mapping
-from typing import Any
 
 from tensordict import TensorDictBase
 
 from rlkit_sac.errors import ConfigError
-
-
-class PriorShare:
-    """Transitions that a buffer does not hold, of which a share of each batch is drawn.
-
-    Its state is a checksum of them, which are not stored again.
-
-    Args:
-        rows: the transitions ``[n]``.
-        share: the part of each batch.
-    """
-
-    def __init__(self, rows: TensorDictBase, share: float) -> None:
-        self.rows, self.share = rows, share
-        self.inexact_reasons: list[str] = []
-        digest = hashlib.sha256()
-        for key in sorted(rows.keys(True, True), key=str):
-            digest.update(rows.get(key).cpu().contiguous().numpy())
-        self._sha256 = digest.hexdigest()
-
-    def state_dict(self) -> Mapping[str, Any]:
-        """The checksum of the transitions."""
-        return {"sha256": self._sha256}
-
-    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
-        """Compare the transitions with those of the run before it was stopped."""
-        if state["sha256"] != self._sha256:
-            self.inexact_reasons = ["replay.prior_data holds other transitions than before"]
 
 
 def fitting(data: TensorDictBase, example: TensorDictBase) -> TensorDictBase:
