@@ -25,6 +25,7 @@ from rlkit_sac.config import parse_config
 from rlkit_sac.envs import closing_env, make_env
 
 EPISODES = 50
+OPTIONS = {"num_threads": 1, "logging.progress": False}
 
 
 @dataclass
@@ -54,14 +55,9 @@ def main(config: PriorDataConfig) -> None:
     pd.concat(tables).to_csv(config.output, index=False)
 
 
-def _options(folder: Path, **other: Any) -> dict[str, Any]:
-    common = {"num_threads": 1, "logging.dir": str(folder), "logging.progress": False}
-    return common | other
-
-
 def platform(folder: Path) -> tuple[str, dict[str, Any], dict[str, dict[str, Any]]]:
     """Recipe, options and variants of the hybrid task, once there is a cloned policy."""
-    options = _options(folder, config="platform_fast")
+    options = {**OPTIONS, "logging.dir": folder, "config": "platform_fast"}
     expert = train("hybrid_sac", seed=100, **options, **{"collector.total_frames": 6_000})
     policy = expert.policy("best")
     with (
@@ -84,7 +80,7 @@ def platform(folder: Path) -> tuple[str, dict[str, Any], dict[str, dict[str, Any
 
 def hopper(folder: Path) -> tuple[str, dict[str, Any], dict[str, dict[str, Any]]]:
     """Recipe, options and variants of the continuous task, once there is a trained run."""
-    options = _options(folder, config="hopper_fast") | {"evaluation.episodes": 5}
+    options = {**OPTIONS, "logging.dir": folder, "config": "hopper_fast", "evaluation.episodes": 5}
     source = train("sac", seed=100, **options)
     half = {"replay.prior_data": str(source.path), "replay.prior_share": 0.5}
     evaluation = {"collector.total_frames": 60_000, "evaluation.interval": 2_500}

@@ -117,6 +117,8 @@ def _problems(
             continue  # a schedule may end at 0
         if error := value_error(value, hint):
             found.append(f"{name} {error}")
+        elif value == 0 and name == "dqda_clipping":
+            found.append("dqda_clipping must stay above 0")
     return found
 
 

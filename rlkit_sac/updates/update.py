@@ -200,7 +200,7 @@ class Update:
         and by :meth:`state_dict`.
 
         Raises:
-            RunError: for a loss or gradient that was not finite. It changed no parameter.
+            RunError: for a loss or gradient that was not finite, whose step was not taken.
         """
         unchecked, self._unchecked = self._unchecked, []
         if unchecked and not torch.stack([outcome.finite for *_, outcome in unchecked]).all():
@@ -303,8 +303,8 @@ class Update:
             if not math.isfinite(value)
         )
         raise RunError(
-            f"{bad} in update {count}; no parameter was changed by it. Lower the learning "
-            "rates, bound the gradients (update.max_grad_norm) or scale the rewards "
+            f"{bad} in update {count}; its step was not taken. Lower the learning rates, "
+            "bound the gradients (update.max_grad_norm) or scale the rewards "
             "(loss.reward_scale)"
         )
 

@@ -9,9 +9,10 @@ from rlkit_sac.config import (
     LossConfig,
     UpdateConfig,
 )
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.runs.schedules import apply_schedules, value_at
+from rlkit_sac.runs.schedules import apply_schedules, check_schedules, value_at
 from tests.runs.recipe_updates import make_update
 
 
@@ -75,3 +76,15 @@ def test_a_loss_with_scheduled_numbers_is_the_loss_made_with_them(temperature: d
     for found, want in zip(*outs, strict=True):
         torch.testing.assert_close(found, want, rtol=1e-8, atol=1e-8)
     assert set(changed.state_dict()) == set(wanted.state_dict())
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("value", [-1.0, 0.0, 0.5, 2.0])
+def test_what_a_schedule_may_have_the_loss_takes(name: str, value: float) -> None:
+    config = ContinuousLossConfig(schedules={name: {0: 0.5, 9: value}})
+    try:
+        check_schedules(config)
+    except ConfigError as error:
+        assert name in str(error)  # noqa: PT017
+    else:
+        make_loss(config).set_scalar(name, value)

@@ -90,7 +90,7 @@ def test_a_number_that_is_not_finite_stops_all_ranks(quick: list[dict[str, Any]]
     first, second = (each["nan"] for each in quick)
     assert first == second
     assert first.startswith("loss_qvalue is nan")
-    assert "in update 2; no parameter was changed" in first
+    assert "in update 2; its step was not taken" in first
 
 
 def test_targets_and_buffers_begin_as_those_of_rank_0() -> None:

@@ -106,11 +106,10 @@ def make_replay_buffer(
         )
     single = prior_data is None or (slice_length == 1 and sampler is None and frame_stack == 1)
     shared = prior_data is not None and not prioritized and storage == "tensor"
-    if not single or (prior_share is not None and not shared):
-        raise ConfigError(
-            "prior_data is for single transitions, not slices or stacked frames, and prior_share "
-            "needs prior_data, prioritized false and storage 'tensor'"
-        )
+    if not single:
+        raise ConfigError("prior_data is for single transitions, not for slices or stacked frames")
+    if prior_share is not None and not shared:
+        raise ConfigError("prior_share needs prior_data, prioritized false and storage 'tensor'")
     if prior_data is not None:
         prior_data = fitting(prior_data, example)
     layout: dict[str, Any] = {"num_envs": num_envs, "frames_per_batch": frames_per_batch}

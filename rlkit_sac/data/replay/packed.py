@@ -228,7 +228,8 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         """A batch drawn uniformly with replacement, or as the sampler given draws it."""
         size = self._batch_size if batch_size is None else batch_size
         if self.prior is not None and size is not None:
-            return self._sample_both(self.prior, size)
+            batch = self._sample_both(self.prior, size, **options)
+            return self._transform(batch) if len(self._transform) else batch
         if not self._is_basic or options or size is None or not len(self):
             return super().sample(batch_size, **options)
         with self._replay_lock, self._write_lock:

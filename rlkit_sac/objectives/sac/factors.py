@@ -45,6 +45,9 @@ from rlkit_sac.objectives.sac.target_entropy import (
     refuse_target_entropy,
 )
 
+#: In place of a target entropy that was given as a number or a function.
+NUMBER = "number"
+
 
 @dataclass(frozen=True, eq=False)
 class Factor(ABC):
@@ -54,7 +57,7 @@ class Factor(ABC):
         name: ``"discrete"`` or ``"continuous"``; ``""`` for a policy's only factor.
         temperature: the parametrization and the bounds of its temperature.
         fixed: whether the temperature is fixed.
-        target: the option ``target_entropy``.
+        target: the option ``target_entropy``; :data:`NUMBER` once a number or function is resolved.
         min_prob: the option of that name.
     """
 
@@ -271,7 +274,7 @@ class DiscreteFactor(Factor):
 
         With masks, one that is not a number is computed from that of each state.
         """
-        named = self.target != "resolved" if draw.log_prior is None else self.target_kld is None
+        named = self.target != NUMBER if draw.log_prior is None else self.target_kld is None
         by_state = named and draw.num_allowed is not None and not isinstance(resolved, Tensor)
         if resolved is not None and not by_state:
             return resolved

@@ -37,6 +37,7 @@ from rlkit_sac.objectives.sac.draws import PolicyDraw
 from rlkit_sac.objectives.sac.ensemble import critic_list, register_critics
 from rlkit_sac.objectives.sac.entropy_reward import EntropyCenters
 from rlkit_sac.objectives.sac.factors import (
+    NUMBER,
     ContinuousFactor,
     DiscreteFactor,
     Factor,
@@ -193,7 +194,11 @@ class SoftActorCriticLoss(LossContract):
         return self.critics.targets(members, self.target_subset, self.critic_order)
 
     def _set_targets(self, given: TensorSpec | None) -> None:
-        """Find the spec and the target entropy of every factor."""
+        """Find the spec of every factor, and its target entropy.
+
+        It becomes an attribute, such as ``target_entropy_discrete``, which :meth:`_alpha_loss`
+        reads.
+        """
         of_actor = getattr(self.actor_network, "spec", None)
         self.specs = find_specs(self.factors, given, of_actor, self.tensor_keys)
         for name, factor in list(self.factors.items()):
@@ -203,7 +208,7 @@ class SoftActorCriticLoss(LossContract):
                 target = factor.resolve_target(self.specs[factor.role], own)
             setattr(self, factor.key("target_entropy"), target)
             if not isinstance(factor.target, str):  # it may be a function, which pickle refuses
-                self.factors[name] = replace(factor, target="resolved")
+                self.factors[name] = replace(factor, target=NUMBER)
 
     @property
     def _continuous(self) -> ContinuousFactor | None:
@@ -239,6 +244,8 @@ class SoftActorCriticLoss(LossContract):
 
     def actor_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
         """``loss_actor`` alone, with the temperatures, entropies and divergences.
+
+        With ``policy_loss_steps="next"`` the latter are those at the next states.
 
         Raises:
             ConfigError: for a loss without an actor.

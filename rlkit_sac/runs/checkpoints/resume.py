@@ -260,7 +260,7 @@ def begin_run(
         inexact_reasons = checkpoints.restore(folder)
         if greatest(bool(inexact_reasons)) == [1] and not inexact_reasons:
             inexact_reasons = ["another rank begins new episodes"]
-        inexact_reasons += _compiled_otherwise(folder, config, run.info, facts)
+        inexact_reasons += _compiled_otherwise(run.info, facts)
         frames = checkpoints.saved_at
         write_config(run.path, dataclasses.replace(config, resume=None))  # type: ignore[type-var]
         # Later checkpoints know rows that `begin` removes: killed in between, they must be gone.
@@ -282,16 +282,15 @@ def begin_run(
         run.update_info(wandb_id=run.loggers.wandb_id)
 
 
-def _compiled_otherwise(folder: Path, config: Any, info: Any, facts: Any) -> list[str]:
+def _compiled_otherwise(info: Any, facts: Any) -> list[str]:
     """Why updates before or after a checkpoint are not compiled as in one run; usually nothing."""
-    was, given = read_checkpoint(folder).config.get("compile"), flat_config(config).get("compile")
     first, now = info.get("compile_from"), facts.get("compile_from")
-    if was == given and (first == now or min(filter(None, (first, now))) > info["updates"]):
+    if first == now or min(filter(None, (first, now))) > info["updates"]:
         return []
     ways = [
         f"compiled from update {each:,} on" if each else "not compiled" for each in (first, now)
     ]
-    return [f"updates were {ways[0]} (compile {was}), and are {ways[1]} (compile {given})"]
+    return [f"updates were {ways[0]}, and are {ways[1]} now"]
 
 
 def _may_change(key: str) -> bool:

@@ -33,6 +33,17 @@ def test_a_share_of_each_batch_is_of_the_prior_data(share: float, own: int) -> N
     assert seen == {*range(20 if own else 0), *(range(100, 130) if own < 8 else ())}
 
 
+def test_batches_with_a_share_are_transformed() -> None:
+    prior = transitions(100, 30)
+    buffer = make_replay_buffer(
+        prior[0], capacity=50, batch_size=8, prior_data=prior, prior_share=0.5
+    )
+    buffer.extend(transitions(0, 20))
+    buffer.append_transform(lambda batch: batch.set("twice", 2 * batch["next", "reward"]))
+    batch = buffer.sample()
+    assert torch.equal(batch["twice"], 2 * batch["next", "reward"])
+
+
 def test_without_a_share_they_are_in_the_buffer_and_are_overwritten_first() -> None:
     prior = transitions(100, 6).unsqueeze(0)  # [1, 6], as of one environment
     buffer = make_replay_buffer(prior[0, 0], capacity=10, batch_size=4, prior_data=prior)
@@ -69,16 +80,18 @@ def test_other_data_at_a_resume_are_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "words"),
     [
-        {"prior_data": None},
-        {"prioritized": True},
-        {"storage": "memmap"},
-        {"slice_length": 4},
-        {"slice_length": 4, "prior_share": None},
+        ({"prior_data": None}, "prior_share needs prior_data"),
+        ({"prioritized": True}, "prioritized false"),
+        ({"storage": "memmap"}, "storage 'tensor'"),
+        ({"slice_length": 4}, "prior_data is for single transitions"),
+        ({"slice_length": 4, "prior_share": None}, "prior_data is for single transitions"),
     ],
 )
-def test_what_cannot_be_joined_with_prior_data_is_refused(options: dict[str, object]) -> None:
+def test_what_cannot_be_joined_with_prior_data_is_refused(
+    options: dict[str, object], words: str
+) -> None:
     given = {"prior_data": transitions(0, 6), "prior_share": 0.5} | options
-    with pytest.raises(ConfigError, match="prior_data is for single transitions"):
+    with pytest.raises(ConfigError, match=words):
         make_replay_buffer(transitions(0, 1)[0], capacity=10, batch_size=4, **given)
