@@ -20,7 +20,6 @@ import torch
 from torchrl.envs import ExplorationType, set_exploration_type
 
 from rlkit_sac import train
-from rlkit_sac.cli import main as command
 from rlkit_sac.config import parse_config
 from rlkit_sac.envs import closing_env, make_env
 
@@ -68,9 +67,8 @@ def platform(folder: Path) -> tuple[str, dict[str, Any], dict[str, dict[str, Any
         env.set_seed(1_000)
         episodes = [env.rollout(1_000, policy) for _ in range(EPISODES)]
     torch.cat(episodes).save(folder / "demonstrations")
-    cloned = str(folder / "cloned")
-    task = ["--env.id", "Platform-v0", "--updates", "2000"]
-    command(["clone", str(folder / "demonstrations"), cloned, *task])
+    cloning = {"data": folder / "demonstrations", "output": folder / "cloned", "updates": 2_000}
+    cloned = str(train("clone", env="Platform-v0", **cloning).path)
     short = {"collector.init_random_frames": 100, "collector.learning_starts": 100}
     prior = {"prior.kind": "policy", "prior.run": cloned}
     evaluation = {"collector.total_frames": 4_000, "evaluation.interval": 250}

@@ -21,18 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from rlkit_sac import __version__
-from rlkit_sac.cli import (
-    check_env,
-    clone,
-    evaluate,
-    export,
-    recipes,
-    report,
-    resume,
-    sweep,
-    train,
-    video,
-)
+from rlkit_sac.cli import check_env, evaluate, export, recipes, report, resume, sweep, train, video
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.signals import ended_by_interrupts
@@ -51,9 +40,16 @@ class Command(Protocol):
         """Do it; returns the exit code."""
 
 
-_FILES = (train, recipes, resume, sweep, evaluate, video, export, report, clone, check_env)
 COMMANDS: Mapping[str, Command] = {
-    file.__name__.rpartition(".")[2].replace("_", "-"): file for file in _FILES
+    "train": train,
+    "recipes": recipes,
+    "resume": resume,
+    "sweep": sweep,
+    "evaluate": evaluate,
+    "video": video,
+    "export": export,
+    "report": report,
+    "check-env": check_env,
 }
 
 

@@ -1,5 +1,6 @@
 """Networks that act and can be scored."""
 
+from rlkit_sac.modules.acting import acting_policy as acting_policy
 from rlkit_sac.modules.actors import categorical_actor as categorical_actor
 from rlkit_sac.modules.actors import categorical_actor_critic as categorical_actor_critic
 from rlkit_sac.modules.actors import gaussian_actor as gaussian_actor

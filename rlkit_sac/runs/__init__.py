@@ -2,7 +2,6 @@
 
 from rlkit_sac.runs.checkpoints import Checkpoints as Checkpoints
 from rlkit_sac.runs.checkpoints.resume import warm_start as warm_start
-from rlkit_sac.runs.cloning import clone_policy as clone_policy
 from rlkit_sac.runs.collection import run_collector as run_collector
 from rlkit_sac.runs.devices import first_compiled_update as first_compiled_update
 from rlkit_sac.runs.devices import resolve_device as resolve_device

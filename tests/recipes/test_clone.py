@@ -13,7 +13,13 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import PolicyPrior, hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import HybridSACLoss
 from rlkit_sac.runs import load_policy, save_policy
-from rlkit_sac.runs.cloning import clone_policy
+from tests.recipes.loading import load_recipe
+
+recipe = load_recipe("clone")
+
+
+def clone_policy(data, env, **options):
+    return recipe.clone(data, env, recipe.CloneConfig(**options))
 
 
 def hybrid_data(number: int) -> TensorDict:
