@@ -4,10 +4,10 @@
     python recipes/benchmarks/learning.py --collect runs        # take over these runs first
 
 `--collect` copies the evaluations of all finished runs below the given folders to evaluations.csv,
-and what they were made with to runs.csv. A run takes the place of an earlier one of the same
-recipe, configuration, task and seed: where the configuration has changed since, run all seeds
-anew. Figures and tables are then made from docs/data alone; published.csv has the numbers that
-others published.
+and what they were made with to runs.csv, the processor of this machine included. A run takes the
+place of an earlier one of the same recipe, configuration, task and seed: where the configuration
+has changed since, run all seeds anew. Figures and tables are then made from docs/data alone;
+published.csv has the numbers that others published.
 
 A group of runs is cut where its shortest run ends. The longer runs of a group are shown a second
 time, whole.
@@ -47,11 +47,16 @@ FIGURES = {
     ],
     "small_tasks": [
         *("sac/defaults", "value_sac/defaults", "kl_prior_sac/defaults", "sac/inverted_pendulum"),
-        *("discrete_sac/cartpole", "hybrid_sac/platform"),
+        *("discrete_sac/cartpole", "discrete_sac/cartpole_fast", "discrete_sac/taxi"),
+        *("hybrid_sac/platform", "hybrid_sac/platform_fast"),
+        *("hybrid_sac/goal_fast", "hybrid_sac/hard_move_v1"),
     ],
     "acer": ["acer/cartpole", "acer/pendulum", "acer/halfcheetah"],
-    "minatar": [f"{name}/minatar_breakout" for name in ("acer", "discrete_sac")]
-    + ["acer/minatar_space_invaders"],
+    "minatar": [
+        f"{name}/minatar_{game}"
+        for name in ("acer", "discrete_sac")
+        for game in ("breakout", "space_invaders")
+    ],
 }
 MARKERS = "DsX^v"
 
@@ -104,7 +109,10 @@ def describe(run: Path) -> dict[str, object]:
     first = (told.get("sessions") or [told])[0]  # the command that resumed it names no file
     files = re.findall(r"--config[ =](\S+)", first["command"])
     configuration = Path(files[-1]).stem if files else "defaults"
-    return {"run": str(run), "configuration": configuration, **told, **told["versions"]}
+    machine = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    processor = re.findall("model name.*: (.*)", machine)[0]
+    made_with = {**told, **told["versions"], "processor": processor}
+    return {"run": str(run), "configuration": configuration, **made_with}
 
 
 def groups() -> pd.DataFrame:
