@@ -1,5 +1,7 @@
 """The package's exceptions: one family, so that callers can catch all of it at once."""
 
+from collections.abc import Sequence
+
 _MOST = 1_000
 
 
@@ -54,3 +56,9 @@ class WorkersLost(RunError):  # noqa: N818 (named as what happened)
 
 class EnvironmentFault(RunError):  # noqa: N818 (EnvironmentError is another name of OSError)
     """An exception raised inside an environment, with the environment, episode and seed."""
+
+
+def refuse(problems: Sequence[str]) -> None:
+    """Raise one `ConfigError` with a line for each problem, if there are any."""
+    if problems:
+        raise ConfigError("\n".join(problems))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import refuse
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -39,5 +39,4 @@ def check_run(arguments: argparse.Namespace) -> None:
         problems.append(f"--episodes: must be >= 1, got {episodes}")
     if (seed := given.get("seed")) is not None and not 0 <= seed < 2**32:
         problems.append(f"--seed: must be >= 0 and < {2**32}, got {seed}")
-    if problems:
-        raise ConfigError("\n".join(problems))
+    refuse(problems)

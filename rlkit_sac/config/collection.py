@@ -52,14 +52,8 @@ class EnvConfig:
 
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments of ``make_env`` for one environment."""
-        return {
-            "rescale_actions": self.rescale_actions,
-            "action_mask": self.action_mask,
-            "frame_stack": self.frame_stack,
-            "observation_indices": self.observation_indices,
-            "max_episode_steps": self.max_episode_steps,
-            "kwargs": self.kwargs,
-        }
+        apart = ("id", "num_envs")
+        return {name: value for name, value in vars(self).items() if name not in apart}
 
 
 @dataclass

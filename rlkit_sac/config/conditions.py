@@ -8,7 +8,7 @@ from typing import Any
 
 from rlkit_sac.config.flat import options_of, sections_of
 from rlkit_sac.config.values import value_error
-from rlkit_sac.errors import ConfigError, one_line, summary
+from rlkit_sac.errors import ConfigError, one_line, refuse, summary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,5 +96,4 @@ def check_config(config: Any, *, checks: Sequence[Check] | None = None) -> None:
     rlkit_sac.errors.ConfigError: gamma: must be less than or equal to 1, got 1.5
     """
     problems = [f"{key}: {text}" for key, text in config_errors(config, checks=checks)]
-    if problems:
-        raise ConfigError("\n".join(problems))
+    refuse(problems)

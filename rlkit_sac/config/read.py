@@ -19,7 +19,7 @@ from rlkit_sac.config.flat import Option, options_of, sections_of
 from rlkit_sac.config.help import format_help
 from rlkit_sac.config.shipped import find_config
 from rlkit_sac.config.values import read_value
-from rlkit_sac.errors import ConfigError, one_line
+from rlkit_sac.errors import ConfigError, one_line, refuse
 
 Config = TypeVar("Config")
 StoredOptions = Callable[[str], Mapping[str, Any]]
@@ -153,8 +153,7 @@ def parse_config(
     config = config_class()
     argv = sys.argv[1:] if argv is None else argv
     _, problems = set_options([config], argv, stored_options=stored_options)
-    if problems:
-        raise ConfigError("\n".join(problems))
+    refuse(problems)
     return config
 
 

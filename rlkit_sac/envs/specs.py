@@ -10,7 +10,6 @@ from torchrl.data import Bounded, Categorical, Composite, TensorSpec
 from torchrl.envs import EnvBase
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
-from rlkit_sac.envs.observations import ObservationConversion
 from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError
 
@@ -131,8 +130,7 @@ def observation_layout(env: EnvBase) -> list[dict[str, Any]]:
     >>> observation_layout(make_env("Pendulum-v1"))
     [{'key': 'observation', 'shape': [3]}]
     """
-    observe: ObservationConversion = gym_envs(env)[0].get_wrapper_attr("observation_conversion")
-    return observe.layout()
+    return gym_envs(env)[0].get_wrapper_attr("observation_conversion").layout()
 
 
 def action_mask_key(env: EnvBase) -> str | None:

@@ -119,11 +119,7 @@ def space_from_json(described: dict[str, Any]) -> Space[Any]:
         bounds = (np.array(entries[name], dtype) for name in _BOUNDS)
         low, high = (np.broadcast_to(_with_infinity(bound), shape) for bound in bounds)
         return Box(low, high, dtype=dtype.type)
-    plain: dict[str, type[Space[Any]]] = {
-        "Discrete": Discrete,
-        "MultiBinary": MultiBinary,
-        "MultiDiscrete": MultiDiscrete,
-    }
+    plain: dict[str, Any] = {each.__name__: each for each in (Discrete, MultiBinary, MultiDiscrete)}
     return plain[kind](**entries)
 
 

@@ -114,8 +114,7 @@ class _Writer:
 
     def function(self) -> Callable[..., tuple[Tensor, ...]]:
         """Return the new graph as a function."""
-        function: Callable[..., tuple[Tensor, ...]] = GraphModule(nn.Module(), self.graph).forward
-        return function
+        return GraphModule(nn.Module(), self.graph).forward
 
     def write(self, node: Node) -> None:
         """Copy a node; its inputs must have been copied before."""

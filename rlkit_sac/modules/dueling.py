@@ -119,8 +119,7 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
             states: what ``value_network`` reads; not changed.
         """
         network = self.value_network
-        out: Tensor = network(states.select(*network.in_keys)).get(self.value_key)
-        return out
+        return network(states.select(*network.in_keys)).get(self.value_key)
 
     def relative_advantage(
         self, states: TensorDictBase, action: Tensor, dist: Distribution

@@ -89,8 +89,7 @@ class JoinedInputs(nn.Sequential):
 
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """The output of the last layer."""
-        out: Tensor | tuple[Tensor, ...] = super().forward(torch.cat(inputs, -1))
-        return out
+        return super().forward(torch.cat(inputs, -1))
 
 
 def state_inputs(

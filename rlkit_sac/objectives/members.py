@@ -64,8 +64,7 @@ class Members(NamedTuple):
 
         together = _pseudo_vmap if self.one_by_one else torch.vmap
         run_each = together(run, (None if shared else 0, 0), randomness=self.randomness)
-        out: TensorDictBase = run_each(inputs.copy(), self.params)
-        return out
+        return run_each(inputs.copy(), self.params)
 
 
 class MaskedAction(NamedTuple):

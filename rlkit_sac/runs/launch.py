@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from rlkit_sac.config.conditions import config_errors
 from rlkit_sac.config.read import parse_config, set_options
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, refuse
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.runs.checkpoints.resume import stored_options
 from rlkit_sac.runs.extras import check_installed
@@ -147,8 +147,7 @@ def _parse(
             problems.append(f"{of_several}: torchrun runs one seed at a time; give --seed")
         if several.trials is not None and getattr(config, "time_limit", None) is not None:
             problems.append(f"{of_several}: cannot go with --time_limit; end the sweep by a signal")
-    if problems:
-        raise ConfigError("\n".join(problems))
+    refuse(problems)
     return config, several, where
 
 

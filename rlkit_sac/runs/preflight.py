@@ -6,81 +6,71 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tensordict import TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from torchrl.data import Categorical, Composite
 from torchrl.envs import EnvBase
 
-from rlkit_sac.config import CollectorConfig, EnvConfig, FramesConfig, ReplayConfig
+from rlkit_sac.config import EnvConfig, FramesConfig
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.data.replay.transition import example_transition
 from rlkit_sac.envs.gym_env import find_env_spec
 from rlkit_sac.envs.specs import action_mask_key, observation_layout, reward_dim
 from rlkit_sac.envs.tasks import NAMESPACE
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, refuse
 from rlkit_sac.runs.checkpoints.resume import stored_options
 from rlkit_sac.runs.ranks import num_ranks
+
+if TYPE_CHECKING:
+    from rlkit_sac.runs.run_config import RunConfig
 
 #: Time limit in frames of a task that declares none.
 TIME_LIMIT = 10_000
 
 
-def check_slices(
-    replay: ReplayConfig,
-    collector: CollectorConfig,
-    *,
-    lmbda: float,
-    num_envs: int,
-    memory: bool = False,
-    within_batches: bool = False,
-    frame_stack: int = 1,
-) -> None:
+def check_slices(config: RunConfig) -> None:
     """Refuse slices that replay cannot hold, that come too late, or that targets lack.
 
     Args:
-        replay: with the length of slices.
-        collector: how frames are gathered.
-        lmbda: of the targets.
-        num_envs: environments that step together.
-        memory: whether the networks have one.
-        within_batches: whether each slice must lie in one batch.
-        frame_stack: frames of a stack.
+        config: of the run.
 
     Raises:
         ConfigError: naming the option and what it has to be.
 
-    >>> check_slices(ReplayConfig(), CollectorConfig(), lmbda=0.9, num_envs=1)
+    >>> from rlkit_sac.config import LossConfig
+    >>> from rlkit_sac.runs import RunConfig
+    >>> check_slices(RunConfig(loss=LossConfig(lmbda=0.9)))
     Traceback (most recent call last):
         ...
     rlkit_sac.errors.ConfigError: loss.lmbda is 0.9, which needs slices of more than one frame: ...
     """
-    length, layout = replay.slice_length, collector.replay_layout(num_envs)
+    replay, frame_stack, num_envs = config.replay, config.env.frame_stack, config.batch_envs
+    length, layout = replay.slice_length, config.collector.replay_layout(num_envs)
     if length == 1:
-        if lmbda:
+        if config.loss.lmbda:
             raise ConfigError(
-                f"loss.lmbda is {lmbda}, which needs slices of more than one frame: set "
-                "replay.slice_length, or leave loss.lmbda at 0"
+                f"loss.lmbda is {config.loss.lmbda}, which needs slices of more than one frame: "
+                "set replay.slice_length, or leave loss.lmbda at 0"
             )
-        if memory:
+        if config.has_memory:
             raise ConfigError(
                 "network.memory needs slices of more than one frame: set replay.slice_length, for "
                 "example to 8"
             )
         if frame_stack == 1:
             return
-    options: dict[str, Any] = {"within_batches": within_batches, "frame_stack": frame_stack}
-    SliceSampler(length, capacity=replay.capacity, **options, **layout)
+    options: dict[str, Any] = {"within_batches": config.workers.is_async} | layout
+    SliceSampler(length, capacity=replay.capacity, frame_stack=frame_stack, **options)
     steps = steps_per_batch(**layout)
     needed = -(-(length + frame_stack - 1) // steps) * steps * num_envs * num_ranks()
-    if collector.learning_starts < needed:
+    if (starts := config.collector.learning_starts) < needed:
         slices = f"slices of {length} frames" if length > 1 else "samples"
         stacks = f" in stacks of {frame_stack} (env.frame_stack)" if frame_stack > 1 else ""
         raise ConfigError(
-            f"{slices}{stacks} need collector.learning_starts of at least "
-            f"{needed}, got {collector.learning_starts}"
+            f"{slices}{stacks} need collector.learning_starts of at least {needed}, got {starts}"
         )
 
 
@@ -139,6 +129,7 @@ def warn_without_updates(collector: FramesConfig, num_envs: int) -> None:
         collector: how frames are gathered.
         num_envs: environments that step together.
 
+    >>> from rlkit_sac.config import CollectorConfig
     >>> warn_without_updates(CollectorConfig(total_frames=500), num_envs=1)  # prints a warning
     """
     starts = getattr(collector, "learning_starts", 0)
@@ -244,8 +235,7 @@ def check_task(
     rlkit_sac.errors.ConfigError: this algorithm acts in continuous spaces, but the actions are ...
     """
     problems = [problem for check in checks if (problem := _problem(check, env)) is not None]
-    if problems:
-        raise ConfigError("\n".join(problems))
+    refuse(problems)
     has_images = any("scale" in entry for entry in observation_layout(env))
     return TaskFacts(transition(env), reward_dim(env), action_kind(env), has_images)
 

@@ -106,7 +106,7 @@ class BaseRunConfig:
         return stored_transition(env)
 
     @property
-    def _has_memory(self) -> bool:
+    def has_memory(self) -> bool:
         """Whether networks have a memory, which a user's own section need not say."""
         return getattr(self.network, "memory", "none") != "none"
 
@@ -138,7 +138,7 @@ class BaseRunConfig:
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
-        found = self.replay.memory_errors(self._row_length, memory=self._has_memory)
+        found = self.replay.memory_errors(self._row_length, memory=self.has_memory)
         found = [(f"replay.{name}", text) for name, text in found]
         if self.replay.batch_size % num_ranks():
             text = (
@@ -171,7 +171,7 @@ class BaseRunConfig:
         Args:
             uncompiled: updates before it.
         """
-        long = self._has_memory and self._row_length > LONGEST_COMPILED_ROW
+        long = self.has_memory and self._row_length > LONGEST_COMPILED_ROW
         short = self.planned_updates() < 3 * uncompiled
         return False if (long or short) and self.compile == "auto" else self.compile
 
@@ -297,15 +297,7 @@ class RunConfig(BaseRunConfig):
                     "env.frame_stack",
                     "workers",
                 ),
-                lambda: check_slices(
-                    self.replay,
-                    self.collector,
-                    lmbda=loss.lmbda,
-                    num_envs=self.batch_envs,
-                    memory=self._has_memory,
-                    within_batches=self.workers.is_async,
-                    frame_stack=self.env.frame_stack,
-                ),
+                lambda: check_slices(self),
             ),
         ]
 

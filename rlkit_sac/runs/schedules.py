@@ -11,7 +11,7 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.config import ReturnConfig, StepConfig, TemperatureConfig
 from rlkit_sac.config.values import value_error
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, refuse
 from rlkit_sac.updates.update import Update
 
 _LOSS = ("gamma", "beta", "qvalue_coef", "reward_scale", "dqda_clipping")
@@ -56,8 +56,7 @@ def check_schedules(section: ReturnConfig | StepConfig) -> None:
         for name, points in section.schedules.items()
         for problem in _problems(section, name, points)
     ]
-    if problems:
-        raise ConfigError("\n".join(problems))
+    refuse(problems)
 
 
 def apply_schedules(loss: ReturnConfig, update: StepConfig, frames: int, *, into: Update) -> None:

@@ -77,12 +77,11 @@ def read_run(checkpoint: Path, **other: Any) -> StoredRun:
     stored, config = stored_options(checkpoint), _Options()
     for key, option in options_of(config).items():
         setattr(option.section, option.name, stored.get(key, option.value))
-    frames = step_of(checkpoint) or 0
     weights = stored.get("loss.reward_weights")
     reward_weights = None if weights is None else torch.tensor(weights, dtype=torch.float32)
     run = StoredRun(
         path=path,
-        frames=frames,
+        frames=step_of(checkpoint) or 0,
         task=config.env,
         seed=evaluation_seed(config.seed),
         episodes=config.evaluation.episodes,

@@ -185,9 +185,9 @@ class TrainingRun:
 
     def complete(self) -> None:
         """Write the last rows of the tables, which a longer run would not write here."""
-        if self._directory.metrics.last != self.frames:
+        if self._directory.tables["metrics"].last != self.frames:
             self._log.write_metrics()
-        if self._directory.evaluations.last != self.frames:
+        if self._directory.tables["evaluations"].last != self.frames:
             self._evaluate()
 
     @property

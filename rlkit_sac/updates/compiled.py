@@ -249,8 +249,7 @@ class _Program(Generic[Step, Result]):
             batch.set(key, values.pop())
         remaining = iter(values)
         leaves = [next(remaining) if each else None for each in self._present]
-        result: Result = self._unflatten(leaves)
-        return result
+        return self._unflatten(leaves)
 
 
 def _without_aliases(batch: TensorDictBase) -> TensorDictBase:

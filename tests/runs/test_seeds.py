@@ -56,7 +56,8 @@ def main(config: Config) -> Path:
         config, recipe="test", task="Task", seed=config.seed, root=config.logging.dir
     ) as run:
         run.begin()
-        run.evaluations.write({"frames": 7, "return_mean": 10.0 * config.seed, "return_std": 0.5})
+        row = {"frames": 7, "return_mean": 10.0 * config.seed, "return_std": 0.5}
+        run.write("evaluations", row)
         if fault == "run":
             raise RunError("reward is NaN at frame 7")
         if fault == "time":

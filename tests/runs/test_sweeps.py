@@ -92,7 +92,7 @@ def main(config: Config) -> Path:
         run.begin()
         with deferred_signals() as stop:
             for frames in range(10, 101, 10):
-                run.evaluations.write({"frames": frames, "return_mean": config.value})
+                run.write("evaluations", {"frames": frames, "return_mean": config.value})
                 if config.fault == "run":
                     raise RunError(f"reward is NaN at frame {frames}")
                 time.sleep(config.pause)

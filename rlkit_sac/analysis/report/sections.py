@@ -75,7 +75,7 @@ def config_section(results: Results) -> HTML:
 def runs_section(results: Results) -> HTML:
     """A row for each run: how far it is and how it ended; then the commands."""
     rows, commands = [], []
-    for row in _records(results.runs):
+    for row in results.runs.to_dict("records"):
         run, info = row["run"], results.descriptions[row["run"]]
         frames, seconds = _progress(results, run)
         total = results.configs.get(run, {}).get("collector.total_frames")
@@ -151,17 +151,12 @@ def _group_table(results: Results, table: pd.DataFrame, caption: str) -> HTML:
     numbers = [name for name in table.columns if name not in ("task", *results.by)]
     rows = [
         [row["task"], _group(results, row), *(row[name] for name in numbers)]
-        for row in _records(table)
+        for row in table.to_dict("records")
     ]
     return html_table(["task", "group", *numbers], rows, caption=caption)
 
 
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    rows = table.itertuples(index=False, name=None)
-    return [dict(zip(table.columns, row, strict=True)) for row in rows]
-
-
-def _group(results: Results, row: Mapping[str, Any]) -> HTML:
+def _group(results: Results, row: Mapping[Any, Any]) -> HTML:
     key = {name: None if pd.isna(row[name]) else row[name] for name in results.by}
     number = results.group_of(key)
     return HTML(f'<span class="swatch" data-group="{number}"></span>{escape(describe(key))}')

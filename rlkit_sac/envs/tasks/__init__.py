@@ -4,27 +4,14 @@ import gymnasium as gym
 
 NAMESPACE = "rlkit_sac"
 
-gym.register(
-    f"{NAMESPACE}/Platform-v0",
-    entry_point="rlkit_sac.envs.tasks.platform:PlatformEnv",
-    max_episode_steps=200,
-)
-gym.register(f"{NAMESPACE}/Moving-v0", entry_point="rlkit_sac.envs.tasks.field:MovingEnv")
-gym.register(f"{NAMESPACE}/Sliding-v0", entry_point="rlkit_sac.envs.tasks.field:SlidingEnv")
-gym.register(
-    f"{NAMESPACE}/HardMove-v0",
-    entry_point="rlkit_sac.envs.tasks.field:HardMoveEnv",
-    max_episode_steps=25,
-)
-gym.register(
-    f"{NAMESPACE}/HardMove-v1",
-    entry_point="rlkit_sac.envs.tasks.hard_move:HardMoveV1Env",
-    max_episode_steps=30,
-)
-gym.register(f"{NAMESPACE}/Goal-v0", entry_point="rlkit_sac.envs.tasks.goal:GoalEnv")
-gym.register(f"{NAMESPACE}/Atari-v0", entry_point="rlkit_sac.envs.tasks.atari:make_atari")
-gym.register(
-    f"{NAMESPACE}/PendulumImages-v0",
-    entry_point="rlkit_sac.envs.tasks.pendulum_images:PendulumImagesEnv",
-    max_episode_steps=200,
-)
+for name, place, limit in (
+    ("Platform-v0", "platform:PlatformEnv", 200),
+    ("Moving-v0", "field:MovingEnv", None),
+    ("Sliding-v0", "field:SlidingEnv", None),
+    ("HardMove-v0", "field:HardMoveEnv", 25),
+    ("HardMove-v1", "hard_move:HardMoveV1Env", 30),
+    ("Goal-v0", "goal:GoalEnv", None),
+    ("Atari-v0", "atari:make_atari", None),
+    ("PendulumImages-v0", "pendulum_images:PendulumImagesEnv", 200),
+):
+    gym.register(f"{NAMESPACE}/{name}", entry_point=f"{__name__}.{place}", max_episode_steps=limit)

@@ -184,8 +184,7 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         return loss, self._scalars(draw, read.valid)
 
     def _make_critics(self, options: Any, **common: Any) -> Critics:
-        critics: Critics = critics_kind(self.qvalue_network)(**common)
-        return critics
+        return critics_kind(self.qvalue_network)(**common)
 
     # ------------------------------------------------------------------ the value network
 

@@ -228,8 +228,7 @@ def read_state(manifest: Manifest) -> dict[str, Any]:
         RunError: naming the file, if the tensors are missing or damaged.
     """
     tensors = safetensors.torch.load(manifest.content(STATE))
-    state: dict[str, Any] = join_state(manifest.state, tensors)
-    return state
+    return join_state(manifest.state, tensors)
 
 
 def first_misfit(own: Mapping[str, Any], saved: Mapping[str, Any]) -> str:

@@ -5,20 +5,14 @@ from __future__ import annotations
 import dataclasses
 import os
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 from torchrl.objectives import LossModule
 
-from rlkit_sac.config import (
-    EnvConfig,
-    EvaluationConfig,
-    FramesConfig,
-    LoggingConfig,
-    WarmStartConfig,
-)
+from rlkit_sac.config import WarmStartConfig
 from rlkit_sac.config.flat import flat_config
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import ConfigError, RunError, refuse
 from rlkit_sac.runs.checkpoints import (
     Checkpoints,
     Manifest,
@@ -41,6 +35,9 @@ from rlkit_sac.runs.tables.followed_run import FollowedRun
 from rlkit_sac.runs.tables.loggers import make_loggers
 from rlkit_sac.runs.tables.run_directory import RunDirectory, write_config
 from rlkit_sac.runs.update_steps import PARAMETER_PREFIXES
+
+if TYPE_CHECKING:
+    from rlkit_sac.runs.run_config import BaseRunConfig
 
 #: Options, and sections of options, that a resumed run may give other values.
 MAY_CHANGE = (
@@ -69,21 +66,6 @@ MAY_CHANGE = (
     "logging.tensorboard",
     "logging.wandb",
 )
-
-
-class ResumableConfig(Protocol):
-    """The part of a recipe's configuration that this module reads."""
-
-    env: EnvConfig
-    collector: FramesConfig
-    evaluation: EvaluationConfig
-    logging: LoggingConfig
-    seed: int
-    resume: str | None
-
-    @property
-    def batch_envs(self) -> int:
-        """Environments whose frames make up a batch."""
 
 
 def find_checkpoint(path: Path | str) -> tuple[Path, Path]:
@@ -139,7 +121,7 @@ def stored_options(path: Path | str) -> dict[str, Any]:
     return read_checkpoint(find_checkpoint(path)[1]).config
 
 
-def check_resume(config: ResumableConfig) -> None:
+def check_resume(config: BaseRunConfig) -> None:
     """Refuse to resume a run that is complete, or with options that must not change.
 
     Args:
@@ -189,11 +171,10 @@ def check_resume(config: ResumableConfig) -> None:
     if info.get("env_function") and info["task"] not in gym.registry:
         go_on = f"rlkit_sac.Run({run_path.as_posix()!r}, env=function).resume()"
         problems.append(f"a Python function made the environments of {run_path}: use {go_on}")
-    if problems:
-        raise ConfigError("\n".join(problems))
+    refuse(problems)
 
 
-def resume_after_restart(config: ResumableConfig) -> None:
+def resume_after_restart(config: BaseRunConfig) -> None:
     """Resume the run that ``torchrun`` has restarted, if it has a checkpoint.
 
     Args:
@@ -204,7 +185,7 @@ def resume_after_restart(config: ResumableConfig) -> None:
         config.resume = str(run_path)
 
 
-def open_run(config: ResumableConfig, *, recipe: str) -> RunDirectory:
+def open_run(config: BaseRunConfig, *, recipe: str) -> RunDirectory:
     """A new run directory, or that of ``config.resume``.
 
     Args:
@@ -232,7 +213,7 @@ def open_run(config: ResumableConfig, *, recipe: str) -> RunDirectory:
 
 
 def begin_run(
-    run: RunDirectory, config: ResumableConfig, checkpoints: Checkpoints, **facts: Any
+    run: RunDirectory, config: BaseRunConfig, checkpoints: Checkpoints, **facts: Any
 ) -> None:
     """Begin a new run, or restore the checkpoint of ``config.resume``.
 
@@ -262,7 +243,7 @@ def begin_run(
             inexact_reasons = ["another rank begins new episodes"]
         inexact_reasons += _compiled_otherwise(run.info, facts)
         frames = checkpoints.saved_at
-        write_config(run.path, dataclasses.replace(config, resume=None))  # type: ignore[type-var]
+        write_config(run.path, dataclasses.replace(config, resume=None))
         # Later checkpoints know rows that `begin` removes: killed in between, they must be gone.
         checkpoints.discard_later()
         run.begin(resumed_at=frames, exact=not inexact_reasons, **facts)
@@ -274,7 +255,7 @@ def begin_run(
         config.logging,
         run.path,
         name=f"{config.env.id}/{run.path.name}",
-        options=dataclasses.asdict(config),  # type: ignore[call-overload]
+        options=dataclasses.asdict(config),
         resumed_at=frames,
         wandb_id=run.info.get("wandb_id"),
     )

@@ -158,8 +158,7 @@ def _described(description: dict[str, Any], folder: Path) -> TensorDictModuleBas
             "as one with networks of your own: build it and pass it, load_policy(run, into=policy);"
             " record_run and export_policy take into= as well"
         )
-    policy: TensorDictModuleBase = build_from_note(description)
-    return policy
+    return build_from_note(description)
 
 
 def find_policy(run_dir: Path, which: str) -> Path:

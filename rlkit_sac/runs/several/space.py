@@ -19,7 +19,7 @@ from rlkit_sac.config.conditions import config_errors
 from rlkit_sac.config.flat import Option, options_of
 from rlkit_sac.config.read import read_yaml, unknown_option
 from rlkit_sac.config.values import read_value
-from rlkit_sac.errors import ConfigError, one_line
+from rlkit_sac.errors import one_line, refuse
 
 Distribution = CategoricalDistribution | FloatDistribution | IntDistribution
 _SAME_IN_ALL = ("seed", "resume", "time_limit", "evaluation", "logging", "checkpoint")
@@ -70,8 +70,7 @@ def read_space(file: Path, config: Any) -> dict[str, Distribution]:
             for value in _limits(space[key])
             for name, text in config_errors(configure(config, {key: value}), checks=[])
         ]
-    if problems:
-        raise ConfigError("\n".join(one_line(problem) for problem in dict.fromkeys(problems)))
+    refuse([one_line(problem) for problem in dict.fromkeys(problems)])
     return space
 
 

@@ -48,7 +48,7 @@ class RunDirectory:
 
     Attributes:
         path: the directory, absolute.
-        given: the same as it was given, for messages.
+        tables: the CSV files, by name.
         info: the content of ``run.json``.
         loggers: what else receives the rows of the tables; closed along with the run.
 
@@ -70,12 +70,8 @@ class RunDirectory:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self.info = _read_info(self.path / "run.json")
-        self.metrics = CSVLog(self.path / "metrics.csv")
-        self.episodes = CSVLog(self.path / "episodes.csv")
-        self.evaluations = CSVLog(self.path / "evaluations.csv")
-        self._tables = {
-            log.path.stem: log for log in (self.metrics, self.episodes, self.evaluations)
-        }
+        names = ("metrics", "episodes", "evaluations")
+        self.tables = {name: CSVLog(self.path / f"{name}.csv") for name in names}
         self.loggers = RunLoggers()
         self._begun = False
         self._lock = FileLock(self.path / ".lock", timeout=0, thread_local=False)
@@ -125,7 +121,7 @@ class RunDirectory:
 
     def state_dict(self) -> dict[str, Any]:
         """The position of each table."""
-        return {name: log.state_dict() for name, log in self._tables.items()}
+        return {name: log.state_dict() for name, log in self.tables.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Return to a state: :meth:`begin` removes the rows after it.
@@ -133,7 +129,7 @@ class RunDirectory:
         Raises:
             RunError: if a table is no longer what it was.
         """
-        for name, log in self._tables.items():
+        for name, log in self.tables.items():
             log.load_state_dict(state[name])
 
     def begin(self, **facts: Any) -> None:
@@ -147,7 +143,7 @@ class RunDirectory:
         Raises:
             RunError: if a file cannot be written.
         """
-        for log in self._tables.values():
+        for log in self.tables.values():
             log.cut()
         for leftover in self.path.glob(".*.partial"):  # of a process that was killed
             leftover.unlink()
@@ -171,7 +167,7 @@ class RunDirectory:
         Raises:
             RunError: as :meth:`CSVLog.write`.
         """
-        self._tables[table].write(row)
+        self.tables[table].write(row)
         self.loggers.write(table, row)
 
     def __enter__(self) -> RunDirectory:
@@ -194,7 +190,7 @@ class RunDirectory:
             message = (str(error).splitlines() or [""])[0]
             facts |= {"status": "failed", "error": f"{type(error).__name__}: {message}"}
         try:
-            for log in self._tables.values():
+            for log in self.tables.values():
                 log.close()
             if self._begun:
                 self.update_info(**facts)

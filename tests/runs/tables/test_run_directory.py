@@ -89,14 +89,14 @@ def test_a_killed_holder_does_not_block(tmp_path: Path) -> None:
 def test_tables_go_on_where_a_state_was(tmp_path: Path) -> None:
     with create(tmp_path) as run:
         run.begin()
-        run.metrics.write({"frames": 1, "alpha": 0.5})
+        run.write("metrics", {"frames": 1, "alpha": 0.5})
         state = run.state_dict()
-        run.metrics.write({"frames": 2, "alpha": 0.25})
-        run.episodes.write({"frames": 2, "env": 0})
+        run.write("metrics", {"frames": 2, "alpha": 0.25})
+        run.write("episodes", {"frames": 2, "env": 0})
     with RunDirectory(run.path) as again:
         again.load_state_dict(state)
         assert (run.path / "metrics.csv").read_text().count("\n") == 3  # nothing changed so far
         again.begin()
-        again.metrics.write({"frames": 3, "alpha": 1.0})
+        again.write("metrics", {"frames": 3, "alpha": 1.0})
     assert (run.path / "metrics.csv").read_text() == "frames,alpha\n1,0.5\n3,1.0\n"
     assert not (run.path / "episodes.csv").exists()
