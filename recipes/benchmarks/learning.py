@@ -22,6 +22,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from timing import processor
 
 from rlkit_sac.analysis import (
     final_performance,
@@ -109,9 +110,7 @@ def describe(run: Path) -> dict[str, object]:
     first = (told.get("sessions") or [told])[0]  # the command that resumed it names no file
     files = re.findall(r"--config[ =](\S+)", first["command"])
     configuration = Path(files[-1]).stem if files else "defaults"
-    machine = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    processor = re.findall("model name.*: (.*)", machine)[0]
-    made_with = {**told, **told["versions"], "processor": processor}
+    made_with = {**told, **told["versions"], "processor": processor()}
     return {"run": str(run), "configuration": configuration, **made_with}
 
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import pandas as pd
-from timing import describe_machine, load_averages, median
+from timing import describe_machine, load_averages, median, processor
 
 from rlkit_sac.config import PositiveInt
 from rlkit_sac.config.bounds import NonNegativeInt
@@ -189,6 +189,7 @@ def timed_run(system: str, index: int, config: SpeedConfig) -> dict[str, Any]:
         "load_before": before,
         "load_after": os.getloadavg()[0],
         "versions": reported["versions"],
+        "processor": processor(),
     }
 
 

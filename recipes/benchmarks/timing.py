@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -167,9 +169,16 @@ def describe_machine(num_threads: int) -> str:
     Args:
         num_threads: that the benchmark uses.
     """
-    machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPU cores"
+    machine = f"{processor()}, {os.cpu_count()} CPU cores"
     versions = f"Python {platform.python_version()}, PyTorch {torch.__version__}"
     return f"{machine}; {versions}; threads: {num_threads}"
+
+
+def processor() -> str:
+    """The name of the processor; of its architecture where Linux does not tell."""
+    file = Path("/proc/cpuinfo")
+    names = re.findall("model name.*: (.*)", file.read_text()) if file.exists() else []
+    return names[0] if names else platform.machine()
 
 
 def load_averages() -> str:
