@@ -10,29 +10,33 @@ to a folder, and can be the prior of other runs. ``--help`` lists every option.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
-from torch import Tensor
 from torch.optim import Adam
 from torchrl.data import Bounded, TensorSpec
 from torchrl.envs import EnvBase
 
-from rlkit_sac.config import EnvConfig, PositiveInt
+from rlkit_sac.config import EnvConfig, LayersConfig, PositiveInt
+from rlkit_sac.config.bounds import PositiveFloat, Widths
 from rlkit_sac.data import example_transition, make_replay_buffer
-from rlkit_sac.envs import closing_env, describe_task, make_env, observation_dim
+from rlkit_sac.envs import closing_env, describe_task, make_env, observation_layout
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
+    EncoderOptions,
     PolicyPrior,
     acting_policy,
     categorical_actor,
     tanh_gaussian_actor,
 )
 from rlkit_sac.runs import (
+    check_prior_data,
     evaluate,
+    observation_inputs,
     read_prior_data,
     resolve_device,
     run_recipe,
@@ -51,9 +55,9 @@ class CloneConfig:
     """Run directory, or folder that TensorDict.save wrote, with observations and actions as the
     task has them."""
     output: str = "cloned"
-    """Folder of the policy, for load_policy and prior.run."""
+    """New folder of the policy, for load_policy and prior.run."""
     env: EnvConfig = field(default_factory=EnvConfig)
-    num_cells: list[int] = field(default_factory=lambda: [256, 256])
+    num_cells: Widths = field(default_factory=lambda: [256, 256])
     """Widths of the hidden layers."""
     log_std_min: float = -2.0
     """Smallest log standard deviation of continuous actions, before the tanh: data with one action
@@ -62,7 +66,7 @@ class CloneConfig:
     """Steps of the optimizer."""
     batch_size: PositiveInt = 256
     """Transitions of each."""
-    lr: float = 1e-3
+    lr: PositiveFloat = 1e-3
     """Learning rate."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:<index> or mps."""
@@ -71,15 +75,18 @@ class CloneConfig:
 
 
 def main(config: CloneConfig) -> Path:
-    """Clone, save and evaluate; returns the folder of the policy."""
+    """Clone, evaluate and save; returns the folder of the policy."""
+    if os.path.exists(config.output):
+        raise ConfigError(f"output: {config.output} exists already; name another folder")
     torch.manual_seed(0)
     torch.set_num_threads(config.num_threads)
-    data, device = read_prior_data(config.data), resolve_device(config.device)
+    device = resolve_device(config.device)
     with closing_env(make_env(config.env.id, **config.env.arguments(), device=device)) as env:
+        data = read_prior_data(config.data)
         policy = clone(data, env, config)
-        save_policy(config.output, policy, task=describe_task(env))
         returns = evaluate(policy, env, episodes=10, seed=0).returns
-    print(f"{config.output}: cloned from {data.numel():,} transitions")
+        save_policy(config.output, policy, task=describe_task(env))
+    print(f"{config.output}: cloned from {data.batch_size.numel():,} transitions")
     print(f"return {returns.mean():.2f} ± {returns.std():.2f} ({len(returns)} episodes)")
     return Path(config.output)
 
@@ -87,32 +94,29 @@ def main(config: CloneConfig) -> Path:
 def clone(data: TensorDictBase, env: EnvBase, config: CloneConfig) -> TensorDictModuleBase:
     """A policy of the most likely actions of transitions ``[*]``, in evaluation mode."""
     parts = dict(env.full_action_spec_unbatched.items(True, True))
+    observed = [entry["key"] for entry in observation_layout(env)]
+    example = example_transition(env, [*observed, *parts])
+    rows = check_prior_data(data, example, env.full_action_spec_unbatched)
+    rows = rows.clone().to(env.device)
+    for key, part in parts.items():
+        if isinstance(part, Bounded):
+            low, high = part.space.low, part.space.high
+            middle, half = (low + high) / 2, LARGEST_ACTION * (high - low) / 2
+            rows[key] = rows[key].clamp(middle - half, middle + half)
+
     replay = make_replay_buffer(
-        example_transition(env, ["observation", *parts]),
-        capacity=max(1, data.numel()),
+        example,
+        capacity=len(rows),
         batch_size=config.batch_size,
-        prior_data=data,
+        prior_data=rows,
         device=env.device,
     )
-    continuous = {key: part for key, part in parts.items() if isinstance(part, Bounded)}
-    for key, part in continuous.items():
-        largest = scaled(replay[:][key], part).abs().max()
-        if largest > 1.001:
-            raise ConfigError(
-                f"{key!r} of the data is up to {largest:.3g} times as large as its bounds: choose "
-                "env.rescale_actions as in the data"
-            )
-
-    size = observation_dim(env)
+    size = observation_inputs(LayersConfig(), env)
     policy = acting_policy([make_actor(size, key, part, config) for key, part in parts.items()])
     policy = policy.to(env.device)
     scored, optimizer = PolicyPrior(policy), Adam(policy.parameters(), lr=config.lr)
     for _ in range(config.updates):
         batch = replay.sample()
-        for key, part in continuous.items():
-            inside = scaled(batch[key], part).clamp(-LARGEST_ACTION, LARGEST_ACTION)
-            low, high = part.space.low, part.space.high
-            batch[key] = (low + high) / 2 + (high - low) / 2 * inside
         value = batch if len(parts) > 1 else batch["action"]
         loss = -scored.get_dist(batch).log_prob(value).mean()
         optimizer.zero_grad()
@@ -122,7 +126,7 @@ def clone(data: TensorDictBase, env: EnvBase, config: CloneConfig) -> TensorDict
 
 
 def make_actor(
-    observation_dim: int, key: NestedKey, part: TensorSpec, config: CloneConfig
+    observation_dim: int | EncoderOptions, key: NestedKey, part: TensorSpec, config: CloneConfig
 ) -> TensorDictModuleBase:
     """The network of a part of the action."""
     if not isinstance(part, Bounded):
@@ -137,12 +141,6 @@ def make_actor(
         log_std_min=config.log_std_min,
         action_key=key,
     )
-
-
-def scaled(action: Tensor, part: Bounded) -> Tensor:
-    """Actions ``[*, D]`` from -1 to 1 between their bounds."""
-    low, high = part.space.low, part.space.high
-    return (2 * action - low - high) / (high - low)
 
 
 if __name__ == "__main__":

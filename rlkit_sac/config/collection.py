@@ -192,7 +192,7 @@ class ReplayConfig(StorageConfig):
     """Run directory, or folder of a saved TensorDict, whose transitions are put into the buffer
     before the first frame; null for none."""
 
-    prior_share: UnitFloat | None = None
+    prior_share: Annotated[float, Field(gt=0, le=1)] | None = None
     """Part of each batch that is drawn from prior_data, which is then kept beside the buffer, for
     example 0.5; null to put prior_data into the buffer."""
 
@@ -205,4 +205,11 @@ class ReplayConfig(StorageConfig):
         if self.prioritized and self.slice_length > 1:
             text = f"must be false where slice_length is above 1 ({self.slice_length}), got true"
             found.append(("prioritized", text))
+        if self.prior_data is not None and self.slice_length > 1:
+            text = f"is for single transitions, but slice_length is {self.slice_length}"
+            found.append(("prior_data", text))
+        given = self.prior_data, self.prioritized, self.storage
+        if self.prior_share is not None and (None in given or given[1:] != (False, "tensor")):
+            text = "needs prior_data, prioritized false and storage tensor, got {}, {} and {}"
+            found.append(("prior_share", text.format(*given)))
         return found

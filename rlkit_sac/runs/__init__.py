@@ -20,6 +20,7 @@ from rlkit_sac.runs.policies.export import export_policy as export_policy
 from rlkit_sac.runs.policies.files import load_policy as load_policy
 from rlkit_sac.runs.policies.files import save_policy as save_policy
 from rlkit_sac.runs.preflight import TaskFacts as TaskFacts
+from rlkit_sac.runs.prior_data import check_prior_data as check_prior_data
 from rlkit_sac.runs.prior_data import read_prior_data as read_prior_data
 from rlkit_sac.runs.random_streams import evaluation_seed as evaluation_seed
 from rlkit_sac.runs.random_streams import seed_everything as seed_everything

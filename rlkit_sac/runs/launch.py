@@ -155,7 +155,7 @@ def _check_session(session: PythonSession, config: Any, several: SeveralOptions)
     """Refuse what cannot be done for Python."""
     if several.seeds is not None or several.trials is not None:
         raise ConfigError("rlkit_sac.train makes one run: call it for each seed")
-    if session.makes_env and config.workers.number:
+    if session.makes_env and hasattr(config, "workers") and config.workers.number:
         text = "other processes cannot make the environments of a function: give a registered id"
         raise ConfigError(f"workers.number: {text}")
 

@@ -116,7 +116,8 @@ def check_prior(config: PriorConfig, env: EnvBase) -> None:
     except Exception as error:  # also of a user's own module
         reason = error if isinstance(error, RlkitSacError) else f"it raised {summary(error)}"
         raise ConfigError(
-            f"the prior (prior.kind {config.kind}) does not fit this task: {reason}"
+            f"the prior (prior.kind {config.kind}) does not fit this task, whose observations and "
+            f"actions it must have: {reason}"
         ) from error
 
 

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from tensordict import TensorDictBase
 from tensordict.nn import TensorDictModuleBase
-from torchrl.data import Categorical, Composite
+from torchrl.data import Composite
 from torchrl.envs import EnvBase
 
 from rlkit_sac.config import EnvConfig, FramesConfig
@@ -158,9 +158,6 @@ def _warn(text: str) -> None:
     print(f"warning: {text}", file=sys.stderr)
 
 
-ActionKind = Literal["discrete", "continuous", "hybrid"]
-
-
 @dataclass(frozen=True)
 class TaskFacts:
     """What is known of a task that passed the checks of a recipe.
@@ -168,13 +165,13 @@ class TaskFacts:
     Attributes:
         transition: one as replay stores it, without batch dimensions.
         reward_dim: dimensions of the reward, 1 for a scalar.
-        action_kind: what the policy chooses.
+        action_spec: of one environment.
         has_images: whether it is observed by images.
     """
 
     transition: TensorDictBase
     reward_dim: int
-    action_kind: ActionKind
+    action_spec: Composite
     has_images: bool
 
 
@@ -194,22 +191,6 @@ def stored_transition(env: EnvBase) -> TensorDictBase:
     return example_transition(env, [*observed, "action", *after])
 
 
-def action_kind(env: EnvBase) -> ActionKind:
-    """Whether actions are indices, vectors, or both at once.
-
-    Args:
-        env: of the task.
-
-    >>> from rlkit_sac.envs import make_env
-    >>> action_kind(make_env("CartPole-v1"))
-    'discrete'
-    """
-    spec = env.full_action_spec_unbatched["action"]
-    if isinstance(spec, Composite):
-        return "hybrid"
-    return "discrete" if isinstance(spec, Categorical) else "continuous"
-
-
 def check_task(
     env: EnvBase,
     checks: Sequence[Callable[[EnvBase], object]],
@@ -227,8 +208,8 @@ def check_task(
         ConfigError: with the messages of all checks that failed, one line each.
 
     >>> from rlkit_sac.envs import continuous_action_bounds, make_env
-    >>> check_task(make_env("Pendulum-v1"), [continuous_action_bounds]).action_kind
-    'continuous'
+    >>> check_task(make_env("Pendulum-v1"), [continuous_action_bounds]).reward_dim
+    1
     >>> check_task(make_env("CartPole-v1"), [continuous_action_bounds])
     Traceback (most recent call last):
         ...
@@ -237,7 +218,8 @@ def check_task(
     problems = [problem for check in checks if (problem := _problem(check, env)) is not None]
     refuse(problems)
     has_images = any("scale" in entry for entry in observation_layout(env))
-    return TaskFacts(transition(env), reward_dim(env), action_kind(env), has_images)
+    spec = env.full_action_spec_unbatched
+    return TaskFacts(transition(env), reward_dim(env), spec, has_images)
 
 
 def _problem(check: Callable[[EnvBase], object], env: EnvBase) -> str | None:

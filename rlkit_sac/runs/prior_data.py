@@ -6,12 +6,56 @@ from pathlib import Path
 
 import torch
 from tensordict import TensorDict, TensorDictBase
+from torchrl.data import Bounded, Composite
 
-from rlkit_sac.errors import ConfigError, summary
+from rlkit_sac.data.replay.prior_data import fitting
+from rlkit_sac.errors import ConfigError, RlkitSacError, summary
 from rlkit_sac.runs.checkpoints.checkpoints import read_state
 from rlkit_sac.runs.checkpoints.folders import Manifest, read_checked
 from rlkit_sac.runs.checkpoints.replay_segments import segment_range, segment_rows
 from rlkit_sac.runs.checkpoints.resume import find_checkpoint
+
+
+def check_prior_data(
+    data: TensorDictBase, transition: TensorDictBase, action_spec: Composite
+) -> TensorDictBase:
+    """Transitions with the entries that replay stores, and actions of the task.
+
+    Args:
+        data: ``[*]``.
+        transition: one, without batch dimensions.
+        action_spec: of the task, of one environment.
+
+    Returns:
+        ``[n]``.
+
+    Raises:
+        ConfigError: naming the entry that is missing, of another shape or type, not finite, or an
+            action that the task does not have.
+
+    >>> from torchrl.data import Categorical
+    >>> data = TensorDict(action=torch.tensor([0, 7]), batch_size=[2])
+    >>> spec = Composite(action=Categorical(2))
+    >>> check_prior_data(data, data[0], spec)
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: 'action' of the prior data goes from 0 to 7, in the task from ...
+    """
+    rows = fitting(data, transition)
+    for key, part in action_spec.items(True, True):
+        given = rows.get(key)
+        if isinstance(part, Bounded):
+            low, high = part.space.low.cpu(), part.space.high.cpu()
+            slack = (high - low) * 5e-4
+        else:
+            low, high = torch.tensor(0), torch.tensor(part.space.n - 1)
+            slack = torch.tensor(0)
+        if ((given < low - slack) | (given > high + slack)).any():
+            raise ConfigError(
+                f"{key!r} of the prior data goes from {given.min().item():.4g} to "
+                f"{given.max().item():.4g}, in the task from {low.tolist()} to {high.tolist()}: "
+                "choose the task and env.rescale_actions as in the data"
+            )
+    return rows
 
 
 def read_prior_data(path: Path | str) -> TensorDictBase:
@@ -47,7 +91,8 @@ def read_prior_data(path: Path | str) -> TensorDictBase:
             parts.append(segment_rows(content, stop - start))
         return torch.cat(parts)[-read_state(manifest)["replay"]["capacity"] :]
     except Exception as error:  # any error that wrong content of a file can cause
+        reason = error if isinstance(error, RlkitSacError) else summary(error)
         raise ConfigError(
             f"{path} has no transitions to read, as a run with a checkpoint or the folder of a "
-            f"saved TensorDict has: {summary(error)}"
+            f"saved TensorDict has: {reason}"
         ) from error

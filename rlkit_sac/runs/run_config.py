@@ -52,7 +52,7 @@ from rlkit_sac.runs.preflight import (
     stored_transition,
     warn_without_updates,
 )
-from rlkit_sac.runs.prior_data import read_prior_data
+from rlkit_sac.runs.prior_data import check_prior_data, read_prior_data
 from rlkit_sac.runs.random_streams import rank_seed, seed_everything
 from rlkit_sac.runs.ranks import num_ranks, of_this_rank, process_group, rank
 from rlkit_sac.runs.schedules import check_reward_weights, check_schedules
@@ -120,16 +120,21 @@ class BaseRunConfig:
         """Environments whose frames make up a batch of the collector."""
         return self.workers.batch_envs(self.env.num_envs)
 
+    @property
+    def _prior_source(self) -> str | None:
+        """Where prior data are read, unless a checkpoint has them, which were in the buffer."""
+        source, share = (getattr(self.replay, f"prior_{name}", None) for name in ("data", "share"))
+        return None if self.resume is not None and share is None else source
+
     def replay_arguments(self) -> dict[str, Any]:
         """The keyword arguments of ``make_replay_buffer``."""
         found = self.replay.arguments() | self.collector.replay_layout(self.batch_envs)
         # Consecutive batches of asynchronous workers are of different environments.
         found["within_batches"] = self.workers.is_async
         found["frame_stack"] = self.env.frame_stack
-        source = found.pop("prior_data", None)
-        # What was put into the buffer, a checkpoint has.
-        if source is not None and (self.resume is None or found["prior_share"] is not None):
-            found["prior_data"] = read_prior_data(source)
+        found.pop("prior_data", None)
+        if self._prior_source is not None:
+            found["prior_data"] = read_prior_data(self._prior_source)
         if num_ranks() > 1:
             found["batch_size"] //= num_ranks()
             if (beta_frames := found.get("priority_beta_frames")) is not None:
@@ -155,6 +160,9 @@ class BaseRunConfig:
                 "batches"
             )
             found.append(("workers.mode", text))
+        if self.env.frame_stack > 1 and getattr(self.replay, "prior_data", None) is not None:
+            text = f"is for whole transitions, but env.frame_stack is {self.env.frame_stack}"
+            found.append(("replay.prior_data", text))
         return found
 
     def planned_updates(self) -> float:
@@ -277,7 +285,14 @@ class RunConfig(BaseRunConfig):
     def further_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
         """Whether encoder and weights of vector rewards fit the task, and slices into replay."""
         loss, shared = self.loss, getattr(self.network, "shared_encoder", False)
+
+        def prior_fits() -> None:
+            if (source := self._prior_source) is not None:
+                data, found = read_prior_data(source), facts()
+                check_prior_data(data, found.transition, found.action_spec)
+
         return [
+            Check(("replay.prior_data", "env"), prior_fits),
             Check(
                 ("network.shared_encoder", "env"),
                 lambda: check_images(shared, has_images=facts().has_images),

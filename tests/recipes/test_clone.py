@@ -76,10 +76,20 @@ def test_actions_at_their_bounds_are_cloned() -> None:
     acted = policy(data)
     assert (acted["action"] > 0.8).all()
     assert (acted["scale"] < 0.2).all()  # as if the bounds were not there, exp(-2)
-    with pytest.raises(ConfigError, match=r"'action' of the data is up to 2 times as large"):
+    with pytest.raises(ConfigError, match=r"'action' of the prior data goes from 2 to 2, in the"):
         clone_policy(data.set("action", torch.full((64, 1), 2.0)), make_env("Pendulum-v1"))
 
 
 def test_data_of_another_task_are_refused() -> None:
     with pytest.raises(ConfigError, match="'observation' is"):
         clone_policy(hybrid_data(4), make_env("rlkit_sac/Moving-v0"))
+
+
+def test_images_are_cloned() -> None:
+    torch.manual_seed(0)
+    env = make_env("rlkit_sac/PendulumImages-v0")
+    with torch.no_grad():
+        data = env.rollout(20)
+    data["action"] = torch.full_like(data["action"], 0.5)
+    policy = clone_policy(data, env, num_cells=[16], updates=60, log_std_min=-1.0)
+    assert (policy(data)["loc"].tanh() - 0.5).abs().mean() < 0.2

@@ -68,6 +68,21 @@ def test_damaged_and_pickled_data_are_refused(tmp_path: Path, source: Path) -> N
         read_prior_data(tmp_path / "pickled")
 
 
+def test_data_of_other_actions_are_refused_before_anything_is_made(
+    tmp_path: Path, source: Path
+) -> None:
+    data = read_prior_data(source).clone()
+    data["action"] *= 2
+    data.save(tmp_path / "data")
+    options = ["--env.id", "Pendulum-v1", "--replay.prior_data", str(tmp_path / "data")]
+    done = run(tmp_path, *SHORT, *options, "--replay.prior_share", "0.5", "--update.lr_actor", "0")
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    assert any("--replay.prior_data: 'action' of the prior data goes from" in x for x in lines)
+    assert any("--update.lr_actor" in line for line in lines)
+    assert not (tmp_path / "runs").exists()
+
+
 def test_folders_without_transitions_are_named(tmp_path: Path) -> None:
     (tmp_path / "meta.json").write_text("{}")
     for folder in (tmp_path, tmp_path / "nowhere"):

@@ -18,7 +18,8 @@ def fitting(data: TensorDictBase, example: TensorDictBase) -> TensorDictBase:
         ``[n]``.
 
     Raises:
-        ConfigError: if there are none, or an entry is missing or of another shape or type.
+        ConfigError: if there are none, or an entry is missing, of another shape or type, or not
+            finite.
 
     >>> import torch
     >>> from tensordict import TensorDict
@@ -26,8 +27,8 @@ def fitting(data: TensorDictBase, example: TensorDictBase) -> TensorDictBase:
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: the prior data do not fit the task: 'b' is missing there and ...
     """
-    if not data.numel():
-        raise ConfigError("the prior data have no transition")
+    if not data.batch_size.numel():
+        raise ConfigError(f"the prior data have no transition, but the shape {list(data.shape)}")
     rows = data.reshape(-1)
     entries = dict(rows.items(True, True))
     for key, wanted in example.items(True, True):
@@ -38,4 +39,6 @@ def fitting(data: TensorDictBase, example: TensorDictBase) -> TensorDictBase:
             raise ConfigError(
                 f"the prior data do not fit the task: {key!r} is {there} there and {here} here"
             )
+        if not entries[key].isfinite().all():
+            raise ConfigError(f"the prior data have NaN or infinity in {key!r}: leave these out")
     return rows.select(*example.keys(True, True))

@@ -58,6 +58,8 @@ def test_without_a_share_they_are_in_the_buffer_and_are_overwritten_first() -> N
         (lambda data: data.exclude(("next", "reward")), "('next', 'reward') is missing there"),
         (lambda data: data.set("observation", torch.zeros(6, 2)), "'observation' is torch.float32"),
         (lambda data: data.set("action", torch.zeros(6)), "('action', 'discrete') is missing"),
+        (lambda data: data.apply(lambda x: x / 0 if x.is_floating_point() else x), "NaN or inf"),
+        (lambda data: data[:0], "no transition, but the shape [0]"),
     ],
 )
 def test_data_of_another_task_are_refused_in_one_line(change, words: str) -> None:
