@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from tensordict import TensorDictBase
 from torch.optim import RMSprop
+from torchrl.data import Categorical
 from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
@@ -111,13 +112,13 @@ class ACERConfig(BaseRunConfig):
 
     def further_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
         """Whether the space of the trust region fits the actions of the task."""
-        space = self.loss.trust_region_space
-        return [
-            Check(
-                ("loss.trust_region_space", "env"),
-                lambda: check_trust_region_space(space, facts().action_kind),
-            )
-        ]
+
+        def space_fits() -> None:
+            spec = facts().action_spec["action"]
+            kind: ActionKind = "discrete" if isinstance(spec, Categorical) else "continuous"
+            check_trust_region_space(self.loss.trust_region_space, kind)
+
+        return [Check(("loss.trust_region_space", "env"), space_fits)]
 
     def planned_updates(self) -> float:
         """About how many updates the run makes."""
