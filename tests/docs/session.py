@@ -33,7 +33,7 @@ stopped/sac/*/*/metrics.csv ]; do sleep 0.1; done; kill -TERM $!; wait $!' -""",
 _LONG = 5_000  # frames; longer training is shortened
 _FRAMES = re.compile(r"--collector\.total_frames (\d+)")
 _TRAINING = re.compile(
-    r"(python recipes/\w+\.py|rlkit-sac (?:train|sweep) [\w-]+(?![\w-])|rlkit-sac resume)"
+    r"(python recipes/\w+\.py|rlkit-sac (?:train|sweep) (?!clone)[\w-]+(?![\w-])|rlkit-sac resume)"
     r"(?! --help)((?:\\\n|[^\n#&;])*)"
 )
 _OWN_CONFIG = re.compile(r"--config (?!recipes/)\S+\.yaml")  # of the page, and short
