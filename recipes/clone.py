@@ -42,6 +42,7 @@ from rlkit_sac.runs import (
     run_recipe,
     save_policy,
 )
+from rlkit_sac.runs.preflight import limit_episodes
 
 #: Where actions are at most, from -1 to 1: at its bounds a tanh is infinitely far away.
 LARGEST_ACTION = 0.99
@@ -78,6 +79,7 @@ def main(config: CloneConfig) -> Path:
     """Clone, evaluate and save; returns the folder of the policy."""
     if os.path.exists(config.output):
         raise ConfigError(f"output: {config.output} exists already; name another folder")
+    limit_episodes(config.env, None)  # else its evaluation might never end
     torch.manual_seed(0)
     torch.set_num_threads(config.num_threads)
     device = resolve_device(config.device)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -16,6 +14,9 @@ from rlkit_sac.data.nested import NestedEntries
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay.slices import BlockSampler
 from rlkit_sac.data.replay.stacked_frames import StackedFrames
+
+if TYPE_CHECKING:
+    from rlkit_sac.data.replay.prior_data import PriorShare
 
 _ALIGNMENT = 8  # bytes; of the largest number
 
@@ -115,6 +116,7 @@ class PackedStorage(LazyTensorStorage):
         self._keys: list[NestedKey] = [key for entries in ordered.values() for key in entries]
         self._entries = NestedEntries(self._keys)
         self._indexed = NestedEntries([*self._keys, "index"])
+        # Zeros, since a checksum of rows includes what lies between and behind their entries.
         self._rows = torch.zeros((self.max_size, width), dtype=torch.uint8, device=self.device)
         self._storage = self._entries(self._columns(self._rows), self._rows.shape[:1], self.device)
         self.initialized = True
@@ -128,34 +130,6 @@ class PackedStorage(LazyTensorStorage):
             column = columns[place]
             columns[place] = column.unflatten(-1, shape) if shape else column[..., 0]
         return columns
-
-
-class PriorShare(PackedStorage):
-    """Transitions that a buffer does not hold, of which a share of each batch is drawn.
-
-    Its state is a checksum of them, which are not stored again.
-
-    Args:
-        data: the transitions ``[n]``.
-        share: the part of each batch.
-        device: where they lie.
-    """
-
-    def __init__(self, data: TensorDictBase, share: float, *, device: torch.device | str) -> None:
-        super().__init__(len(data), device=device)
-        self.write(0, data)
-        self.share = share
-        self.inexact_reasons: list[str] = []
-        self._state = {"sha256": hashlib.sha256(self._rows.cpu().numpy().data).hexdigest()}
-
-    def state_dict(self) -> dict[str, Any]:
-        """The checksum of the transitions."""
-        return self._state
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Compare the transitions with those of the run before it was stopped."""
-        if state_dict != self._state:
-            self.inexact_reasons = ["replay.prior_data holds other transitions than before"]
 
 
 class PackedReplayBuffer(TensorDictReplayBuffer):

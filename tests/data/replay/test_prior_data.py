@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from rlkit_sac.data import make_replay_buffer
-from rlkit_sac.data.replay.packed import PriorShare
+from rlkit_sac.data.replay.prior_data import PriorShare
 from rlkit_sac.errors import ConfigError
 from tests.data.replay.test_packed import transitions
 
