@@ -82,8 +82,7 @@ def _copy(recipe: Path, target: Path) -> None:
     except OSError as error:
         raise ConfigError(f"cannot copy to {target}: {error.strerror}") from error
     print(f"copied the recipe to {script}, with {len(files) - 1} more files")
-    print(f'change it (recipe="{recipe.stem}" in it names the folder of its runs), and train:')
-    print(f"  rlkit-sac train {script}")
+    print(f"change it, and train: rlkit-sac train {script}")
 
 
 def _files(recipe: Path, script: Path) -> Iterator[tuple[Path, Path]]:

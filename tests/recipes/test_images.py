@@ -14,7 +14,7 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from rlkit_sac.data.replay.packed import row_bytes
+from rlkit_sac.data.replay.packed_storage import row_bytes
 from rlkit_sac.envs import FrameStack, make_env
 from rlkit_sac.envs.actions import leaves
 from rlkit_sac.errors import ConfigError

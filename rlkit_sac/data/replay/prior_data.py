@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from tensordict import TensorDictBase
 
-from rlkit_sac.data.replay.packed import PackedStorage
+from rlkit_sac.data.replay.packed_storage import PackedStorage
 from rlkit_sac.errors import ConfigError
 
 

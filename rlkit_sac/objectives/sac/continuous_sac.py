@@ -17,13 +17,13 @@ from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import soft_value, value_loss, weigh_rewards
 from rlkit_sac.objectives.checks.batch import check_values
 from rlkit_sac.objectives.checks.networks import refuse_batch_norm
+from rlkit_sac.objectives.sac.categorical_critics import critics_kind
 from rlkit_sac.objectives.sac.critics import (
     CRITICS,
     Critics,
     CriticTerms,
     SACTransitions,
     Target,
-    critics_kind,
 )
 from rlkit_sac.objectives.sac.diagnostics import statistic_keys, value_statistics
 from rlkit_sac.objectives.sac.draws import PolicyDraw

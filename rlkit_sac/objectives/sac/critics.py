@@ -17,7 +17,6 @@ from rlkit_sac import functional as F
 from rlkit_sac.errors import BatchError
 from rlkit_sac.functional import critic_loss, expected_value, taken_value, td_error
 from rlkit_sac.functional.sac import CriticReduction, LossFunction, reduce_critics
-from rlkit_sac.modules.critics import VALUE_LOGITS
 from rlkit_sac.modules.masked_critic import MaskedCritic
 from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.modules.reward_weights import RewardWeights
@@ -406,54 +405,3 @@ class ActionValueCritics(Critics):
         """The expectation ``[*, M]`` of reduced values ``[*, K, M]`` under the policy."""
         assert log_probs is not None
         return expected_value(value, log_probs.detach().exp())
-
-
-class CategoricalCritics(Critics):
-    """An ensemble of critics that describe each value by a distribution over N atoms.
-
-    They write logits ``[*, N]`` under ``value_logits``, in place of the M values of other critics,
-    see :mod:`~rlkit_sac.functional.value_distribution`. The target is the whole distribution of the
-    critic with the smaller mean, of each state by itself.
-    """
-
-    further_diagnostics = ("clipped_share",)
-
-    @property
-    def written(self) -> NestedKey:
-        """The entry of the logits."""
-        return VALUE_LOGITS
-
-    def scalar(self, q: Tensor) -> Tensor:
-        """The value ``[…, 1]`` that logits ``[…, N]`` describe."""
-        return F.distribution_mean(q)
-
-    def target_of(self, q: Tensor, log_probs: Tensor | None) -> Target:
-        """The atoms and their probabilities, over actions mixed as the policy chooses them."""
-        lowest = self.scalar(q).argmin(0, keepdim=True).expand(1, *q.shape[1:])
-        weights = self.expected(q.gather(0, lowest).squeeze(0).softmax(-1), log_probs)
-        return Target(F.value_atoms(q.shape[-1], q).expand_as(weights), weights)
-
-    def further(self, target: Target) -> dict[str, Tensor]:
-        """The share of the target that is beyond the atoms."""
-        return {"clipped_share": F.clipped_share(target.values, target.shares)}
-
-    def loss(self, q: Tensor, target: Target) -> Tensor:
-        """The cross-entropy ``[R, *]`` of each critic's logits to the target over the atoms."""
-        projected = F.project_values(target.values, target.shares, q.shape[-1])
-        return F.distribution_loss(q, projected)
-
-
-class CategoricalActionValueCritics(CategoricalCritics, ActionValueCritics):
-    """The same for K discrete actions, with logits ``[*, K, N]``."""
-
-
-def critics_kind(network: TensorDictModule, *, of_each_action: bool = False) -> type[Any]:
-    """The class of the critics that a network is one of, by what it writes.
-
-    Args:
-        network: one of the critics.
-        of_each_action: whether it writes a value of each discrete action.
-    """
-    if VALUE_LOGITS in map(unravel_key, network.out_keys):
-        return CategoricalActionValueCritics if of_each_action else CategoricalCritics
-    return ActionValueCritics if of_each_action else Critics

@@ -10,7 +10,8 @@ from tensordict import NestedKey
 from tensordict.nn import TensorDictModule
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.objectives.sac.critics import ActionValueCritics, critics_kind
+from rlkit_sac.objectives.sac.categorical_critics import critics_kind
+from rlkit_sac.objectives.sac.critics import ActionValueCritics
 from rlkit_sac.objectives.sac.factors import DiscreteFactor
 from rlkit_sac.objectives.sac.options import DiscreteSACOptions, takes
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss

@@ -12,7 +12,7 @@ from tensordict import TensorDict, TensorDictBase
 from torchrl.data import RandomSampler
 
 from rlkit_sac.data import TrajectorySampler, example_transition, make_collector, make_replay_buffer
-from rlkit_sac.data.replay.packed import row_bytes
+from rlkit_sac.data.replay.packed_storage import row_bytes
 from rlkit_sac.data.replay.stacked_frames import newest_frames
 from rlkit_sac.envs import make_env, observation_layout
 from rlkit_sac.errors import ConfigError
