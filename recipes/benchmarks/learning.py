@@ -52,7 +52,7 @@ FIGURES = {
         *("hybrid_sac/platform", "hybrid_sac/platform_fast"),
         *("hybrid_sac/goal_fast", "hybrid_sac/hard_move_v1"),
     ],
-    "acer": ["acer/cartpole", "acer/pendulum", "acer/acrobot"],
+    "acer": [f"acer/{task}" for task in ("cartpole", "pendulum", "acrobot", "lunar_lander")],
     "minatar": [
         f"{name}/minatar_{game}"
         for name in ("acer", "discrete_sac")
