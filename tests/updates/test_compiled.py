@@ -21,7 +21,7 @@ from torchrl.modules import MLP, ValueOperator
 from torchrl.objectives import LossModule
 
 from rlkit_sac.config import UpdateConfig
-from rlkit_sac.data.replay.packed import PackedReplayBuffer
+from rlkit_sac.data.replay.packed_buffer import PackedReplayBuffer
 from rlkit_sac.errors import RunError
 from rlkit_sac.modules import (
     ObservationNormalizer,

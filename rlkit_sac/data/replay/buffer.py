@@ -12,7 +12,7 @@ from torchrl.data import RandomSampler, TensorDictReplayBuffer
 from torchrl.data.replay_buffers.samplers import Sampler
 
 from rlkit_sac.data.replay.memmap import make_memmap_storage
-from rlkit_sac.data.replay.packed import PackedReplayBuffer
+from rlkit_sac.data.replay.packed_buffer import PackedReplayBuffer
 from rlkit_sac.data.replay.packed_storage import row_bytes
 from rlkit_sac.data.replay.prior_data import PriorShare, fitting
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler

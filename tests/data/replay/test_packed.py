@@ -7,7 +7,7 @@ import torch
 from tensordict import TensorDict
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 
-from rlkit_sac.data.replay.packed import PackedReplayBuffer
+from rlkit_sac.data.replay.packed_buffer import PackedReplayBuffer
 
 
 def transitions(first: int, number: int) -> TensorDict:

@@ -11,7 +11,7 @@ from tensordict import TensorDict
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 
 from rlkit_sac.data import PrioritizedSampler
-from rlkit_sac.data.replay.packed import PackedReplayBuffer
+from rlkit_sac.data.replay.packed_buffer import PackedReplayBuffer
 
 
 def numbered(first: int, count: int) -> TensorDict:
