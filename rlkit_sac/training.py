@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,12 +15,15 @@ import torch
 from tensordict.nn import TensorDictModuleBase
 
 from rlkit_sac.analysis import load_runs
-from rlkit_sac.cli.recipe_files import find_recipe, run_script
+from rlkit_sac.cli.recipe_files import find_recipe, opened_recipe
 from rlkit_sac.cli.resume import recipe_script
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.config.read import set_options
+from rlkit_sac.errors import ConfigError, refuse
 from rlkit_sac.runs import EvaluationResult, TrainingRun, load_policy
+from rlkit_sac.runs.checkpoints.resume import stored_options
+from rlkit_sac.runs.failures import note_results
+from rlkit_sac.runs.launch import call_recipe
 from rlkit_sac.runs.policies.files import find_policy
-from rlkit_sac.runs.python_session import SESSION, PythonSession
 from rlkit_sac.runs.stored_run import read_run
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 
@@ -98,21 +100,29 @@ class Run:
 
     def _start(self, options: dict[str, Any], callback: Callback | None, name: str | None) -> Run:
         recipe = self.recipe or recipe_script(RunDirectory(self.path).info, str(self.path))
-        script, session = find_recipe(str(recipe)), PythonSession(callback, self.env is not None)
-        if str(recipe).endswith(".py"):
-            session.arguments += f", recipe={str(recipe)!r}"
-        session.arguments += ", env=function" * session.makes_env
-        token, threads = SESSION.set(session), torch.get_num_threads()
+        threads = torch.get_num_threads()
         try:
-            with _made_by(self.env, name):
-                run_script(script, [f"--{key}={_text(value)}" for key, value in options.items()])
+            with (
+                opened_recipe(find_recipe(str(recipe))) as (main, config_class),
+                _made_by(self.env, name),
+            ):
+                config = config_class()
+                vars(config).update(callback=callback, env_function=self.env is not None)
+                where, problems = set_options([config], options, stored_options=stored_options)
+                refuse(problems)
+                self.path = call_recipe(main, config, where)
+        except BaseException as error:
+            note_results(error, self._command)
+            raise
         finally:
-            SESSION.reset(token)
             torch.set_num_threads(threads)
-        if session.path is None:
-            raise ConfigError(f"{script} is no recipe: it does not call run_recipe")
-        self.path = session.path
         return self
+
+    def _command(self, path: Path) -> str:
+        """What resumes the run in a directory."""
+        recipe = f", recipe={str(self.recipe)!r}" if str(self.recipe).endswith(".py") else ""
+        function = ", env=function" if self.env is not None else ""
+        return f"rlkit_sac.Run({path.as_posix()!r}{recipe}{function}).resume()"
 
 
 def train(
@@ -131,8 +141,8 @@ def train(
     of signals are as before afterwards.
 
     Args:
-        recipe: name of one that comes with the package, or path of a script that calls
-            :func:`~rlkit_sac.runs.run_recipe`.
+        recipe: name of one that comes with the package, or path of a script with a function
+            ``main(config: Class)``.
         config: name of a configuration of the recipe, or a YAML file.
         env: Gymnasium id, or a function that makes an environment, for training and for evaluation.
             A run with a function is resumed from Python alone.
@@ -162,15 +172,6 @@ def train(
     given = {"config": config, "env.id": name or env, "seed": seed}
     options |= {key: value for key, value in given.items() if value is not None}
     return Run(Path(), recipe, function)._start(options, callback, name)
-
-
-def _text(value: Any) -> str:
-    """A value as the command line takes it."""
-    return (
-        str(value)
-        if isinstance(value, str | PathLike)
-        else json.dumps(value, default=lambda each: each.tolist())
-    )
 
 
 @contextmanager

@@ -144,8 +144,8 @@ def test_ctrl_c_saves_and_raises(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"update.utd_rato": 2}, "--update.utd_rato: unknown option; did you mean --update.utd"),
-        ({"env": "Pendulun-v1"}, "--env.id: unknown environment 'Pendulun-v1'"),
+        ({"update.utd_rato": 2}, "update.utd_rato: unknown option; did you mean update.utd"),
+        ({"env": "Pendulun-v1"}, "env.id: unknown environment 'Pendulun-v1'"),
         ({"config": "pendulom"}, "no configuration of this name; did you mean pendulum"),
         ({"env": 3}, "got env=3 and name=None"),
         ({"env": pendulum}, "together with name=, got env=<function pendulum"),
@@ -155,7 +155,7 @@ def test_ctrl_c_saves_and_raises(tmp_path: Path) -> None:
             {"env": pendulum, "name": "my_task", "workers.number": 2},
             "workers.number: other processes cannot make the environments of a function",
         ),
-        ({"seeds": "0,1", "jobs": 2}, "rlkit_sac.train makes one run: call it for each seed"),
+        ({"seeds": "0,1", "jobs": 2}, "seeds: unknown option; did you mean seed?"),
     ],
     ids=lambda value: "" if isinstance(value, dict) else value[:20],
 )

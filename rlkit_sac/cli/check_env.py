@@ -11,7 +11,6 @@ The module my_tasks is looked for in the current folder too.
 from __future__ import annotations
 
 import argparse
-import runpy
 import shlex
 import shutil
 import textwrap
@@ -19,7 +18,7 @@ from dataclasses import field, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlkit_sac.cli.recipe_files import add_options, shipped_recipes
+from rlkit_sac.cli.recipe_files import add_options, opened_recipe, shipped_recipes
 from rlkit_sac.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -137,18 +136,10 @@ def _observed(env: EnvBase) -> dict[str, object]:
 
 def _refusals(recipe: Path, env: EnvBase) -> list[str]:
     """Why a recipe does not train a task with its defaults; nothing if it does."""
-    from rlkit_sac.runs import BaseRunConfig
     from rlkit_sac.runs.preflight import check_task
 
-    names = runpy.run_path(str(recipe), run_name=recipe.stem)
-    (config_class,) = (
-        value
-        for value in names.values()
-        if isinstance(value, type)
-        and issubclass(value, BaseRunConfig)
-        and value.__module__ == recipe.stem
-    )
-    config: BaseRunConfig = config_class()
+    with opened_recipe(recipe) as (_, config_class):
+        config: BaseRunConfig = config_class()
     try:
         check_task(env, config.task_checks(), transition=config.transition)
     except ConfigError as error:

@@ -9,8 +9,12 @@ import os
 import runpy
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import ModuleType
+from typing import Any, get_type_hints
 
 from rlkit_sac.errors import ConfigError
 
@@ -104,6 +108,36 @@ def run_named(name: str | None, options: Sequence[str]) -> int:
     return 0
 
 
+@contextmanager
+def opened_recipe(script: Path) -> Iterator[tuple[Callable[[Any], Path], type[Any]]]:
+    """The function ``main`` of a recipe, and the class of its configuration.
+
+    In the block the script can import what lies beside it.
+
+    Args:
+        script: of the recipe.
+
+    Raises:
+        ConfigError: for a script without ``main(config: Class)``.
+
+    >>> with opened_recipe(find_recipe("sac")) as (_, config_class):
+    ...     config_class.__name__
+    'SACConfig'
+    """
+    with _started(script):
+        loader = SourceFileLoader(f"rlkit_sac_recipe_{script.stem}", str(script))
+        module = ModuleType(loader.name)
+        module.__file__ = str(script)
+        sys.modules[loader.name] = module  # where dataclasses look their types up
+        loader.exec_module(module)
+        main: Any = getattr(module, "main", None)
+        hints = get_type_hints(main) if callable(main) else {}
+        config_class: Any = next(iter(hints.values()), None)
+        if not hasattr(config_class, "__dataclass_fields__"):
+            raise ConfigError(f"{script} is no recipe: it has no main(config: Class)")
+        yield main, config_class
+
+
 def run_script(script: Path, options: Sequence[str]) -> None:
     """Run a recipe in this process, as ``python script options`` does.
 
@@ -114,10 +148,17 @@ def run_script(script: Path, options: Sequence[str]) -> None:
     Raises:
         SystemExit: as :func:`~rlkit_sac.runs.run_recipe`.
     """
+    with _started(script, *options):
+        runpy.run_path(str(script), run_name="__main__")
+
+
+@contextmanager
+def _started(script: Path, *options: str) -> Iterator[None]:
+    """In the block arguments and import path are those of ``python script options``."""
     argv, path = sys.argv, sys.path.copy()
     sys.argv = [str(script), *options]
     sys.path.insert(0, str(script.resolve().parent))
     try:
-        runpy.run_path(str(script), run_name="__main__")
+        yield
     finally:
         sys.argv, sys.path[:] = argv, path

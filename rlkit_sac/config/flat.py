@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, get_type_hints
+from typing import Any, ClassVar, get_origin, get_type_hints
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +54,8 @@ def options_of(config: Any) -> dict[str, Option]:
         f"{prefix}{name}": Option(section, name, hint)
         for prefix, section in sections_of(config)
         for name, hint in get_type_hints(type(section), include_extras=True).items()
-        if name in vars(section) and not dataclasses.is_dataclass(getattr(section, name))
+        if get_origin(hint) is not ClassVar and name in vars(section)
+        if not dataclasses.is_dataclass(getattr(section, name))
     }
 
 

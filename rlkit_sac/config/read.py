@@ -18,7 +18,7 @@ from rlkit_sac.config.conditions import config_errors
 from rlkit_sac.config.flat import Option, options_of, sections_of
 from rlkit_sac.config.help import format_help
 from rlkit_sac.config.shipped import find_config
-from rlkit_sac.config.values import read_value
+from rlkit_sac.config.values import plain_value, read_value
 from rlkit_sac.errors import ConfigError, one_line, refuse
 
 Config = TypeVar("Config")
@@ -158,7 +158,10 @@ def parse_config(
 
 
 def set_options(
-    configs: Sequence[Any], argv: Sequence[str], *, stored_options: StoredOptions | None = None
+    configs: Sequence[Any],
+    given: Sequence[str] | Mapping[str, Any],
+    *,
+    stored_options: StoredOptions | None = None,
 ) -> tuple[dict[str, str], list[str]]:
     """Set the options of configurations, and check them by themselves.
 
@@ -168,7 +171,7 @@ def set_options(
     Args:
         configs: configuration dataclasses with their defaults; no two of them share a key. The last
             one is that of the recipe, whose examples ``--help`` shows.
-        argv: as in `parse_config`.
+        given: a command line as in `parse_config`, or values by dotted key.
         stored_options: as in `parse_config`.
 
     Returns:
@@ -183,10 +186,16 @@ def set_options(
     """
     recipe = configs[-1]
     options = {key: option for each in configs for key, option in options_of(each).items()}
-    if {"-h", "--help"} & set(argv):
+    if {"-h", "--help"} & set(given):
         print(format_help(type(recipe), options), end="")
         raise SystemExit(0)
-    given, problems = _command_line(argv)
+    direct, problems = ([], []) if isinstance(given, Mapping) else _command_line(given)
+    for name, value in given.items() if isinstance(given, Mapping) else ():
+        setting = Setting(name, value, where=name)
+        try:
+            direct.append(setting._replace(value=plain_value(value)))
+        except TypeError as error:
+            problems.append(f"{name}: {error}")
     settings: list[Setting] = []
     wrong: set[str] = set()  # keys that could not be read, which have their defaults
 
@@ -198,13 +207,13 @@ def set_options(
             wrong.add(setting.key)
 
     # A resumed run starts from its stored options, which files and command line may change.
-    for setting in given:
+    for setting in direct:
         if setting.key == "resume" and stored_options is not None:
             add(setting, lambda run: _stored(stored_options(run), run, options))
-    for setting in given:
+    for setting in direct:
         if setting.key == "config":
             add(setting, lambda name: read_yaml(find_config(name, type(recipe)), recipe))
-    settings += [setting for setting in given if setting.key != "config"]
+    settings += [setting for setting in direct if setting.key != "config"]
     where: dict[str, str] = {}
     for setting in settings:
         key = _key_of(setting.key, options)
@@ -213,7 +222,7 @@ def set_options(
                 raise ValueError(
                     unknown_option(setting.key, options, "--" if setting.is_text else "")
                 )
-            if key == "resume" and setting.value and not setting.is_text:
+            if key == "resume" and setting.value and setting not in direct:
                 raise ValueError("the run to resume is given on the command line, with --resume")
             _set(options[key], setting, entry=setting.key[len(key) + 1 :])
             where[key] = setting.where

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
 
 from rlkit_sac.config.bounds import without_limits
 
@@ -40,6 +41,22 @@ def read_value(given: Any, hint: Any) -> Any:
         except ValidationError as error:
             raise ValueError(_describe(error)) from None
     raise TypeError(_describe(of_type))
+
+
+def plain_value(value: Any) -> Any:
+    """A value of Python as JSON has it: tuples and NumPy arrays as lists, paths as text.
+
+    Raises:
+        TypeError: for anything else.
+
+    >>> from pathlib import Path
+    >>> plain_value([("no", 1), Path("runs")])
+    [['no', 1], 'runs']
+    """
+    try:
+        return to_jsonable_python(value, fallback=lambda each: each.tolist())
+    except (AttributeError, ValueError) as error:
+        raise TypeError(f"must be numbers, texts, lists and mappings, got {value!r}") from error
 
 
 def value_error(value: Any, hint: Any) -> TypeError | ValueError | None:

@@ -7,11 +7,11 @@ import shlex
 import shutil
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError
 from rlkit_sac.runs.interrupts import exceptions_behind, interrupt_behind
-from rlkit_sac.runs.python_session import SESSION
 from rlkit_sac.runs.ranks import num_ranks
 
 # The modules that step environments.
@@ -67,11 +67,21 @@ def describe_failure(error: BaseException) -> str:
     return "\n".join([*lines, *results_so_far(error)])
 
 
-def results_so_far(error: BaseException) -> list[str]:
+def note_results(error: BaseException, command: Callable[[Path], str] | None = None) -> None:
+    """Add :func:`results_so_far` to the traceback of an exception."""
+    for line in results_so_far(error, command):
+        if sys.version_info >= (3, 11):
+            error.add_note(line)
+        else:
+            print(line, file=sys.stderr)
+
+
+def results_so_far(error: BaseException, command: Callable[[Path], str] | None = None) -> list[str]:
     """Lines on the run that an exception ended: where it lies and, if it was saved, how to resume.
 
     Args:
         error: the exception.
+        command: what resumes a run directory. Default: :func:`resume_command`.
 
     >>> results_so_far(ConfigError("unknown option --sed"))
     []
@@ -83,12 +93,12 @@ def results_so_far(error: BaseException) -> list[str]:
         return []
     lines = [f"results so far: {run_path}"]
     if any(run_path.glob("checkpoints/step_*/checkpoint.json")):
-        lines.append(f"continue with: {resume_command(run_path)}")
+        lines.append(f"continue with: {(command or resume_command)(run_path)}")
     return lines
 
 
 def resume_command(run_path: Path, script: Path | None = None) -> str:
-    """A command line that resumes a run, or Python where Python runs it.
+    """A command line that resumes a run.
 
     Args:
         run_path: the run directory.
@@ -97,8 +107,6 @@ def resume_command(run_path: Path, script: Path | None = None) -> str:
     >>> resume_command(Path("my runs/first"), Path("my_sac.py")).partition(" ")[2]
     "my_sac.py --resume 'my runs/first'"
     """
-    if (session := SESSION.get()) is not None:
-        return f"rlkit_sac.Run('{run_path.as_posix()}'{session.arguments}).resume()"
     script, run = Path(sys.argv[0]) if script is None else script, run_path.as_posix()
     package = Path(__file__).resolve().parents[1]
     python = [sys.executable]

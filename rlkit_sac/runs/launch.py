@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from textwrap import indent
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rlkit_sac.config.conditions import config_errors
 from rlkit_sac.config.read import parse_config, set_options
@@ -20,10 +19,9 @@ from rlkit_sac.runs.failures import (
     describe_failure,
     exit_code,
     needs_traceback,
-    results_so_far,
+    note_results,
 )
 from rlkit_sac.runs.interrupts import interrupt_behind, raised_signals
-from rlkit_sac.runs.python_session import SESSION, PythonSession
 from rlkit_sac.runs.ranks import num_ranks, rank
 from rlkit_sac.runs.several.options import SeveralOptions
 from rlkit_sac.runs.several.seeds import run_seeds
@@ -49,8 +47,7 @@ def run_recipe(
     SIGTERM and 129 for SIGHUP, which close everything that is open, 75 for ``time_limit``. Any
     other exception is a bug and keeps its traceback. If a run had begun, the last lines say where
     it lies and how to resume it. Output that cannot be written, as into a closed pipe, changes none
-    of this. A recipe that :func:`rlkit_sac.train` runs raises its errors instead, and makes one
-    run.
+    of this.
 
     Args:
         main: the recipe; it returns the run directory.
@@ -67,17 +64,10 @@ def run_recipe(
     >>> run_recipe(main, EnvConfig, ["--id", "Ant-v5"])
     Ant-v5
     """
-    session = SESSION.get()
-    if session is None:
-        drop_failed_output()
-    start_resource_tracker()
-    # TorchRL reports each storage it makes; a recipe's own lines are what its user looks for.
-    logging.getLogger("torchrl").setLevel(logging.WARNING)
+    drop_failed_output()
     with raised_signals():
         try:
             config, several, where = _parse(config_class, sys.argv[1:] if argv is None else argv)
-            if session is not None:
-                _check_session(session, config, several)
             if several.trials is not None:
                 check_installed("optuna", extra="sweep")
                 from rlkit_sac.runs.several.sweep import run_sweep
@@ -86,25 +76,41 @@ def run_recipe(
             elif several.seeds is not None:
                 code = run_seeds(main, config, several)
             else:
-                with _naming_options(where):
-                    path = main(config)
-                if session is not None:
-                    session.path = path
+                call_recipe(main, config, where)
                 return
         except BaseException as error:
             if isinstance(error, SystemExit) and interrupt_behind(error) is None:
                 raise
-            if session is not None or needs_traceback(error):
-                for line in results_so_far(error):
-                    if sys.version_info >= (3, 11):
-                        error.add_note(line)  # shown below the traceback
-                    else:
-                        print(line, file=sys.stderr)
+            if needs_traceback(error):
+                note_results(error)
                 raise
             text = describe_failure(error)
             print(indent(text, f"[rank {rank()}] ") if rank() else text, file=sys.stderr)
             raise SystemExit(exit_code(error)) from None
     raise SystemExit(code)
+
+
+def call_recipe(main: Callable[[Config], Path], config: Config, where: Mapping[str, str]) -> Path:
+    """Call ``main(config)``, with signals that close everything that is open.
+
+    Args:
+        main: the recipe.
+        config: its configuration.
+        where: how errors name the options that were given, by dotted key.
+
+    Returns:
+        The run directory.
+    """
+    start_resource_tracker()
+    # TorchRL reports each storage it makes; a recipe's own lines are what its user looks for.
+    logging.getLogger("torchrl").setLevel(logging.WARNING)
+    with raised_signals():
+        try:
+            return main(config)
+        except ConfigError as error:
+            lines = [line.partition(": ") for line in str(error).splitlines()]
+            text = "\n".join(where.get(key, key) + colon + rest for key, colon, rest in lines)
+            raise ConfigError(text) from error.__cause__
 
 
 def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -> Config:
@@ -149,23 +155,3 @@ def _parse(
             problems.append(f"{of_several}: cannot go with --time_limit; end the sweep by a signal")
     refuse(problems)
     return config, several, where
-
-
-def _check_session(session: PythonSession, config: Any, several: SeveralOptions) -> None:
-    """Refuse what cannot be done for Python."""
-    if several.seeds is not None or several.trials is not None:
-        raise ConfigError("rlkit_sac.train makes one run: call it for each seed")
-    if session.makes_env and hasattr(config, "workers") and config.workers.number:
-        text = "other processes cannot make the environments of a function: give a registered id"
-        raise ConfigError(f"workers.number: {text}")
-
-
-@contextmanager
-def _naming_options(where: Mapping[str, str]) -> Iterator[None]:
-    """Let lines of a `ConfigError` that begin with a key begin with where it was set."""
-    try:
-        yield
-    except ConfigError as error:
-        lines = [line.partition(": ") for line in str(error).splitlines()]
-        text = "\n".join(where.get(key, key) + colon + rest for key, colon, rest in lines)
-        raise ConfigError(text) from error.__cause__

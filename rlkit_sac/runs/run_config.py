@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -96,6 +96,9 @@ class BaseRunConfig:
     """PyTorch's CPU threads: two are faster on an idle machine, far slower on a busy one."""
     time_limit: PositiveFloat | None = None
     """Seconds after which the run saves and ends with exit code 75, for --resume; null for none."""
+    # No options: what `rlkit_sac.train` was given besides.
+    callback: ClassVar[Any] = None
+    env_function: ClassVar[bool] = False
 
     def task_checks(self) -> list[Callable[[EnvBase], object]]:
         """What the recipe requires of its task; each raises `ConfigError` where it is not met."""
@@ -160,6 +163,9 @@ class BaseRunConfig:
                 "batches"
             )
             found.append(("workers.mode", text))
+        if self.env_function and self.workers.number:
+            text = "other processes cannot make the environments of a function: give an id"
+            found.append(("workers.number", text))
         if self.env.frame_stack > 1 and getattr(self.replay, "prior_data", None) is not None:
             text = f"is for whole transitions, but env.frame_stack is {self.env.frame_stack}"
             found.append(("replay.prior_data", text))

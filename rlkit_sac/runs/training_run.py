@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -25,7 +25,6 @@ from rlkit_sac.runs.checkpoints.resume import begin_run, open_run
 from rlkit_sac.runs.evaluation import evaluate
 from rlkit_sac.runs.interrupts import StopRequest, deferred_signals
 from rlkit_sac.runs.policies.files import policy_files
-from rlkit_sac.runs.python_session import SESSION
 from rlkit_sac.runs.random_streams import evaluation_seed
 from rlkit_sac.runs.ranks import greatest, num_ranks, rank, rank_folder
 from rlkit_sac.runs.run_config import BaseRunConfig
@@ -54,12 +53,12 @@ class TrainingRun:
         eval_env: the environment of evaluations.
         stop: whether a signal was received, or the time is over.
         progress: the bar, which says what is going on.
-        callback: called with the run at the end of each step; true ends the run.
 
     Attributes:
         path: the run directory.
         latest: the last ``return`` of an episode, ``evaluation``, ``alpha`` and metrics of one's
             own.
+        callback: called with the run at the end of each step; true ends the run.
     """
 
     def __init__(
@@ -75,12 +74,11 @@ class TrainingRun:
         eval_env: EnvBase,
         stop: StopRequest,
         progress: ProgressBar,
-        callback: Callable[[TrainingRun], object] | None = None,
     ) -> None:
         self.path, self.latest = directory.path, log.latest
         self._directory, self._log, self._checkpoints = directory, log, checkpoints
         self._loss_module, self._collector, self._stop = loss_module, collector, stop
-        self._progress, self._callback = progress, callback
+        self._progress, self.callback = progress, config.callback
         self._metrics = EveryFrames(config.logging.interval)
         self._evaluations = EveryFrames(config.evaluation.interval)
         self._evaluate_policy = partial(
@@ -138,7 +136,7 @@ class TrainingRun:
 
         With a callback it is written after that, so that it holds what the callback logs.
         """
-        if self._callback is None:
+        if self.callback is None:
             self._write_metrics_if_due()
 
     def evaluate_if_due(self) -> bool:
@@ -165,8 +163,8 @@ class TrainingRun:
             Interrupted: after a signal.
             TimeLimitReached: after ``time_limit`` seconds.
         """
-        if self._callback is not None:
-            if self._callback(self):
+        if self.callback is not None:
+            if self.callback(self):
                 self._collector.end()
             self._write_metrics_if_due()
         stop = bool(self._stop)  # what comes after this is obeyed after the next step
@@ -276,7 +274,7 @@ def training_run(
     """
     if num_ranks() > 1 and update.group is None:
         raise ConfigError("this recipe learns in one process: make Update(group=learner_group())")
-    session, started = SESSION.get(), time.perf_counter()
+    started = time.perf_counter()
     policy = partial(policy_files, loss_module.policy(), task=describe_task(eval_env))
     policy()  # a policy that cannot be saved is refused now
     directory = open_run(config, recipe=recipe)
@@ -321,7 +319,7 @@ def training_run(
             compile_from=update.compile_from,
             parameters=sum(p.numel() for p in loss_module.parameters()),
             **({"ranks": num_ranks()} if num_ranks() > 1 else {}),
-            **({"env_function": True} if session is not None and session.makes_env else {}),
+            **({"env_function": True} if config.env_function else {}),
             **facts,
         )
         with deferred_signals(config.time_limit) as stop:
@@ -343,7 +341,6 @@ def training_run(
                 eval_env=eval_env,
                 stop=stop,
                 progress=progress,
-                callback=None if session is None else session.callback,
             )
             try:
                 yield run

@@ -3,6 +3,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ from rlkit_sac.config import (
 )
 from rlkit_sac.config.bounds import PositiveInt, Seed
 from rlkit_sac.config.conditions import Check, check_config
-from rlkit_sac.config.read import parse_config, to_yaml
+from rlkit_sac.config.read import parse_config, set_options, to_yaml
 from rlkit_sac.errors import ConfigError
 
 SECTIONS = [
@@ -234,3 +235,19 @@ def test_options_without_errors_leave_the_checks_to_the_run() -> None:
     config = parse_config(Checked, ["--env.id", "A-v0"])
     with pytest.raises(ConfigError, match=r"^env\.id: no such task\nenv\.id: no such bounds$"):
         check_config(config)
+
+
+def test_values_of_python_stay_what_they_are() -> None:
+    config = Config()
+    kwargs = {"mode": "no", "size": np.int64(3), "bounds": (0.5, "1e3")}
+    given = {"env.kwargs": kwargs, "env.kwargs.other": "null", "seed": np.int64(7)}
+    where, problems = set_options([config], given)
+    assert problems == []
+    assert where["seed"] == "seed"
+    expected = {"mode": "no", "size": 3, "bounds": [0.5, "1e3"], "other": "null"}
+    assert (config.env.kwargs, config.seed) == (expected, 7)
+    _, problems = set_options([Config()], {"env.kwargs.make": print, "seed": "7"})
+    assert problems == [
+        f"env.kwargs.make: must be numbers, texts, lists and mappings, got {print!r}",
+        "seed: must be a valid integer, got '7'",
+    ]
