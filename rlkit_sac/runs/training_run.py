@@ -29,7 +29,6 @@ from rlkit_sac.runs.random_streams import evaluation_seed
 from rlkit_sac.runs.ranks import greatest, num_ranks, rank, rank_folder
 from rlkit_sac.runs.run_config import BaseRunConfig
 from rlkit_sac.runs.schedules import apply_schedules
-from rlkit_sac.runs.tables.evaluations import reached_return
 from rlkit_sac.runs.tables.log import TrainingLog
 from rlkit_sac.runs.tables.progress_bar import ProgressBar
 from rlkit_sac.runs.tables.report import report
@@ -235,7 +234,7 @@ class TrainingRun:
                 greatest(0)
 
     def _end_if_solved(self) -> None:
-        if reached_return(self._directory.path, self.frames, self._stop_at):
+        if self._log.reached(self._stop_at):
             self._collector.end()
 
 
@@ -291,6 +290,12 @@ def training_run(
             if isinstance(replay.sampler, SliceSampler):
                 collector.on_gap = replay.sampler.cut
         log = TrainingLog(directory, progress, update.scalar_names, started=started)
+
+        @ended.push
+        def end_log(kind: object, error: BaseException | None, trace: object) -> None:
+            directory.info |= {"frames": log.frames, "updates": log.updates}
+            log.loggers.close(failed=error is not None)
+
         sampler, prior = replay.sampler, getattr(replay, "prior", None)
         checkpoints = Checkpoints(
             rank_folder(directory.path),
@@ -308,12 +313,14 @@ def training_run(
             config=flat_config(config),
             interval=config.checkpoint.interval,
             keep=config.checkpoint.keep,
+            best=log.best_evaluation,
             leader=directory.path / "checkpoints" if rank() else None,
         )
         begin_run(
             directory,
             config,
             checkpoints,
+            log,
             device=str(eval_env.device),
             num_threads=config.num_threads,
             compile_from=update.compile_from,

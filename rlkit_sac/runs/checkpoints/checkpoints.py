@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,7 +31,6 @@ from rlkit_sac.runs.checkpoints.replay_segments import (
 from rlkit_sac.runs.checkpoints.state_tree import join_state, split_state
 from rlkit_sac.runs.files import os_errors_named
 from rlkit_sac.runs.random_streams import random_state, set_random_state
-from rlkit_sac.runs.tables.evaluations import best_frames
 from rlkit_sac.updates.schedule import EveryFrames
 
 STATE = "state.safetensors"
@@ -67,6 +66,7 @@ class Checkpoints:
         config: the options of the run by dotted key, JSON values.
         interval: frames between two checkpoints.
         keep: newest checkpoints kept, besides that of the best evaluation.
+        best: frames of the best evaluation among some.
         leader: folder of checkpoints instead; those of the same frames are kept, and the newest.
 
     Attributes:
@@ -84,17 +84,17 @@ class Checkpoints:
         config: Mapping[str, Any],
         interval: int,
         keep: int,
+        best: Callable[[Collection[int]], int | None],
         leader: Path | None = None,
     ) -> None:
         self.folder = run_path / "checkpoints"
-        self._run_path = run_path
         self._replay_folder = run_path / "replay"
         self._parts = dict(parts)
         self._replay = replay
         self._policy = policy
         self._config = dict(config)
         self._every = EveryFrames(interval)
-        self._keep, self._leader = keep, leader
+        self._keep, self._best, self._leader = keep, best, leader
         self._segments: dict[str, str] = {}
         self.saved_at = 0
 
@@ -190,7 +190,7 @@ class Checkpoints:
         """Delete checkpoints that are neither new nor best, and replay that no other one needs."""
         folders = step_folders(self.folder)
         if self._leader is None:
-            kept = {*list(folders)[-self._keep :], best_frames(self._run_path, among=folders)}
+            kept = {*list(folders)[-self._keep :], self._best(folders)}
         else:
             kept = {*list(folders)[-1:], *step_folders(self._leader)}
         for frames, folder in folders.items():

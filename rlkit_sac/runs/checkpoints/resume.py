@@ -24,6 +24,7 @@ from rlkit_sac.runs.checkpoints import (
 )
 from rlkit_sac.runs.ranks import (
     announce_run,
+    announced_run,
     greatest,
     interrupted_run,
     num_ranks,
@@ -31,7 +32,7 @@ from rlkit_sac.runs.ranks import (
     rank_folder,
 )
 from rlkit_sac.runs.tables.evaluations import reached_return
-from rlkit_sac.runs.tables.followed_run import FollowedRun
+from rlkit_sac.runs.tables.log import TrainingLog
 from rlkit_sac.runs.tables.loggers import make_loggers
 from rlkit_sac.runs.tables.run_directory import RunDirectory, write_config
 from rlkit_sac.runs.update_steps import PARAMETER_PREFIXES
@@ -196,7 +197,7 @@ def open_run(config: BaseRunConfig, *, recipe: str) -> RunDirectory:
         ConfigError: if it cannot be made, or is of another recipe.
     """
     if rank() > 0:
-        return FollowedRun()
+        return RunDirectory(announced_run(), followed=True)
     if config.resume is not None:
         run = RunDirectory(find_checkpoint(config.resume)[0])
         if run.info["recipe"] != recipe:
@@ -213,7 +214,11 @@ def open_run(config: BaseRunConfig, *, recipe: str) -> RunDirectory:
 
 
 def begin_run(
-    run: RunDirectory, config: BaseRunConfig, checkpoints: Checkpoints, **facts: Any
+    run: RunDirectory,
+    config: BaseRunConfig,
+    checkpoints: Checkpoints,
+    log: TrainingLog,
+    **facts: Any,
 ) -> None:
     """Begin a new run, or restore the checkpoint of ``config.resume``.
 
@@ -221,6 +226,7 @@ def begin_run(
         run: from :func:`open_run`, entered.
         config: of the recipe.
         checkpoints: of the run; what it restores has not been written before.
+        log: of the run.
         facts: for ``run.json``.
 
     Raises:
@@ -241,17 +247,18 @@ def begin_run(
         inexact_reasons = checkpoints.restore(folder)
         if greatest(bool(inexact_reasons)) == [1] and not inexact_reasons:
             inexact_reasons = ["another rank begins new episodes"]
-        inexact_reasons += _compiled_otherwise(run.info, facts)
+        inexact_reasons += _compiled_otherwise(run.info, facts, log.updates)
         frames = checkpoints.saved_at
         write_config(run.path, dataclasses.replace(config, resume=None))
         # Later checkpoints know rows that `begin` removes: killed in between, they must be gone.
         checkpoints.discard_later()
-        run.begin(resumed_at=frames, exact=not inexact_reasons, **facts)
-        checkpoints.prune()  # which reads the evaluations, without the rows that `begin` removed
+        counted = {"frames": frames, "updates": log.updates}
+        run.begin(resumed_at=frames, exact=not inexact_reasons, **counted, **facts)
+        checkpoints.prune()
         print(f"resuming {run.path} at frame {frames:,}")
         for reason in inexact_reasons:
             print(f"not exactly the run that never stopped: {reason}")
-    run.loggers = make_loggers(
+    log.loggers = make_loggers(
         config.logging,
         run.path,
         name=f"{config.env.id}/{run.path.name}",
@@ -259,14 +266,14 @@ def begin_run(
         resumed_at=frames,
         wandb_id=run.info.get("wandb_id"),
     )
-    if run.loggers.wandb_id is not None:
-        run.update_info(wandb_id=run.loggers.wandb_id)
+    if log.loggers.wandb_id is not None:
+        run.update_info(wandb_id=log.loggers.wandb_id)
 
 
-def _compiled_otherwise(info: Any, facts: Any) -> list[str]:
+def _compiled_otherwise(info: Any, facts: Any, updates: int) -> list[str]:
     """Why updates before or after a checkpoint are not compiled as in one run; usually nothing."""
     first, now = info.get("compile_from"), facts.get("compile_from")
-    if first == now or min(filter(None, (first, now))) > info["updates"]:
+    if first == now or min(filter(None, (first, now))) > updates:
         return []
     ways = [
         f"compiled from update {each:,} on" if each else "not compiled" for each in (first, now)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.evaluation import EvaluationResult, per_dimension
 from rlkit_sac.runs.ranks import num_ranks
-from rlkit_sac.runs.tables.evaluations import read_evaluations
+from rlkit_sac.runs.tables.loggers import RunLoggers
 from rlkit_sac.runs.tables.progress_bar import ProgressBar
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 
@@ -35,6 +36,8 @@ class TrainingLog:
 
     Attributes:
         latest: numbers for the progress bar, by name.
+        evaluations: mean, deviation and number of the returns of each evaluation, by frames.
+        loggers: what else receives the rows of the tables.
     """
 
     def __init__(
@@ -54,6 +57,8 @@ class TrainingLog:
         self._started = started
         self._last_row = (0, self.seconds)
         self.latest: dict[str, float] = {}
+        self.evaluations: dict[int, tuple[float, float, int]] = {}
+        self.loggers = RunLoggers()
 
     def state_dict(self) -> dict[str, Any]:
         """Counters, and the averages so far for the next row of ``metrics.csv``."""
@@ -65,6 +70,7 @@ class TrainingLog:
             "last_row": self._last_row,
             "average": self._average.state_dict(),
             "own": self._own.state_dict(),
+            "evaluations": self.evaluations,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -73,10 +79,11 @@ class TrainingLog:
         self._started = time.perf_counter() - state["seconds"]
         self._last_row = state["last_row"]
         self._average.load_state_dict(state["average"])
-        self._own.load_state_dict(state.get("own", {"parts": []}))
-        self.latest.update(state.get("latest", {}))
+        self._own.load_state_dict(state["own"])
+        self.latest.update(state["latest"])
+        self.evaluations = state["evaluations"]
         self._progress.start_at(self.frames)
-        self._count()
+        self._progress.update(self.frames, self.latest)
 
     @property
     def seconds(self) -> float:
@@ -91,19 +98,14 @@ class TrainingLog:
             reward_weights: weights of a vector reward; default ones.
         """
         for row in finished_episodes(batch, frames=self.frames, reward_weights=reward_weights):
-            self._run.write("episodes", row | {"seconds": self.seconds})
+            self._write("episodes", row | {"seconds": self.seconds})
             self.latest["return"] = row["return"]
         self.frames += batch.numel() * num_ranks()
-        self._count()
-
-    def _count(self) -> None:
-        self._run.info |= {"frames": self.frames, "updates": self.updates}
         self._progress.update(self.frames, self.latest)
 
     def updated(self, scalars: Mapping[str, Tensor]) -> None:
         """Count an update and keep its scalars for the next row."""
         self.updates += 1
-        self._run.info["updates"] = self.updates
         self._average.add(scalars)
 
     def log(self, values: Mapping[str, float]) -> None:
@@ -130,7 +132,7 @@ class TrainingLog:
         moment = self.frames, self.updates, self.seconds, rate
         row: dict[str, Any] = dict(zip(_COLUMNS, moment, strict=True))
         row |= {name: values.get(name) for name in self._scalar_names}
-        self._run.write("metrics", row | self._own.compute())
+        self._write("metrics", row | self._own.compute())
         self.latest |= {name: value for name, value in values.items() if name.startswith("alpha")}
 
     def evaluated(self, result: EvaluationResult) -> bool:
@@ -140,12 +142,29 @@ class TrainingLog:
             Whether no evaluation of the run was better.
         """
         row = result.row(self.frames, self.seconds)
-        earlier = read_evaluations(self._run.path)["return_mean"]
-        mean = row["return_mean"]
-        self._run.write("evaluations", row)
-        self.latest["evaluation"] = mean
-        self._count()
-        return mean >= max(earlier, default=mean)
+        self._write("evaluations", row)
+        mean = self.latest["evaluation"] = row["return_mean"]
+        self.evaluations[self.frames] = mean, row["return_std"], row["episodes"]
+        self._progress.update(self.frames, self.latest)
+        return self.best_evaluation() == self.frames
+
+    def best_evaluation(self, among: Collection[int] | None = None) -> int | None:
+        """Frames of the best evaluation, the last of equal ones; ``None`` without any.
+
+        Args:
+            among: frames to choose from. Default: all.
+        """
+        found = self.evaluations.keys() if among is None else self.evaluations.keys() & set(among)
+        return max(found, key=lambda frames: (self.evaluations[frames][0], frames), default=None)
+
+    def reached(self, wanted: float | None) -> bool:
+        """Whether the evaluation at this frame, if there was one, had this mean return."""
+        mean, *_ = self.evaluations.get(self.frames, (-math.inf,))
+        return wanted is not None and mean >= wanted
+
+    def _write(self, table: str, row: Mapping[str, Any]) -> None:
+        self._run.write(table, row)
+        self.loggers.write(table, row)
 
 
 def finished_episodes(

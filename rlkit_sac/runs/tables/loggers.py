@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,9 +69,10 @@ class RunLoggers:
         """Write what is left and end the W&B run.
 
         Args:
-            failed: whether W&B shall show the run as failed.
+            failed: whether W&B shall show the run as failed, whose own error is then reported.
         """
-        with os_errors_named("cannot write the files of a logger"):
+        ignored = suppress(RunError) if failed else nullcontext()
+        with ignored, os_errors_named("cannot write the files of a logger"):
             if self._wandb is not None:
                 self._wandb.experiment.finish(exit_code=int(failed))
             if self._tensorboard is not None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from rlkit_sac.analysis import load_runs, plot_learning_curves
 from rlkit_sac.errors import RlkitSacError
-from rlkit_sac.runs.tables.evaluations import best_frames, read_evaluations
 from rlkit_sac.runs.tables.log import TrainingLog
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 
@@ -28,7 +26,7 @@ def report(run: RunDirectory, log: TrainingLog) -> str:
     Returns:
         The text to print.
     """
-    summary = final_summary(run.path, frames=log.frames, updates=log.updates, seconds=log.seconds)
+    summary = final_summary(run.path, log)
     figure = run.path / "figures" / "learning_curve.png"
     try:
         episodes = load_runs(run.path, table="episodes")
@@ -51,30 +49,20 @@ def summary_table(rows: Mapping[str, str]) -> str:
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows.items())
 
 
-def final_summary(run: Path, *, frames: int, updates: int, seconds: float) -> str:
+def final_summary(run: Path, log: TrainingLog) -> str:
     """Describe a finished run: last and best evaluation, cost, and where its files lie.
 
     Args:
-        run: the run directory; its ``evaluations.csv`` is read.
-        frames: frames collected.
-        updates: gradient updates made.
-        seconds: wall time.
-
-    >>> print(final_summary(Path("no-run"), frames=10, updates=0, seconds=61.5))
-    last evaluation  none
-    ...
-    wall time        0:01:01 (0 frames/s)
-    ...
+        run: the run directory.
+        log: what the run counted.
     """
-    evaluations = {row["frames"]: row for row in read_evaluations(run).to_dict("records")}
-    last, best = max(evaluations, default=None), best_frames(run, among=evaluations)
-    hours, rest = divmod(int(seconds), 3600)
-    rate = frames / seconds if seconds > 0 else 0.0
+    hours, rest = divmod(int(log.seconds), 3600)
+    rate = log.frames / log.seconds
     rows = {
-        "last evaluation": "none" if last is None else _evaluation(evaluations[last]),
-        "best evaluation": "none" if best is None else _evaluation(evaluations[best]),
-        "frames": f"{frames:,}",
-        "updates": f"{updates:,}",
+        "last evaluation": _evaluation(log, max(log.evaluations, default=None)),
+        "best evaluation": _evaluation(log, log.best_evaluation()),
+        "frames": f"{log.frames:,}",
+        "updates": f"{log.updates:,}",
         "wall time": f"{hours}:{rest // 60:02}:{rest % 60:02} ({rate:,.0f} frames/s)",
         "peak memory": _peak_memory(),
         "results": str(run),
@@ -82,11 +70,13 @@ def final_summary(run: Path, *, frames: int, updates: int, seconds: float) -> st
     return summary_table(rows)
 
 
-def _evaluation(row: Mapping[Any, Any]) -> str:
-    mean, count, at = f"{row['return_mean']:.2f}", row["episodes"], f"at frame {row['frames']:,}"
+def _evaluation(log: TrainingLog, frames: int | None) -> str:
+    if frames is None:
+        return "none"
+    mean, deviation, count = log.evaluations[frames]
     if count == 1:
-        return f"{mean} (1 episode {at})"
-    return f"{mean} ± {row['return_std']:.2f} ({count} episodes {at})"
+        return f"{mean:.2f} (1 episode at frame {frames:,})"
+    return f"{mean:.2f} ± {deviation:.2f} ({count} episodes at frame {frames:,})"
 
 
 def _peak_memory() -> str:

@@ -25,7 +25,6 @@ from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.files import make_new_folder, write_atomically
 from rlkit_sac.runs.interrupts import interrupt_behind
 from rlkit_sac.runs.tables.csv_log import CSVLog
-from rlkit_sac.runs.tables.loggers import RunLoggers
 
 FORMAT_VERSION = 1
 # What describes one session of a run, from its start to its end.
@@ -45,12 +44,12 @@ class RunDirectory:
 
     Args:
         path: a directory made by `RunDirectory.create`, by this process or an earlier one.
+        followed: whether another rank writes it, and this one does nothing.
 
     Attributes:
         path: the directory, absolute.
         tables: the CSV files, by name.
         info: the content of ``run.json``.
-        loggers: what else receives the rows of the tables; closed along with the run.
 
     Raises:
         RunError: if ``run.json`` is missing or not that of a run.
@@ -67,12 +66,11 @@ class RunDirectory:
     ('finished', -1.6)
     """
 
-    def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
-        self.info = _read_info(self.path / "run.json")
-        names = ("metrics", "episodes", "evaluations")
+    def __init__(self, path: Path | str, *, followed: bool = False) -> None:
+        self.path, self._followed = Path(path), followed
+        self.info = {} if followed else _read_info(self.path / "run.json")
+        names = () if followed else ("metrics", "episodes", "evaluations")
         self.tables = {name: CSVLog(self.path / f"{name}.csv") for name in names}
-        self.loggers = RunLoggers()
         self._begun = False
         self._lock = FileLock(self.path / ".lock", timeout=0, thread_local=False)
 
@@ -148,8 +146,7 @@ class RunDirectory:
         for leftover in self.path.glob(".*.partial"):  # of a process that was killed
             leftover.unlink()
         if self.info["status"] != "created":
-            stored = _read_info(self.path / "run.json")  # counters of this session may be here
-            last = {name: stored.get(name) for name in _SESSION}
+            last = {name: self.info.get(name) for name in _SESSION}
             self.info["sessions"] = [*self.info.get("sessions", []), last]
             self.info |= _machine()
         self._begun = True
@@ -158,7 +155,7 @@ class RunDirectory:
         )
 
     def write(self, table: str, row: Mapping[str, Any]) -> None:
-        """Append a row to a table, and send it to the loggers.
+        """Append a row to a table.
 
         Args:
             table: ``"metrics"``, ``"episodes"`` or ``"evaluations"``.
@@ -167,10 +164,12 @@ class RunDirectory:
         Raises:
             RunError: as :meth:`CSVLog.write`.
         """
-        self.tables[table].write(row)
-        self.loggers.write(table, row)
+        if not self._followed:
+            self.tables[table].write(row)
 
     def __enter__(self) -> RunDirectory:
+        if self._followed:
+            return self
         try:
             self._lock.acquire()
         except Timeout:
@@ -181,6 +180,8 @@ class RunDirectory:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if self._followed:
+            return
         if error is not None and self._begun:
             error.run_path = self.path  # type: ignore[attr-defined]  # for a launcher to name
         facts: dict[str, Any] = {"status": "finished", "finished": _now()}
@@ -194,7 +195,6 @@ class RunDirectory:
                 log.close()
             if self._begun:
                 self.update_info(**facts)
-            self.loggers.close(failed=error is not None)
         except RunError:
             if error is None:
                 raise  # otherwise the first error, often of the same full disk, is reported
