@@ -21,9 +21,9 @@ from rlkit_sac.config.read import set_options
 from rlkit_sac.errors import ConfigError, refuse
 from rlkit_sac.runs import EvaluationResult, TrainingRun, load_policy
 from rlkit_sac.runs.checkpoints.resume import stored_options
-from rlkit_sac.runs.failures import note_results
 from rlkit_sac.runs.launch import call_recipe
 from rlkit_sac.runs.policies.files import find_policy
+from rlkit_sac.runs.stop import note_results
 from rlkit_sac.runs.stored_run import read_run
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 

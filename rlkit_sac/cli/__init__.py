@@ -99,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with ended_by_interrupts():
             return COMMANDS[arguments.command].run(arguments)
     except EnvironmentFault as error:
-        from rlkit_sac.runs.failures import describe_failure
+        from rlkit_sac.runs.stop import describe_failure
 
         print(describe_failure(error), file=sys.stderr)
         return 1

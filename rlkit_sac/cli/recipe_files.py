@@ -11,9 +11,8 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 from typing import Any, get_type_hints
 
 from rlkit_sac.errors import ConfigError
@@ -125,11 +124,12 @@ def opened_recipe(script: Path) -> Iterator[tuple[Callable[[Any], Path], type[An
     'SACConfig'
     """
     with _started(script):
-        loader = SourceFileLoader(f"rlkit_sac_recipe_{script.stem}", str(script))
-        module = ModuleType(loader.name)
-        module.__file__ = str(script)
-        sys.modules[loader.name] = module  # where dataclasses look their types up
-        loader.exec_module(module)
+        spec = spec_from_file_location(f"rlkit_sac_recipe_{script.stem}", script)
+        assert spec is not None
+        assert spec.loader is not None
+        module = module_from_spec(spec)
+        sys.modules[spec.name] = module  # where dataclasses look their types up
+        spec.loader.exec_module(module)
         main: Any = getattr(module, "main", None)
         hints = get_type_hints(main) if callable(main) else {}
         config_class: Any = next(iter(hints.values()), None)

@@ -3,8 +3,6 @@
 from rlkit_sac.runs.checkpoints import Checkpoints as Checkpoints
 from rlkit_sac.runs.checkpoints.resume import warm_start as warm_start
 from rlkit_sac.runs.collection import run_collector as run_collector
-from rlkit_sac.runs.devices import first_compiled_update as first_compiled_update
-from rlkit_sac.runs.devices import resolve_device as resolve_device
 from rlkit_sac.runs.evaluation import EvaluationResult as EvaluationResult
 from rlkit_sac.runs.evaluation import evaluate as evaluate
 from rlkit_sac.runs.launch import read_config as read_config
@@ -16,6 +14,9 @@ from rlkit_sac.runs.loss_parts import make_prior as make_prior
 from rlkit_sac.runs.loss_parts import memory_options as memory_options
 from rlkit_sac.runs.loss_parts import observation_inputs as observation_inputs
 from rlkit_sac.runs.loss_parts import shared_encoder as shared_encoder
+from rlkit_sac.runs.machine import first_compiled_update as first_compiled_update
+from rlkit_sac.runs.machine import learner_group as learner_group
+from rlkit_sac.runs.machine import resolve_device as resolve_device
 from rlkit_sac.runs.policies.export import export_policy as export_policy
 from rlkit_sac.runs.policies.files import load_policy as load_policy
 from rlkit_sac.runs.policies.files import save_policy as save_policy
@@ -24,7 +25,6 @@ from rlkit_sac.runs.prior_data import check_prior_data as check_prior_data
 from rlkit_sac.runs.prior_data import read_prior_data as read_prior_data
 from rlkit_sac.runs.random_streams import evaluation_seed as evaluation_seed
 from rlkit_sac.runs.random_streams import seed_everything as seed_everything
-from rlkit_sac.runs.ranks import learner_group as learner_group
 from rlkit_sac.runs.run_config import BaseRunConfig as BaseRunConfig
 from rlkit_sac.runs.run_config import RunConfig as RunConfig
 from rlkit_sac.runs.run_config import make_envs as make_envs

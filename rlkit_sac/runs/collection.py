@@ -11,8 +11,8 @@ from torchrl.envs import EnvBase
 from rlkit_sac.data import AnyCollector, WorkerCollector, make_collector, make_worker_collector
 from rlkit_sac.envs import make_env
 from rlkit_sac.envs.gym_env import find_env_spec
+from rlkit_sac.runs.machine import of_this_rank, rank
 from rlkit_sac.runs.preflight import warn_of_masks
-from rlkit_sac.runs.ranks import of_this_rank, rank
 from rlkit_sac.runs.run_config import BaseRunConfig
 from rlkit_sac.updates.update import Update
 

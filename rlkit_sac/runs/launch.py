@@ -14,17 +14,17 @@ from rlkit_sac.config.read import parse_config, set_options
 from rlkit_sac.errors import ConfigError, refuse
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.runs.checkpoints.resume import stored_options
-from rlkit_sac.runs.extras import check_installed
-from rlkit_sac.runs.failures import (
-    describe_failure,
-    exit_code,
-    needs_traceback,
-    note_results,
-)
-from rlkit_sac.runs.interrupts import interrupt_behind, raised_signals
-from rlkit_sac.runs.ranks import num_ranks, rank
+from rlkit_sac.runs.machine import check_installed, num_ranks, rank
 from rlkit_sac.runs.several.options import SeveralOptions
 from rlkit_sac.runs.several.seeds import run_seeds
+from rlkit_sac.runs.stop import (
+    describe_failure,
+    exit_code,
+    interrupt_behind,
+    needs_traceback,
+    note_results,
+    raised_signals,
+)
 from rlkit_sac.signals import start_resource_tracker
 
 Config = TypeVar("Config")

@@ -26,8 +26,8 @@ from rlkit_sac.modules import (
 from rlkit_sac.modules.encoders import is_vector
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.priors.frozen import FrozenPrior
+from rlkit_sac.runs.machine import learner_group
 from rlkit_sac.runs.policies.files import load_policy
-from rlkit_sac.runs.ranks import learner_group
 
 
 def check_prior_source(config: PriorConfig) -> list[Check]:

@@ -22,7 +22,7 @@ from rlkit_sac.envs.specs import action_mask_key, observation_layout, reward_dim
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError, refuse
 from rlkit_sac.runs.checkpoints.resume import stored_options
-from rlkit_sac.runs.ranks import num_ranks
+from rlkit_sac.runs.machine import num_ranks
 
 if TYPE_CHECKING:
     from rlkit_sac.runs.run_config import RunConfig

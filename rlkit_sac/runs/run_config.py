@@ -41,8 +41,15 @@ from rlkit_sac.data.workers.cluster import ray_cluster
 from rlkit_sac.envs import closing_env, make_env, reward_dim
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.checkpoints.resume import check_resume, check_warm_start, resume_after_restart
-from rlkit_sac.runs.devices import UNCOMPILED_UPDATES, resolve_device
-from rlkit_sac.runs.extras import check_installed
+from rlkit_sac.runs.machine import (
+    UNCOMPILED_UPDATES,
+    check_installed,
+    num_ranks,
+    of_this_rank,
+    process_group,
+    rank,
+    resolve_device,
+)
 from rlkit_sac.runs.preflight import (
     TaskFacts,
     check_images,
@@ -54,7 +61,6 @@ from rlkit_sac.runs.preflight import (
 )
 from rlkit_sac.runs.prior_data import check_prior_data, read_prior_data
 from rlkit_sac.runs.random_streams import rank_seed, seed_everything
-from rlkit_sac.runs.ranks import num_ranks, of_this_rank, process_group, rank
 from rlkit_sac.runs.schedules import check_reward_weights, check_schedules
 from rlkit_sac.runs.video import check_video
 

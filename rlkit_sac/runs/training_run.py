@@ -23,12 +23,12 @@ from rlkit_sac.runs.checkpoints import Checkpoints
 from rlkit_sac.runs.checkpoints.folders import step_folders
 from rlkit_sac.runs.checkpoints.resume import begin_run, open_run
 from rlkit_sac.runs.evaluation import evaluate
-from rlkit_sac.runs.interrupts import StopRequest, deferred_signals
+from rlkit_sac.runs.machine import greatest, num_ranks, rank, rank_folder
 from rlkit_sac.runs.policies.files import policy_files
 from rlkit_sac.runs.random_streams import evaluation_seed
-from rlkit_sac.runs.ranks import greatest, num_ranks, rank, rank_folder
 from rlkit_sac.runs.run_config import BaseRunConfig
 from rlkit_sac.runs.schedules import apply_schedules
+from rlkit_sac.runs.stop import StopRequest, deferred_signals
 from rlkit_sac.runs.tables.log import TrainingLog
 from rlkit_sac.runs.tables.progress_bar import ProgressBar
 from rlkit_sac.runs.tables.report import report

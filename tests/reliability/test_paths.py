@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rlkit_sac.analysis import load_runs
 from rlkit_sac.runs import load_policy
-from rlkit_sac.runs.failures import resume_command
+from rlkit_sac.runs.stop import resume_command
 from tests import processes
 from tests.reliability.runs import ENVIRONMENT, SAC, SHORT, assert_same_run, train
 

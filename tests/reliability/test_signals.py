@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rlkit_sac.runs.failures import resume_command
+from rlkit_sac.runs.stop import resume_command
 from tests import processes
 from tests.recipes.loading import RECIPES
 from tests.reliability.runs import (

@@ -10,7 +10,7 @@ import pytest
 
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import EnvironmentFault
-from rlkit_sac.runs.failures import describe_failure
+from rlkit_sac.runs.stop import describe_failure
 
 
 class Broken(gym.Env):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import rlkit_sac
-from rlkit_sac.runs.failures import resume_command
+from rlkit_sac.runs.stop import resume_command
 from tests import processes
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(rlkit_sac.__file__).parents[1])}

@@ -15,8 +15,8 @@ import pytest
 
 from rlkit_sac.config import Seed
 from rlkit_sac.runs import launch, run_recipe
-from rlkit_sac.runs.failures import resume_command
 from rlkit_sac.runs.several.options import SeveralOptions
+from rlkit_sac.runs.stop import resume_command
 from tests.processes import Process
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +32,7 @@ from pathlib import Path
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.config import LoggingConfig, Seed
 from rlkit_sac.runs import RunDirectory, run_recipe
-from rlkit_sac.runs.interrupts import TimeLimitReached, deferred_signals
+from rlkit_sac.runs.stop import TimeLimitReached, deferred_signals
 
 
 @dataclass

@@ -60,7 +60,7 @@ from pathlib import Path
 from rlkit_sac.config import EnvConfig, EvaluationConfig, FramesConfig, LoggingConfig, Seed
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs import RunDirectory, run_recipe
-from rlkit_sac.runs.interrupts import deferred_signals
+from rlkit_sac.runs.stop import deferred_signals
 
 
 @dataclass

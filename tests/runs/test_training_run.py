@@ -37,8 +37,7 @@ from rlkit_sac.runs import (
     make_envs,
     training_run,
 )
-from rlkit_sac.runs.failures import results_so_far
-from rlkit_sac.runs.interrupts import Interrupted, TimeLimitReached
+from rlkit_sac.runs.stop import Interrupted, TimeLimitReached, results_so_far
 from rlkit_sac.runs.tables.progress_bar import ProgressBar
 from tests.runs.recipe_updates import make_update
 

@@ -22,7 +22,7 @@ from rlkit_sac.runs.checkpoints import (
     step_folders,
     step_of,
 )
-from rlkit_sac.runs.ranks import (
+from rlkit_sac.runs.machine import (
     announce_run,
     announced_run,
     greatest,

@@ -22,8 +22,8 @@ from torch.export import Dim, ExportedProgram
 from rlkit_sac import __version__
 from rlkit_sac.envs.actions import leaves
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.runs.extras import check_installed
 from rlkit_sac.runs.files import os_errors_named, read_described, write_atomically
+from rlkit_sac.runs.machine import check_installed
 from rlkit_sac.runs.policies.act import Act
 from rlkit_sac.runs.policies.files import FORMAT_VERSION, find_policy, load_policy
 from rlkit_sac.runs.policies.task_policy import TaskPolicy

@@ -14,13 +14,13 @@ from tensordict.nn import TensorDictModuleBase
 from rlkit_sac.errors import RunError
 from rlkit_sac.modules.rebuild import build_from_note, checked_note
 from rlkit_sac.runs.checkpoints import step_folders, step_of
-from rlkit_sac.runs.devices import resolve_device
 from rlkit_sac.runs.files import (
     checksum,
     os_errors_named,
     read_described,
     write_atomically,
 )
+from rlkit_sac.runs.machine import resolve_device
 from rlkit_sac.runs.policies.act import Act, device_of
 from rlkit_sac.runs.tables.evaluations import best_frames
 

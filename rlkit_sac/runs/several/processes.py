@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 
 from rlkit_sac.errors import ConfigError, RlkitSacError, summary
 from rlkit_sac.output import drop_failed_output
-from rlkit_sac.runs.failures import describe_failure, exit_code
-from rlkit_sac.runs.interrupts import acknowledge, raised_signals
+from rlkit_sac.runs.stop import acknowledge, describe_failure, exit_code, raised_signals
 from rlkit_sac.signals import held_signals, on_signals, release_signals
 
 _SPAWN = multiprocessing.get_context("spawn")

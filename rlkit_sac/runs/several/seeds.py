@@ -19,9 +19,9 @@ from rlkit_sac.analysis import (
 )
 from rlkit_sac.errors import RlkitSacError
 from rlkit_sac.runs.files import make_new_folder
-from rlkit_sac.runs.interrupts import TIME_LIMIT_CODE
 from rlkit_sac.runs.several.options import SeveralOptions
 from rlkit_sac.runs.several.processes import Job, run_jobs
+from rlkit_sac.runs.stop import TIME_LIMIT_CODE
 from rlkit_sac.runs.tables.report import summary_table
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.evaluation import EvaluationResult, per_dimension
-from rlkit_sac.runs.ranks import num_ranks
+from rlkit_sac.runs.machine import num_ranks
 from rlkit_sac.runs.tables.loggers import RunLoggers
 from rlkit_sac.runs.tables.progress_bar import ProgressBar
 from rlkit_sac.runs.tables.run_directory import RunDirectory

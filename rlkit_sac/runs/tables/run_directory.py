@@ -23,7 +23,7 @@ from rlkit_sac.analysis.run_json import read_description
 from rlkit_sac.config.read import to_yaml
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.files import make_new_folder, write_atomically
-from rlkit_sac.runs.interrupts import interrupt_behind
+from rlkit_sac.runs.stop import interrupt_behind
 from rlkit_sac.runs.tables.csv_log import CSVLog
 
 FORMAT_VERSION = 1

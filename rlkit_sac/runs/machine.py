@@ -1,17 +1,21 @@
-"""The processes of one run that ``torchrun`` started, its ranks, and what they agree upon."""
+"""The machine of a run: its device, the ranks of torchrun, and the installed packages."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.updates.ranks import lost_ranks_named
 
 if TYPE_CHECKING:
@@ -174,3 +178,91 @@ def _store() -> TCPStore:
 
     place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     return TCPStore(*place, is_master=False)
+
+
+#: Updates that a run makes uncompiled, so that short runs are spared the time of compiling.
+UNCOMPILED_UPDATES = 1_000
+
+
+def resolve_device(name: str) -> torch.device:
+    """Turn the name of a device into one that this machine has.
+
+    Args:
+        name: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``, or ``"auto"``: CUDA where there is
+            a GPU, else the CPU (small networks run slower on MPS than on the CPU). Under
+            ``torchrun`` ``"cuda"`` is the GPU of this process.
+
+    Raises:
+        ConfigError: if the machine lacks it, naming those it has.
+
+    >>> resolve_device("cpu")
+    device(type='cpu')
+    """
+    available = ["cpu"]
+    if torch.cuda.is_available():
+        available += ["cuda", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+    if torch.backends.mps.is_available():
+        available.append("mps")
+    if name == "auto":
+        name = "cuda" if "cuda" in available else "cpu"
+    if num_ranks() > 1 and name.startswith(("cuda", "mps")):
+        if name != "cuda":
+            text = f"device '{name}' is one for all processes: choose auto, cuda or cpu"
+            raise ConfigError(text)
+        name = f"cuda:{os.environ['LOCAL_RANK']}"
+    if name not in available:
+        choices = ", ".join(["auto", *available])
+        raise ConfigError(f"device '{name}' is not available here; choose one of {choices}")
+    return torch.device(name)
+
+
+def first_compiled_update(
+    choice: Literal["auto"] | bool,
+    device: torch.device | None,
+    *,
+    uncompiled: int = UNCOMPILED_UPDATES,
+) -> int | None:
+    """Number of the first update to compile.
+
+    It depends neither on time nor on the updates so far, so that a resumed run equals one that
+    never stopped.
+
+    Args:
+        choice: ``True`` for the first update, ``False`` for none, ``"auto"`` for the first after
+            ``uncompiled`` ones where there is a compiler.
+        device: of the update.
+        uncompiled: updates before it. Default: 1,000.
+
+    >>> first_compiled_update(True, torch.device("cpu"))
+    1
+    """
+    if choice == "auto":
+        return uncompiled + 1 if _can_compile(device) else None
+    return 1 if choice else None
+
+
+def _can_compile(device: torch.device | None) -> bool:
+    kind = "cpu" if device is None else device.type
+    compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+    return kind == "cuda" or (kind == "cpu" and shutil.which(compiler) is not None)
+
+
+def check_installed(*packages: str, extra: str) -> None:
+    """Check that packages are installed, without importing them.
+
+    Args:
+        *packages: their names.
+        extra: the extra of this package that brings them.
+
+    Raises:
+        ConfigError: naming the first one that is missing, and how to install it.
+
+    >>> check_installed("torch", "tachyon", extra="plots")
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: the package tachyon is missing: pip install 'rlkit_sac[plots]'
+    """
+    for name in packages:
+        spec = find_spec(name)
+        # A mere folder of that name, such as W&B leaves behind, would pass for a package.
+        if spec is None or spec.origin is None:
+            raise ConfigError(f"the package {name} is missing: pip install 'rlkit_sac[{extra}]'")
