@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,13 +12,13 @@ from typing import TypeVar
 
 from rlkit_sac.config.conditions import config_errors
 from rlkit_sac.config.read import parse_config, set_options
-from rlkit_sac.errors import ConfigError, refuse
+from rlkit_sac.errors import ConfigError, refuse, summary
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.runs.checkpoints.resume import stored_options
 from rlkit_sac.runs.machine import check_installed, num_ranks, rank
-from rlkit_sac.runs.several.options import SeveralOptions
-from rlkit_sac.runs.several.seeds import run_seeds
+from rlkit_sac.runs.seeds import SeveralOptions, answer_parent, follow_parent, run_seeds
 from rlkit_sac.runs.stop import (
+    ONE_OF_SEVERAL,
     describe_failure,
     exit_code,
     interrupt_behind,
@@ -38,8 +39,8 @@ def run_recipe(
     """Parse the command line and call ``main(config)``, reporting known errors in one line each.
 
     A recipe whose configuration has a ``seed`` also takes ``--seeds 0,1,2`` and ``--jobs N``,
-    which call ``main`` once for each seed, see `run_seeds`, and ``--trials N``, see
-    :func:`~rlkit_sac.runs.several.sweep.run_sweep`. The options are checked as a whole
+    which run the same command once for each seed, see `run_seeds`, and ``--trials N``, see
+    :func:`~rlkit_sac.runs.sweep.run_sweep`. The options are checked as a whole
     before anything runs, machine and task by :func:`~rlkit_sac.runs.make_envs`, or before the first
     of several seeds.
 
@@ -65,27 +66,32 @@ def run_recipe(
     Ant-v5
     """
     drop_failed_output()
+    follow_parent()
+    argv = sys.argv[1:] if argv is None else argv
     with raised_signals():
         try:
-            config, several, where = _parse(config_class, sys.argv[1:] if argv is None else argv)
+            config, several, where = _parse(config_class, argv)
             if several.trials is not None:
                 check_installed("optuna", extra="sweep")
-                from rlkit_sac.runs.several.sweep import run_sweep
+                from rlkit_sac.runs.sweep import run_sweep
 
-                code = run_sweep(main, config, several)
+                code = run_sweep(config, several, argv)
             elif several.seeds is not None:
-                code = run_seeds(main, config, several)
+                code = run_seeds(config, several, argv)
             else:
-                call_recipe(main, config, where)
+                answer_parent(path=str(call_recipe(main, config, where)))
                 return
         except BaseException as error:
             if isinstance(error, SystemExit) and interrupt_behind(error) is None:
                 raise
-            if needs_traceback(error):
+            is_bug = needs_traceback(error)
+            told = answer_parent(error=summary(error) if is_bug else str(error))
+            if is_bug:
                 note_results(error)
                 raise
-            text = describe_failure(error)
-            print(indent(text, f"[rank {rank()}] ") if rank() else text, file=sys.stderr)
+            if not (told and isinstance(error, ConfigError)):  # the same for all
+                text = describe_failure(error)
+                print(indent(text, f"[rank {rank()}] ") if rank() else text, file=sys.stderr)
             raise SystemExit(exit_code(error)) from None
     raise SystemExit(code)
 
@@ -149,6 +155,8 @@ def _parse(
         if getattr(config, "resume", None) is not None:
             advice = "cannot go with --resume; continue each run by itself"
             problems.append(f"{of_several}: {advice}")
+        if ONE_OF_SEVERAL in os.environ:
+            problems.append(f"{of_several}: this run is one of several already")
         if num_ranks() > 1:
             problems.append(f"{of_several}: torchrun runs one seed at a time; give --seed")
         if several.trials is not None and getattr(config, "time_limit", None) is not None:

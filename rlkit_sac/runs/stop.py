@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
 import os
 import shlex
 import shutil
@@ -17,6 +16,9 @@ from pathlib import Path
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError
 from rlkit_sac.runs.machine import num_ranks
 from rlkit_sac.signals import on_signals
+
+#: Environment variable of a run that is one of several: the file for how it has ended.
+ONE_OF_SEVERAL = "RLKIT_SAC_ONE_OF_SEVERAL"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -72,7 +74,7 @@ class StopRequest:
         self._number = number
         if self._compiling:
             self._end_compiling()
-        if multiprocessing.parent_process() is None:  # one of several seeds leaves it to the first
+        if ONE_OF_SEVERAL not in os.environ:  # which leaves it to the first
             acknowledge("after this step")
 
     @property

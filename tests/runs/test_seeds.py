@@ -15,7 +15,7 @@ import pytest
 
 from rlkit_sac.config import Seed
 from rlkit_sac.runs import launch, run_recipe
-from rlkit_sac.runs.several.options import SeveralOptions
+from rlkit_sac.runs.seeds import SeveralOptions
 from rlkit_sac.runs.stop import resume_command
 from tests.processes import Process
 
@@ -134,7 +134,7 @@ def test_seeds_and_jobs_are_options_like_others(
 ) -> None:
     ran = []
 
-    def run_seeds(main: object, config: Config, options: SeveralOptions) -> int:
+    def run_seeds(config: Config, options: SeveralOptions, argv: list[str]) -> int:
         ran.append(options.numbers())
         return 1
 

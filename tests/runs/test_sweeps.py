@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import os
+import signal
 import sqlite3
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -20,10 +21,7 @@ from rlkit_sac.analysis import load_runs  # noqa: E402
 from rlkit_sac.config.conditions import config_errors  # noqa: E402
 from rlkit_sac.errors import ConfigError  # noqa: E402
 from rlkit_sac.runs import RunConfig  # noqa: E402
-from rlkit_sac.runs.several.options import SeveralOptions  # noqa: E402
-from rlkit_sac.runs.several.results import write_results  # noqa: E402
-from rlkit_sac.runs.several.space import configure, read_space  # noqa: E402
-from rlkit_sac.runs.several.sweep import ask, open_study  # noqa: E402
+from rlkit_sac.runs.sweep import configure, read_space  # noqa: E402
 from tests.processes import Process  # noqa: E402
 from tests.recipes.loading import RECIPES, load_recipe  # noqa: E402
 
@@ -121,35 +119,19 @@ def recipe(tmp_path: Path) -> Path:
     return file
 
 
-@dataclass
-class Sweep:
-    """A study, and what it is asked with."""
-
-    config: RunConfig
-    space: dict[str, Any]
-    study: optuna.Study
-    folder: Path
-
-    def ask(self, most: int) -> optuna.Trial | None:
-        return ask(self.study, self.space, self.config.seed, most, self.folder)
-
-
-def make_sweep(folder: Path, space: Path, storage: str | None = None, **options: Any) -> Sweep:
-    config = RunConfig(**options)
-    config.replay.batch_size, config.network.num_cells = 16, [8]
-    found = read_space(space, config)
-    study = open_study(
-        folder / "sweep", "sweep", config, found, SeveralOptions(trials=2, storage=storage)
-    )
-    return Sweep(config, found, study, folder / "sweep")
-
-
 def start(script: Path, folder: Path, *argv: str) -> Process:
     return Process(script, *argv, cwd=folder, env=ENVIRONMENT | {"TMPDIR": str(folder)})
 
 
-def trials(folder: Path) -> dict[int, dict[str, str]]:
-    (file,) = folder.glob("runs/sweeps/*/trials.csv")
+def wait_for(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 300
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def trials(folder: Path, study: str = "*") -> dict[int, dict[str, str]]:
+    (file,) = folder.glob(f"runs/sweeps/{study}/trials.csv")
     with file.open(newline="") as opened:
         return {int(row["trial"]): row for row in csv.DictReader(opened)}
 
@@ -208,43 +190,54 @@ def test_all_that_is_wrong_with_a_space_is_said_at_once(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_an_interrupted_sweep_goes_on_with_the_draws_of_one_that_was_not(
-    tmp_path: Path, space: Path
+    tmp_path: Path, recipe: Path
 ) -> None:
-    whole, stopped = make_sweep(tmp_path / "whole", space), make_sweep(tmp_path / "stopped", space)
-    for sweep in (whole, stopped):
-        first = sweep.ask(3)
-        assert first is not None
-        sweep.study._storage.record_heartbeat(first._trial_id)
-    forget_heartbeats(tmp_path / "stopped")
-    again = stopped.ask(3)
-    assert again is not None
-    assert again.params == first.params
-    for _ in range(2):
-        drawn, same = whole.ask(3), stopped.ask(3)
-        assert drawn is not None
-        assert same is not None
-        assert drawn.params == same.params
+    options = ["--trials", "3", "--pause", "0.2"]
+    with start(recipe, tmp_path, *options, "--study", "stopped") as process:
+        wait_for(lambda: list(tmp_path.glob("runs/sweeps/stopped/trial_0001/*/*/*/*.csv")))
+        os.kill(process.pid, signal.SIGTERM)
+        _, errors = process.communicate()
+    assert process.returncode == 143, errors
+    for study in ("stopped", "whole"):
+        done = start(recipe, tmp_path, *options, "--study", study).finish()
+        assert done.returncode == 0, done.stderr
+    stopped, whole = (list(trials(tmp_path, study).values()) for study in ("stopped", "whole"))
+    assert [row["state"] for row in stopped] == ["complete", "fail", "complete", "complete"]
+    values = [row["value"] for row in stopped if row["state"] == "complete"]
+    assert values == [row["value"] for row in whole]
 
 
-@pytest.mark.filterwarnings("ignore:Attempting to set identical:UserWarning")
-def test_a_sweep_leaves_a_table_figures_and_the_best_options(tmp_path: Path, space: Path) -> None:
-    sweep = make_sweep(tmp_path, space)
-    for value in (1.0, 2.0):
-        trial = sweep.ask(2)
-        assert trial is not None
-        sweep.study.tell(trial, value)
-    assert write_results(sweep.study, sweep.config, sweep.folder)
-    with (sweep.folder / "trials.csv").open(newline="") as opened:
-        rows = list(csv.DictReader(opened))
-    assert [(row["state"], row["value"]) for row in rows] == [
-        ("complete", "1.0"),
-        ("complete", "2.0"),
-    ]
-    best = yaml.safe_load((sweep.folder / "best.yaml").read_text())
-    assert best["update"]["lr_actor"] == trial.params["update.lr_actor"]
-    assert best["update"]["lr_actor"] == float(rows[1]["update.lr_actor"])
-    assert (sweep.folder / "history.png").stat().st_size > 1000
+@pytest.mark.slow
+def test_trials_of_a_killed_process_begin_anew(tmp_path: Path, recipe: Path) -> None:
+    options = ["--trials", "2", "--pause", "0.2"]
+    with start(recipe, tmp_path, *options) as process:
+        wait_for(lambda: list(tmp_path.glob("runs/sweeps/*/trial_0001/*/*/*/*.csv")))
+        process.kill()
+        process.wait()
+    (run,) = tmp_path.glob("runs/sweeps/*/trial_0001/*/*/*")
+    wait_for(lambda: json.loads((run / "run.json").read_text())["status"] == "interrupted")
+    forget_heartbeats(tmp_path)
+    done = start(recipe, tmp_path, *options).finish()
+    assert done.returncode == 0, done.stderr
+    states = [row["state"] for row in trials(tmp_path).values()]
+    assert states == ["complete", "fail", "complete"]
+
+
+@pytest.mark.slow
+def test_a_bad_trial_is_pruned(tmp_path: Path, recipe: Path) -> None:
+    (tmp_path / "space.yaml").write_text("value: {choices: [1.0, 0.5, 0.2, 0.1]}")
+    options = ["--trials", "10", "--jobs", "2", "--pause", "0.5", "--space", "space.yaml"]
+    done = start(recipe, tmp_path, *options).finish()
+    assert done.returncode == 0, done.stderr
+    rows = trials(tmp_path)
+    ended = {row["state"]: row for row in rows.values()}
+    assert ended.keys() == {"complete", "pruned"}
+    assert int(ended["pruned"]["frames"]) < 100
+    assert float(ended["pruned"]["value"]) < 1.0
+    folder = tmp_path / "runs" / "sweeps" / "recipe-Pendulum-v1"
+    assert yaml.safe_load((folder / "best.yaml").read_text())["value"] == 1.0
 
 
 def test_a_trial_is_a_run_in_the_folder_of_its_sweep(tmp_path: Path, recipe: Path) -> None:
@@ -281,4 +274,3 @@ def test_a_sweep_of_sac(tmp_path: Path, space: Path) -> None:
     assert found.network.num_cells == json.loads(best["network.num_cells"])
     assert found.collector.total_frames == 200
     assert found.logging.dir == "runs"
-    assert (folder / "history.png").stat().st_size > 1000

@@ -1,0 +1,338 @@
+"""Several runs of one command: a process for each seed, and a joint table and figure."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from rlkit_sac.analysis import (
+    final_performance,
+    load_runs,
+    markdown_table,
+    plot_learning_curves,
+    write_table,
+)
+from rlkit_sac.config import PositiveInt
+from rlkit_sac.errors import RlkitSacError
+from rlkit_sac.runs.files import make_new_folder
+from rlkit_sac.runs.stop import ONE_OF_SEVERAL, TIME_LIMIT_CODE, acknowledge
+from rlkit_sac.runs.tables.report import summary_table
+from rlkit_sac.signals import on_signals
+
+
+@dataclass
+class SeveralOptions:
+    """Several runs instead of one: seeds, or the trials of a sweep.
+
+    >>> SeveralOptions(seeds="0-2,7").numbers()
+    [0, 1, 2, 7]
+    >>> SeveralOptions(trials=40, jobs=2).errors()
+    []
+    >>> SeveralOptions(jobs=2).errors()
+    [('jobs', 'give the seeds too, for example --seeds 0,1,2')]
+    """
+
+    seeds: str | None = None
+    """Run each of these seeds, such as 0,1,2 or 0-4, with a joint table and figure at the end."""
+
+    jobs: PositiveInt = 1
+    """Runs at a time, each in a process of its own."""
+
+    trials: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Sweep: search for better options with this many trials, of which --jobs run at a time."""
+
+    space: str | None = None
+    """YAML file of the options that the trials change; null for that of the recipe."""
+
+    storage: str | None = None
+    """Database of the sweep, such as postgresql://user@host/sweeps; null for a SQLite file in the
+    sweep's folder."""
+
+    study: str | None = None
+    """Name of the sweep in its storage and of its folder; null for the recipe and the task."""
+
+    pruner: Literal["none", "median", "hyperband"] = "median"
+    """Which trials end early: those below the median of others, by hyperband, or none."""
+
+    def numbers(self) -> list[int]:
+        """The seeds to run, in order.
+
+        Raises:
+            ValueError: if they cannot be read, or one comes twice.
+        """
+        text = (self.seeds or "").replace(" ", "")
+        seeds: list[int] = []
+        for part in text.split(","):
+            match = re.fullmatch("([0-9]{1,10})(?:-([0-9]{1,10}))?", part)
+            found = range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
+            if not found:
+                raise ValueError(f"expected seeds such as 0,1,2 or 0-4, got {text!r}")
+            seeds += found
+        twice = [seed for seed in seeds if seeds.count(seed) > 1]
+        if twice:
+            raise ValueError(f"{min(twice)} comes twice in {text!r}")
+        if max(seeds) >= 2**32:
+            raise ValueError(f"must be >= 0 and < {2**32}, got {max(seeds)}")
+        return seeds
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions that do not hold."""
+        if self.trials is not None:
+            text = "cannot go with --trials, which take the seed of the option seed"
+            return [] if self.seeds is None else [("seeds", text)]
+        text = "give the number of trials too, for example --trials 40"
+        of_sweep = ("space", "storage", "study", "pruner")
+        found = [(k, text) for k in of_sweep if getattr(self, k) != getattr(SeveralOptions, k)]
+        if self.seeds is None and self.jobs > 1:
+            found.append(("jobs", "give the seeds too, for example --seeds 0,1,2"))
+        elif self.seeds is not None:
+            try:
+                self.numbers()
+            except ValueError as error:
+                found.append(("seeds", str(error)))
+        return found
+
+
+class Ended(NamedTuple):
+    """How a process has ended.
+
+    Attributes:
+        code: its exit code; below 0 for the signal that killed it.
+        path: the run directory, if it has finished.
+        error: what went wrong, if it has ended otherwise.
+    """
+
+    code: int
+    path: str = ""
+    error: str = ""
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether a signal ended it."""
+        return self.code > 128 or self.code < 0
+
+
+class Processes:
+    """The command of this process again, with other options, in processes of their own.
+
+    Each signal is passed on to those that run as SIGTERM: they save and end. They do so too where
+    this process is killed.
+
+    Args:
+        config: of the recipe.
+        argv: the arguments of this process.
+        kind: what each process is, in words.
+
+    Attributes:
+        received: the first signal, 0 before.
+    """
+
+    def __init__(self, config: Any, argv: Sequence[str], kind: str) -> None:
+        one_run = {"jobs": 1, "seeds": "null", "trials": "null", "pruner": "median"}
+        one_run |= dict.fromkeys(("space", "storage", "study"), "null")
+        words = [f"--{name}={value}" for name, value in one_run.items()]
+        self._command = [sys.executable, sys.argv[0], *argv, *words]
+        self._quiet = ["--logging.progress=false"] if hasattr(config, "logging") else []
+        self._kind = kind
+        self._running: list[subprocess.Popen[bytes]] = []
+        self.received = 0
+
+    def receive(self, number: int) -> None:
+        """Pass a signal on."""
+        if not self.received:
+            acknowledge(f"each {self._kind} after its step")
+            self.received = number
+        for process in self._running:
+            process.terminate()
+
+    def run(
+        self,
+        options: Mapping[str, Any],
+        log: Path | None,
+        watch: Callable[[subprocess.Popen[bytes]], object] = lambda process: None,
+    ) -> Ended:
+        """Run one, and wait for its end.
+
+        Args:
+            options: by dotted key.
+            log: file for what it prints, without a progress bar; ``None`` to print it here.
+            watch: called about every second, and once more at the end.
+        """
+        words = [f"--{key}={value}" for key, value in options.items()] + (
+            self._quiet if log else []
+        )
+        with tempfile.TemporaryDirectory(prefix="rlkit_sac-") as folder:
+            answer = Path(folder, "answer.json")
+            with nullcontext(None) if log is None else log.open("wb") as file:
+                process = subprocess.Popen(
+                    [*self._command, *words],
+                    stdin=subprocess.PIPE,  # which ends with this process
+                    stdout=file,
+                    stderr=file,
+                    start_new_session=True,  # only this process receives Ctrl-C
+                    env={
+                        **os.environ,
+                        ONE_OF_SEVERAL: str(answer),
+                        "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
+                    },
+                )
+            self._running.append(process)
+            if self.received:
+                process.terminate()
+            try:
+                while process.returncode is None:
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(timeout=1)
+                    watch(process)
+            finally:
+                self._running.remove(process)
+                process.terminate()  # without effect, unless `watch` failed
+                process.communicate()
+            if answer.exists():
+                return Ended(process.returncode, **json.loads(answer.read_text()))
+        if process.returncode < 0:
+            text = f"killed by {signal.Signals(-process.returncode).name}"
+        else:
+            text = f"its process ended early, with exit code {process.returncode}"
+        return Ended(process.returncode, error=text)
+
+
+def answer_parent(**answer: str) -> bool:
+    """Tell the process that started this one among several how the run has ended.
+
+    Args:
+        answer: the fields of `Ended`.
+
+    Returns:
+        Whether there is one.
+    """
+    if (file := os.environ.get(ONE_OF_SEVERAL)) is None:
+        return False
+    Path(file).write_text(json.dumps(answer))
+    return True
+
+
+def follow_parent() -> None:
+    """Let the end of the process that started this one among several end it as SIGTERM does."""
+
+    def follow() -> None:
+        os.read(0, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    if ONE_OF_SEVERAL in os.environ:
+        threading.Thread(target=follow, daemon=True).start()
+
+
+def run_seeds(config: Any, options: SeveralOptions, argv: Sequence[str]) -> int:
+    """Run the same command once for each seed, then compare the runs that finished.
+
+    A seed that fails does not stop the others; only after a `ConfigError` no further seed is
+    started, as it would be refused too. A signal ends all of them, and the report covers those that
+    had finished, if any. What one of several jobs prints is shown when it ends.
+
+    Args:
+        config: of the recipe, checked.
+        options: the seeds, and how many run at a time.
+        argv: the arguments of this process.
+
+    Returns:
+        The exit code: 0 if all finished, 128 plus the signal that ended them, 2 if all failed by
+        a `ConfigError`, 75 if some reached their ``time_limit`` and the others finished, else 1.
+    """
+    started = datetime.now().astimezone()
+    seeds = options.numbers()
+    processes = Processes(config, argv, "seed")
+    runs: dict[int, Ended] = {}
+
+    def run(seed: int) -> None:
+        if processes.received or any(each.code == 2 for each in runs.values()):
+            return
+        print(f"seed {seed}: started ({seeds.index(seed) + 1} of {len(seeds)})", flush=True)
+        with tempfile.TemporaryDirectory(prefix="rlkit_sac-") as folder:
+            log = Path(folder, "output.log") if options.jobs > 1 else None
+            runs[seed] = processes.run({"seed": seed}, log)
+            output = log.read_text("utf-8", "replace").rstrip() if log else ""
+        print(f"\nseed {seed}: {_ending(runs[seed])}\n{output}", flush=True)
+
+    with on_signals(processes.receive), ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(run, seeds))
+    if finished := [Path(runs[seed].path) for seed in seeds if seed in runs and runs[seed].path]:
+        name = f"{started:%Y-%m-%d_%H-%M-%S}-seeds{(options.seeds or '')[:100]}"
+        print(f"\n{report_seeds(finished, name)}", flush=True)
+    lines = [line for seed in seeds if seed in runs for line in _problems(seed, runs[seed])]
+    for line in dict.fromkeys(lines):
+        print(line, file=sys.stderr)
+    codes = {run.code for run in runs.values()}
+    if (left := [seed for seed in seeds if seed not in runs]) and codes != {2}:
+        print(f"not started: {', '.join(map(str, left))}", file=sys.stderr)
+    if processes.received:
+        return 128 + processes.received
+    return max(codes) if codes <= {0, TIME_LIMIT_CODE} or codes == {2} else 1
+
+
+def _ending(run: Ended) -> str:
+    if run.code > 128 or run.code == TIME_LIMIT_CODE:
+        return "interrupted"
+    return "failed" if run.code else "finished"
+
+
+def _problems(seed: int, run: Ended) -> list[str]:
+    """Lines about a run that has not finished."""
+    if _ending(run) == "interrupted":
+        return [f"seed {seed}: interrupted"]
+    lines = run.error.splitlines()
+    if run.code == 2:  # the configuration's fault, the same for all
+        return [f"error: {line}" for line in lines]
+    return [f"error: seed {seed}: {'; '.join(lines)}"] if lines else []
+
+
+def report_seeds(runs: Sequence[Path], name: str) -> str:
+    """Compare runs that differ in their seed, in a folder beside them.
+
+    The folder gets ``seeds.csv`` with the last evaluation of each run, ``final_performance.csv``
+    and ``.md`` with the statistics over the runs, and ``learning_curve.png``. Without the extra
+    ``plots`` the latter are left out, and the description says how to get them.
+
+    Args:
+        runs: directories of finished runs.
+        name: name of the folder; a number is added if it exists.
+
+    Returns:
+        The text to print.
+    """
+    text, places = list[str](), dict[str, str]()
+    try:
+        data = load_runs(runs)
+        if data.empty:
+            return "the runs have no evaluations to compare"
+        folder = make_new_folder(runs[0].parent, name)
+        seeds = data.sort_values("frames").groupby("run").tail(1).sort_values("seed")
+        seeds = seeds[["seed", "frames", "return_mean", "return_std", "run"]]
+        write_table(seeds, folder / "seeds.csv")
+        text.append(markdown_table(seeds.drop(columns="run")))
+        places["seeds"] = str(folder / "seeds.csv")
+        table = final_performance(data)
+        for suffix in (".csv", ".md"):
+            write_table(table, folder / f"final_performance{suffix}")
+        text.append(markdown_table(table.drop(columns=["task", "recipe"])))
+        places["final performance"] = str(folder / "final_performance.md")
+        plot_learning_curves(data, path=folder / "learning_curve.png")
+        places["learning curve"] = str(folder / "learning_curve.png")
+    except (RlkitSacError, OSError) as error:
+        text.append(str(error))
+    return "\n".join([*text, summary_table(places)] if places else text)
