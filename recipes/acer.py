@@ -12,14 +12,11 @@ figures go to a run directory. ``--help`` lists every option.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tensordict import TensorDictBase
 from torch.optim import RMSprop
-from torchrl.data import Categorical
 from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
@@ -30,14 +27,12 @@ from rlkit_sac.config import (
     ACERReplayConfig,
     ACERUpdateConfig,
     ACERWarmStartConfig,
-    Check,
     EnvConfig,
     EvaluationConfig,
 )
 from rlkit_sac.data import (
     TrajectorySampler,
     example_transition,
-    make_replay_buffer,
     random_shift,
 )
 from rlkit_sac.envs import (
@@ -60,13 +55,13 @@ from rlkit_sac.modules import (
     state_action_critic,
     state_critic,
 )
-from rlkit_sac.objectives import ACERLoss, check_trust_region_space
+from rlkit_sac.objectives import ACERLoss
 from rlkit_sac.runs import (
     BaseRunConfig,
-    TaskFacts,
     first_compiled_update,
     learner_group,
     make_envs,
+    make_replay,
     memory_options,
     observation_inputs,
     run_collector,
@@ -97,28 +92,6 @@ class ACERConfig(BaseRunConfig):
     compile: Literal["auto"] | bool = "auto"
     """Compile the updates, on-policy and from replay: true from the first on, false never, auto
     after five thousand."""
-
-    def task_checks(self) -> list[Callable[[EnvBase], object]]:
-        """What the recipe requires of its task."""
-        return [kind_of_actions, check_scalar_reward]
-
-    def transition(self, env: EnvBase) -> TensorDictBase:
-        """One transition of the task as replay stores it, for its size."""
-        random_policy = make_random_policy(env)
-        observed = [entry["key"] for entry in observation_layout(env)] + random_policy.in_keys
-        after = [("next", key) for key in (*observed, "reward", "done", "terminated")]
-        stored = [*observed, *random_policy.out_keys, *after]
-        return example_transition(env, [*stored, "is_init"], random_policy=random_policy)
-
-    def further_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
-        """Whether the space of the trust region fits the actions of the task."""
-
-        def space_fits() -> None:
-            spec = facts().action_spec["action"]
-            kind: ActionKind = "discrete" if isinstance(spec, Categorical) else "continuous"
-            check_trust_region_space(self.loss.trust_region_space, kind)
-
-        return [Check(("loss.trust_region_space", "env"), space_fits)]
 
     def planned_updates(self) -> float:
         """About how many updates the run makes."""
@@ -189,6 +162,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
     # Networks and loss.
     kind = kind_of_actions(env)
+    check_scalar_reward(env)
     sizes: dict[str, Any] = {"observation_dim": observation_inputs(config.network, env)}
     if kind == "discrete":
         sizes["num_actions"] = discrete_action_count(env)
@@ -232,16 +206,14 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     policy = loss_module.policy()
     states = loss_module.state_keys
     stored = [*loss_module.in_keys, "is_init", *(states if config.replay.store_state else ())]
-    options = config.replay_arguments()
-    layout = {
-        name: options[name]
-        for name in ("capacity", "num_envs", "frames_per_batch", "within_batches", "frame_stack")
-    }
-    replay = make_replay_buffer(
+    sampler = TrajectorySampler(
+        config.collector.t_max, capacity=config.replay.capacity, **config.replay_layout()
+    )
+    replay = make_replay(
+        config,
+        env,
         example_transition(env, stored, policy=policy, random_policy=random_policy),
-        **options,
-        sampler=TrajectorySampler(config.collector.t_max, **layout),
-        device=device,
+        sampler=sampler,
     )
     observed = observation_layout(env)
     collector = run_collector(config, env, policy, update, random_policy=random_policy)

@@ -25,7 +25,7 @@ from rlkit_sac.config import EnvConfig, LayersConfig, PositiveInt
 from rlkit_sac.config.bounds import PositiveFloat, Widths
 from rlkit_sac.data import example_transition, make_replay_buffer
 from rlkit_sac.envs import closing_env, describe_task, make_env, observation_layout
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, named
 from rlkit_sac.modules import (
     EncoderOptions,
     PolicyPrior,
@@ -42,7 +42,7 @@ from rlkit_sac.runs import (
     run_recipe,
     save_policy,
 )
-from rlkit_sac.runs.preflight import limit_episodes
+from rlkit_sac.runs.build import limit_episodes
 
 #: Where actions are at most, from -1 to 1: at its bounds a tanh is infinitely far away.
 LARGEST_ACTION = 0.99
@@ -79,12 +79,13 @@ def main(config: CloneConfig) -> Path:
     """Clone, evaluate and save; returns the folder of the policy."""
     if os.path.exists(config.output):
         raise ConfigError(f"output: {config.output} exists already; name another folder")
-    limit_episodes(config.env, None)  # else its evaluation might never end
+    limit_episodes(config.env)  # else its evaluation might never end
     torch.manual_seed(0)
     torch.set_num_threads(config.num_threads)
     device = resolve_device(config.device)
     with closing_env(make_env(config.env.id, **config.env.arguments(), device=device)) as env:
-        data = read_prior_data(config.data)
+        with named("data"):
+            data = read_prior_data(config.data)
         policy = clone(data, env, config)
         returns = evaluate(policy, env, episodes=10, seed=0).returns
         save_policy(config.output, policy, task=describe_task(env))

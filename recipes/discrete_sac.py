@@ -11,7 +11,6 @@ Tables, checkpoints and figures go to a run directory. ``--help`` lists every op
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +25,7 @@ from rlkit_sac.config import (
     NetworkConfig,
     ReplayConfig,
 )
-from rlkit_sac.data import example_transition, make_replay_buffer, random_shift
+from rlkit_sac.data import example_transition, random_shift
 from rlkit_sac.envs import action_mask_key, discrete_action_count, observation_layout, reward_dim
 from rlkit_sac.modules import action_value_critic, categorical_actor
 from rlkit_sac.objectives import DiscreteSACLoss
@@ -36,6 +35,7 @@ from rlkit_sac.runs import (
     learner_group,
     make_envs,
     make_normalizers,
+    make_replay,
     memory_options,
     observation_inputs,
     parameter_groups,
@@ -65,10 +65,6 @@ class DiscreteSACConfig(RunConfig):
     )
     actor: bool = False
     """Train a categorical actor too, which then is the policy in place of the critics."""
-
-    def task_checks(self) -> list[Callable[[EnvBase], object]]:
-        """What the recipe requires of its task."""
-        return [discrete_action_count, *super().task_checks()]
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
@@ -145,11 +141,7 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     # Replay and collection.
     policy = loss_module.policy()
     stored = [*loss_module.in_keys, *(loss_module.state_keys if config.replay.store_state else ())]
-    replay = make_replay_buffer(
-        example_transition(env, stored, policy=policy),
-        **config.replay_arguments(),
-        device=device,
-    )
+    replay = make_replay(config, env, example_transition(env, stored, policy=policy))
     layout = observation_layout(env)
     collector = run_collector(config, env, policy, update)
     updates = UpdateSchedule(

@@ -11,9 +11,7 @@ Tables, checkpoints and figures go to a run directory. ``--help`` lists every op
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from torch.optim import Adam
@@ -21,14 +19,13 @@ from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.config import (
-    Check,
     EnvConfig,
     HybridLossConfig,
     HybridNetworkConfig,
     PriorConfig,
     ReplayConfig,
 )
-from rlkit_sac.data import example_transition, make_replay_buffer, random_shift
+from rlkit_sac.data import example_transition, random_shift
 from rlkit_sac.envs import (
     action_mask_key,
     hybrid_action_bounds,
@@ -41,14 +38,12 @@ from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import HybridSACLoss
 from rlkit_sac.runs import (
     RunConfig,
-    TaskFacts,
-    check_prior,
-    check_prior_source,
     first_compiled_update,
     learner_group,
     make_envs,
     make_normalizers,
     make_prior,
+    make_replay,
     memory_options,
     observation_inputs,
     parameter_groups,
@@ -75,25 +70,6 @@ class HybridSACConfig(RunConfig):
         default_factory=lambda: HybridNetworkConfig(num_cells=[128, 128])
     )
     loss: HybridLossConfig = field(default_factory=HybridLossConfig)
-
-    def task_checks(self) -> list[Callable[[EnvBase], object]]:
-        """What the recipe requires of its task."""
-        mask = [check_parameter_mask] if self.loss.parameter_mask else []
-        prior = partial(check_prior, self.prior)
-        return [hybrid_action_bounds, *mask, prior, *super().task_checks()]
-
-    def further_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
-        """Whether the run or the function that the prior comes from is there, besides."""
-        return [*super().further_checks(facts), *check_prior_source(self.prior)]
-
-
-def check_parameter_mask(env: EnvBase) -> None:
-    """Refuse a task whose discrete actions have no parameters of their own."""
-    if parameter_mask(env) is None:
-        raise ConfigError(
-            "loss.parameter_mask is true, but the task's discrete actions do not have continuous "
-            "parameters of their own: leave it false"
-        )
 
 
 def main(config: HybridSACConfig) -> Path:
@@ -126,8 +102,13 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         reward_dim=reward_dim(env),
         **config.network.critic_arguments(),
     ).to(device)
-    loss_options = config.loss.arguments()
-    loss_options["parameter_mask"] = parameter_mask(env) if config.loss.parameter_mask else None
+    loss_options, mask = config.loss.arguments(), parameter_mask(env)
+    if config.loss.parameter_mask and mask is None:
+        raise ConfigError(
+            "loss.parameter_mask: is true, but the task's discrete actions do not have continuous "
+            "parameters of their own: leave it false"
+        )
+    loss_options["parameter_mask"] = mask if config.loss.parameter_mask else None
     loss_module = HybridSACLoss(
         actor,
         critic,
@@ -171,11 +152,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     # Replay and collection.
     policy = loss_module.policy()
     stored = [*loss_module.in_keys, *(loss_module.state_keys if config.replay.store_state else ())]
-    replay = make_replay_buffer(
-        example_transition(env, stored, policy=policy),
-        **config.replay_arguments(),
-        device=device,
-    )
+    replay = make_replay(config, env, example_transition(env, stored, policy=policy))
     layout = observation_layout(env)
     collector = run_collector(config, env, policy, update)
     updates = UpdateSchedule(

@@ -12,30 +12,26 @@ Tables, checkpoints and figures go to a run directory. ``--help`` lists every op
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from torch.optim import Adam
 from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
-from rlkit_sac.config import Check, GaussianNetworkConfig, KLPriorLossConfig, PriorConfig
-from rlkit_sac.data import example_transition, make_replay_buffer, random_shift
+from rlkit_sac.config import GaussianNetworkConfig, KLPriorLossConfig, PriorConfig
+from rlkit_sac.data import example_transition, random_shift
 from rlkit_sac.envs import continuous_action_bounds, observation_layout, reward_dim
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
     RunConfig,
-    TaskFacts,
-    check_prior,
-    check_prior_source,
     first_compiled_update,
     learner_group,
     make_envs,
     make_normalizers,
     make_prior,
+    make_replay,
     memory_options,
     observation_inputs,
     parameter_groups,
@@ -61,14 +57,6 @@ class KLPriorSACConfig(RunConfig):
         """List the conditions between fields that do not hold."""
         none = [("prior.kind", "must not be none: without a prior, train sac")]
         return [*super().errors(), *(none if self.prior.kind == "none" else [])]
-
-    def task_checks(self) -> list[Callable[[EnvBase], object]]:
-        """What the recipe requires of its task."""
-        return [continuous_action_bounds, partial(check_prior, self.prior), *super().task_checks()]
-
-    def further_checks(self, facts: Callable[[], TaskFacts]) -> list[Check]:
-        """Whether the run or the function that the prior comes from is there, besides."""
-        return [*super().further_checks(facts), *check_prior_source(self.prior)]
 
 
 def main(config: KLPriorSACConfig) -> Path:
@@ -140,11 +128,7 @@ def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     # Replay and collection.
     policy = loss_module.policy()
     stored = [*loss_module.in_keys, *(loss_module.state_keys if config.replay.store_state else ())]
-    replay = make_replay_buffer(
-        example_transition(env, stored, policy=policy),
-        **config.replay_arguments(),
-        device=device,
-    )
+    replay = make_replay(config, env, example_transition(env, stored, policy=policy))
     layout = observation_layout(env)
     collector = run_collector(config, env, policy, update)
     updates = UpdateSchedule(

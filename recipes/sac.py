@@ -11,7 +11,6 @@ Tables, checkpoints and figures go to a run directory. ``--help`` lists every op
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.config import ContinuousLossConfig, GaussianNetworkConfig
-from rlkit_sac.data import example_transition, make_replay_buffer, random_shift
+from rlkit_sac.data import example_transition, random_shift
 from rlkit_sac.envs import continuous_action_bounds, observation_layout, reward_dim
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
@@ -30,6 +29,7 @@ from rlkit_sac.runs import (
     learner_group,
     make_envs,
     make_normalizers,
+    make_replay,
     memory_options,
     observation_inputs,
     parameter_groups,
@@ -49,10 +49,6 @@ class SACConfig(RunConfig):
 
     network: GaussianNetworkConfig = field(default_factory=GaussianNetworkConfig)
     loss: ContinuousLossConfig = field(default_factory=ContinuousLossConfig)
-
-    def task_checks(self) -> list[Callable[[EnvBase], object]]:
-        """What the recipe requires of its task."""
-        return [continuous_action_bounds, *super().task_checks()]
 
 
 def main(config: SACConfig) -> Path:
@@ -123,11 +119,7 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     # Replay and collection.
     policy = loss_module.policy()
     stored = [*loss_module.in_keys, *(loss_module.state_keys if config.replay.store_state else ())]
-    replay = make_replay_buffer(
-        example_transition(env, stored, policy=policy),
-        **config.replay_arguments(),
-        device=device,
-    )
+    replay = make_replay(config, env, example_transition(env, stored, policy=policy))
     layout = observation_layout(env)
     collector = run_collector(config, env, policy, update)
     updates = UpdateSchedule(

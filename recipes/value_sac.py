@@ -10,7 +10,6 @@ Tables, checkpoints and figures go to a run directory. ``--help`` lists every op
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from rlkit_sac.config import (
     ValueUpdateConfig,
     WarmStartConfig,
 )
-from rlkit_sac.data import example_transition, make_replay_buffer, random_shift
+from rlkit_sac.data import example_transition, random_shift
 from rlkit_sac.envs import continuous_action_bounds, observation_layout, reward_dim
 from rlkit_sac.modules import state_action_critic, state_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
@@ -34,6 +33,7 @@ from rlkit_sac.runs import (
     learner_group,
     make_envs,
     make_normalizers,
+    make_replay,
     memory_options,
     observation_inputs,
     parameter_groups,
@@ -56,10 +56,6 @@ class ValueSACConfig(RunConfig):
     warm_start: WarmStartConfig = field(
         default_factory=lambda: WarmStartConfig(modules=["actor", "qvalue", "value", "alpha"])
     )
-
-    def task_checks(self) -> list[Callable[[EnvBase], object]]:
-        """What the recipe requires of its task."""
-        return [continuous_action_bounds, *super().task_checks()]
 
 
 def main(config: ValueSACConfig) -> Path:
@@ -138,11 +134,7 @@ def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     # Replay and collection.
     policy = loss_module.policy()
     stored = [*loss_module.in_keys, *(loss_module.state_keys if config.replay.store_state else ())]
-    replay = make_replay_buffer(
-        example_transition(env, stored, policy=policy),
-        **config.replay_arguments(),
-        device=device,
-    )
+    replay = make_replay(config, env, example_transition(env, stored, policy=policy))
     layout = observation_layout(env)
     collector = run_collector(config, env, policy, update)
     updates = UpdateSchedule(

@@ -1,6 +1,7 @@
 """The package's exceptions: one family, so that callers can catch all of it at once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 _MOST = 1_000
 
@@ -42,6 +43,10 @@ class ConfigError(RlkitSacError, ValueError):
     """
 
 
+class TaskError(ConfigError):
+    """A task that an algorithm does not learn."""
+
+
 class BatchError(RlkitSacError, ValueError):
     """A TensorDict that lacks an entry or holds one of the wrong shape."""
 
@@ -62,3 +67,26 @@ def refuse(problems: Sequence[str]) -> None:
     """Raise one `ConfigError` with a line for each problem, if there are any."""
     if problems:
         raise ConfigError("\n".join(problems))
+
+
+@contextmanager
+def named(option: str) -> Iterator[None]:
+    """Let the lines of errors in the block begin with the option that they are about.
+
+    Args:
+        option: its dotted key.
+
+    Raises:
+        ConfigError: for any error of this package, and for an `OSError`.
+
+    >>> with named("device"):
+    ...     raise ConfigError("there is no GPU")
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: device: there is no GPU
+    """
+    try:
+        yield
+    except (RlkitSacError, OSError) as error:
+        text = str(error) if isinstance(error, RlkitSacError) else summary(error)
+        lines = "\n".join(f"{option}: {one_line(line)}" for line in text.split("\n"))
+        raise ConfigError(lines) from error.__cause__ or error

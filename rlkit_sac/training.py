@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -20,8 +21,7 @@ from rlkit_sac.cli.resume import recipe_script
 from rlkit_sac.config.read import set_options
 from rlkit_sac.errors import ConfigError, refuse
 from rlkit_sac.runs import EvaluationResult, TrainingRun, load_policy
-from rlkit_sac.runs.checkpoints.resume import stored_options
-from rlkit_sac.runs.launch import call_recipe
+from rlkit_sac.runs.launch import call_recipe, stored_options
 from rlkit_sac.runs.policies.files import find_policy
 from rlkit_sac.runs.stop import note_results
 from rlkit_sac.runs.stored_run import read_run
@@ -108,7 +108,8 @@ class Run:
             ):
                 config = config_class()
                 vars(config).update(callback=callback, env_function=self.env is not None)
-                where, problems = set_options([config], options, stored_options=stored_options)
+                stored = partial(stored_options, config)
+                where, problems = set_options([config], options, stored_options=stored)
                 refuse(problems)
                 self.path = call_recipe(main, config, where)
         except BaseException as error:

@@ -11,9 +11,11 @@ The module my_tasks is looked for in the current folder too.
 from __future__ import annotations
 
 import argparse
+import io
 import shlex
 import shutil
 import textwrap
+from contextlib import redirect_stderr
 from dataclasses import field, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +26,7 @@ from rlkit_sac.errors import ConfigError
 if TYPE_CHECKING:
     from torchrl.envs import EnvBase
 
-    from rlkit_sac.runs import BaseRunConfig
+    from rlkit_sac.config import EnvConfig
 
 SUMMARY = "show the spaces of an environment, and which recipes train it"
 
@@ -40,18 +42,18 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the spaces, the recipes that train it, why others do not, a command; 1 if none does."""
     from rlkit_sac.config import EnvConfig, parse_config
     from rlkit_sac.envs import check_env, closing_env, make_env
-    from rlkit_sac.runs.preflight import limit_episodes
+    from rlkit_sac.runs.build import limit_episodes
 
     config_class = make_dataclass("", [("env", EnvConfig, field(default_factory=EnvConfig))])
     config: Any = parse_config(config_class, [*arguments.options, "--env.id", arguments.id])
     task: EnvConfig = config.env
-    limit_episodes(task, None)  # warns of a task without a limit, as training does
+    limit_episodes(task)  # warns of a task without a limit, as training does
     with closing_env(make_env(task.id, **task.arguments())) as env:
         for name, text in _describe(env).items():
             print(f"{name:<15} {text}")
-        scripts = shipped_recipes()
-        del scripts["clone"]  # which learns from data
-        refusals = {name: _refusals(file, env) for name, file in scripts.items()}
+    scripts = shipped_recipes()
+    del scripts["clone"]  # which learns from data
+    refusals = {name: _refusals(file, task) for name, file in scripts.items()}
     fitting = sorted((name for name in refusals if not refusals[name]), key=_by_fame)
     print("\nrecipes")
     for name in fitting:
@@ -134,14 +136,18 @@ def _observed(env: EnvBase) -> dict[str, object]:
     return found
 
 
-def _refusals(recipe: Path, env: EnvBase) -> list[str]:
+def _refusals(recipe: Path, task: EnvConfig) -> list[str]:
     """Why a recipe does not train a task with its defaults; nothing if it does."""
-    from rlkit_sac.runs.preflight import check_task
+    from rlkit_sac.runs.run import Built
 
-    with opened_recipe(recipe) as (_, config_class):
-        config: BaseRunConfig = config_class()
-    try:
-        check_task(env, config.task_checks(), transition=config.transition)
-    except ConfigError as error:
-        return str(error).splitlines()
-    return []
+    with opened_recipe(recipe) as (main, config_class), redirect_stderr(io.StringIO()):
+        config = config_class()
+        config.env, config.device, config.replay.capacity = task, "cpu", 10_000
+        vars(config)["only_built"] = True
+        try:
+            main(config)
+        except ConfigError as error:
+            return str(error).removeprefix("env.id: ").splitlines()
+        except Built:
+            return []
+    raise AssertionError(f"{recipe} makes no run")

@@ -32,13 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the recipe of the run with ``--resume``."""
-    from rlkit_sac.runs.checkpoints.resume import find_checkpoint
+    from rlkit_sac.runs.checkpoint import Checkpoint
     from rlkit_sac.runs.tables.run_directory import RunDirectory
 
     if arguments.options and os.path.isdir(arguments.options[0]):  # a pattern of the shell
         raise ConfigError(f"resume takes one run, got {arguments.run} {arguments.options[0]}")
-    path, _ = find_checkpoint(arguments.run)
-    script = recipe_script(RunDirectory(path).info, arguments.run)
+    run = RunDirectory(Checkpoint.find(arguments.run).run_path)
+    script = recipe_script(run.info, arguments.run)
     run_script(script, ["--resume", arguments.run, *arguments.options])
     return 0
 

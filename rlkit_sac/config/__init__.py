@@ -13,7 +13,6 @@ from rlkit_sac.config.collection import EnvConfig as EnvConfig
 from rlkit_sac.config.collection import FramesConfig as FramesConfig
 from rlkit_sac.config.collection import ReplayConfig as ReplayConfig
 from rlkit_sac.config.collection import StorageConfig as StorageConfig
-from rlkit_sac.config.conditions import Check as Check
 from rlkit_sac.config.loss import ContinuousLossConfig as ContinuousLossConfig
 from rlkit_sac.config.loss import DiscreteLossConfig as DiscreteLossConfig
 from rlkit_sac.config.loss import HybridLossConfig as HybridLossConfig

@@ -187,7 +187,7 @@ class ACERUpdateConfig(StepConfig):
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
-        found = []
+        found = super().errors()
         if not self.poisson and not float(self.n_times_replay).is_integer():
             text = f"must be a whole number unless poisson is true, got {self.n_times_replay}"
             found.append(("n_times_replay", text))

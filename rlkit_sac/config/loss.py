@@ -14,6 +14,7 @@ from rlkit_sac.config.bounds import (
     PositiveInt,
     UnitFloat,
 )
+from rlkit_sac.config.schedules import schedule_errors
 
 T = TypeVar("T")
 AlphaParametrization = Literal["log", "exp", "direct"]
@@ -38,11 +39,18 @@ class ReturnConfig:
     {gamma: {0: 0.95, 50000: 0.99}}."""
 
     not_arguments: ClassVar[tuple[str, ...]] = ("schedules",)
+    scheduled: ClassVar[tuple[str, ...]] = (
+        *("gamma", "beta", "qvalue_coef", "reward_scale", "dqda_clipping"),
+    )
 
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments of the loss: the options but those of ``not_arguments``."""
         options = asdict(self)
         return {name: options[name] for name in options if name not in self.not_arguments}
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        return schedule_errors(self)
 
 
 @dataclass
@@ -92,10 +100,11 @@ class LossConfig(ReturnConfig):
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
-        if self.target_subset is None or self.target_subset <= self.num_qvalue_nets:
-            return []
-        text = f"must not exceed num_qvalue_nets ({self.num_qvalue_nets}), got {self.target_subset}"
-        return [("target_subset", text)]
+        found, most = super().errors(), self.num_qvalue_nets
+        if self.target_subset is not None and self.target_subset > most:
+            text = f"must not exceed num_qvalue_nets ({most}), got {self.target_subset}"
+            found.append(("target_subset", text))
+        return found
 
 
 @dataclass
@@ -120,6 +129,8 @@ class TemperatureConfig(LossConfig):
 
     alpha_parametrization: AlphaParametrization = "log"
     """Factor of the temperature loss: log alpha, exp(log alpha), or a directly learned alpha."""
+
+    scheduled: ClassVar[tuple[str, ...]] = (*LossConfig.scheduled, "alpha_init", "target_entropy")
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""

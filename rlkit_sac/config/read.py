@@ -163,10 +163,7 @@ def set_options(
     *,
     stored_options: StoredOptions | None = None,
 ) -> tuple[dict[str, str], list[str]]:
-    """Set the options of configurations, and check them by themselves.
-
-    If some are wrong, machine and task are checked too, so that all errors come at once; else that
-    is left to :func:`~rlkit_sac.config.conditions.check_config`.
+    """Set the options of configurations, and check them.
 
     Args:
         configs: configuration dataclasses with their defaults; no two of them share a key. The last
@@ -229,13 +226,10 @@ def set_options(
         except (TypeError, ValueError) as error:
             problems.append(f"{setting.where}: {error}")
             wrong.add(key or setting.key)
-    errors = [config_errors(each, wrong, checks=None if problems else []) for each in configs]
-    if any(errors) and not problems:  # then the checks of all configurations
-        errors = [found or config_errors(each) for each, found in zip(configs, errors, strict=True)]
     problems += [
         f"{where.get(key, key)}: {text}"
-        for each in errors
-        for key, text in each
+        for each in configs
+        for key, text in config_errors(each, wrong)
         if key not in wrong
     ]
     return where, [one_line(problem) for problem in problems]

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from pydantic import Field
 
 from rlkit_sac.config.bounds import PositiveFloat, PositiveInt
+from rlkit_sac.config.schedules import schedule_errors
 
 MatmulPrecision: TypeAlias = Literal["auto", "exact", "bfloat16"]
 _Loss: TypeAlias = Literal["actor", "qvalue", "alpha"]
@@ -41,6 +42,12 @@ class StepConfig:
     schedules: dict[str, dict[int, float]] = field(default_factory=dict)
     """Values that change with the frames, linearly between those given, instead of the options:
     {lr_actor: {0: 0.001, 100000: 0}}."""
+
+    scheduled: ClassVar[tuple[str, ...]] = ("target_update_tau", "max_grad_norm")
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        return schedule_errors(self)
 
 
 @dataclass
@@ -84,7 +91,7 @@ class UpdateConfig(StepConfig):
         """List the conditions between fields that do not hold."""
         names = [name for entry in self.entries() for name in entry]
         losses = [name for name in names if name != "target"]
-        found = []
+        found = super().errors()
         missing = [] if "joint" in losses else [x for x in self.trained if x not in losses]
         missing += [] if "target" in names else ["target"]
         if missing:

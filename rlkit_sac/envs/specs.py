@@ -11,7 +11,7 @@ from torchrl.envs import EnvBase
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.torchrl_env import gym_envs
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import TaskError
 
 
 def continuous_action_bounds(env: EnvBase) -> tuple[list[float], list[float]]:
@@ -21,7 +21,7 @@ def continuous_action_bounds(env: EnvBase) -> tuple[list[float], list[float]]:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
 
     Raises:
-        ConfigError: for an environment whose actions are not continuous.
+        TaskError: for an environment whose actions are not continuous.
 
     >>> from rlkit_sac.envs import make_env
     >>> continuous_action_bounds(make_env("Pendulum-v1"))
@@ -40,7 +40,7 @@ def discrete_action_count(env: EnvBase) -> int:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
 
     Raises:
-        ConfigError: for an environment whose actions are not discrete.
+        TaskError: for an environment whose actions are not discrete.
 
     >>> from rlkit_sac.envs import make_env
     >>> discrete_action_count(make_env("CartPole-v1"))
@@ -59,7 +59,7 @@ def has_discrete_actions(env: EnvBase) -> bool:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
 
     Raises:
-        ConfigError: for an environment whose actions are both at once.
+        TaskError: for an environment whose actions are both at once.
 
     >>> from rlkit_sac.envs import make_env
     >>> has_discrete_actions(make_env("CartPole-v1")), has_discrete_actions(make_env("Pendulum-v1"))
@@ -81,7 +81,7 @@ def hybrid_action_bounds(env: EnvBase) -> tuple[int, list[float], list[float]]:
         K, and the lower and upper bounds in the units of the ``("action", "continuous")`` entry.
 
     Raises:
-        ConfigError: for an environment whose actions are not both discrete and continuous.
+        TaskError: for an environment whose actions are not both discrete and continuous.
 
     >>> from rlkit_sac.envs import make_env
     >>> hybrid_action_bounds(make_env("rlkit_sac/Moving-v0"))
@@ -153,7 +153,7 @@ def observation_dim(env: EnvBase) -> int:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
 
     Raises:
-        ConfigError: for an observation that is not a vector, such as an image.
+        TaskError: for an observation that is not a vector, such as an image.
 
     >>> from rlkit_sac.envs import make_env
     >>> observation_dim(make_env("Pendulum-v1"))
@@ -161,7 +161,7 @@ def observation_dim(env: EnvBase) -> int:
     """
     shapes = {entry["key"]: entry["shape"] for entry in observation_layout(env)}
     if len(shapes) > 1 or len(shapes.get("observation", ())) != 1:
-        raise ConfigError(
+        raise TaskError(
             f"the networks of this recipe read vectors, but the observation has the shape "
             f"{shapes.get('observation') if len(shapes) == 1 else shapes}: give them "
             "observation_inputs(config.network, env) in place of observation_dim(env), or flatten "
@@ -177,7 +177,7 @@ def reward_dim(env: EnvBase) -> int:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
 
     Raises:
-        ConfigError: for a reward that is neither a number nor a vector.
+        TaskError: for a reward that is neither a number nor a vector.
 
     >>> from rlkit_sac.envs import make_env
     >>> reward_dim(make_env("Pendulum-v1"))
@@ -185,7 +185,7 @@ def reward_dim(env: EnvBase) -> int:
     """
     shape = env.reward_spec_unbatched.shape
     if len(shape) != 1 or not shape.numel():
-        raise ConfigError(
+        raise TaskError(
             f"this recipe learns from a number or a vector of rewards, but the reward has the "
             f"shape {list(shape)}: flatten it in the environment"
         )
@@ -199,13 +199,13 @@ def check_scalar_reward(env: EnvBase) -> None:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
 
     Raises:
-        ConfigError: for an environment with a vector reward.
+        TaskError: for an environment with a vector reward.
 
     >>> from rlkit_sac.envs import make_env
     >>> check_scalar_reward(make_env("Pendulum-v1"))
     """
     if (dim := reward_dim(env)) > 1:
-        raise ConfigError(
+        raise TaskError(
             f"this algorithm learns from one number, but the reward has {dim} dimensions: the "
             "recipes of soft actor-critic train this task; or wrap it in gymnasium's "
             "TransformReward"
@@ -220,7 +220,7 @@ def _bounds(spec: TensorSpec) -> tuple[list[float], list[float]]:
     return spec.space.low.tolist(), spec.space.high.tolist()
 
 
-def _misfit(spec: TensorSpec, spaces: str) -> ConfigError:
+def _misfit(spec: TensorSpec, spaces: str) -> TaskError:
     if isinstance(spec, Composite):
         choices, dim = spec["discrete"].space.n, spec["continuous"].shape[-1]
         actions = f"Discrete({choices}) and a Box of shape ({dim},) at once"
@@ -230,6 +230,6 @@ def _misfit(spec: TensorSpec, spaces: str) -> ConfigError:
     else:
         actions = f"a Box of shape {tuple(spec.shape)}"
         advice = "the recipes sac, kl_prior_sac, value_sac and acer train"
-    return ConfigError(
+    return TaskError(
         f"this algorithm acts in {spaces}, but the actions are {actions}: {advice} this task"
     )

@@ -6,16 +6,18 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from textwrap import indent
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rlkit_sac.config.conditions import config_errors
 from rlkit_sac.config.read import parse_config, set_options
 from rlkit_sac.errors import ConfigError, refuse, summary
 from rlkit_sac.output import drop_failed_output
-from rlkit_sac.runs.checkpoints.resume import stored_options
+from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.machine import check_installed, num_ranks, rank
+from rlkit_sac.runs.resume import find_start
 from rlkit_sac.runs.seeds import SeveralOptions, answer_parent, follow_parent, run_seeds
 from rlkit_sac.runs.stop import (
     ONE_OF_SEVERAL,
@@ -119,6 +121,20 @@ def call_recipe(main: Callable[[Config], Path], config: Config, where: Mapping[s
             raise ConfigError(text) from error.__cause__
 
 
+def stored_options(config: Any, path: str) -> Mapping[str, Any]:
+    """The options of a run to resume, whose checkpoint is noted in its configuration.
+
+    Args:
+        config: of the recipe.
+        path: what was given to resume.
+
+    Raises:
+        ConfigError: if there is no checkpoint, or it is damaged.
+    """
+    start = find_start(config, path)
+    return {} if start is None else start.config
+
+
 def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -> Config:
     """The configuration of a run: defaults, then a run to resume, ``--config`` files and options.
 
@@ -136,7 +152,7 @@ def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -
     >>> read_config(RunConfig, ["--seed", "3", "--device", "cpu"]).seed
     3
     """
-    return parse_config(config_class, argv, stored_options=stored_options)
+    return parse_config(config_class, argv, stored_options=lambda run: Checkpoint.find(run).config)
 
 
 def _parse(
@@ -145,7 +161,7 @@ def _parse(
     """The configuration, the seeds or trials to run, and where each option was set."""
     config, several = config_class(), SeveralOptions()
     configs = [several, config] if hasattr(config, "seed") else [config]
-    where, problems = set_options(configs, argv, stored_options=stored_options)
+    where, problems = set_options(configs, argv, stored_options=partial(stored_options, config))
     if several.seeds is not None or several.trials is not None:
         if not problems:  # once, and not in the process of each run
             problems = [f"{where.get(key, key)}: {text}" for key, text in config_errors(config)]

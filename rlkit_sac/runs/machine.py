@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.runs.config import UNCOMPILED_UPDATES
 from rlkit_sac.updates.ranks import lost_ranks_named
 
 if TYPE_CHECKING:
@@ -178,10 +179,6 @@ def _store() -> TCPStore:
 
     place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     return TCPStore(*place, is_master=False)
-
-
-#: Updates that a run makes uncompiled, so that short runs are spared the time of compiling.
-UNCOMPILED_UPDATES = 1_000
 
 
 def resolve_device(name: str) -> torch.device:

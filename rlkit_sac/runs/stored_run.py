@@ -14,8 +14,7 @@ from rlkit_sac.config import EnvConfig, EvaluationConfig
 from rlkit_sac.config.bounds import Seed
 from rlkit_sac.config.flat import options_of
 from rlkit_sac.envs import closing_env, make_env
-from rlkit_sac.runs.checkpoints import step_of
-from rlkit_sac.runs.checkpoints.resume import find_checkpoint, stored_options
+from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate
 from rlkit_sac.runs.random_streams import evaluation_seed
 
@@ -73,15 +72,15 @@ def read_run(checkpoint: Path, **other: Any) -> StoredRun:
     Raises:
         ConfigError: if the checkpoint is missing or damaged.
     """
-    path, checkpoint = find_checkpoint(checkpoint)
-    stored, config = stored_options(checkpoint), _Options()
+    found, config = Checkpoint.find(checkpoint), _Options()
+    stored = found.config
     for key, option in options_of(config).items():
         setattr(option.section, option.name, stored.get(key, option.value))
     weights = stored.get("loss.reward_weights")
     reward_weights = None if weights is None else torch.tensor(weights, dtype=torch.float32)
     run = StoredRun(
-        path=path,
-        frames=step_of(checkpoint) or 0,
+        path=found.run_path,
+        frames=found.frames,
         task=config.env,
         seed=evaluation_seed(config.seed),
         episodes=config.evaluation.episodes,

@@ -316,7 +316,7 @@ def read_space(file: Path, config: Any) -> dict[str, Distribution]:
         problems += [
             f"{setting.where}: {'' if name == key else f'{name}: '}{text}"
             for value in _limits(space[key])
-            for name, text in config_errors(configure(config, {key: value}), checks=[])
+            for name, text in config_errors(configure(config, {key: value}))
         ]
     refuse([one_line(problem) for problem in dict.fromkeys(problems)])
     return space

@@ -25,7 +25,6 @@ from rlkit_sac.config import (
     WarmStartConfig,
 )
 from rlkit_sac.config.bounds import PositiveInt, Seed
-from rlkit_sac.config.conditions import Check, check_config
 from rlkit_sac.config.read import parse_config, set_options, to_yaml
 from rlkit_sac.errors import ConfigError
 
@@ -213,28 +212,6 @@ class Nested:
     inner: Config = field(default_factory=Config)
     count: PositiveInt = 1
     """How many."""
-
-
-@dataclass
-class Checked:
-    """Refuses every task."""
-
-    env: EnvConfig = field(default_factory=EnvConfig)
-    seed: Seed = 0
-    """Seed of the run."""
-
-    def checks(self) -> list[Check]:
-        """One check of the whole section."""
-        return [Check(("env.id", "env"), self.refuse)]
-
-    def refuse(self) -> None:
-        raise ConfigError("no such task\nno such bounds")
-
-
-def test_options_without_errors_leave_the_checks_to_the_run() -> None:
-    config = parse_config(Checked, ["--env.id", "A-v0"])
-    with pytest.raises(ConfigError, match=r"^env\.id: no such task\nenv\.id: no such bounds$"):
-        check_config(config)
 
 
 def test_values_of_python_stay_what_they_are() -> None:

@@ -16,7 +16,6 @@ import pytest
 
 from rlkit_sac.data.workers.cluster import ray_cluster
 from rlkit_sac.runs import load_policy, read_config
-from rlkit_sac.runs.checkpoints import read_state
 from tests import (
     image_tasks,  # noqa: F401 (registers the task)
     processes,
@@ -222,6 +221,6 @@ def test_a_run_goes_on_after_a_worker_has_died(tmp_path: Path, mode: str) -> Non
     assert output.count("\n") <= 2, output
     assert re.search(r"^warning: worker \d+ died", errors, re.MULTILINE), errors
     # The frames of the next episode do not follow; asynchronous slices lie in one batch anyway.
-    cuts = read_state(newest(run))["sampler"]["cuts"]
+    cuts = newest(run).state()["sampler"]["cuts"]
     assert bool(cuts) == (mode == "sync")
     assert_nothing_left(str(tmp_path), seconds=30)

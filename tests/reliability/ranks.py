@@ -10,7 +10,7 @@ from typing import Any
 
 from torch.distributed import TCPStore
 
-from rlkit_sac.runs.checkpoints import Manifest, read_state, step_folders
+from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from tests import processes
 from tests.reliability.runs import ENVIRONMENT, ROOT
 
@@ -68,4 +68,4 @@ def states(run_path: Path, frames: int | None = None) -> Sequence[dict[str, Any]
     folders = step_folders(run_path / "checkpoints")
     at = max(folders) if frames is None else frames
     paths = [run_path, *(run_path / "ranks" / str(rank) for rank in range(1, RANKS))]
-    return [read_state(Manifest.read(path / "checkpoints" / f"step_{at}")) for path in paths]
+    return [Checkpoint.read(path / "checkpoints" / f"step_{at}").state() for path in paths]

@@ -14,7 +14,7 @@ import safetensors.torch
 import torch
 
 from rlkit_sac.runs import read_config
-from rlkit_sac.runs.checkpoints import Manifest, read_state, step_folders
+from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from tests import processes
 from tests.recipes.loading import load_recipe
 
@@ -73,12 +73,12 @@ def only_run(folder: Path) -> Path:
     return info.parent
 
 
-def newest(run_path: Path) -> Manifest:
+def newest(run_path: Path) -> Checkpoint:
     """The manifest of the newest checkpoint."""
-    return Manifest.read(list(step_folders(run_path / "checkpoints").values())[-1])
+    return Checkpoint.read(list(step_folders(run_path / "checkpoints").values())[-1])
 
 
-def replay_of(run_path: Path, manifest: Manifest) -> dict[str, torch.Tensor]:
+def replay_of(run_path: Path, manifest: Checkpoint) -> dict[str, torch.Tensor]:
     """The transitions of a checkpoint in the order in which they were stored, the newest last."""
     parts = [
         safetensors.torch.load((run_path / "replay" / name).read_bytes())
@@ -99,7 +99,7 @@ def assert_same_run(first: Path, second: Path, *, capacity: int = 250) -> None:
     """Equal to the last bit: state, replay and tables, but for times."""
     manifests = newest(first), newest(second)
     assert manifests[0].frames == manifests[1].frames
-    states = [read_state(manifest) for manifest in manifests]
+    states = [manifest.state() for manifest in manifests]
     for state in states:
         del state["run"]  # checksums of the tables, with their times
         del state["log"]["seconds"], state["log"]["last_row"]

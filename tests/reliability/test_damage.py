@@ -18,8 +18,7 @@ import pytest
 
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs import load_policy, run_recipe
-from rlkit_sac.runs.checkpoints import step_folders
-from rlkit_sac.runs.checkpoints.replay_segments import segment_range
+from rlkit_sac.runs.checkpoint import segment_range, step_folders
 from rlkit_sac.runs.tables.evaluations import best_frames
 from tests import processes
 from tests.recipes.loading import load_recipe
@@ -258,7 +257,7 @@ def test_the_error_names_an_older_checkpoint_and_the_run_goes_on_from_there(caps
     file = path / "checkpoints" / "step_300" / name
     file.write_bytes(flip(file.read_bytes()))
     _, errors = resume(capsys, path, *MORE)
-    older = errors.strip().rpartition("--resume ")[2]
+    older = errors.strip().rpartition("intact: ")[2]
     assert Path(older).parent == path / "checkpoints"
     assert resume(capsys, Path(older), *MORE) == (0, "")
     assert newest(path).frames == 320

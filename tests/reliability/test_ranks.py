@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rlkit_sac.runs.checkpoints import step_folders
+from rlkit_sac.runs.checkpoint import step_folders
 from tests.reliability.ranks import RANKS, finish, only_run, run_ranks, states, torchrun
 from tests.reliability.runs import RECIPES, SHORT, assert_equal, assert_same_run
 
@@ -64,7 +64,7 @@ import torch
 from rlkit_sac.runs.machine import learner_group, rank
 from tests.recipes.loading import load_recipe
 
-training_run = import_module("rlkit_sac.runs.training_run")
+training_run = import_module("rlkit_sac.runs.run")
 agree, calls = training_run.greatest, []
 
 

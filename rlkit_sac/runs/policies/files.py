@@ -13,7 +13,7 @@ from tensordict.nn import TensorDictModuleBase
 
 from rlkit_sac.errors import RunError
 from rlkit_sac.modules.rebuild import build_from_note, checked_note
-from rlkit_sac.runs.checkpoints import step_folders, step_of
+from rlkit_sac.runs.checkpoint import step_folders, step_of
 from rlkit_sac.runs.files import (
     checksum,
     os_errors_named,

@@ -17,8 +17,9 @@ from rlkit_sac.data.replay.stacked_frames import newest_frames
 from rlkit_sac.envs import make_env, observation_layout
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import categorical_actor
-from rlkit_sac.runs.checkpoints.replay_segments import read_segments, write_segments
+from rlkit_sac.runs.checkpoint import write_segments
 from tests import image_tasks  # noqa: F401 (registers the tasks)
+from tests.runs.checkpoints.segments import read_segments
 
 IMAGES = ("image_gray", "image_planes")
 STORED = [*IMAGES, "observation", "is_init", *(("next", key) for key in (*IMAGES, "done"))]
@@ -73,9 +74,10 @@ def make_replay(stream: Stream, way: str, capacity: int = 101, **options: Any) -
 
 def continued(replay: Any, fresh: Any, folder: Path) -> Any:
     """Another buffer in the state of a first one, as a resumed run has it."""
-    folder.mkdir()
+    folder /= "replay"
+    folder.mkdir(parents=True)
     files = write_segments(replay, folder, saved=0)
-    read_segments(fresh, [(file, file.read_bytes()) for file in files])
+    read_segments(fresh, folder, files)
     if state := replay.sampler.state_dict():
         fresh.sampler.load_state_dict(state)
     return fresh

@@ -8,7 +8,7 @@ from tensordict import TensorDict
 
 from rlkit_sac.data import make_replay_buffer
 from rlkit_sac.runs import Checkpoints
-from rlkit_sac.runs.checkpoints import Manifest, step_folders
+from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 
 
 class Counter:
@@ -70,7 +70,8 @@ class Run:
             self.checkpoints.save(frames)
 
     def restore(self, frames: int) -> list[str]:
-        return self.checkpoints.restore(self.path / "checkpoints" / f"step_{frames}")
+        folder = self.path / "checkpoints" / f"step_{frames}"
+        return self.checkpoints.restore(Checkpoint.find(folder))
 
 
 def test_a_run_comes_back(tmp_path):
@@ -84,7 +85,7 @@ def test_a_run_comes_back(tmp_path):
     assert again.replay.write_count == 30
     assert again.replay[:]["x"].flatten().tolist() == list(range(30))
     assert again.checkpoints.saved_at == 30
-    assert Manifest.read(tmp_path / "checkpoints" / "step_30").config == {"seed": 3}
+    assert Checkpoint.read(tmp_path / "checkpoints" / "step_30").config == {"seed": 3}
 
 
 def test_each_transition_is_written_once(tmp_path):

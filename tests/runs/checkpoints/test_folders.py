@@ -9,35 +9,30 @@ import pytest
 
 from rlkit_sac.errors import RunError
 from rlkit_sac.runs import files as file_writing
-from rlkit_sac.runs.checkpoints.folders import (
-    Manifest,
-    sha256,
-    step_folders,
-    write_folder,
-)
+from rlkit_sac.runs.checkpoint import Checkpoint, step_folders, write_folder
 
 FILES = {"state.safetensors": b"tensors", "policy.json": b"{}"}
 
 
 def write(checkpoints: Path, frames: int) -> Path:
-    segments = {"segment_0-5.safetensors": sha256(b"rows")}
+    segments = {"segment_0-5.safetensors": "a" * 64}
     return write_folder(
         checkpoints,
         frames,
         files=FILES,
         segments=segments,
         config={"seed": 3},
-        state={"count": [1, None]},
+        tree={"count": [1, None]},
     )
 
 
 def test_what_was_written_is_read(tmp_path):
     folder = write(tmp_path, 50)
     assert folder == tmp_path / "step_50"
-    manifest = Manifest.read(folder)
-    assert (manifest.frames, manifest.state) == (50, {"count": [1, None]})
+    manifest = Checkpoint.read(folder)
+    assert (manifest.frames, manifest.tree) == (50, {"count": [1, None]})
     assert manifest.config == {"seed": 3}
-    assert manifest.segments == {"segment_0-5.safetensors": sha256(b"rows")}
+    assert manifest.segments == {"segment_0-5.safetensors": "a" * 64}
     assert {name: manifest.content(name) for name in FILES} == FILES
 
 
@@ -59,9 +54,9 @@ def test_a_flipped_bit_is_found_wherever_it_is(tmp_path, name):
             changed[place] ^= 1 << bit
             (folder / name).write_bytes(changed)
             with pytest.raises(RunError, match=str(folder / name)):
-                Manifest.read(folder).content(name)
+                Checkpoint.read(folder).content(name)
     (folder / name).write_bytes(content)
-    Manifest.read(folder)
+    Checkpoint.read(folder)
 
 
 class Evil:
@@ -79,7 +74,7 @@ def test_a_pickle_is_refused_and_not_executed(tmp_path, name):
     folder = write(tmp_path, 1)
     (folder / name).write_bytes(pickle.dumps(Evil(tmp_path / "executed")))
     with pytest.raises(RunError, match=str(folder / name)):
-        Manifest.read(folder).content(name)
+        Checkpoint.read(folder).content(name)
     assert not (tmp_path / "executed").exists()
 
 
@@ -102,4 +97,4 @@ def test_a_full_disk_leaves_the_checkpoint_before(tmp_path, monkeypatch, after):
         assert [file.name for file in tmp_path.iterdir()] == ["step_1"]
     else:
         write(tmp_path, 2)
-    assert Manifest.read(tmp_path / "step_1").frames == 1
+    assert Checkpoint.read(tmp_path / "step_1").frames == 1

@@ -6,12 +6,9 @@ from hypothesis import strategies as st
 from tensordict import TensorDict
 
 from rlkit_sac.data import make_replay_buffer
-from rlkit_sac.runs.checkpoints import replay_segments
-from rlkit_sac.runs.checkpoints.replay_segments import (
-    read_segments,
-    segment_range,
-    write_segments,
-)
+from rlkit_sac.runs import checkpoint
+from rlkit_sac.runs.checkpoint import segment_range, write_segments
+from tests.runs.checkpoints.segments import read_segments
 
 
 def rows(start: int, stop: int) -> TensorDict:
@@ -46,10 +43,6 @@ def assert_same(first, second) -> None:
     assert (content(first) == content(second)).all()
 
 
-def with_content(files):
-    return ((file, file.read_bytes()) for file in files)
-
-
 @given(
     capacity=st.integers(1, 30),
     sizes=st.lists(st.integers(1, 12), min_size=1, max_size=12),
@@ -57,18 +50,19 @@ def with_content(files):
 )
 @settings(max_examples=60, deadline=None)
 def test_a_ring_comes_back_slot_by_slot(tmp_path_factory, capacity, sizes, saves):
-    folder = tmp_path_factory.mktemp("replay")
-    replay, files, total = buffer(capacity), [], 0
+    folder = tmp_path_factory.mktemp("run") / "replay"
+    folder.mkdir()
+    replay, files, total = buffer(capacity), {}, 0
     for number, size in enumerate(sizes):
         size = min(size, capacity)  # one batch never laps the ring
         replay.extend(rows(total, total + size))
         total += size
         if number in saves or number == len(sizes) - 1:
-            saved = segment_range(files[-1].name)[1] if files else 0
-            files += write_segments(replay, folder, saved=saved)
-    needed = [file for file in files if segment_range(file.name)[1] > total - capacity]
+            saved = max((segment_range(name)[1] for name in files), default=0)
+            files |= write_segments(replay, folder, saved=saved)
+    needed = {name: files[name] for name in files if segment_range(name)[1] > total - capacity}
     again = buffer(capacity)
-    read_segments(again, with_content(needed))
+    read_segments(again, folder, needed)
     assert_same(replay, again)
 
 
@@ -76,17 +70,19 @@ def test_overwritten_transitions_are_not_written(tmp_path):
     replay = buffer(10)
     for start in (0, 8, 16):
         replay.extend(rows(start, start + 8))
-    (file,) = write_segments(replay, tmp_path, saved=3)
-    assert segment_range(file.name) == (14, 24)
+    (name,) = write_segments(replay, tmp_path, saved=3)
+    assert segment_range(name) == (14, 24)
 
 
 def test_long_histories_are_cut_into_files_of_bounded_size(tmp_path, monkeypatch):
     replay = buffer(100)
     replay.extend(rows(0, 10))
     row = sum(value[0].nbytes for value in content(replay).values(True, True))
-    monkeypatch.setattr(replay_segments, "_SEGMENT_BYTES", 4 * row)
-    files = write_segments(replay, tmp_path, saved=0)
-    assert [segment_range(file.name) for file in files] == [(0, 4), (4, 8), (8, 10)]
+    monkeypatch.setattr(checkpoint, "_SEGMENT_BYTES", 4 * row)
+    folder = tmp_path / "replay"
+    folder.mkdir()
+    files = write_segments(replay, folder, saved=0)
+    assert [segment_range(name) for name in files] == [(0, 4), (4, 8), (8, 10)]
     again = buffer(100)
-    read_segments(again, with_content(files))
+    read_segments(again, folder, files)
     assert_same(replay, again)

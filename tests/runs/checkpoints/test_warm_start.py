@@ -36,9 +36,9 @@ def run(tmp_path_factory):
 
 
 def saved(run):
-    from rlkit_sac.runs.checkpoints import Manifest, read_state
+    from rlkit_sac.runs.checkpoint import Checkpoint
 
-    return read_state(Manifest.read(run / "checkpoints" / "step_60"))["loss"]
+    return Checkpoint.read(run / "checkpoints" / "step_60").state()["loss"]
 
 
 @pytest.mark.parametrize(

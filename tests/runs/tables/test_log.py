@@ -12,7 +12,7 @@ from tensordict import TensorDict
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import EvaluationResult, RunDirectory
-from rlkit_sac.runs.checkpoints.state_tree import join_state, split_state
+from rlkit_sac.runs.state_tree import join_state, split_state
 from rlkit_sac.runs.tables.log import TrainingLog
 from rlkit_sac.runs.tables.progress_bar import ProgressBar
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Iterator, Mapping
@@ -19,22 +20,29 @@ from rlkit_sac.config.flat import flat_config
 from rlkit_sac.data import AnyCollector, SliceSampler, WorkerCollector
 from rlkit_sac.envs import describe_task
 from rlkit_sac.errors import ConfigError, WorkersLost
-from rlkit_sac.runs.checkpoints import Checkpoints
-from rlkit_sac.runs.checkpoints.folders import step_folders
-from rlkit_sac.runs.checkpoints.resume import begin_run, open_run
+from rlkit_sac.runs.checkpoint import Checkpoint, Checkpoints, step_folders
+from rlkit_sac.runs.config import BaseRunConfig
 from rlkit_sac.runs.evaluation import evaluate
-from rlkit_sac.runs.machine import greatest, num_ranks, rank, rank_folder
+from rlkit_sac.runs.machine import (
+    announce_run,
+    announced_run,
+    greatest,
+    num_ranks,
+    rank,
+    rank_folder,
+)
 from rlkit_sac.runs.policies.files import policy_files
 from rlkit_sac.runs.random_streams import evaluation_seed
-from rlkit_sac.runs.run_config import BaseRunConfig
-from rlkit_sac.runs.schedules import apply_schedules
+from rlkit_sac.runs.resume import compiled_otherwise, find_start, restore
 from rlkit_sac.runs.stop import StopRequest, deferred_signals
 from rlkit_sac.runs.tables.log import TrainingLog
+from rlkit_sac.runs.tables.loggers import make_loggers
 from rlkit_sac.runs.tables.progress_bar import ProgressBar
 from rlkit_sac.runs.tables.report import report
-from rlkit_sac.runs.tables.run_directory import RunDirectory
+from rlkit_sac.runs.tables.run_directory import RunDirectory, write_config
 from rlkit_sac.runs.video import record_best
 from rlkit_sac.updates.schedule import EveryFrames
+from rlkit_sac.updates.schedules import apply_schedules
 from rlkit_sac.updates.update import Update
 
 
@@ -92,7 +100,9 @@ class TrainingRun:
         self._before, self._updates_before = log.frames, log.updates
         self._update, self._graphs, self._most_updates = update, 0, 1
         self._foreseen = -1  # updates when one that may compile was foreseen
-        self._apply_schedules = partial(apply_schedules, config.loss, config.update, into=update)
+        self._apply_schedules = partial(
+            apply_schedules, config.loss.schedules, config.update.schedules, into=update
+        )
         self._apply_schedules(self.frames)
         self._end_if_solved()
 
@@ -238,6 +248,10 @@ class TrainingRun:
             self._collector.end()
 
 
+class Built(Exception):  # noqa: N818 (no error)
+    """All parts of a run that is only built are made."""
+
+
 @contextmanager
 def training_run(
     config: BaseRunConfig,
@@ -276,7 +290,18 @@ def training_run(
     started = time.perf_counter()
     policy = partial(policy_files, loss_module.policy(), task=describe_task(eval_env))
     policy()  # a policy that cannot be saved is refused now
-    directory = open_run(config, recipe=recipe)
+    if config.only_built:
+        raise Built
+    facts = {
+        "device": str(eval_env.device),
+        "num_threads": config.num_threads,
+        "compile_from": update.compile_from,
+        "parameters": sum(p.numel() for p in loss_module.parameters()),
+        **({"ranks": num_ranks()} if num_ranks() > 1 else {}),
+        **({"env_function": True} if config.env_function else {}),
+        **facts,
+    }
+    directory = _open_directory(config, recipe)
     print(f"{recipe} on {config.env.id} ({eval_env.device}): {directory.path}", flush=True)
     with (
         directory,
@@ -316,19 +341,7 @@ def training_run(
             best=log.best_evaluation,
             leader=directory.path / "checkpoints" if rank() else None,
         )
-        begin_run(
-            directory,
-            config,
-            checkpoints,
-            log,
-            device=str(eval_env.device),
-            num_threads=config.num_threads,
-            compile_from=update.compile_from,
-            parameters=sum(p.numel() for p in loss_module.parameters()),
-            **({"ranks": num_ranks()} if num_ranks() > 1 else {}),
-            **({"env_function": True} if config.env_function else {}),
-            **facts,
-        )
+        _begin(directory, config, checkpoints, log, facts)
         with deferred_signals(config.time_limit) as stop:
 
             @contextmanager
@@ -363,3 +376,62 @@ def training_run(
     print(report(directory, log))
     if config.evaluation.video:
         record_best(directory.path, loss_module.policy())
+
+
+def _open_directory(config: BaseRunConfig, recipe: str) -> RunDirectory:
+    """A new run directory, or that of the run to resume."""
+    if rank() > 0:
+        return RunDirectory(announced_run(), followed=True)
+    if (start := find_start(config)) is None:
+        run = RunDirectory.create(
+            config, recipe=recipe, task=config.env.id, seed=config.seed, root=config.logging.dir
+        )
+    else:
+        run = RunDirectory(start.run_path)
+        if (own := run.info["recipe"]) != recipe:
+            text = f"{run.path} is a run of recipes/{own}.py: resume it with that recipe"
+            raise ConfigError(f"resume: {text}")
+    announce_run(run.path)
+    return run
+
+
+def _begin(
+    directory: RunDirectory,
+    config: BaseRunConfig,
+    checkpoints: Checkpoints,
+    log: TrainingLog,
+    facts: dict[str, Any],
+) -> None:
+    """Write the beginning of a session, after restoring what it resumes."""
+    start, resumed_at = find_start(config), None
+    if start is not None:
+        assert config.resume is not None
+        if rank() == 0 and Checkpoint.find(config.resume).frames != start.frames:
+            raise ConfigError(f"resume: {directory.path} went on in another process: try again")
+        reasons = restore(start, checkpoints, directory)
+        resumed_at = checkpoints.saved_at
+        # Later checkpoints know rows that `begin` removes: killed in between, they must be gone.
+        checkpoints.discard_later()
+    if rank() > 0:
+        return
+    if start is not None:
+        write_config(directory.path, dataclasses.replace(config, resume=None))
+        reasons += compiled_otherwise(directory.info, facts, log.updates)
+        facts |= {"frames": log.frames, "updates": log.updates}
+        facts |= {"resumed_at": resumed_at, "exact": not reasons}
+    directory.begin(**facts)
+    if start is not None:
+        checkpoints.prune()
+        print(f"resuming {directory.path} at frame {resumed_at:,}")
+        for reason in reasons:
+            print(f"not exactly the run that never stopped: {reason}")
+    log.loggers = make_loggers(
+        config.logging,
+        directory.path,
+        name=f"{config.env.id}/{directory.path.name}",
+        options=dataclasses.asdict(config),
+        resumed_at=resumed_at,
+        wandb_id=directory.info.get("wandb_id"),
+    )
+    if log.loggers.wandb_id is not None:
+        directory.update_info(wandb_id=log.loggers.wandb_id)

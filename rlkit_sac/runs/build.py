@@ -1,0 +1,536 @@
+"""From the options of a run to its parts; each is made once, by what refuses what it cannot be."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import torch
+from tensordict import TensorDictBase
+from tensordict.nn import TensorDictModule, TensorDictModuleBase
+from torch import nn
+from torch.nn import Parameter
+from torchrl.data import Categorical, TensorDictReplayBuffer
+from torchrl.data.replay_buffers.samplers import Sampler
+from torchrl.envs import EnvBase
+from torchrl.objectives import LossModule
+
+from rlkit_sac.config import (
+    EnvConfig,
+    FramesConfig,
+    LayersConfig,
+    NetworkConfig,
+    NormalizationConfig,
+    UpdateConfig,
+)
+from rlkit_sac.config.conditions import check_config
+from rlkit_sac.data import (
+    AnyCollector,
+    WorkerCollector,
+    make_collector,
+    make_replay_buffer,
+    make_worker_collector,
+)
+from rlkit_sac.data.batch_steps import steps_per_batch
+from rlkit_sac.data.workers.cluster import ray_cluster
+from rlkit_sac.envs import closing_env, make_env, observation_layout, reward_dim
+from rlkit_sac.envs.gym_env import find_env_spec
+from rlkit_sac.envs.specs import action_mask_key
+from rlkit_sac.envs.tasks import NAMESPACE
+from rlkit_sac.errors import ConfigError, TaskError, named
+from rlkit_sac.modules import EncoderOptions, MemoryOptions, observation_encoder
+from rlkit_sac.modules.encoders import is_vector
+from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
+from rlkit_sac.runs.checkpoint import Checkpoint
+from rlkit_sac.runs.config import BaseRunConfig
+from rlkit_sac.runs.machine import (
+    check_installed,
+    learner_group,
+    num_ranks,
+    of_this_rank,
+    process_group,
+    rank,
+    resolve_device,
+)
+from rlkit_sac.runs.prior import check_prior_data, read_prior_data
+from rlkit_sac.runs.random_streams import rank_seed, seed_everything
+from rlkit_sac.runs.resume import PARAMETER_PREFIXES, check_resume, find_start, resume_after_restart
+from rlkit_sac.runs.video import check_video
+from rlkit_sac.updates.steps import LossStep, Step, TargetStep
+from rlkit_sac.updates.update import Update
+
+#: Time limit in frames of a task that declares none.
+TIME_LIMIT = 10_000
+
+
+@contextmanager
+def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
+    """Seed everything, and open the environments for training and for evaluation.
+
+    With ``workers.number``, Ray is there in the block, and the environment for training is only for
+    its specs. Under ``torchrun`` each of its processes gets other environments and random streams,
+    and is connected with the others for the block.
+
+    Args:
+        config: of the run. A task without a time limit gets one, see :func:`limit_episodes`.
+
+    Raises:
+        ConfigError: with all that is wrong in the options; or with what is wrong with the machine,
+            the run to resume or the task, in the block too, after the name of the option.
+
+    >>> from rlkit_sac.runs import RunConfig
+    >>> with make_envs(RunConfig(device="cpu")) as (env, eval_env):
+    ...     env is eval_env
+    False
+    """
+    resume_after_restart(config)
+    check_config(config)
+    with named("device"):
+        device = resolve_device(config.device)
+    for key, package, wanted in (
+        ("workers.number", "ray", config.workers.number),
+        ("logging.tensorboard", "tensorboard", config.logging.tensorboard),
+        ("logging.wandb", "wandb", config.logging.wandb),
+    ):
+        if wanted:
+            with named(key):
+                check_installed(package, extra=package)
+    with named("resume"):
+        start = find_start(config)
+    with named("env.id"):
+        limit_episodes(config.env, start)
+    if start is not None:
+        with named("resume"):
+            check_resume(config, start)
+    seed, num_envs = rank_seed(config.seed, rank()), config.batch_envs
+    with named("collector.frames_per_batch"):
+        steps_per_batch(config.collector.batch_frames(num_envs), num_envs)
+    with ExitStack() as opened:
+
+        def open_env(**options: Any) -> EnvBase:
+            with named("env.id"):
+                env = make_env(config.env.id, **config.env.arguments(), device=device, **options)
+            return opened.enter_context(closing_env(env))
+
+        seed_everything(seed)
+        env = open_env(num_envs=num_envs, first_index=num_envs * rank(), seed=config.seed)
+        _check_task(config, env)
+        workers = config.workers
+        if workers.number:
+            with named("workers.address" if workers.address else "workers.number"):
+                opened.enter_context(
+                    ray_cluster(workers.address, workers=workers.number, cpus=workers.cpus)
+                )
+        torch.set_num_threads(config.num_threads)
+        opened.enter_context(process_group(device))
+        seed_everything(seed)  # again, since what came before may draw random numbers
+        warn_without_updates(config.collector, num_envs)
+        try:
+            yield env, open_env()
+        except TaskError as error:
+            raise ConfigError(f"env.id: {error}") from error.__cause__
+
+
+def _check_task(config: BaseRunConfig, env: EnvBase) -> None:
+    """Refuse options that need another task."""
+    if config.evaluation.video:
+        with named("evaluation.video"):
+            check_video(config.env)
+    if (pixels := config.update.random_shift) and not has_images(env):
+        text = f"is {pixels}, but the task has no images: leave it out"
+        raise ConfigError(f"update.random_shift: {text}")
+    with named("env.id"):
+        dim = reward_dim(env)
+    with named("loss.reward_weights"):
+        check_reward_weights(getattr(config.loss, "reward_weights", None), dim)
+
+
+def limit_episodes(env: EnvConfig, start: Checkpoint | None = None) -> None:
+    """Give a task that declares no time limit one of :data:`TIME_LIMIT` frames, and warn of it.
+
+    Without a limit an evaluation might never end. A run to resume keeps what it began with.
+
+    Args:
+        env: with the id of the task; its ``max_episode_steps`` is set.
+        start: where a run resumes, if it does.
+
+    Raises:
+        ConfigError: for an unknown task.
+
+    >>> config = EnvConfig(id="Blackjack-v1")
+    >>> limit_episodes(config)  # prints a warning
+    >>> config.max_episode_steps
+    10000
+    """
+    task = find_env_spec(env.id)
+    declared = task.max_episode_steps is not None or task.namespace == NAMESPACE
+    if declared or env.max_episode_steps is not None:
+        return
+    if start is not None:
+        env.max_episode_steps = start.config["env.max_episode_steps"]
+        return
+    env.max_episode_steps = TIME_LIMIT
+    _warn(
+        f"{env.id} declares no time limit: its episodes end after {TIME_LIMIT} frames at the "
+        "latest (env.max_episode_steps)"
+    )
+
+
+def has_images(env: EnvBase) -> bool:
+    """Whether a task is observed by images.
+
+    >>> has_images(make_env("Pendulum-v1"))
+    False
+    """
+    return any("scale" in entry for entry in observation_layout(env))
+
+
+def check_reward_weights(weights: Sequence[float] | None, reward_dim: int) -> None:
+    """Refuse weights that do not fit a task's reward.
+
+    Args:
+        weights: one for each dimension of the reward, or ``None`` for ones.
+        reward_dim: number of reward dimensions of the task.
+
+    Raises:
+        ConfigError: for weights of a scalar reward, or of another number.
+
+    >>> check_reward_weights([1.0], reward_dim=2)
+    Traceback (most recent call last):
+        ...
+    rlkit_sac.errors.ConfigError: must hold 2 weights, one for each dimension of the task's ...
+    """
+    if weights is None or len(weights) == reward_dim > 1:
+        return
+    if reward_dim == 1:
+        raise ConfigError(
+            "is for vector rewards, but the task's reward is a single number: leave it out"
+        )
+    raise ConfigError(
+        f"must hold {reward_dim} weights, one for each dimension of the task's reward, got "
+        f"{list(weights)}"
+    )
+
+
+def warn_without_updates(collector: FramesConfig, num_envs: int) -> None:
+    """Warn of a run that ends before learning starts.
+
+    Args:
+        collector: how frames are gathered.
+        num_envs: environments that step together.
+
+    >>> from rlkit_sac.config import CollectorConfig
+    >>> warn_without_updates(CollectorConfig(total_frames=500), num_envs=1)  # prints a warning
+    """
+    starts = getattr(collector, "learning_starts", 0)
+    batch = collector.batch_frames(num_envs)
+    frames = -(-collector.total_frames // batch) * batch
+    if starts >= frames:
+        _warn(f"no update in {frames} frames: collector.learning_starts is {starts}")
+
+
+def warn_of_masks(env: EnvBase, policy: TensorDictModuleBase) -> None:
+    """Warn of a policy that ignores the masks of allowed actions that its task gives.
+
+    Args:
+        env: of the task.
+        policy: acts in it.
+    """
+    key = action_mask_key(env)
+    if key is not None and key not in policy.in_keys:
+        _warn(
+            "the task gives masks of allowed actions, which the policy does not read: call "
+            f"loss_module.set_keys(action_mask={key!r}), or set env.action_mask to false"
+        )
+
+
+def _warn(text: str) -> None:
+    print(f"warning: {text}", file=sys.stderr)
+
+
+def make_replay(
+    config: BaseRunConfig,
+    env: EnvBase,
+    example: TensorDictBase,
+    *,
+    sampler: Sampler | None = None,
+) -> TensorDictReplayBuffer:
+    """The replay buffer of a run, with its prior data, and its part under ``torchrun``.
+
+    Args:
+        config: of the run.
+        env: of :func:`make_envs`.
+        example: one transition without batch dimensions, as it will be stored.
+        sampler: as of :func:`~rlkit_sac.data.make_replay_buffer`.
+
+    Raises:
+        ConfigError: as of that, with the name of an option.
+    """
+    options = config.replay.arguments() | config.replay_layout()
+    if config.replay.batch_size % num_ranks():
+        raise ConfigError(
+            f"replay.batch_size: must be a multiple of the {num_ranks()} processes of torchrun, "
+            f"which share it, got {config.replay.batch_size}"
+        )
+    options["batch_size"] //= num_ranks()
+    if (beta_frames := options.get("priority_beta_frames")) is not None:
+        options["priority_beta_frames"] = of_this_rank(beta_frames)
+    source = options.pop("prior_data", None)
+    # The transitions that were put into the buffer are in its checkpoints.
+    if source is not None and (config.resume is None or options["prior_share"] is not None):
+        with named("replay.prior_data"):
+            data = read_prior_data(source)
+            options["prior_data"] = check_prior_data(data, example, env.full_action_spec_unbatched)
+    with named("replay.capacity"):
+        replay = make_replay_buffer(example, **options, sampler=sampler, device=env.device)
+    _check_first_sample(config)
+    return replay
+
+
+def _check_first_sample(config: BaseRunConfig) -> None:
+    """Refuse to learn before slices or stacks are there."""
+    starts, stack = getattr(config.collector, "learning_starts", None), config.env.frame_stack
+    frames = config.row_length + stack - 1
+    if starts is None or frames == 1:
+        return
+    steps = steps_per_batch(config.collector.batch_frames(config.batch_envs), config.batch_envs)
+    needed = -(-frames // steps) * steps * config.batch_envs * num_ranks()
+    if starts < needed:
+        slices = f"slices of {config.row_length} frames" if config.row_length > 1 else "samples"
+        stacks = f" in stacks of {stack} (env.frame_stack)" if stack > 1 else ""
+        raise ConfigError(
+            f"collector.learning_starts: {slices}{stacks} need at least {needed}, got {starts}"
+        )
+
+
+def run_collector(
+    config: BaseRunConfig,
+    env: EnvBase,
+    policy: TensorDictModuleBase,
+    update: Update,
+    *,
+    random_policy: TensorDictModuleBase | None = None,
+) -> AnyCollector | WorkerCollector:
+    """The collector of a run, in this process or, with ``workers.number``, in others.
+
+    Args:
+        config: of the run.
+        env: of :func:`~rlkit_sac.runs.make_envs`.
+        policy: acts on the environment's device; workers follow its parameters.
+        update: of the run, whose count says when workers need new parameters.
+        random_policy: as of :func:`~rlkit_sac.data.make_collector`.
+
+    Raises:
+        ConfigError: if the workers cannot be started.
+    """
+    warn_of_masks(env, policy)
+    options: dict[str, Any] = {
+        "total_frames": of_this_rank(config.collector.total_frames),
+        "frames_per_batch": config.collector.batch_frames(config.batch_envs),
+        "init_random_frames": of_this_rank(config.collector.init_random_frames),
+        "random_policy": random_policy,
+        "kind": config.collector.kind,
+    }
+    workers = config.workers
+    if not workers.number:
+        with named("collector.kind"):
+            return make_collector(env, policy, **options)
+    # The task itself, since it may be registered in this process alone.
+    task = find_env_spec(config.env.id)
+    return make_worker_collector(
+        partial(
+            make_env,
+            task,
+            num_envs=config.env.num_envs,
+            seed=config.seed,
+            **config.env.arguments(),
+        ),
+        policy,
+        workers=workers.number,
+        num_envs=config.env.num_envs,
+        first_index=rank() * workers.number * config.env.num_envs,
+        mode=workers.mode,
+        updates=lambda: update.count,
+        publish_interval=workers.publish_interval,
+        restarts=workers.restarts,
+        patience=workers.patience,
+        cpus=workers.cpus,
+        **options,
+    )
+
+
+def parameter_groups(loss_module: LossModule) -> dict[str, list[Parameter]]:
+    """The trainable parameters of a loss, by the name of the step that trains them.
+
+    Without an actor, a value network or a learned temperature there is no group of that name.
+
+    Args:
+        loss_module: a loss of the soft actor-critic family.
+
+    Raises:
+        ConfigError: for a parameter that no step trains.
+
+    >>> from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
+    >>> from rlkit_sac.objectives import ContinuousSACLoss
+    >>> networks = tanh_gaussian_actor(3, [-1.0], [1.0]), state_action_critic(3, 1)
+    >>> list(parameter_groups(ContinuousSACLoss(*networks)))
+    ['actor', 'qvalue', 'alpha']
+    >>> list(parameter_groups(ContinuousSACLoss(*networks, fixed_alpha=True)))
+    ['actor', 'qvalue']
+    """
+    groups: dict[str, list[Parameter]] = {name: [] for name in PARAMETER_PREFIXES}
+    for key, parameter in loss_module.named_parameters():
+        names = [name for name, begins in PARAMETER_PREFIXES.items() if key.startswith(begins)]
+        if not names:
+            raise ConfigError(
+                f"no step of the update trains {key!r} of {type(loss_module).__name__}: it knows "
+                f"{', '.join(chain(*PARAMETER_PREFIXES.values()))}"
+            )
+        groups[names[0]].append(parameter)
+    return {name: parameters for name, parameters in groups.items() if parameters}
+
+
+def update_steps(config: UpdateConfig, groups: Collection[str]) -> list[Step]:
+    """The steps of ``config.order``, in its order.
+
+    A step on parameters that the loss does not train, such as a fixed temperature, is left out.
+
+    Args:
+        config: order, periods, and where losses are computed anew.
+        groups: names from :func:`parameter_groups`; each is also that of its optimizer.
+
+    >>> update_steps(UpdateConfig(order=["qvalue", "alpha", "target"]), ["actor", "qvalue"])
+    [LossStep(losses=('loss_qvalue',), optimizers=('qvalue',), ...), TargetStep(period=1)]
+    """
+    steps: list[Step] = []
+    for entry in config.entries():
+        period = config.periods.get(entry[0], 1)
+        if entry == ["target"]:
+            steps.append(TargetStep(period))
+            continue
+        names = tuple(name for name in (groups if entry == ["joint"] else entry) if name in groups)
+        if names:
+            recompute = any(name in config.recompute_from() for name in entry)
+            losses = tuple(f"loss_{name}" for name in names)
+            steps.append(LossStep(losses, names, period, recompute))
+    return steps
+
+
+def memory_options(config: LayersConfig, env: EnvBase) -> MemoryOptions | None:
+    """The argument ``memory`` of a builder of networks, which reads the previous action too.
+
+    Args:
+        config: which memory.
+        env: of the training.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> memory_options(LayersConfig(memory="gru"), make_env("CartPole-v1"))
+    {'kind': 'gru', 'size': 64, 'layers': 1, 'action_dim': 0, 'num_actions': 2}
+    """
+    if config.memory == "none":
+        return None
+    specs = list(env.full_action_spec_unbatched.values(True, True))
+    counts = [spec.space.n for spec in specs if isinstance(spec, Categorical)]
+    lengths = [spec.shape[-1] for spec in specs if not isinstance(spec, Categorical)]
+    return {
+        "kind": config.memory,
+        "size": config.memory_size,
+        "layers": config.memory_layers,
+        "action_dim": sum(lengths),
+        "num_actions": sum(counts),
+    }
+
+
+def observation_inputs(config: LayersConfig, env: EnvBase) -> int | EncoderOptions:
+    """The argument ``observation_dim`` of networks: the length of a vector, or an encoder.
+
+    Networks that share an encoder read its features.
+
+    Args:
+        config: which encoder, if the task has images.
+        env: whose observations the networks read.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> observation_inputs(LayersConfig(), make_env("CartPole-v1"))
+    4
+    """
+    layout = observation_layout(env)
+    if is_vector(layout):
+        return int(layout[0]["shape"][0])
+    if getattr(config, "shared_encoder", False):
+        with torch.device("meta"):
+            encoder = observation_encoder(layout, config.encoder, config.encoder_features)
+        return {"layout": [{"key": "features", "shape": [encoder.module.num_features]}]}
+    return {"layout": layout, "kind": config.encoder, "features": config.encoder_features}
+
+
+def shared_encoder(config: NetworkConfig, env: EnvBase) -> TensorDictModule | None:
+    """The argument ``encoder_network`` of a loss: the encoder that its networks share, if any.
+
+    Args:
+        config: which encoder.
+        env: whose observations it reads.
+
+    Raises:
+        ConfigError: for a task without images.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> shared_encoder(NetworkConfig(), make_env("CartPole-v1")) is None
+    True
+    """
+    if not config.shared_encoder:
+        return None
+    layout = observation_layout(env)
+    if not has_images(env):
+        raise ConfigError(
+            "network.shared_encoder: is true, but the task has no images: leave it out"
+        )
+    return observation_encoder(layout, config.encoder, config.encoder_features).to(env.device)
+
+
+def make_normalizers(
+    config: NormalizationConfig, env: EnvBase, *, gamma: float
+) -> dict[str, nn.Module]:
+    """The keyword arguments of a loss for what a configuration asks to normalize.
+
+    Args:
+        config: what to normalize.
+        env: of the training.
+        gamma: discount per frame.
+
+    Raises:
+        ConfigError: for observations to normalize that have no vector.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> config = NormalizationConfig(rewards=True)
+    >>> list(make_normalizers(config, make_env("Pendulum-v1"), gamma=0.99))
+    ['reward_normalizer']
+    """
+    device = env.device or torch.device("cpu")
+    dtype = torch.float32 if device.type == "mps" else torch.float64  # which MPS does not have
+    found: dict[str, nn.Module] = {}
+    if config.observations:
+        (*_, last) = observation_layout(env)  # images come first
+        if "scale" in last or len(last["shape"]) > 1:
+            raise ConfigError(
+                "normalization.observations: is for vectors, but the task has none (pixels are "
+                "divided by their largest value already): set it to false"
+            )
+        found["observation_normalizer"] = ObservationNormalizer(
+            last["shape"][0], clip=config.clip, dtype=dtype, group=learner_group()
+        ).to(device)
+    if config.rewards:
+        found["reward_normalizer"] = RewardNormalizer(
+            gamma,
+            num_envs=env.batch_size.numel(),
+            reward_dim=reward_dim(env),
+            clip=config.clip,
+            bounded=config.rewards == "bounded",
+            dtype=dtype,
+            group=learner_group(),
+        ).to(device)
+    return found

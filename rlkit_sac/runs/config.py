@@ -1,0 +1,177 @@
+"""The options that recipes share, and the conditions between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from rlkit_sac.config import (
+    CheckpointConfig,
+    CollectorConfig,
+    EnvConfig,
+    EvaluationConfig,
+    FramesConfig,
+    LayersConfig,
+    LoggingConfig,
+    LossConfig,
+    NetworkConfig,
+    NormalizationConfig,
+    ReplayConfig,
+    ReturnConfig,
+    StepConfig,
+    StorageConfig,
+    UpdateConfig,
+    WarmStartConfig,
+    WorkersConfig,
+)
+from rlkit_sac.config.bounds import PositiveFloat, Seed
+
+#: Updates that a run makes uncompiled, so that short runs are spared the time of compiling.
+UNCOMPILED_UPDATES = 1_000
+
+#: Longest rows of which a memory's update is compiled: each step adds to the graph.
+LONGEST_COMPILED_ROW = 16
+
+
+@dataclass
+class BaseRunConfig:
+    """A run of a recipe, whatever its algorithm.
+
+    A recipe's own configuration inherits these sections, and replaces ``network``, ``loss`` and
+    others by its own.
+
+    >>> BaseRunConfig(seed=3).env.num_envs
+    1
+    """
+
+    env: EnvConfig = field(default_factory=EnvConfig)
+    collector: FramesConfig = field(default_factory=FramesConfig)
+    workers: WorkersConfig = field(default_factory=WorkersConfig)
+    replay: StorageConfig = field(default_factory=StorageConfig)
+    network: LayersConfig = field(default_factory=LayersConfig)
+    loss: ReturnConfig = field(default_factory=ReturnConfig)
+    update: StepConfig = field(default_factory=StepConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    logging: LoggingConfig = field(default_factory=LoggingConfig)
+    seed: Seed = 0
+    """Seed of networks, environments, sampling and replay."""
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    warm_start: WarmStartConfig = field(default_factory=WarmStartConfig)
+    resume: str | None = None
+    """Run directory to resume, or one of its checkpoints; its options are those of the run."""
+    device: str = "auto"
+    """Where to compute: auto, cpu, cuda, cuda:<index> or mps."""
+    compile: Literal["auto"] | bool = "auto"
+    """Compile the update: true from the first on, false never, auto after the first thousand."""
+    num_threads: Annotated[int, Field(ge=1, le=1024)] = 1
+    """PyTorch's CPU threads: two are faster on an idle machine, far slower on a busy one."""
+    time_limit: PositiveFloat | None = None
+    """Seconds after which the run saves and ends with exit code 75, for --resume; null for none."""
+
+    # No options: what `rlkit_sac.train` was given besides, the checkpoint that `resume` means, and
+    # whether the run ends when its parts are made.
+    callback: ClassVar[Any] = None
+    env_function: ClassVar[bool] = False
+    start: ClassVar[Any] = None
+    only_built: ClassVar[bool] = False
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether networks have a memory, which a user's own section need not say."""
+        return getattr(self.network, "memory", "none") != "none"
+
+    @property
+    def row_length(self) -> int:
+        """Frames of a row of a sample."""
+        return getattr(self.replay, "slice_length", getattr(self.collector, "t_max", 1))
+
+    @property
+    def batch_envs(self) -> int:
+        """Environments whose frames make up a batch of the collector."""
+        return self.workers.batch_envs(self.env.num_envs)
+
+    def replay_layout(self) -> dict[str, Any]:
+        """How batches extend the replay buffer, as arguments of ``make_replay_buffer``."""
+        # Consecutive batches of asynchronous workers are of different environments.
+        own = {"within_batches": self.workers.is_async, "frame_stack": self.env.frame_stack}
+        return self.collector.replay_layout(self.batch_envs) | own
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        found = self.replay.memory_errors(self.row_length, memory=self.has_memory)
+        found = [(f"replay.{name}", text) for name, text in found]
+        if self.workers.mode == "async" and not self.workers.number:
+            text = "async needs workers, but workers.number is 0: set it, or leave the mode out"
+            found.append(("workers.mode", text))
+        if self.workers.is_async and self.env.frame_stack > 1:
+            text = (
+                "must be sync where env.frame_stack is above 1, which joins frames of consecutive "
+                "batches"
+            )
+            found.append(("workers.mode", text))
+        if self.env_function and self.workers.number:
+            text = "other processes cannot make the environments of a function: give an id"
+            found.append(("workers.number", text))
+        if self.env.frame_stack > 1 and getattr(self.replay, "prior_data", None) is not None:
+            text = f"is for whole transitions, but env.frame_stack is {self.env.frame_stack}"
+            found.append(("replay.prior_data", text))
+        return found
+
+    def planned_updates(self) -> float:
+        """About how many updates the run makes; infinity where the recipe does not say."""
+        return float("inf")
+
+    def compile_choice(self, uncompiled: int = UNCOMPILED_UPDATES) -> Literal["auto"] | bool:
+        """``compile``, or false where ``auto`` would not earn back the time of compiling.
+
+        These are runs with a memory over long rows, and those with few updates: compiling takes
+        about as long as the uncompiled updates before it, and a compiled update half as long as
+        another one.
+
+        Args:
+            uncompiled: updates before it.
+        """
+        long = self.has_memory and self.row_length > LONGEST_COMPILED_ROW
+        short = self.planned_updates() < 3 * uncompiled
+        return False if (long or short) and self.compile == "auto" else self.compile
+
+
+@dataclass
+class RunConfig(BaseRunConfig):
+    """A run of a recipe of soft actor-critic.
+
+    >>> RunConfig(loss=LossConfig(lmbda=0.9)).errors()
+    [('loss.lmbda', 'is 0.9, which needs slices of more than one frame: set replay.slice_length')]
+    """
+
+    collector: CollectorConfig = field(default_factory=CollectorConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    update: UpdateConfig = field(default_factory=UpdateConfig)
+    normalization: NormalizationConfig = field(default_factory=NormalizationConfig)
+
+    def planned_updates(self) -> float:
+        """How many updates the run makes."""
+        return (
+            self.collector.total_frames - self.collector.learning_starts
+        ) * self.update.utd_ratio
+
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        found = super().errors()
+        if self.replay.slice_length == 1:
+            text = "which needs slices of more than one frame: set replay.slice_length"
+            if self.loss.lmbda:
+                found.append(("loss.lmbda", f"is {self.loss.lmbda}, {text}"))
+            if self.has_memory:
+                found.append(("network.memory", f"is {self.network.memory}, {text}"))
+        if self.workers.is_async and self.normalization.rewards:
+            text = (
+                "must be false where workers.mode is async: the returns of an environment would be "
+                "mixed with those of another worker's"
+            )
+            found.append(("normalization.rewards", text))
+        return found

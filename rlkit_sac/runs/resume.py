@@ -1,0 +1,226 @@
+"""Starting from a checkpoint: a run resumed, or some modules of another run loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+from torchrl.objectives import LossModule
+
+from rlkit_sac.config import WarmStartConfig
+from rlkit_sac.config.flat import flat_config
+from rlkit_sac.errors import ConfigError, RunError, named, refuse
+from rlkit_sac.runs.checkpoint import Checkpoint, Checkpoints, first_misfit, step_folders
+from rlkit_sac.runs.config import BaseRunConfig
+from rlkit_sac.runs.machine import greatest, interrupted_run, num_ranks, rank, rank_folder
+from rlkit_sac.runs.tables.evaluations import read_evaluations
+from rlkit_sac.runs.tables.run_directory import RunDirectory
+
+#: Options, and sections of options, that a resumed run may give other values.
+MAY_CHANGE = (
+    "collector.total_frames",
+    "workers.address",
+    "workers.publish_interval",
+    "workers.restarts",
+    "workers.patience",
+    "workers.cpus",
+    "prior.run",  # it may have moved; the checkpoint has the prior's weights
+    "replay.prior_data",  # the same, with a checksum
+    "evaluation",
+    "loss.reward_weights",
+    "update.lr",
+    "update.lr_actor",
+    "update.lr_qvalue",
+    "update.lr_value",
+    "update.lr_alpha",
+    "update.schedules",
+    "device",
+    "compile",
+    "num_threads",
+    "time_limit",
+    "checkpoint",
+    "logging.progress",
+    "logging.tensorboard",
+    "logging.wandb",
+)
+
+#: For each module that may be loaded the beginnings of its parameters' names in the loss.
+PARAMETER_PREFIXES = {
+    "actor": ("actor_network_params",),
+    "qvalue": ("qvalue_network_params", "encoder_network_params"),
+    "value": ("value_network_params",),
+    "alpha": ("log_alpha",),
+    "critic": ("critic_network_params",),
+}
+
+
+def find_start(config: BaseRunConfig, path: str | None = None) -> Checkpoint | None:
+    """The checkpoint that a run resumes from, which is found once.
+
+    Args:
+        config: of the run; the checkpoint is noted there.
+        path: of the run to resume. Default: ``config.resume``.
+
+    Raises:
+        ConfigError: as :meth:`Checkpoint.find`.
+    """
+    path = config.resume if path is None else path
+    if path is not None and config.start is None:
+        start = vars(config)["start"] = Checkpoint.find(path)
+        info = RunDirectory(start.run_path).info
+        if info.get("env_function") and info["task"] not in gym.registry:
+            go_on = f"rlkit_sac.Run({start.run_path.as_posix()!r}, env=function).resume()"
+            raise ConfigError(
+                f"a Python function made the environments of {start.run_path}: use {go_on}"
+            )
+    return config.start
+
+
+def resume_after_restart(config: BaseRunConfig) -> None:
+    """Resume the run that ``torchrun`` has restarted, if it has a checkpoint.
+
+    Args:
+        config: whose ``resume`` is set.
+    """
+    run_path = interrupted_run()
+    if run_path is not None and step_folders(run_path / "checkpoints"):
+        config.resume = str(run_path)
+
+
+def check_resume(config: BaseRunConfig, start: Checkpoint) -> None:
+    """Refuse to resume a run that is complete, or with options that must not change.
+
+    Args:
+        config: of the run.
+        start: where it resumes.
+
+    Raises:
+        ConfigError: with one line for each problem.
+    """
+    folder, run_path, frames = start.folder, start.run_path, start.frames
+    stop_at, solved = config.evaluation.stop_at, False
+    try:
+        info = RunDirectory(run_path).info
+        if stop_at is not None and info["status"] == "finished":
+            rows = read_evaluations(run_path)
+            solved = bool((rows["return_mean"][rows["frames"] == frames] >= stop_at).any())
+    except RunError as error:
+        raise ConfigError(f"cannot resume from {folder}: {error}") from error
+    options = flat_config(config)
+    problems = [
+        f"{key} was {start.config[key]!r} in this run and cannot become {value!r}"
+        for key, value in options.items()
+        if key in start.config and start.config[key] != value and not _may_change(key)
+    ]
+    if problems:
+        changeable = [
+            key for key in MAY_CHANGE if any(f"{each}.".startswith(f"{key}.") for each in options)
+        ]
+        problems.append(f"only {', '.join(changeable)} may change")
+    batch = config.collector.batch_frames(config.batch_envs) * num_ranks()
+    total = -(-config.collector.total_frames // batch) * batch  # the last batch is whole
+    if frames > total or (frames == total and info["status"] == "finished"):
+        problems.append(
+            f"{folder} is at frame {frames:,} of {total:,} already: raise collector.total_frames "
+            "to resume it"
+        )
+    if solved:
+        problems.append(
+            f"{folder} is at the return {stop_at} already: raise evaluation.stop_at to resume it"
+        )
+    if (ranks := info.get("ranks", 1)) != num_ranks():
+        problems.append(
+            f"the number of processes of torchrun was {ranks} in this run and cannot become "
+            f"{num_ranks()}"
+        )
+    refuse(problems)
+
+
+def restore(start: Checkpoint, checkpoints: Checkpoints, run: RunDirectory) -> list[str]:
+    """Restore a run, as each of its ranks does.
+
+    Args:
+        start: where it resumes.
+        checkpoints: of the run.
+        run: its directory, locked.
+
+    Returns:
+        Why the resumed run differs from one that never stopped; usually nothing.
+
+    Raises:
+        ConfigError: for a checkpoint that is damaged or does not fit; nothing is changed then.
+    """
+    if rank():
+        folder = rank_folder(run.path) / "checkpoints" / start.folder.name
+        inexact_reasons = checkpoints.restore(Checkpoint.find(folder))
+    else:
+        inexact_reasons = checkpoints.restore(start)
+    if greatest(bool(inexact_reasons)) == [1] and not inexact_reasons:
+        inexact_reasons = ["another rank begins new episodes"]
+    return inexact_reasons
+
+
+def compiled_otherwise(info: Any, facts: Any, updates: int) -> list[str]:
+    """Why updates before or after a checkpoint are not compiled as in one run; usually nothing.
+
+    Args:
+        info: of the run.
+        facts: of this session.
+        updates: at the checkpoint.
+    """
+    first, now = info.get("compile_from"), facts.get("compile_from")
+    if first == now or min(filter(None, (first, now))) > updates:
+        return []
+    ways = [
+        f"compiled from update {each:,} on" if each else "not compiled" for each in (first, now)
+    ]
+    return [f"updates were {ways[0]}, and are {ways[1]} now"]
+
+
+def _may_change(key: str) -> bool:
+    return key in MAY_CHANGE or key.partition(".")[0] in MAY_CHANGE
+
+
+def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
+    """Load modules of a loss from a checkpoint of another run.
+
+    Critics are loaded with their target networks; optimizers, replay and counters are not loaded.
+
+    Args:
+        loss_module: the loss to be trained.
+        config: which run, which modules; without a run nothing happens.
+
+    Raises:
+        ConfigError: if the checkpoint cannot be read, or a module is missing or of another shape.
+    """
+    if config.run is None:
+        return
+    with named("warm_start.run"):
+        start = Checkpoint.find(config.run)
+        saved = start.state()["loss"]
+    own = loss_module.state_dict()
+    shares = any(name.startswith("encoder_network") for name in own)
+    if shares and "actor" in config.modules and "qvalue" not in config.modules:
+        raise ConfigError(
+            "warm_start.modules: actor needs qvalue, which includes the encoder that they share"
+        )
+    for module in config.modules:
+        begins = PARAMETER_PREFIXES[module]
+        begins += tuple(f"target_{prefix}" for prefix in begins)
+        names = [name for name in own if name.startswith(begins)]
+        if not names:
+            raise ConfigError(
+                f"warm_start.modules: {type(loss_module).__name__} has no {module}: leave it out"
+            )
+        if module != "alpha":
+            names += [name for name in own | saved if name.startswith("observation_normalizer")]
+        wanted, found = (
+            {name: state[name] for name in names if name in state} for state in (own, saved)
+        )
+        if misfit := first_misfit(wanted, found):
+            raise ConfigError(
+                f"warm_start.modules: {module} of {start.folder} does not fit: {misfit}; use the "
+                "same environment and network options, or leave the module out"
+            )
+        own |= found
+    loss_module.load_state_dict(own)
