@@ -13,7 +13,7 @@ from rlkit_sac.config import PriorConfig
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import categorical_actor, tanh_gaussian_actor
-from rlkit_sac.runs import check_prior, load_policy, save_policy
+from rlkit_sac.runs import load_policy, make_prior, save_policy
 from tests.recipes.running import Recipe
 
 HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
@@ -99,7 +99,7 @@ def test_a_prior_of_a_policy_must_fit_the_parts_of_the_action(workplace, tmp_pat
 
     env, config = make_env("Platform-v0"), PriorConfig(kind="policy", run=str(tmp_path))
     save_policy(tmp_path, actor(1.0, 3))
-    check_prior(config, env)
+    assert make_prior(config, env) is not None
     targets = "--loss.target_kld_discrete 0.2 --loss.target_kld_per_dim 1"
     HYBRID.assert_trains(f"--prior.kind policy --prior.run {tmp_path} {targets}")
     for wrong, words in (
@@ -108,4 +108,4 @@ def test_a_prior_of_a_policy_must_fit_the_parts_of_the_action(workplace, tmp_pat
     ):
         save_policy(tmp_path, wrong)
         with pytest.raises(ConfigError, match=words):
-            check_prior(config, env)
+            make_prior(config, env)
