@@ -82,7 +82,7 @@ class Recipe:
         assert code == 2
         (line,) = error.strip().splitlines()
         assert line.startswith("error: ")
-        assert message in line
+        assert message in line, line
         assert {path for path in workplace.iterdir() if path.name != "__pycache__"} == before
 
     def assert_trains(self, variant: str) -> Path:

@@ -14,8 +14,9 @@ import pytest
 import torch
 from tensordict import TensorDict
 
+from rlkit_sac.data import example_transition
 from rlkit_sac.data.replay.packed_storage import row_bytes
-from rlkit_sac.envs import FrameStack, make_env
+from rlkit_sac.envs import FrameStack, make_env, observation_layout
 from rlkit_sac.envs.actions import leaves
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import evaluate, evaluation_seed, export_policy, load_policy, record_run
@@ -153,7 +154,10 @@ def test_a_policy_of_images_is_a_prior_and_an_onnx_file(workplace, shared):
 def test_replay_keeps_bytes_and_the_statistics_are_of_the_vector(workplace):
     task = make_env("tests/Dot-v0")
     images, rest = 2 * (12 * 14 * 3 + 2 * 12 * 14), 2 * 5 * 4 + 2 * 4 + 4 + 1 + 1
-    assert row_bytes(SAC.config().transition(task)) == images + rest + 2  # whole numbers of four
+    observed = [entry["key"] for entry in observation_layout(task)]
+    after = [("next", key) for key in (*observed, "reward", "done", "terminated")]
+    example = example_transition(task, [*observed, "action", *after])
+    assert row_bytes(example) == images + rest + 2  # whole numbers of four
     run = SAC.train(*shlex.split(dot("mixed", "box")), "--normalization.observations", "true")
     policy = load_policy(run)
     assert policy.normalizer.observation_dim == 5
@@ -169,7 +173,7 @@ def test_images_alone_have_nothing_to_normalize(workplace, capsys):
         capsys,
         workplace,
         "--env.id tests/Dot-v0 --env.kwargs.observation images --normalization.observations true",
-        "normalization.observations is for vectors",
+        "normalization.observations: is for vectors",
     )
 
 
@@ -192,7 +196,7 @@ def test_replay_stores_each_frame_of_a_stack_once(workplace):
         ),
         (
             "--env.id tests/Dot-v0 --env.frame_stack 4 --collector.learning_starts 3",
-            "samples in stacks of 4 (env.frame_stack) need collector.learning_starts of",
+            "samples in stacks of 4 (env.frame_stack) need at least 4, got 3",
         ),
     ],
 )
@@ -217,7 +221,7 @@ def test_a_run_starts_with_the_encoder_of_another(workplace):
 @pytest.mark.parametrize("option", ["network.shared_encoder true", "update.random_shift 4"])
 def test_options_of_images_are_refused_where_there_are_none(workplace, capsys, option):
     name, value = option.split()
-    message = f"{name}: is {value.capitalize()}, but the task has no images: leave it out"
+    message = f"{name}: is {value}, but the task has no images: leave it out"
     SAC.assert_refused(capsys, workplace, f"--{option}", message)
 
 
