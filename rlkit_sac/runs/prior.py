@@ -14,7 +14,7 @@ from torchrl.envs import EnvBase
 
 from rlkit_sac.config import PriorConfig
 from rlkit_sac.data.replay.prior_data import fitting
-from rlkit_sac.errors import ConfigError, RlkitSacError, named, summary
+from rlkit_sac.errors import ConfigError, RlkitSacError, RunError, named, summary
 from rlkit_sac.modules import PolicyPrior, SameActionPrior, UniformPrior
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.runs.checkpoint import Checkpoint
@@ -183,5 +183,8 @@ def read_prior_data(path: Path | str) -> TensorDictBase:
         except Exception as error:  # any error that wrong content of a file can cause
             raise ConfigError(f"{path} cannot be read: {summary(error)}") from error
     start = Checkpoint.find(folder)
-    capacity = start.state()["replay"]["capacity"]
-    return torch.cat([rows for _, rows in start.replay()])[-capacity:]
+    try:
+        capacity = start.state()["replay"]["capacity"]
+        return torch.cat([rows for _, rows in start.replay()])[-capacity:]
+    except RunError as error:
+        raise ConfigError(str(error)) from error

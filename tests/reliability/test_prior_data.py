@@ -75,11 +75,10 @@ def test_data_of_other_actions_are_refused_before_anything_is_made(
     data["action"] *= 2
     data.save(tmp_path / "data")
     options = ["--env.id", "Pendulum-v1", "--replay.prior_data", str(tmp_path / "data")]
-    done = run(tmp_path, *SHORT, *options, "--replay.prior_share", "0.5", "--update.lr_actor", "0")
+    done = run(tmp_path, *SHORT, *options, "--replay.prior_share", "0.5")
     assert done.returncode == 2
-    lines = done.stderr.splitlines()
-    assert any("--replay.prior_data: 'action' of the prior data goes from" in x for x in lines)
-    assert any("--update.lr_actor" in line for line in lines)
+    (line,) = done.stderr.splitlines()
+    assert "--replay.prior_data: 'action' of the prior data goes from" in line
     assert not (tmp_path / "runs").exists()
 
 
