@@ -51,23 +51,3 @@ def best_frames(run_path: Path, *, among: Collection[int]) -> int | None:
     rows = read_evaluations(run_path)
     rows = rows[rows["frames"].isin(list(among))].sort_values(["return_mean", "frames"])
     return None if rows.empty else int(rows["frames"].iloc[-1])
-
-
-def reached_return(run_path: Path, frames: int, wanted: float | None) -> bool:
-    """Whether the evaluation at a frame of a run reached a mean return.
-
-    Args:
-        run_path: the run directory.
-        frames: of the run, at the evaluation.
-        wanted: the mean return; ``None`` for one that is never reached.
-
-    Raises:
-        RunError: as :func:`read_evaluations`.
-
-    >>> reached_return(Path("nowhere"), 0, -1000.0)
-    False
-    """
-    if wanted is None:
-        return False
-    rows = read_evaluations(run_path)
-    return bool((rows["return_mean"][rows["frames"] == frames] >= wanted).any())
