@@ -148,7 +148,7 @@ def restore(start: Checkpoint, checkpoints: Checkpoints, run: RunDirectory) -> l
         Why the resumed run differs from one that never stopped; usually nothing.
 
     Raises:
-        ConfigError: for a checkpoint that is damaged or does not fit; nothing is changed then.
+        ConfigError: for a checkpoint that is damaged or does not fit; nothing is written then.
     """
     if rank():
         folder = rank_folder(run.path) / "checkpoints" / start.folder.name

@@ -42,7 +42,7 @@ from rlkit_sac.runs.tables.report import report
 from rlkit_sac.runs.tables.run_directory import RunDirectory, write_config
 from rlkit_sac.runs.video import record_best
 from rlkit_sac.updates.schedule import EveryFrames
-from rlkit_sac.updates.schedules import apply_schedules
+from rlkit_sac.updates.scheduled_values import apply_schedules
 from rlkit_sac.updates.update import Update
 
 

@@ -11,7 +11,7 @@ from rlkit_sac.config import (
 )
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.updates.schedules import apply_schedules, value_at
+from rlkit_sac.updates.scheduled_values import apply_schedules, value_at
 from tests.runs.recipe_updates import make_update
 
 
