@@ -22,9 +22,8 @@ from rlkit_sac.config.read import set_options
 from rlkit_sac.errors import ConfigError, refuse
 from rlkit_sac.runs import EvaluationResult, TrainingRun, load_policy
 from rlkit_sac.runs.launch import call_recipe, stored_options
-from rlkit_sac.runs.policies.files import find_policy
+from rlkit_sac.runs.policy import find_policy, read_run
 from rlkit_sac.runs.stop import note_results
-from rlkit_sac.runs.stored_run import read_run
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 EnvFunction = Callable[..., gym.Env[Any, Any]]

@@ -32,7 +32,7 @@ ALLOWED = {
     ("rlkit_sac/envs/gym_env.py", "importlib.import_module"): "the module of env.id",
     ("rlkit_sac/data/workers/cluster.py", "socket"): "whether a Ray cluster answers at its address",
     ("rlkit_sac/runs/prior.py", "importlib.import_module"): "the module of prior.factory",
-    ("rlkit_sac/runs/policies/export.py", "torch.export.load"): "what it has just written",
+    ("rlkit_sac/runs/export.py", "torch.export.load"): "what it has just written",
     ("rlkit_sac/runs/seeds.py", "subprocess"): "the same command again, for each seed or trial",
     ("rlkit_sac/runs/sweep.py", "subprocess"): "the type of such a process",
     ("rlkit_sac/runs/tables/run_directory.py", "subprocess"): "git, which names the commit",

@@ -53,8 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.runs import load_policy
     from rlkit_sac.runs.evaluation import per_dimension
     from rlkit_sac.runs.files import write_atomically
-    from rlkit_sac.runs.policies.files import find_policy
-    from rlkit_sac.runs.stored_run import read_run
+    from rlkit_sac.runs.policy import find_policy, read_run
     from rlkit_sac.runs.tables.report import summary_table
 
     checkpoint = find_policy(Path(arguments.run), arguments.which)

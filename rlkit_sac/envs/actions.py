@@ -122,9 +122,9 @@ class ActionConversion:
         kinds = {(box.shape, box.dtype) for box in boxes}
         # Rows of one array have the type of an array, unlike its numbers.
         self._are_rows = len(boxes) > 1 and len(kinds) == 1 and boxes[0].shape != ()
-        self._low = _joined([box.low for box in boxes])
-        self._high = _joined([box.high for box in boxes])
-        self._half_low, self._half_high = 0.5 * self._low, 0.5 * self._high
+        self.low = _joined([box.low for box in boxes])
+        self.high = _joined([box.high for box in boxes])
+        self._half_low, self._half_high = 0.5 * self.low, 0.5 * self.high
 
     def __call__(self, action: Any) -> Any:
         """Returns the action of the task.
@@ -140,7 +140,7 @@ class ActionConversion:
         if isinstance(action, dict):
             choice, values = action["action"]["discrete"], action["action"]["continuous"]
         elif self.num_choices is not None:
-            choice, values = action, self._low
+            choice, values = action, self.low
         boxes = self._split(self._in_bounds(values))
         return self._build(self.space, self._chosen(choice), boxes)
 
@@ -181,10 +181,10 @@ class ActionConversion:
 
     def agent_space(self) -> Space[Any]:
         """The space of the agent's action."""
-        if not len(self._low):
+        if not len(self.low):
             return Discrete(self.num_choices or 0)
-        low = np.full_like(self._low, -1.0) if self.rescale else self._low
-        high = np.full_like(self._high, 1.0) if self.rescale else self._high
+        low = np.full_like(self.low, -1.0) if self.rescale else self.low
+        high = np.full_like(self.high, 1.0) if self.rescale else self.high
         continuous = Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
         if self.num_choices is None:
             return continuous
@@ -231,12 +231,12 @@ class ActionConversion:
 
     def _in_bounds(self, values: Any) -> NDArray[np.float64]:
         value = np.asarray(values, dtype=np.float64)
-        if value.shape[-1:] != self._low.shape:
-            raise ValueError(f"the action has the shape {value.shape}, wanted {self._low.shape}")
+        if value.shape[-1:] != self.low.shape:
+            raise ValueError(f"the action has the shape {value.shape}, wanted {self.low.shape}")
         if self.rescale:
             # Two weighted ends: exact at -1 and 1, where low + (value + 1) * scale would round.
             value = (1.0 - value) * self._half_low + (1.0 + value) * self._half_high
-        return np.minimum(np.maximum(value, self._low), self._high)  # faster than `numpy.clip`
+        return np.minimum(np.maximum(value, self.low), self.high)  # faster than `numpy.clip`
 
     def _split(self, values: NDArray[np.float64]) -> Iterator[NDArray[Any]]:
         """The array of each box."""

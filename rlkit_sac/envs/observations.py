@@ -12,7 +12,7 @@ from gymnasium.spaces import Box, Discrete, Space, flatten, flatten_space
 from numpy.typing import NDArray
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
-from rlkit_sac.envs.actions import Path, at, leaves
+from rlkit_sac.envs.actions import Path, leaves
 from rlkit_sac.errors import ConfigError
 
 # Above this, a `Discrete` beside a `Box` is taken for a counter, and becomes one number.
@@ -98,8 +98,6 @@ class ObservationConversion:
     >>> convert = ObservationConversion(gym.spaces.Dict(at=Box(-1, 1, (2,)), door=Discrete(2)))
     >>> convert({"at": np.zeros(2), "door": 1})
     {'observation': array([0., 0., 0., 1.], dtype=float32)}
-    >>> convert({"at": np.zeros((5, 2)), "door": np.ones(5, int)}, batch=True)["observation"].shape
-    (5, 4)
     """
 
     def __init__(self, space: Space[Any], *, indices: Sequence[int] | None = None) -> None:
@@ -129,66 +127,31 @@ class ObservationConversion:
         self.vector_shape = (space.shape or (1,)) if self._is_box else (length,)
         self.indices = None if indices is None else _checked_indices(indices, self.vector_shape)
 
-    def __call__(self, observation: Any, *, batch: bool = False) -> dict[str, NDArray[Any]]:
+    def __call__(self, observation: Any) -> dict[str, NDArray[Any]]:
         """Returns arrays of the shapes and dtypes of :meth:`agent_space`, copies.
 
         Raises:
             TypeError, ValueError: NumPy's, for another number of values or what are not numbers.
-
-        Args:
-            observation: one, or N in the structure of the space, as Gymnasium's vector environments
-                give them: each leaf an array with N in front.
-            batch: whether there are N.
         """
         entries: dict[str, NDArray[Any]] = {}
         if self._is_box and not self._images:
             numbers = np.asarray(observation)
         else:
-            flat, vector = self._flatten_each if batch else self._flatten, []
+            vector = []
             for key, (_, leaf, value) in zip(
                 self.keys, leaves(self.space, observation), strict=True
             ):
                 if key is None:
-                    vector.append(flat(leaf, value))
+                    vector.append(self._flatten(leaf, value))
                     continue
                 array = np.asarray(value).astype(leaf.dtype, casting="same_kind")
-                entries[key] = array.reshape(*((-1,) if batch else ()), *(leaf.shape or ()))
+                entries[key] = array.reshape(leaf.shape or ())
             if not vector:
                 return entries
-            numbers = np.concatenate(vector, axis=-1)
-        array = numbers.astype(np.float32, casting="same_kind")
-        array = array.reshape(-1, *self.vector_shape) if batch else array.reshape(self.vector_shape)
+            numbers = np.concatenate(vector)
+        array = numbers.astype(np.float32, casting="same_kind").reshape(self.vector_shape)
         entries["observation"] = array if self.indices is None else array.take(self.indices, -1)
         return entries
-
-    def is_batch(self, observation: Any) -> bool:
-        """Whether there are N observations.
-
-        Raises:
-            ValueError: for another structure or shape than that of one or of N, or a leaf with
-                anything but finite numbers.
-        """
-        try:
-            found = [
-                (path, leaf.shape or (), np.asarray(value))
-                for path, leaf, value in leaves(self.space, observation)
-            ]
-        except (IndexError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"the observation is not one of {self.space}: {error!r}") from error
-        front = found[0][2].shape[: found[0][2].ndim - len(found[0][1])]
-        for path, own, value in found:
-            name = f"the observation{at(path)}"
-            if value.dtype.kind not in "biuf":
-                types = sorted({type(each).__name__ for each in value.ravel().tolist()})
-                raise ValueError(f"{name} must hold finite numbers, got {', '.join(types)}")
-            if value.shape != front + own or len(front) > 1:
-                raise ValueError(
-                    f"{name} has the shape {list(value.shape)}, wanted {list(own)}, "
-                    "or N in front for N observations, in all parts"
-                )
-            if not np.isfinite(value).all():
-                raise ValueError(f"{name} must hold finite numbers, got NaN or infinity")
-        return bool(front)
 
     def agent_space(self) -> gym.spaces.Dict:
         """The space of each of the agent's arrays, images first."""
@@ -223,9 +186,6 @@ class ObservationConversion:
     def is_count(self, leaf: Space[Any]) -> bool:
         """Whether a part of the space becomes one number, and not a one-hot vector."""
         return self._counts and isinstance(leaf, Discrete) and int(leaf.n) > _MOST_CATEGORIES
-
-    def _flatten_each(self, leaf: Space[Any], values: Any) -> Any:
-        return np.stack([self._flatten(leaf, value) for value in values])
 
     def _flatten(self, leaf: Space[Any], value: Any) -> Any:
         if isinstance(leaf, Discrete) and self.is_count(leaf):

@@ -15,14 +15,14 @@ from rlkit_sac.runs.config import BaseRunConfig as BaseRunConfig
 from rlkit_sac.runs.config import RunConfig as RunConfig
 from rlkit_sac.runs.evaluation import EvaluationResult as EvaluationResult
 from rlkit_sac.runs.evaluation import evaluate as evaluate
+from rlkit_sac.runs.export import export_policy as export_policy
 from rlkit_sac.runs.launch import read_config as read_config
 from rlkit_sac.runs.launch import run_recipe as run_recipe
 from rlkit_sac.runs.machine import first_compiled_update as first_compiled_update
 from rlkit_sac.runs.machine import learner_group as learner_group
 from rlkit_sac.runs.machine import resolve_device as resolve_device
-from rlkit_sac.runs.policies.export import export_policy as export_policy
-from rlkit_sac.runs.policies.files import load_policy as load_policy
-from rlkit_sac.runs.policies.files import save_policy as save_policy
+from rlkit_sac.runs.policy import load_policy as load_policy
+from rlkit_sac.runs.policy import save_policy as save_policy
 from rlkit_sac.runs.prior import check_prior_data as check_prior_data
 from rlkit_sac.runs.prior import make_prior as make_prior
 from rlkit_sac.runs.prior import read_prior_data as read_prior_data

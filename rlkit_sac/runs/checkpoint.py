@@ -252,7 +252,7 @@ class Checkpoints:
         parts: by name.
         replay: the buffer, with a ring of ``capacity`` slots.
         policy: returns the files of the acting policy, as
-            :func:`~rlkit_sac.runs.policies.files.policy_files` makes them.
+            :func:`~rlkit_sac.runs.policy.policy_files` makes them.
         config: the options of the run by dotted key, JSON values.
         interval: frames between two checkpoints.
         keep: newest checkpoints kept, besides that of the best evaluation.

@@ -18,7 +18,7 @@ from rlkit_sac.errors import ConfigError, RlkitSacError, RunError, named, summar
 from rlkit_sac.modules import PolicyPrior, SameActionPrior, UniformPrior
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.runs.checkpoint import Checkpoint
-from rlkit_sac.runs.policies.files import load_policy
+from rlkit_sac.runs.policy import load_policy
 
 
 def make_prior(config: PriorConfig, env: EnvBase) -> nn.Module | None:

@@ -31,7 +31,7 @@ from rlkit_sac.runs.machine import (
     rank,
     rank_folder,
 )
-from rlkit_sac.runs.policies.files import policy_files
+from rlkit_sac.runs.policy import policy_files
 from rlkit_sac.runs.random_streams import evaluation_seed
 from rlkit_sac.runs.resume import compiled_otherwise, find_start, restore
 from rlkit_sac.runs.stop import StopRequest, deferred_signals

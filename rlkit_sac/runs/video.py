@@ -23,9 +23,8 @@ from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.evaluation import LONGEST_EPISODE
 from rlkit_sac.runs.files import os_errors_named
 from rlkit_sac.runs.machine import check_installed
-from rlkit_sac.runs.policies.files import find_policy, load_policy
+from rlkit_sac.runs.policy import find_policy, load_policy, read_run
 from rlkit_sac.runs.random_streams import separate_random_streams
-from rlkit_sac.runs.stored_run import read_run
 
 VideoFormat = Literal["mp4", "gif"]
 

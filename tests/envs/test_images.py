@@ -11,9 +11,8 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete, Tuple
 
 from rlkit_sac.data import make_collector
-from rlkit_sac.envs import describe_task, make_env, observation_dim, observation_layout
+from rlkit_sac.envs import make_env, observation_dim, observation_layout
 from rlkit_sac.envs.observations import ObservationConversion
-from rlkit_sac.envs.task_spaces import conversions
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import categorical_actor
 from tests.data.collect.test_light_collector import assert_same
@@ -79,21 +78,6 @@ def test_chosen_entries_are_those_of_the_vector() -> None:
     assert torch.equal(second["image_view_2"], first["image_view_2"])
     with pytest.raises(ConfigError, match="for vectors"):
         dot("images", observation_indices=[0])
-
-
-def test_a_description_of_the_task_converts_one_observation_or_several() -> None:
-    described = describe_task(dot("mixed"))
-    assert described is not None
-    observe, _ = conversions(described)
-    assert observe.space == Dot("mixed").observation_space
-    many = [Dot("mixed").reset(seed=seed)[0] for seed in range(3)]
-    views = tuple(np.stack([each["view"][place] for each in many]) for place in range(3))
-    batch = {"mode": np.array([each["mode"] for each in many]), "view": views}
-    assert observe.is_batch(batch)
-    assert not observe.is_batch(many[0])
-    together = observe(batch, batch=True)
-    for key, values in together.items():
-        assert np.array_equal(values, np.stack([observe(each)[key] for each in many]))
 
 
 def test_a_counter_beside_an_image_is_still_one_number() -> None:

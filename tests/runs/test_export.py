@@ -29,7 +29,7 @@ from rlkit_sac.modules import (
 )
 from rlkit_sac.objectives import ContinuousSACLoss, HybridSACLoss
 from rlkit_sac.runs import export_policy, load_policy, save_policy
-from tests.runs.policies.policies import (
+from tests.runs.policies import (
     BOX,
     CELLS,
     KINDS,

@@ -1,9 +1,10 @@
-"""A trained policy on disk: weights as safetensors, how to rebuild it as JSON, never a pickle."""
+"""The policy of a run: saved, loaded, and how its run evaluates it; never a pickle."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,9 +12,15 @@ import safetensors.torch
 import torch
 from tensordict.nn import TensorDictModuleBase
 
+from rlkit_sac.config import EnvConfig, EvaluationConfig
+from rlkit_sac.config.bounds import Seed
+from rlkit_sac.config.flat import options_of
+from rlkit_sac.envs import closing_env, make_env
 from rlkit_sac.errors import RunError
 from rlkit_sac.modules.rebuild import build_from_note, checked_note
-from rlkit_sac.runs.checkpoint import step_folders, step_of
+from rlkit_sac.runs.acting import Act, own_tensor
+from rlkit_sac.runs.checkpoint import Checkpoint, step_folders, step_of
+from rlkit_sac.runs.evaluation import EvaluationResult, evaluate
 from rlkit_sac.runs.files import (
     checksum,
     os_errors_named,
@@ -21,7 +28,7 @@ from rlkit_sac.runs.files import (
     write_atomically,
 )
 from rlkit_sac.runs.machine import resolve_device
-from rlkit_sac.runs.policies.act import Act, device_of
+from rlkit_sac.runs.random_streams import evaluation_seed
 from rlkit_sac.runs.tables.evaluations import best_frames
 
 FORMAT_VERSION = 2
@@ -99,7 +106,7 @@ def load_policy(
 
     Besides being a TensorDictModule, it has a method ``act``, from the observation of the Gymnasium
     task to the action that its ``step`` takes, with a memory also from state to state, see
-    :class:`~rlkit_sac.runs.policies.act.Act`. An ``into`` with an attribute ``act`` of its own
+    :class:`~rlkit_sac.runs.acting.Act`. An ``into`` with an attribute ``act`` of its own
     keeps that one.
 
     Args:
@@ -118,47 +125,45 @@ def load_policy(
         RunError: naming the file, if one is missing, damaged, or not of this format; or if the
             weights do not fit ``into``, which may then have some of them.
     """
-    if device is None and into is None:
-        device = "cpu"
-    target = None if device is None else resolve_device(str(device))
-    folder = find_policy(Path(run_dir), which)
-    description, weights = _read_files(folder)
-    policy = _described(description, folder) if into is None else into
-    if (target or device_of(policy)).type == "mps":  # which has no float64
-        weights = {n: w.float() if w.dtype == torch.float64 else w for n, w in weights.items()}
-    act = Act(policy, description["task"])
-    try:
-        policy.load_state_dict(weights, assign=into is None)
-    except RuntimeError as error:
-        text = " ".join(str(error).split())
-        raise RunError(f"{folder / 'policy.safetensors'} does not fit: {text}") from error
-    if target is not None:
-        policy.to(target)
-    if "act" not in dir(policy) or isinstance(policy.act, Act):
-        policy.act = act
-    return policy.eval()
+    act = load_act(find_policy(Path(run_dir), which), device=device, into=into)
+    if "act" not in dir(act.policy) or isinstance(act.policy.act, Act):
+        act.policy.act = act
+    return act.policy
 
 
-def _read_files(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """The description of a policy, and its weights."""
+def load_act(
+    folder: Path,
+    *,
+    device: torch.device | str | None = None,
+    into: TensorDictModuleBase | None = None,
+) -> Act:
+    """Acting by the policy in a folder, as by :func:`load_policy`."""
     weights_file = folder / "policy.safetensors"
     description = read_described(folder / "policy.json", "a policy", version=FORMAT_VERSION)
     with os_errors_named(f"{weights_file} cannot be read"):
         content = weights_file.read_bytes()
     if hashlib.sha256(content).hexdigest() != description.get("weights_sha256"):
         raise RunError(f"{weights_file} is damaged: its checksum is not that of policy.json")
-    return description, safetensors.torch.load(content)
-
-
-def _described(description: dict[str, Any], folder: Path) -> TensorDictModuleBase:
-    """The policy that a file describes, on the device ``meta``."""
-    if description["builder"] is None:
+    if into is None and description["builder"] is None:
         raise RunError(
             f"{folder / 'policy.json'} is of a policy that this package cannot build, such "
             "as one with networks of your own: build it and pass it, load_policy(run, into=policy);"
             " record_run and export_policy take into= as well"
         )
-    return build_from_note(description)
+    policy = build_from_note(description) if into is None else into
+    if device is None:
+        target = torch.device("cpu") if into is None else own_tensor(into).device
+    else:
+        target = resolve_device(str(device))
+    weights = safetensors.torch.load(content)
+    if target.type == "mps":  # which has no float64
+        weights = {n: w.float() if w.dtype == torch.float64 else w for n, w in weights.items()}
+    try:
+        policy.load_state_dict(weights, assign=into is None)
+    except RuntimeError as error:
+        text = " ".join(str(error).split())
+        raise RunError(f"{weights_file} does not fit: {text}") from error
+    return Act(policy.to(target).eval(), description["task"])
 
 
 def find_policy(run_dir: Path, which: str) -> Path:
@@ -188,3 +193,74 @@ def find_policy(run_dir: Path, which: str) -> Path:
             "load the last"
         )
     return steps[best]
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """What an evaluation of a run depends on, besides its policy.
+
+    Attributes:
+        path: the run directory.
+        frames: at the checkpoint.
+        task: of the run.
+        seed: of its evaluations.
+        episodes: of each evaluation.
+        deterministic: whether evaluations take the mode of the policy.
+        reward_weights: ``[M]``, ``None`` for ones.
+    """
+
+    path: Path
+    frames: int
+    task: EnvConfig
+    seed: int
+    episodes: int
+    deterministic: bool
+    reward_weights: torch.Tensor | None
+
+    def evaluate(self, policy: TensorDictModuleBase) -> EvaluationResult:
+        """Evaluate a policy, on the CPU, as the run does.
+
+        Args:
+            policy: the acting module.
+
+        Raises:
+            RunError: as of :func:`~rlkit_sac.runs.evaluate`.
+        """
+        with closing_env(make_env(self.task.id, **self.task.arguments())) as env:
+            names = ("episodes", "seed", "deterministic", "reward_weights")
+            return evaluate(policy, env, **{name: getattr(self, name) for name in names})
+
+
+@dataclass
+class _Options:
+    env: EnvConfig = field(default_factory=EnvConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    seed: Seed = 0
+
+
+def read_run(checkpoint: Path, **other: Any) -> StoredRun:
+    """Read how a run evaluates the policy of a checkpoint.
+
+    Args:
+        checkpoint: one of its ``checkpoints/step_<frames>``.
+        other: attributes of other values; those that are None stay as they were.
+
+    Raises:
+        ConfigError: if the checkpoint is missing or damaged.
+    """
+    found, config = Checkpoint.find(checkpoint), _Options()
+    stored = found.config
+    for key, option in options_of(config).items():
+        setattr(option.section, option.name, stored.get(key, option.value))
+    weights = stored.get("loss.reward_weights")
+    reward_weights = None if weights is None else torch.tensor(weights, dtype=torch.float32)
+    run = StoredRun(
+        path=found.run_path,
+        frames=found.frames,
+        task=config.env,
+        seed=evaluation_seed(config.seed),
+        episodes=config.evaluation.episodes,
+        deterministic=config.evaluation.deterministic,
+        reward_weights=reward_weights,
+    )
+    return replace(run, **{name: value for name, value in other.items() if value is not None})

@@ -14,19 +14,20 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 from gymnasium.spaces import Box
+from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from tensordict.nn import TensorDictModuleBase
-from torch import Tensor
+from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from rlkit_sac import __version__
 from rlkit_sac.envs.actions import leaves
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.runs.files import os_errors_named, read_described, write_atomically
+from rlkit_sac.modules import PlainPolicy
+from rlkit_sac.runs.acting import Act, own_tensor
+from rlkit_sac.runs.files import os_errors_named, write_atomically
 from rlkit_sac.runs.machine import check_installed
-from rlkit_sac.runs.policies.act import Act
-from rlkit_sac.runs.policies.files import FORMAT_VERSION, find_policy, load_policy
-from rlkit_sac.runs.policies.task_policy import TaskPolicy
+from rlkit_sac.runs.policy import find_policy, load_act
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 ExportFormat = Literal["onnx", "torch"]
@@ -49,7 +50,7 @@ def export_policy(
 
     The file computes what ``load_policy(run).act(observation)`` does for N observations, with
     normalization of observations and bounds of actions; see
-    :class:`~rlkit_sac.runs.policies.task_policy.TaskPolicy` for the tensors. Before it is written,
+    :class:`~rlkit_sac.runs.acting.TaskTensors` for the tensors. Before it is written,
     it is run on batches of 1, 3 and 5 random observations, in several steps if the policy has a
     memory, and compared with the policy.
 
@@ -90,30 +91,41 @@ def export_policy(
         check_installed("onnx", "onnxscript", "onnxruntime", extra="onnx")
     path = Path(path)
     folder = find_policy(Path(run_dir), which)
-    described = read_described(folder / "policy.json", "a policy", version=FORMAT_VERSION)
-    policy = load_policy(folder, into=into)
-    act = Act(policy, described["task"])
-    module = TaskPolicy(policy, *act.conversions()).eval()
+    act = load_act(folder, into=into)
+    module = _TaskPolicy(act)
     run = folder.absolute().parents[1]
     metadata = {
         "rlkit_sac_version": __version__,
         "task": RunDirectory(run).info["task"] if (run / "run.json").exists() else None,
-        "inputs": module.inputs,
-        "outputs": module.outputs,
+        "inputs": module.tensors.inputs,
+        "outputs": module.tensors.outputs,
     }
     with _quiet():
-        content, file = _WRITERS[format](_program(module), metadata)
-        _check(module, act, file)
+        content, file = _WRITERS[format](_program(module, act), metadata)
+        _check(act, file)
     with os_errors_named(f"cannot write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content)
     return metadata
 
 
-def _program(module: TaskPolicy) -> ExportedProgram:
+class _TaskPolicy(nn.Module):
+    """A copy of a policy on the CPU, between tensors of the task."""
+
+    def __init__(self, act: Act) -> None:
+        super().__init__()
+        self.tensors, self.plain = act.tensors(), PlainPolicy(act.policy).cpu()
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        entries = self.tensors.entries(inputs, own_tensor(self.plain))
+        written = self.plain(*(entries[key] for key in self.plain.in_keys))
+        values = written if isinstance(written, tuple) else (written,)
+        return self.tensors.outputs_of(dict(zip(self.plain.out_keys, values, strict=True)))
+
+
+def _program(module: _TaskPolicy, act: Act) -> ExportedProgram:
     batch = Dim("N")
-    _, example = module.example(2)
-    example += module.start(2)
+    example, _ = act.inputs(*_example(act, 2))
     shapes = (tuple({0: batch} for _ in example),)
     try:
         program = torch.export.export(module, tuple(example), dynamic_shapes=shapes)
@@ -167,29 +179,36 @@ _STEPS = 4  # of the episodes on which a policy with memory is compared
 _WRITERS = {"onnx": _onnx, "torch": _torch}
 
 
-def _check(module: TaskPolicy, act: Act, file: File) -> None:
+def _example(act: Act, number: int, step: int = 0, state: Any = None) -> tuple[Any, ...]:
+    """N observations at random, and what else :meth:`Act.inputs` takes."""
+    tensors, is_init, mask = act.tensors(), None, None
+    space = batch_space(tensors.observe.space, number)
+    space.seed(number + 10 * step)
+    if tensors.carried and step > 0:
+        is_init = np.arange(number) == step - 1
+    if choices := tensors.has_mask and tensors.to_task.num_choices:
+        mask = np.random.default_rng(step).random((number, choices)) < 0.5
+        mask[:, step % choices] = True
+    return space.sample(), state, is_init, mask
+
+
+def _check(act: Act, file: File) -> None:
     """Compare a file with the policy it was made of, one with memory over several steps."""
-    space = act.conversions()[1].space
+    tensors = act.tensors()
     for number in (1, 3, 5):
-        state: dict[str, NDArray[Any]] = {}
-        carried = module.start(number)[1:]
-        for step in range(_STEPS if carried else 1):
-            observation, inputs = module.example(number, step)
-            mask = inputs[-1].numpy() if module.has_mask else None
-            if carried:
-                is_init = (np.arange(number) == step - 1) | (step == 0)
-                action, state = act(observation, state or None, is_init=is_init, action_mask=mask)
-                inputs += [torch.from_numpy(is_init), *carried]
-            else:
-                action = act(observation, action_mask=mask)
-            found = file(inputs)
-            carried = list(map(torch.from_numpy, found[len(found) - len(carried) :]))
+        state: dict[str, NDArray[Any]] | None = None
+        for step in range(_STEPS if tensors.carried else 1):
+            observation, state, is_init, mask = example = _example(act, number, step, state)
+            found = file(act.inputs(*example)[0])
+            action = act(observation, state, is_init=is_init, action_mask=mask)
+            if tensors.carried:
+                action, state = action
             wanted = [
                 (value, np.maximum(1, 0.5 * (of.high - of.low)) if isinstance(of, Box) else 0)
-                for _, of, value in leaves(space, action)
+                for _, of, value in leaves(tensors.to_task.space, action)
             ]
-            wanted += [(value, np.maximum(1, np.abs(value))) for value in state.values()]
-            for name, mine, (value, scale) in zip(module.outputs, found, wanted, strict=True):
+            wanted += [(value, np.maximum(1, np.abs(value))) for value in (state or {}).values()]
+            for name, mine, (value, scale) in zip(tensors.outputs, found, wanted, strict=True):
                 difference = np.abs(mine.astype(np.float64) - value)
                 if mine.shape != value.shape or not (difference <= TOLERANCE * scale).all():
                     raise RunError(

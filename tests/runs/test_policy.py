@@ -20,8 +20,8 @@ from rlkit_sac.modules import (
     policy_states,
     tanh_gaussian_actor,
 )
-from rlkit_sac.runs.policies.files import load_policy, save_policy
-from tests.runs.policies.policies import KINDS, RECURRENT, make_policy, random_state
+from rlkit_sac.runs.policy import load_policy, save_policy
+from tests.runs.policies import KINDS, RECURRENT, make_policy, random_state
 
 OBSERVATIONS = torch.linspace(-2, 2, 30).reshape(10, 3)
 ARGUMENTS: dict[str, Any] = {

@@ -1,1 +1,0 @@
-"""The policies of runs: their files, and acting by them from NumPy to NumPy."""
