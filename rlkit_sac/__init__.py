@@ -25,6 +25,8 @@ import importlib.util
 import pkgutil
 from typing import TYPE_CHECKING, Any
 
+from rlkit_sac.version import __version__ as __version__
+
 if TYPE_CHECKING:  # "as": these names are for the users of the package
     from rlkit_sac import analysis as analysis
     from rlkit_sac import config as config
@@ -44,8 +46,6 @@ if TYPE_CHECKING:  # "as": these names are for the users of the package
     from rlkit_sac.objectives import HybridSACLoss as HybridSACLoss
     from rlkit_sac.training import Run as Run
     from rlkit_sac.training import train as train
-
-__version__ = "0.2.0"
 
 _LOSSES = ("ACERLoss", "ContinuousSACLoss", "DiscreteSACLoss", "HybridSACLoss")
 _MODULES = {"train": "training", "Run": "training", **dict.fromkeys(_LOSSES, "objectives")}

@@ -22,7 +22,7 @@ from rlkit_sac.config.read import set_options
 from rlkit_sac.errors import ConfigError, refuse
 from rlkit_sac.runs import EvaluationResult, TrainingRun, load_policy
 from rlkit_sac.runs.launch import call_recipe, stored_options
-from rlkit_sac.runs.policy import find_policy, read_run
+from rlkit_sac.runs.policy import StoredRun, find_policy
 from rlkit_sac.runs.stop import note_results
 from rlkit_sac.runs.tables.run_directory import RunDirectory
 
@@ -95,7 +95,7 @@ class Run:
         """
         checkpoint = find_policy(self.path, which)
         with _made_by(self.env, RunDirectory(self.path).info["task"]):
-            return read_run(checkpoint, **other).evaluate(load_policy(checkpoint))
+            return StoredRun(checkpoint, **other).evaluate(load_policy(checkpoint))
 
     def _start(self, options: dict[str, Any], callback: Callback | None, name: str | None) -> Run:
         recipe = self.recipe or recipe_script(RunDirectory(self.path).info, str(self.path))

@@ -53,12 +53,12 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.runs import load_policy
     from rlkit_sac.runs.evaluation import per_dimension
     from rlkit_sac.runs.files import write_atomically
-    from rlkit_sac.runs.policy import find_policy, read_run
+    from rlkit_sac.runs.policy import StoredRun, find_policy
     from rlkit_sac.runs.tables.report import summary_table
 
     checkpoint = find_policy(Path(arguments.run), arguments.which)
     given = {name: getattr(arguments, name) for name in ("episodes", "seed", "deterministic")}
-    stored = read_run(checkpoint, **given)
+    stored = StoredRun(checkpoint, **given)
     result = stored.evaluate(load_policy(checkpoint))
     vectors = result.returns_per_dimension
     parts = {} if vectors is None else per_dimension("return", list(vectors.T))

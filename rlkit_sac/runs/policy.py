@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -195,27 +195,43 @@ def find_policy(run_dir: Path, which: str) -> Path:
     return steps[best]
 
 
-@dataclass(frozen=True)
 class StoredRun:
-    """What an evaluation of a run depends on, besides its policy.
+    """The task of a run, and how the run evaluates the policy of a checkpoint.
+
+    Args:
+        checkpoint: one of its ``checkpoints/step_<frames>``.
+        episodes: of each evaluation. Default, here and below: as during training.
+        seed: of the evaluations.
+        deterministic: whether they take the mode of the policy.
 
     Attributes:
         path: the run directory.
         frames: at the checkpoint.
         task: of the run.
-        seed: of its evaluations.
-        episodes: of each evaluation.
-        deterministic: whether evaluations take the mode of the policy.
         reward_weights: ``[M]``, ``None`` for ones.
+
+    Raises:
+        ConfigError: if the checkpoint is missing or damaged.
     """
 
-    path: Path
-    frames: int
-    task: EnvConfig
-    seed: int
-    episodes: int
-    deterministic: bool
-    reward_weights: torch.Tensor | None
+    def __init__(
+        self,
+        checkpoint: Path,
+        *,
+        episodes: int | None = None,
+        seed: int | None = None,
+        deterministic: bool | None = None,
+    ) -> None:
+        found, config = Checkpoint.find(checkpoint), _Options()
+        for key, option in options_of(config).items():
+            setattr(option.section, option.name, found.config.get(key, option.value))
+        usual = config.evaluation
+        self.path, self.frames, self.task = found.run_path, found.frames, config.env
+        self.episodes = usual.episodes if episodes is None else episodes
+        self.seed = evaluation_seed(config.seed) if seed is None else seed
+        self.deterministic = usual.deterministic if deterministic is None else deterministic
+        weights = found.config.get("loss.reward_weights")
+        self.reward_weights = None if weights is None else torch.tensor(weights, dtype=torch.float)
 
     def evaluate(self, policy: TensorDictModuleBase) -> EvaluationResult:
         """Evaluate a policy, on the CPU, as the run does.
@@ -227,8 +243,14 @@ class StoredRun:
             RunError: as of :func:`~rlkit_sac.runs.evaluate`.
         """
         with closing_env(make_env(self.task.id, **self.task.arguments())) as env:
-            names = ("episodes", "seed", "deterministic", "reward_weights")
-            return evaluate(policy, env, **{name: getattr(self, name) for name in names})
+            return evaluate(
+                policy,
+                env,
+                episodes=self.episodes,
+                seed=self.seed,
+                deterministic=self.deterministic,
+                reward_weights=self.reward_weights,
+            )
 
 
 @dataclass
@@ -236,31 +258,3 @@ class _Options:
     env: EnvConfig = field(default_factory=EnvConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     seed: Seed = 0
-
-
-def read_run(checkpoint: Path, **other: Any) -> StoredRun:
-    """Read how a run evaluates the policy of a checkpoint.
-
-    Args:
-        checkpoint: one of its ``checkpoints/step_<frames>``.
-        other: attributes of other values; those that are None stay as they were.
-
-    Raises:
-        ConfigError: if the checkpoint is missing or damaged.
-    """
-    found, config = Checkpoint.find(checkpoint), _Options()
-    stored = found.config
-    for key, option in options_of(config).items():
-        setattr(option.section, option.name, stored.get(key, option.value))
-    weights = stored.get("loss.reward_weights")
-    reward_weights = None if weights is None else torch.tensor(weights, dtype=torch.float32)
-    run = StoredRun(
-        path=found.run_path,
-        frames=found.frames,
-        task=config.env,
-        seed=evaluation_seed(config.seed),
-        episodes=config.evaluation.episodes,
-        deterministic=config.evaluation.deterministic,
-        reward_weights=reward_weights,
-    )
-    return replace(run, **{name: value for name, value in other.items() if value is not None})

@@ -23,7 +23,7 @@ from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.evaluation import LONGEST_EPISODE
 from rlkit_sac.runs.files import os_errors_named
 from rlkit_sac.runs.machine import check_installed
-from rlkit_sac.runs.policy import find_policy, load_policy, read_run
+from rlkit_sac.runs.policy import StoredRun, find_policy, load_policy
 from rlkit_sac.runs.random_streams import separate_random_streams
 
 VideoFormat = Literal["mp4", "gif"]
@@ -140,7 +140,7 @@ def record_run(
         RunError: as ``load_policy``, or if a file cannot be written.
     """
     checkpoint = find_policy(Path(run_dir), which)
-    run, policy = read_run(checkpoint), load_policy(checkpoint, into=into, device="cpu")
+    run, policy = StoredRun(checkpoint), load_policy(checkpoint, into=into, device="cpu")
     with closing_env(_rendered(run.task)) as env:
         return record_video(
             policy,

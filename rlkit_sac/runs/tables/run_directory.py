@@ -18,13 +18,13 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from rlkit_sac import __version__
 from rlkit_sac.analysis.run_json import read_description
 from rlkit_sac.config.read import to_yaml
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.files import make_new_folder, write_atomically
 from rlkit_sac.runs.stop import interrupt_behind
 from rlkit_sac.runs.tables.csv_log import CSVLog
+from rlkit_sac.version import __version__
 
 FORMAT_VERSION = 1
 # What describes one session of a run, from its start to its end.
