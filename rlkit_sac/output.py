@@ -1,10 +1,11 @@
-"""Standard output and error that may close while the program goes on."""
+"""Standard output and error that may close while the program goes on, and tables on them."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -45,3 +46,14 @@ class _Output(io.FileIO):
             return super().write(data) or len(data)
         except OSError:
             return len(data)
+
+
+def summary_table(rows: Mapping[str, str]) -> str:
+    """Lay out names and values in two aligned columns.
+
+    >>> print(summary_table({"frames": "500", "wall time": "3 s"}))
+    frames     500
+    wall time  3 s
+    """
+    width = max(len(name) for name in rows)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows.items())

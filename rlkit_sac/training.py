@@ -21,10 +21,10 @@ from rlkit_sac.cli.resume import recipe_script
 from rlkit_sac.config.read import set_options
 from rlkit_sac.errors import ConfigError, refuse
 from rlkit_sac.runs import EvaluationResult, TrainingRun, load_policy
+from rlkit_sac.runs.directory import RunDirectory
 from rlkit_sac.runs.launch import call_recipe, stored_options
 from rlkit_sac.runs.policy import StoredRun, find_policy
 from rlkit_sac.runs.stop import note_results
-from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 EnvFunction = Callable[..., gym.Env[Any, Any]]
 Callback = Callable[[TrainingRun], object]

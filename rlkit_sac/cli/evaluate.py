@@ -50,11 +50,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     from rlkit_sac.analysis import markdown_table
     from rlkit_sac.analysis.estimates import Estimator
+    from rlkit_sac.output import summary_table
     from rlkit_sac.runs import load_policy
     from rlkit_sac.runs.evaluation import per_dimension
     from rlkit_sac.runs.files import write_atomically
     from rlkit_sac.runs.policy import StoredRun, find_policy
-    from rlkit_sac.runs.tables.report import summary_table
 
     checkpoint = find_policy(Path(arguments.run), arguments.which)
     given = {name: getattr(arguments, name) for name in ("episodes", "seed", "deterministic")}

@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the file, and say what it takes and returns."""
     check_run(arguments)
+    from rlkit_sac.output import summary_table
     from rlkit_sac.runs import export_policy
-    from rlkit_sac.runs.tables.report import summary_table
 
     run = Path(arguments.run)
     folder = run.parents[1] if run.parent.name == "checkpoints" else run

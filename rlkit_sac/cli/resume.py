@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the recipe of the run with ``--resume``."""
     from rlkit_sac.runs.checkpoint import Checkpoint
-    from rlkit_sac.runs.tables.run_directory import RunDirectory
+    from rlkit_sac.runs.directory import RunDirectory
 
     if arguments.options and os.path.isdir(arguments.options[0]):  # a pattern of the shell
         raise ConfigError(f"resume takes one run, got {arguments.run} {arguments.options[0]}")

@@ -13,8 +13,11 @@ from rlkit_sac.runs.checkpoint import Checkpoint as Checkpoint
 from rlkit_sac.runs.checkpoint import Checkpoints as Checkpoints
 from rlkit_sac.runs.config import BaseRunConfig as BaseRunConfig
 from rlkit_sac.runs.config import RunConfig as RunConfig
+from rlkit_sac.runs.directory import RunDirectory as RunDirectory
 from rlkit_sac.runs.evaluation import EvaluationResult as EvaluationResult
 from rlkit_sac.runs.evaluation import evaluate as evaluate
+from rlkit_sac.runs.evaluation import evaluation_seed as evaluation_seed
+from rlkit_sac.runs.evaluation import seed_everything as seed_everything
 from rlkit_sac.runs.export import export_policy as export_policy
 from rlkit_sac.runs.launch import read_config as read_config
 from rlkit_sac.runs.launch import run_recipe as run_recipe
@@ -26,12 +29,9 @@ from rlkit_sac.runs.policy import save_policy as save_policy
 from rlkit_sac.runs.prior import check_prior_data as check_prior_data
 from rlkit_sac.runs.prior import make_prior as make_prior
 from rlkit_sac.runs.prior import read_prior_data as read_prior_data
-from rlkit_sac.runs.random_streams import evaluation_seed as evaluation_seed
-from rlkit_sac.runs.random_streams import seed_everything as seed_everything
 from rlkit_sac.runs.resume import warm_start as warm_start
 from rlkit_sac.runs.run import TrainingRun as TrainingRun
+from rlkit_sac.runs.run import report as report
 from rlkit_sac.runs.run import training_run as training_run
-from rlkit_sac.runs.tables.report import report as report
-from rlkit_sac.runs.tables.run_directory import RunDirectory as RunDirectory
 from rlkit_sac.runs.video import record_run as record_run
 from rlkit_sac.runs.video import record_video as record_video

@@ -47,6 +47,7 @@ from rlkit_sac.modules.encoders import is_vector
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.config import BaseRunConfig
+from rlkit_sac.runs.evaluation import rank_seed, seed_everything
 from rlkit_sac.runs.machine import (
     check_installed,
     learner_group,
@@ -57,7 +58,6 @@ from rlkit_sac.runs.machine import (
     resolve_device,
 )
 from rlkit_sac.runs.prior import check_prior_data, read_prior_data
-from rlkit_sac.runs.random_streams import rank_seed, seed_everything
 from rlkit_sac.runs.resume import PARAMETER_PREFIXES, check_resume, find_start, resume_after_restart
 from rlkit_sac.runs.video import check_video
 from rlkit_sac.updates.steps import LossStep, Step, TargetStep

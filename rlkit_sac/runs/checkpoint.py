@@ -32,15 +32,16 @@ from torchrl.data import TensorDictReplayBuffer
 
 from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.runs.evaluation import random_state, set_random_state
 from rlkit_sac.runs.files import (
     checksum,
+    join_state,
     os_errors_named,
     read_described,
+    split_state,
     sync_folder,
     write_atomically,
 )
-from rlkit_sac.runs.random_streams import random_state, set_random_state
-from rlkit_sac.runs.state_tree import join_state, split_state
 from rlkit_sac.updates.schedule import EveryFrames
 
 FORMAT_VERSION = 4

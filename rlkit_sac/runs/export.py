@@ -24,10 +24,10 @@ from rlkit_sac.envs.actions import leaves
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules import PlainPolicy
 from rlkit_sac.runs.acting import Act, own_tensor
+from rlkit_sac.runs.directory import RunDirectory
 from rlkit_sac.runs.files import os_errors_named, write_atomically
 from rlkit_sac.runs.machine import check_installed
 from rlkit_sac.runs.policy import find_policy, load_act
-from rlkit_sac.runs.tables.run_directory import RunDirectory
 from rlkit_sac.version import __version__
 
 ExportFormat = Literal["onnx", "torch"]

@@ -20,7 +20,8 @@ from rlkit_sac.errors import RunError
 from rlkit_sac.modules.rebuild import build_from_note, checked_note
 from rlkit_sac.runs.acting import Act, own_tensor
 from rlkit_sac.runs.checkpoint import Checkpoint, step_folders, step_of
-from rlkit_sac.runs.evaluation import EvaluationResult, evaluate
+from rlkit_sac.runs.directory import best_frames
+from rlkit_sac.runs.evaluation import EvaluationResult, evaluate, evaluation_seed
 from rlkit_sac.runs.files import (
     checksum,
     os_errors_named,
@@ -28,8 +29,6 @@ from rlkit_sac.runs.files import (
     write_atomically,
 )
 from rlkit_sac.runs.machine import resolve_device
-from rlkit_sac.runs.random_streams import evaluation_seed
-from rlkit_sac.runs.tables.evaluations import best_frames
 
 FORMAT_VERSION = 2
 

@@ -12,9 +12,8 @@ from rlkit_sac.config.flat import flat_config
 from rlkit_sac.errors import ConfigError, RunError, named, refuse
 from rlkit_sac.runs.checkpoint import Checkpoint, Checkpoints, first_misfit, step_folders
 from rlkit_sac.runs.config import BaseRunConfig
+from rlkit_sac.runs.directory import RunDirectory, read_evaluations
 from rlkit_sac.runs.machine import greatest, interrupted_run, num_ranks, rank, rank_folder
-from rlkit_sac.runs.tables.evaluations import read_evaluations
-from rlkit_sac.runs.tables.run_directory import RunDirectory
 
 #: Options, and sections of options, that a resumed run may give other values.
 MAY_CHANGE = (

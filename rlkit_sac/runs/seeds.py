@@ -29,9 +29,9 @@ from rlkit_sac.analysis import (
 )
 from rlkit_sac.config import PositiveInt
 from rlkit_sac.errors import RlkitSacError
+from rlkit_sac.output import summary_table
 from rlkit_sac.runs.files import make_new_folder
 from rlkit_sac.runs.stop import ONE_OF_SEVERAL, TIME_LIMIT_CODE, acknowledge
-from rlkit_sac.runs.tables.report import summary_table
 from rlkit_sac.signals import on_signals
 
 

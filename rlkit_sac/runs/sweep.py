@@ -36,10 +36,10 @@ from rlkit_sac.config.flat import Option, flat_config, options_of
 from rlkit_sac.config.read import read_yaml, to_yaml, unknown_option
 from rlkit_sac.config.values import read_value
 from rlkit_sac.errors import ConfigError, RunError, one_line, refuse, summary
+from rlkit_sac.output import summary_table
+from rlkit_sac.runs.directory import read_evaluations
 from rlkit_sac.runs.files import os_errors_named, write_atomically
 from rlkit_sac.runs.seeds import Processes, SeveralOptions
-from rlkit_sac.runs.tables.evaluations import read_evaluations
-from rlkit_sac.runs.tables.report import summary_table
 from rlkit_sac.signals import on_signals
 
 #: Seconds without a sign of life after which a trial of another process counts as killed.

@@ -11,7 +11,7 @@ from tensordict import TensorDictBase
 from torchrl.envs import EnvBase
 
 from rlkit_sac.envs import load_episodes, make_env, save_episodes
-from rlkit_sac.runs.state_tree import join_state, split_state
+from rlkit_sac.runs.files import join_state, split_state
 from tests.envs.conftest import Recorder, Register
 
 CLASSIC = ["Acrobot-v1", "CartPole-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1"]

@@ -7,7 +7,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from rlkit_sac.runs.tables.progress_bar import ProgressBar
+from rlkit_sac.runs.log import ProgressBar
 
 if __name__ == "__main__":
     phase = ProgressBar.phase

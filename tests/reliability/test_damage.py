@@ -19,7 +19,7 @@ import pytest
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs import load_policy, run_recipe
 from rlkit_sac.runs.checkpoint import segment_range, step_folders
-from rlkit_sac.runs.tables.evaluations import best_frames
+from rlkit_sac.runs.directory import best_frames
 from tests import processes
 from tests.recipes.loading import load_recipe
 from tests.reliability.runs import (

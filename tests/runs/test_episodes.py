@@ -2,7 +2,7 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from rlkit_sac.runs.tables.log import finished_episodes
+from rlkit_sac.runs.log import finished_episodes
 
 
 def collected(done: list, terminated: list, returns: list, lengths: list) -> TensorDict:

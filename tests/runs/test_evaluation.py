@@ -9,8 +9,7 @@ from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.envs import make_env
 from rlkit_sac.modules import tanh_gaussian_actor
-from rlkit_sac.runs.evaluation import EvaluationResult, evaluate
-from rlkit_sac.runs.random_streams import seed_everything
+from rlkit_sac.runs.evaluation import EvaluationResult, evaluate, seed_everything
 from tests.recurrent_policies import STATES, Cells, recurrent_gaussian
 
 LIMIT = 15

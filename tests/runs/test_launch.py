@@ -19,7 +19,7 @@ from pathlib import Path
 from rlkit_sac.errors import BatchError, ConfigError, EnvironmentFault, RunError
 from rlkit_sac.config import EnvConfig, LoggingConfig
 from rlkit_sac.runs.launch import run_recipe
-from rlkit_sac.runs.tables.run_directory import RunDirectory
+from rlkit_sac.runs.directory import RunDirectory
 
 
 @dataclass

@@ -3,13 +3,13 @@ import random
 import numpy as np
 import torch
 
-from rlkit_sac.runs.random_streams import (
+from rlkit_sac.runs.evaluation import (
     random_state,
     seed_everything,
     separate_random_streams,
     set_random_state,
 )
-from rlkit_sac.runs.state_tree import join_state, split_state
+from rlkit_sac.runs.files import join_state, split_state
 
 
 def draw() -> tuple[float, float, float]:

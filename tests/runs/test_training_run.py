@@ -37,8 +37,8 @@ from rlkit_sac.runs import (
     make_envs,
     training_run,
 )
+from rlkit_sac.runs.log import ProgressBar
 from rlkit_sac.runs.stop import Interrupted, TimeLimitReached, results_so_far
-from rlkit_sac.runs.tables.progress_bar import ProgressBar
 from tests.runs.recipe_updates import make_update
 
 STEPS = 5

@@ -11,7 +11,7 @@ from torchrl.objectives import DQNLoss, HardUpdate, LossModule, SACLoss, SoftUpd
 
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.runs.state_tree import join_state, split_state
+from rlkit_sac.runs.files import join_state, split_state
 from rlkit_sac.updates import LossStep, TargetStep, Update
 
 LOSSES = ("loss_actor", "loss_qvalue", "loss_alpha")

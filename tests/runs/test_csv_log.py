@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlkit_sac.errors import RunError
-from rlkit_sac.runs.tables.csv_log import CSVLog
+from rlkit_sac.runs.directory import CSVLog
 from tests import processes
 
 
@@ -37,7 +37,7 @@ def test_rows_survive_a_killed_process(tmp_path: Path) -> None:
     path = tmp_path / "m.csv"
     code = (
         "import os, signal, sys; from pathlib import Path;"
-        "from rlkit_sac.runs.tables.csv_log import CSVLog; log = CSVLog(Path(sys.argv[1]))\n"
+        "from rlkit_sac.runs.directory import CSVLog; log = CSVLog(Path(sys.argv[1]))\n"
         "for i in range(100): log.write({'frames': i, 'x': 0.5})\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )

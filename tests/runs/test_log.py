@@ -12,9 +12,8 @@ from tensordict import TensorDict
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import EvaluationResult, RunDirectory
-from rlkit_sac.runs.state_tree import join_state, split_state
-from rlkit_sac.runs.tables.log import TrainingLog
-from rlkit_sac.runs.tables.progress_bar import ProgressBar
+from rlkit_sac.runs.files import join_state, split_state
+from rlkit_sac.runs.log import ProgressBar, TrainingLog
 
 NAMES = ("loss_actor", "alpha", "q0_min", "grad_norm_actor")
 
@@ -36,9 +35,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(
-        "rlkit_sac.runs.tables.log.time", SimpleNamespace(perf_counter=clock.perf_counter)
-    )
+    monkeypatch.setattr("rlkit_sac.runs.log.time", SimpleNamespace(perf_counter=clock.perf_counter))
     return clock
 
 

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlkit_sac.runs.tables.log import MetricsAverage
+from rlkit_sac.runs.log import MetricsAverage
 
 numbers = st.floats(-1e6, 1e6, width=32)
 

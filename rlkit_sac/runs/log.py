@@ -1,23 +1,31 @@
-"""The log of a run: three tables, and numbers for the progress bar, fed by the loop as it goes."""
+"""The log of a run: rows of its tables, the progress bar, TensorBoard and W&B."""
 
 from __future__ import annotations
 
 import math
+import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 from tensordict import TensorDictBase
 from torch import Tensor
+from torchrl.record.loggers import TensorboardLogger, WandbLogger
+from tqdm import tqdm
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.config import LoggingConfig
+from rlkit_sac.errors import ConfigError, RunError, summary
 from rlkit_sac.functional import weigh_rewards
+from rlkit_sac.runs.directory import RunDirectory
 from rlkit_sac.runs.evaluation import EvaluationResult, per_dimension
+from rlkit_sac.runs.files import os_errors_named
 from rlkit_sac.runs.machine import num_ranks
-from rlkit_sac.runs.tables.loggers import RunLoggers
-from rlkit_sac.runs.tables.progress_bar import ProgressBar
-from rlkit_sac.runs.tables.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 # Of metrics.csv, besides the scalars of updates and those of a user.
 _COLUMNS = ("frames", "updates", "seconds", "frames_per_second")
@@ -270,3 +278,220 @@ class MetricsAverage:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state, which may lie on another device."""
         self._parts = {tuple(names): tuple(part) for names, *part in state["parts"]}
+
+
+class ProgressBar:
+    """A bar in frames that shows frames per second, the time left and some numbers.
+
+    On a terminal it takes one line, cut to its width. Elsewhere, as in a file or a pipe, it writes
+    a line every 30 seconds.
+
+    Args:
+        total_frames: frames of the whole run.
+        enabled: ``False`` shows nothing.
+
+    >>> with ProgressBar(100, enabled=False) as bar:
+    ...     bar.update(50, {"evaluation": -150.0, "return": -120.0, "alpha": 0.2})
+    """
+
+    def __init__(self, total_frames: int, *, enabled: bool = True) -> None:
+        self._on_terminal = enabled and sys.stderr.isatty()
+        self._total = total_frames
+        self._shown: Mapping[str, float] = {}
+        self._bar = tqdm(
+            total=total_frames,
+            disable=not enabled,
+            unit=" frames",
+            unit_scale=True,
+            dynamic_ncols=True,
+            bar_format="{percentage:3.0f}%|{bar}| {rate_noinv_fmt}, {remaining}{postfix}",
+            mininterval=0.1 if self._on_terminal else 30.0,
+            miniters=1,  # by its default the bar stands still for seconds when updates begin
+            delay=1e-9,  # nothing is shown before the first update
+        )
+
+    def start_at(self, frames: int) -> None:
+        """Begin with the frames of earlier sessions; the speed shown counts later ones only."""
+        self._bar.initial = self._bar.n = self._bar.last_print_n = frames
+
+    def update(self, frames: int, shown: Mapping[str, float] | None = None) -> None:
+        """Move the bar.
+
+        Args:
+            frames: frames of the run so far.
+            shown: numbers to show from now on: ``return``, ``evaluation``, those whose name
+                begins with ``alpha``, and others; ``None`` keeps those shown.
+        """
+        if shown is not None and shown != self._shown:
+            self._shown = dict(shown)
+            self._show_numbers()
+        self._bar.update(min(frames, self._total) - self._bar.n)  # the last batch is whole
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Say on a terminal what is going on in the block, while the frames stand still.
+
+        Args:
+            name: such as ``"evaluating"``.
+        """
+        self._bar.set_postfix_str(name, refresh=self._on_terminal)
+        try:
+            yield
+        finally:
+            self._show_numbers()
+
+    def _show_numbers(self) -> None:
+        shown = self._shown
+        alphas = [f"{shown[name]:.3g}" for name in shown if name.startswith("alpha")]
+        numbers = {"return": _short(shown["return"])} if "return" in shown else {}
+        if alphas:
+            numbers["alpha"] = "/".join(alphas)
+        if "evaluation" in shown:
+            numbers["eval"] = _short(shown["evaluation"])
+        others = (name for name in shown if not name.startswith(("alpha", "return", "evaluation")))
+        numbers |= {name: _short(shown[name]) for name in others}
+        self._bar.set_postfix(numbers, refresh=False)
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.close()
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
+
+
+class RunLoggers:
+    """Sends the rows of a run's CSV files to loggers, under the names of table and column.
+
+    The column ``alpha`` of ``metrics.csv`` becomes ``metrics/alpha``, at the step ``frames``.
+    Numbers and truth values (as 0 and 1) are sent; lists, text and empty cells are not.
+
+    Args:
+        tensorboard: an open logger, or ``None``.
+        wandb: an open logger, or ``None``.
+
+    >>> loggers = RunLoggers()
+    >>> loggers.write("metrics", {"frames": 500, "alpha": 0.1})
+    >>> loggers.close()
+    """
+
+    def __init__(
+        self, tensorboard: TensorboardLogger | None = None, wandb: WandbLogger | None = None
+    ) -> None:
+        self._tensorboard, self._wandb = tensorboard, wandb
+
+    @property
+    def wandb_id(self) -> str | None:
+        """Id of the W&B run, which a resumed run passes on to continue it; ``None`` without W&B."""
+        return None if self._wandb is None else str(self._wandb.experiment.id)
+
+    def write(self, table: str, row: Mapping[str, Any]) -> None:
+        """Send one row.
+
+        Args:
+            table: ``"metrics"``, ``"episodes"`` or ``"evaluations"``.
+            row: as written to the CSV file; ``frames`` is the step.
+
+        Raises:
+            RunError: if a file cannot be written.
+        """
+        step = int(row["frames"])
+        numbers = {
+            f"{table}/{column}": float(value)
+            for column, value in row.items()
+            if isinstance(value, int | float) and column != "frames"
+        }
+        with os_errors_named("cannot write the files of a logger"):
+            if self._tensorboard is not None:
+                self._tensorboard.log_metrics(numbers, step=step)
+                self._tensorboard.flush()  # a killed run would lack what the writer still holds
+            if self._wandb is not None:
+                self._wandb.log_metrics(numbers, step=step)
+
+    def close(self, *, failed: bool = False) -> None:
+        """Write what is left and end the W&B run.
+
+        Args:
+            failed: whether W&B shall show the run as failed, whose own error is then reported.
+        """
+        ignored = suppress(RunError) if failed else nullcontext()
+        with ignored, os_errors_named("cannot write the files of a logger"):
+            if self._wandb is not None:
+                self._wandb.experiment.finish(exit_code=int(failed))
+            if self._tensorboard is not None:
+                self._tensorboard.close()
+
+
+def make_loggers(
+    config: LoggingConfig,
+    path: Path,
+    *,
+    name: str,
+    options: Mapping[str, Any],
+    resumed_at: int | None = None,
+    wandb_id: str | None = None,
+) -> RunLoggers:
+    """Open the loggers asked for, with their files in the folders ``tensorboard`` and ``wandb``.
+
+    W&B obeys its own environment variables, such as ``WANDB_MODE=offline``.
+
+    Args:
+        config: which loggers, and the project of W&B.
+        path: the run directory.
+        name: what W&B calls the run.
+        options: the run's whole configuration, which W&B shows.
+        resumed_at: frames of the checkpoint the run continues from; TensorBoard drops the rows
+            after it. W&B cannot: there they stay, below those of the resumed run.
+        wandb_id: ``RunLoggers.wandb_id`` of the run that is continued; default a new one.
+
+    Raises:
+        RunError: if W&B does not start, or the files cannot be written.
+
+    >>> make_loggers(LoggingConfig(), Path("runs"), name="a", options={}).wandb_id is None
+    True
+    """
+    tensorboard = wandb = None
+    if config.wandb:
+        wandb = _start_wandb(config.wandb_project, path, name, options, wandb_id)
+    if config.tensorboard:
+        with os_errors_named("cannot write the files of a logger"):
+            tensorboard = _PurgingTensorboardLogger(path, resumed_at)
+    return RunLoggers(tensorboard, wandb)
+
+
+class _PurgingTensorboardLogger(TensorboardLogger):
+    """TorchRL's logger with what it does not pass on: the step from which old rows are void."""
+
+    def __init__(self, path: Path, resumed_at: int | None) -> None:
+        self._purge_step = None if resumed_at is None else resumed_at + 1
+        super().__init__(exp_name="tensorboard", log_dir=str(path))
+
+    def _create_experiment(self) -> SummaryWriter:
+        from torch.utils.tensorboard import SummaryWriter
+
+        folder = Path(self.log_dir) / self.exp_name
+        return SummaryWriter(str(folder), purge_step=self._purge_step)
+
+
+def _start_wandb(
+    project: str, path: Path, name: str, options: Mapping[str, Any], wandb_id: str | None
+) -> WandbLogger:
+    import wandb
+
+    try:
+        return WandbLogger(
+            name,
+            save_dir=str(path),
+            id=wandb_id,
+            project=project,
+            config=dict(options),
+            log_env_packages=False,  # W&B itself lists the packages
+        )
+    except (wandb.Error, OSError) as error:
+        raise RunError(
+            f"W&B does not start: {summary(error)}; WANDB_MODE=offline keeps its files on this "
+            "machine"
+        ) from error

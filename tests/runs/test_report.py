@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from rlkit_sac.runs.tables.log import TrainingLog
-from rlkit_sac.runs.tables.report import final_summary
+from rlkit_sac.runs.log import TrainingLog
+from rlkit_sac.runs.run import final_summary
 
 
 @pytest.mark.parametrize(

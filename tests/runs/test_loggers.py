@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rlkit_sac.config import LoggingConfig
-from rlkit_sac.runs.tables.loggers import RunLoggers, make_loggers
+from rlkit_sac.runs.log import RunLoggers, make_loggers
 
 
 def open_loggers(path: Path, *, tensorboard=False, wandb=False, **options) -> RunLoggers:

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from rlkit_sac.runs.directory import CSVLog, best_frames, read_evaluations
 from rlkit_sac.runs.evaluation import EvaluationResult
-from rlkit_sac.runs.tables.csv_log import CSVLog
-from rlkit_sac.runs.tables.evaluations import best_frames, read_evaluations
 
 
 def write(run_path: Path, means: dict[int, float], *, episodes: int = 2) -> None:

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlkit_sac.runs.state_tree import join_state, split_state
+from rlkit_sac.runs.files import join_state, split_state
 
 SIMPLE = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 NESTED = st.recursive(

@@ -8,12 +8,12 @@ import pytest
 
 from rlkit_sac.config import EnvConfig
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.runs.tables.run_directory import RunDirectory
+from rlkit_sac.runs.directory import RunDirectory
 from tests import processes
 
 HOLDER = """
 import sys
-from rlkit_sac.runs.tables.run_directory import RunDirectory
+from rlkit_sac.runs.directory import RunDirectory
 with RunDirectory(sys.argv[1]) as run:
     run.begin()
     print("held", flush=True)

@@ -1,1 +1,0 @@
-"""What a run writes and shows: its directory, tables, loggers and progress."""
