@@ -123,8 +123,6 @@ def read_yaml(file: Path, config: Any) -> list[Setting]:
 def parse_config(
     config_class: type[Config],
     argv: Sequence[str] | None = None,
-    *,
-    stored_options: StoredOptions | None = None,
 ) -> Config:
     """Build a configuration from its defaults, then ``--config`` files, then dotted options.
 
@@ -134,8 +132,6 @@ def parse_config(
     Args:
         config_class: a dataclass whose fields all have defaults; nested dataclasses are sections.
         argv: the arguments after the program's name; default ``sys.argv[1:]``.
-        stored_options: the options by dotted key of the run that ``--resume`` names; the files and
-            the command line override them.
 
     Raises:
         ConfigError: with one line for each unknown key, wrong type, value out of range or
@@ -152,7 +148,7 @@ def parse_config(
     """
     config = config_class()
     argv = sys.argv[1:] if argv is None else argv
-    _, problems = set_options([config], argv, stored_options=stored_options)
+    _, problems = set_options([config], argv)
     refuse(problems)
     return config
 
@@ -169,7 +165,8 @@ def set_options(
         configs: configuration dataclasses with their defaults; no two of them share a key. The last
             one is that of the recipe, whose examples ``--help`` shows.
         given: a command line as in `parse_config`, or values by dotted key.
-        stored_options: as in `parse_config`.
+        stored_options: the options by dotted key of the run that ``--resume`` names; the files and
+            the command line override them.
 
     Returns:
         Where each key was set that has no default any more, and a line for each problem.

@@ -145,12 +145,18 @@ class Checkpoint:
         return self.folder.parent.parent
 
     def content(self, name: str) -> bytes:
-        """A file of the folder.
+        """A file of the folder, or a replay file.
 
         Raises:
             RunError: naming the file, if it is missing, cut short or changed.
         """
-        return _read_checked(self.folder / name, self.files[name])
+        is_segment = name in self.segments
+        file = self.run_path / "replay" / name if is_segment else self.folder / name
+        with os_errors_named(f"{file} cannot be read"):
+            content = file.read_bytes()
+        if _sha256(content) != (self.segments if is_segment else self.files)[name]:
+            raise RunError(f"{file} is damaged: its checksum is not that of its checkpoint")
+        return content
 
     def state(self) -> dict[str, Any]:
         """The nested state.
@@ -166,11 +172,10 @@ class Checkpoint:
         Raises:
             RunError: as :meth:`content`.
         """
-        for name, wanted in self.segments.items():
+        for name in self.segments:
             start, stop = segment_range(name)
             rows = TensorDict(batch_size=[stop - start])
-            tensors = safetensors.torch.load(_read_checked(self.run_path / "replay" / name, wanted))
-            for text, value in tensors.items():
+            for text, value in safetensors.torch.load(self.content(name)).items():
                 key = json.loads(text)
                 rows.set(tuple(key) if isinstance(key, list) else key, value)
             yield start, rows
@@ -178,10 +183,8 @@ class Checkpoint:
     def is_intact(self) -> bool:
         """Whether every file is as it was written."""
         try:
-            for name in self.files:
+            for name in (*self.files, *self.segments):
                 self.content(name)
-            for name, wanted in self.segments.items():
-                _read_checked(self.run_path / "replay" / name, wanted)
         except RunError:
             return False
         return True
@@ -509,14 +512,6 @@ def _slots(replay: TensorDictReplayBuffer, start: int, stop: int) -> TensorDictB
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _read_checked(file: Path, wanted: str) -> bytes:
-    with os_errors_named(f"{file} cannot be read"):
-        content = file.read_bytes()
-    if _sha256(content) != wanted:
-        raise RunError(f"{file} is damaged: its checksum is not that of its checkpoint")
-    return content
 
 
 def _remove_folder(folder: Path) -> None:

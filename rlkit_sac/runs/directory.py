@@ -233,8 +233,7 @@ class CSVLog:
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "metrics.csv"
-    >>> with CSVLog(path) as log:
-    ...     log.write({"frames": 10, "alpha": 0.1, "returns": [1.0, 2.5]})
+    >>> CSVLog(path).write({"frames": 10, "alpha": 0.1, "returns": [1.0, 2.5]})
     >>> print(path.read_text(), end="")
     frames,alpha,returns
     10,0.1,"[1.0, 2.5]"
@@ -292,7 +291,7 @@ class CSVLog:
                 f"{self.path} has {len(content)} bytes, but had {self._size} at the checkpoint: "
                 "put them back to continue"
             )
-        self._rows = state.get("rows", content.count(b"\n", 0, self._size) - 1)
+        self._rows = state["rows"]
         header, *rows = content.splitlines(keepends=True) or [b""]
         columns = next(csv.reader([header.decode()]))
         if len(columns) > len(self._columns):  # they were added after the state
@@ -317,12 +316,6 @@ class CSVLog:
         """Close the file; rows already written need no closing to be safe."""
         if self._file is not None:
             self._file.close()
-
-    def __enter__(self) -> CSVLog:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def _widen(self, columns: Sequence[str]) -> None:
         """Rewrite the table with more columns."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -12,15 +11,13 @@ from textwrap import indent
 from typing import Any, TypeVar
 
 from rlkit_sac.config.conditions import config_errors
-from rlkit_sac.config.read import parse_config, set_options
+from rlkit_sac.config.read import set_options
 from rlkit_sac.errors import ConfigError, refuse, summary
 from rlkit_sac.output import drop_failed_output
-from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.machine import check_installed, num_ranks, rank
 from rlkit_sac.runs.resume import find_start
 from rlkit_sac.runs.seeds import SeveralOptions, answer_parent, follow_parent, run_seeds
 from rlkit_sac.runs.stop import (
-    ONE_OF_SEVERAL,
     describe_failure,
     exit_code,
     interrupt_behind,
@@ -152,7 +149,11 @@ def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -
     >>> read_config(RunConfig, ["--seed", "3", "--device", "cpu"]).seed
     3
     """
-    return parse_config(config_class, argv, stored_options=lambda run: Checkpoint.find(run).config)
+    config = config_class()
+    given = sys.argv[1:] if argv is None else argv
+    _, problems = set_options([config], given, stored_options=partial(stored_options, config))
+    refuse(problems)
+    return config
 
 
 def _parse(
@@ -171,8 +172,6 @@ def _parse(
         if getattr(config, "resume", None) is not None:
             advice = "cannot go with --resume; continue each run by itself"
             problems.append(f"{of_several}: {advice}")
-        if ONE_OF_SEVERAL in os.environ:
-            problems.append(f"{of_several}: this run is one of several already")
         if num_ranks() > 1:
             problems.append(f"{of_several}: torchrun runs one seed at a time; give --seed")
         if several.trials is not None and getattr(config, "time_limit", None) is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from tensordict import TensorDictBase
 from torch import Tensor
-from torchrl.record.loggers import TensorboardLogger, WandbLogger
+from torchrl.record.loggers import WandbLogger
 from tqdm import tqdm
 
 from rlkit_sac.config import LoggingConfig
@@ -45,7 +45,7 @@ class TrainingLog:
     Attributes:
         latest: numbers for the progress bar, by name.
         evaluations: mean, deviation and number of the returns of each evaluation, by frames.
-        loggers: what else receives the rows of the tables.
+        loggers: what else receives the rows of the tables, if anything.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class TrainingLog:
         self._last_row = (0, self.seconds)
         self.latest: dict[str, float] = {}
         self.evaluations: dict[int, tuple[float, float, int]] = {}
-        self.loggers = RunLoggers()
+        self.loggers: RunLoggers | None = None
 
     def state_dict(self) -> dict[str, Any]:
         """Counters, and the averages so far for the next row of ``metrics.csv``."""
@@ -172,7 +172,8 @@ class TrainingLog:
 
     def _write(self, table: str, row: Mapping[str, Any]) -> None:
         self._run.write(table, row)
-        self.loggers.write(table, row)
+        if self.loggers is not None:
+            self.loggers.write(table, row)
 
 
 def finished_episodes(
@@ -364,29 +365,57 @@ def _short(value: float) -> str:
 
 
 class RunLoggers:
-    """Sends the rows of a run's CSV files to loggers, under the names of table and column.
+    """Sends the rows of a run's CSV files to TensorBoard and W&B, as options ask for.
 
     The column ``alpha`` of ``metrics.csv`` becomes ``metrics/alpha``, at the step ``frames``.
-    Numbers and truth values (as 0 and 1) are sent; lists, text and empty cells are not.
+    Numbers and truth values (as 0 and 1) are sent; lists, text and empty cells are not. The files
+    are in the folders ``tensorboard`` and ``wandb``. W&B obeys its own environment variables, such
+    as ``WANDB_MODE=offline``.
 
     Args:
-        tensorboard: an open logger, or ``None``.
-        wandb: an open logger, or ``None``.
+        config: which loggers, and the project of W&B.
+        path: the run directory.
+        name: what W&B calls the run.
+        options: the run's whole configuration, which W&B shows.
+        resumed_at: frames of the checkpoint the run continues from; TensorBoard drops the rows
+            after it. W&B cannot: there they stay, below those of the resumed run.
+        wandb_id: that of the run that is continued. Default: a new one.
 
-    >>> loggers = RunLoggers()
+    Attributes:
+        wandb_id: id of the W&B run, which a resumed run passes on to continue it; ``None`` without
+            W&B.
+
+    Raises:
+        RunError: if W&B does not start, or the files cannot be written.
+
+    >>> loggers = RunLoggers(LoggingConfig(), Path("runs"), name="a", options={})
     >>> loggers.write("metrics", {"frames": 500, "alpha": 0.1})
     >>> loggers.close()
     """
 
     def __init__(
-        self, tensorboard: TensorboardLogger | None = None, wandb: WandbLogger | None = None
+        self,
+        config: LoggingConfig,
+        path: Path,
+        *,
+        name: str,
+        options: Mapping[str, Any],
+        resumed_at: int | None = None,
+        wandb_id: str | None = None,
     ) -> None:
-        self._tensorboard, self._wandb = tensorboard, wandb
+        self._tensorboard: SummaryWriter | None = None
+        self._wandb: WandbLogger | None = None
+        self.wandb_id: str | None = None
+        if config.wandb:
+            self._wandb = _start_wandb(config.wandb_project, path, name, options, wandb_id)
+            self.wandb_id = str(self._wandb.experiment.id)
+        if config.tensorboard:
+            from torch.utils.tensorboard import SummaryWriter
 
-    @property
-    def wandb_id(self) -> str | None:
-        """Id of the W&B run, which a resumed run passes on to continue it; ``None`` without W&B."""
-        return None if self._wandb is None else str(self._wandb.experiment.id)
+            # TorchRL's logger does not pass on the step from which old rows are void.
+            purge_step = None if resumed_at is None else resumed_at + 1
+            with os_errors_named("cannot write the files of a logger"):
+                self._tensorboard = SummaryWriter(str(path / "tensorboard"), purge_step=purge_step)
 
     def write(self, table: str, row: Mapping[str, Any]) -> None:
         """Send one row.
@@ -406,7 +435,8 @@ class RunLoggers:
         }
         with os_errors_named("cannot write the files of a logger"):
             if self._tensorboard is not None:
-                self._tensorboard.log_metrics(numbers, step=step)
+                for column, value in numbers.items():
+                    self._tensorboard.add_scalar(column, value, step)
                 self._tensorboard.flush()  # a killed run would lack what the writer still holds
             if self._wandb is not None:
                 self._wandb.log_metrics(numbers, step=step)
@@ -423,57 +453,6 @@ class RunLoggers:
                 self._wandb.experiment.finish(exit_code=int(failed))
             if self._tensorboard is not None:
                 self._tensorboard.close()
-
-
-def make_loggers(
-    config: LoggingConfig,
-    path: Path,
-    *,
-    name: str,
-    options: Mapping[str, Any],
-    resumed_at: int | None = None,
-    wandb_id: str | None = None,
-) -> RunLoggers:
-    """Open the loggers asked for, with their files in the folders ``tensorboard`` and ``wandb``.
-
-    W&B obeys its own environment variables, such as ``WANDB_MODE=offline``.
-
-    Args:
-        config: which loggers, and the project of W&B.
-        path: the run directory.
-        name: what W&B calls the run.
-        options: the run's whole configuration, which W&B shows.
-        resumed_at: frames of the checkpoint the run continues from; TensorBoard drops the rows
-            after it. W&B cannot: there they stay, below those of the resumed run.
-        wandb_id: ``RunLoggers.wandb_id`` of the run that is continued; default a new one.
-
-    Raises:
-        RunError: if W&B does not start, or the files cannot be written.
-
-    >>> make_loggers(LoggingConfig(), Path("runs"), name="a", options={}).wandb_id is None
-    True
-    """
-    tensorboard = wandb = None
-    if config.wandb:
-        wandb = _start_wandb(config.wandb_project, path, name, options, wandb_id)
-    if config.tensorboard:
-        with os_errors_named("cannot write the files of a logger"):
-            tensorboard = _PurgingTensorboardLogger(path, resumed_at)
-    return RunLoggers(tensorboard, wandb)
-
-
-class _PurgingTensorboardLogger(TensorboardLogger):
-    """TorchRL's logger with what it does not pass on: the step from which old rows are void."""
-
-    def __init__(self, path: Path, resumed_at: int | None) -> None:
-        self._purge_step = None if resumed_at is None else resumed_at + 1
-        super().__init__(exp_name="tensorboard", log_dir=str(path))
-
-    def _create_experiment(self) -> SummaryWriter:
-        from torch.utils.tensorboard import SummaryWriter
-
-        folder = Path(self.log_dir) / self.exp_name
-        return SummaryWriter(str(folder), purge_step=self._purge_step)
 
 
 def _start_wandb(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from pathlib import Path
-from typing import Any
 
 import torch
 from tensordict import NestedKey, TensorDict, TensorDictBase
@@ -51,13 +50,12 @@ def make_prior(config: PriorConfig, env: EnvBase) -> nn.Module | None:
     else:
         assert config.factory is not None
         with named("prior.factory"):
-            function = _imported(config.factory)
             try:
-                prior = function(env)
+                prior = pkgutil.resolve_name(config.factory)(env)
             except ConfigError:
                 raise
             except (Exception, SystemExit) as error:  # a user's own function
-                raise ConfigError(f"{config.factory} raised {summary(error)}") from error
+                raise ConfigError(f"{config.factory}: {summary(error)}") from error
     try:
         _score(prior, env)
     except Exception as error:  # also of a user's own module
@@ -99,19 +97,6 @@ def _check_bounds(prior: nn.Module, key: NestedKey, part: Bounded) -> None:
                 f"the bounds of its actions are {own}, but those of the task {wanted}: choose "
                 "env.rescale_actions as in its run"
             )
-
-
-def _imported(name: str) -> Any:
-    path, colon, function = name.partition(":")
-    if not (colon and path and function):
-        raise ConfigError(f"must be written module:function, got {name!r}")
-    try:
-        return getattr(importlib.import_module(path), function)
-    except (Exception, SystemExit) as error:
-        raise ConfigError(
-            f"cannot import {function!r} from {path!r}: {summary(error)}"
-            + (". Put its folder on PYTHONPATH" if isinstance(error, ImportError) else "")
-        ) from error
 
 
 def check_prior_data(

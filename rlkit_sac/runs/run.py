@@ -25,11 +25,11 @@ from rlkit_sac.data import AnyCollector, SliceSampler, WorkerCollector
 from rlkit_sac.envs import describe_task
 from rlkit_sac.errors import ConfigError, RlkitSacError, WorkersLost
 from rlkit_sac.output import summary_table
-from rlkit_sac.runs.checkpoint import Checkpoint, Checkpoints, step_folders
+from rlkit_sac.runs.checkpoint import Checkpoint, Checkpoints
 from rlkit_sac.runs.config import BaseRunConfig
 from rlkit_sac.runs.directory import RunDirectory, write_config
 from rlkit_sac.runs.evaluation import evaluate, evaluation_seed
-from rlkit_sac.runs.log import ProgressBar, TrainingLog, make_loggers
+from rlkit_sac.runs.log import ProgressBar, RunLoggers, TrainingLog
 from rlkit_sac.runs.machine import (
     announce_run,
     announced_run,
@@ -320,7 +320,8 @@ def training_run(
         @ended.push
         def end_log(kind: object, error: BaseException | None, trace: object) -> None:
             directory.info |= {"frames": log.frames, "updates": log.updates}
-            log.loggers.close(failed=error is not None)
+            if log.loggers is not None:
+                log.loggers.close(failed=error is not None)
 
         sampler, prior = replay.sampler, getattr(replay, "prior", None)
         checkpoints = Checkpoints(
@@ -426,7 +427,7 @@ def _begin(
         print(f"resuming {directory.path} at frame {resumed_at:,}")
         for reason in reasons:
             print(f"not exactly the run that never stopped: {reason}")
-    log.loggers = make_loggers(
+    log.loggers = RunLoggers(
         config.logging,
         directory.path,
         name=f"{config.env.id}/{directory.path.name}",

@@ -1,4 +1,5 @@
 import math
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def test_floats_read_back_bit_equal(
     tmp_path_factory: pytest.TempPathFactory, values: list[float]
 ) -> None:
     path = tmp_path_factory.mktemp("log") / "m.csv"
-    with CSVLog(path) as log:
+    with closing(CSVLog(path)) as log:
         for frames, value in enumerate(values):
             log.write({"frames": frames, "value": value})
     frame = read(path)
@@ -50,14 +51,14 @@ def test_rows_survive_a_killed_process(tmp_path: Path) -> None:
 
 def test_a_log_goes_on_at_a_state_and_forgets_what_came_after(tmp_path: Path) -> None:
     path = tmp_path / "e.csv"
-    with CSVLog(path) as log:
+    with closing(CSVLog(path)) as log:
         log.write({"frames": 5, "env": 0, "x": 0.1})
         log.write({"frames": 5, "env": 1, "x": 0.2})
         state = log.state_dict()
         log.write({"frames": 9, "env": 0, "x": 0.3})
     with path.open("a") as file:
         file.write("10,0,0.")  # a row cut short by a kill
-    with CSVLog(path) as again:
+    with closing(CSVLog(path)) as again:
         again.load_state_dict(state)
         assert again.last == 5
         again.cut()
@@ -69,7 +70,7 @@ def test_a_log_goes_on_at_a_state_and_forgets_what_came_after(tmp_path: Path) ->
 
 def test_a_row_with_further_columns_adds_them(tmp_path: Path) -> None:
     path = tmp_path / "m.csv"
-    with CSVLog(path) as log:
+    with closing(CSVLog(path)) as log:
         log.write({"frames": 1, "x": 0.5})
         state = log.state_dict()
         log.write({"frames": 2, "x": 0.25})
@@ -78,7 +79,7 @@ def test_a_row_with_further_columns_adds_them(tmp_path: Path) -> None:
         assert log.state_dict()["size"] == path.stat().st_size
     whole = "frames,x,y\n1,0.5,\n2,0.25,\n3,0.5,7.0\n4,0.75,\n"
     assert path.read_text() == whole
-    with CSVLog(path) as again:  # from before there was the column
+    with closing(CSVLog(path)) as again:  # from before there was the column
         again.load_state_dict(state)
         again.cut()
         assert path.read_text() == "frames,x,y\n1,0.5,\n"
@@ -87,7 +88,7 @@ def test_a_row_with_further_columns_adds_them(tmp_path: Path) -> None:
         again.write({"frames": 3, "x": 0.5, "y": 7.0})
         again.write({"frames": 4, "x": 0.75})
     assert path.read_text() == whole
-    with CSVLog(path) as again:
+    with closing(CSVLog(path)) as again:
         again.load_state_dict(second)
         again.cut()
     assert path.read_text() == "frames,x,y\n1,0.5,\n2,0.25,\n"
@@ -96,7 +97,7 @@ def test_a_row_with_further_columns_adds_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize("harm", ["frames,x\n1,0", "", None])
 def test_a_table_that_has_lost_rows_is_not_continued(tmp_path: Path, harm: str | None) -> None:
     path = tmp_path / "m.csv"
-    with CSVLog(path) as log:
+    with closing(CSVLog(path)) as log:
         log.write({"frames": 1, "x": 0.5})
         state = log.state_dict()
     if harm is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from rlkit_sac.runs.evaluation import EvaluationResult
 
 
 def write(run_path: Path, means: dict[int, float], *, episodes: int = 2) -> None:
-    with CSVLog(run_path / "evaluations.csv") as log:
+    with closing(CSVLog(run_path / "evaluations.csv")) as log:
         for frames, mean in means.items():
             result = EvaluationResult(np.full(episodes, mean), np.full(episodes, 200))
             log.write(result.row(frames, seconds=0.5))

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from rlkit_sac.config import LoggingConfig
-from rlkit_sac.runs.log import RunLoggers, make_loggers
+from rlkit_sac.runs.log import RunLoggers
 
 
 def open_loggers(path: Path, *, tensorboard=False, wandb=False, **options) -> RunLoggers:
     config = LoggingConfig(tensorboard=tensorboard, wandb=wandb)
-    return make_loggers(config, path, name="run", options={"seed": 3}, **options)
+    return RunLoggers(config, path, name="run", options={"seed": 3}, **options)
 
 
 def tensorboard_scalars(path: Path) -> dict[str, list[tuple[int, float]]]:
