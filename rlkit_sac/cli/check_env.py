@@ -53,18 +53,18 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{name:<15} {text}")
     scripts = shipped_recipes()
     del scripts["clone"]  # which learns from data
-    refusals = {name: _refusals(file, task) for name, file in scripts.items()}
-    fitting = sorted((name for name in refusals if not refusals[name]), key=_by_fame)
+    names = sorted(scripts, key=lambda name: name not in ("sac", "discrete_sac", "hybrid_sac"))
+    refusals = {name: _refusals(scripts[name], task) for name in names}
+    fitting = [name for name in names if not refusals[name]]
     print("\nrecipes")
     for name in fitting:
         print(f"{name:<16}trains it")
     width = max(60, min(100, shutil.get_terminal_size().columns))
-    for name in sorted(refusals.keys() - {*fitting}, key=_by_fame):
+    for name in filter(refusals.get, names):
         # With a recipe that trains it, the advice after the colon is not needed.
         texts = [text.partition(": ")[0] if fitting else text for text in refusals[name]]
-        texts[0] = f"refuses it: {texts[0]}"
-        for start, text in zip([name, *[""] * (len(texts) - 1)], texts, strict=True):
-            print(textwrap.fill(f"{start:<16}{text}", width, subsequent_indent=" " * 16))
+        text = f"{name:<16}refuses it: {'; '.join(texts)}"
+        print(textwrap.fill(text, width, subsequent_indent=" " * 16))
     if fitting:
         command = ["rlkit-sac", "train", fitting[0], "--env.id", task.id, *arguments.options]
         print(f"\ntrain it: {shlex.join(command)}")
@@ -72,10 +72,6 @@ def run(arguments: argparse.Namespace) -> int:
         print("\nno recipe trains it; docs/own_task.md says what a task needs")
     check_env(task.id, kwargs=task.kwargs)
     return 0 if fitting else 1
-
-
-def _by_fame(recipe: str) -> tuple[bool, str]:
-    return recipe not in ("sac", "discrete_sac", "hybrid_sac"), recipe
 
 
 def _describe(env: EnvBase) -> dict[str, str]:
@@ -121,19 +117,17 @@ def _observed(env: EnvBase) -> dict[str, object]:
     from rlkit_sac.modules.encoders import encoder_kind, image_size
 
     layout = observation_layout(env)
-    spaces = gym_envs(env)[0].get_wrapper_attr("observation_conversion").agent_space()
+    seen = dict(gym_envs(env)[0].get_wrapper_attr("observation_conversion").agent_space())
     if not any("scale" in entry for entry in layout):
-        return {"network sees": spaces["observation"]}
-    found = {}
+        return {"network sees": seen["observation"]}
     for entry in layout:
-        found[entry["key"]] = spaces[entry["key"]]
         if "scale" in entry:
             channels, height, width = image_size(entry)
-            found[entry["key"]] = (
+            seen[entry["key"]] = (
                 f"an image of {channels} channels ({entry['channels']}), {height} x {width}, "
                 f"divided by {entry['scale']}; network.encoder {encoder_kind(entry)}"
             )
-    return found
+    return seen
 
 
 def _refusals(recipe: Path, task: EnvConfig) -> list[str]:

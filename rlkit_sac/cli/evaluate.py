@@ -3,7 +3,7 @@
 Examples:
     rlkit-sac evaluate runs/sac/Pendulum-v1/<run>
     rlkit-sac evaluate runs/sac/Pendulum-v1/<run> --which best --episodes 100
-    rlkit-sac evaluate runs/sac/Pendulum-v1/<run> --stochastic --csv a.csv
+    rlkit-sac evaluate runs/sac/Pendulum-v1/<run> --no-deterministic --csv a.csv
 """
 
 from __future__ import annotations
@@ -25,19 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=int, help="of initial states and samples (default: as during training)"
     )
-    mode = parser.add_mutually_exclusive_group()
-    mode.add_argument(
+    parser.add_argument(
         "--deterministic",
-        action="store_const",
-        const=True,
-        help="take the mode of the policy (default: as during training)",
-    )
-    mode.add_argument(
-        "--stochastic",
-        action="store_const",
-        const=False,
-        dest="deterministic",
-        help="sample actions instead",
+        action=argparse.BooleanOptionalAction,
+        help="the mode of the policy, or samples (default: as during training)",
     )
     parser.add_argument("--csv", metavar="FILE", help="write a row for each episode")
 

@@ -8,7 +8,6 @@ import difflib
 import os
 import runpy
 import sys
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import module_from_spec, spec_from_file_location
@@ -75,9 +74,8 @@ def summary(script: Path) -> str:
 
 def add_recipe(parser: argparse.ArgumentParser) -> None:
     """Add ``RECIPE``; what comes after it is for the recipe."""
-    parser.add_argument(
-        "recipe", metavar="RECIPE", nargs="?", help="name of a recipe, or path of a script (.py)"
-    )
+    text = "name of a recipe, see `rlkit-sac recipes`, or path of a script (.py)"
+    parser.add_argument("recipe", metavar="RECIPE", help=text)
     add_options(parser)
 
 
@@ -85,26 +83,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add ``options``: all that comes after the other arguments."""
     options = parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     options.required = False  # else an error asks for them too
-
-
-def run_named(name: str | None, options: Sequence[str]) -> int:
-    """Run a recipe, or list the recipes if none is named.
-
-    Args:
-        name: as in :func:`find_recipe`.
-        options: its command line.
-
-    Returns:
-        The exit code, 2 for the list.
-    """
-    if name is None:
-        print("error: name a recipe:", file=sys.stderr)
-        for each, script in shipped_recipes().items():
-            text = f"  {each:<14}{summary(script)}"
-            print(textwrap.fill(text, 80, subsequent_indent=" " * 16), file=sys.stderr)
-        return 2
-    run_script(find_recipe(name), options)
-    return 0
 
 
 @contextmanager

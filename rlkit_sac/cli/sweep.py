@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 
-from rlkit_sac.cli.recipe_files import add_recipe, run_named
+from rlkit_sac.cli.recipe_files import add_recipe, find_recipe, run_script
 
 SUMMARY = "search for better options of a recipe with Optuna"
 
@@ -26,5 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the recipe with ``--trials``, 40 if none are given; without a name, list the recipes."""
-    return run_named(arguments.recipe, ["--trials", "40", *arguments.options])
+    """Run the recipe with ``--trials``, 40 if none are given."""
+    run_script(find_recipe(arguments.recipe), ["--trials", "40", *arguments.options])
+    return 0

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 
-from rlkit_sac.cli.recipe_files import add_recipe, run_named
+from rlkit_sac.cli.recipe_files import add_recipe, find_recipe, run_script
 
 SUMMARY = "train an agent with a recipe"
 
@@ -25,5 +25,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the recipe; without a name, list the recipes."""
-    return run_named(arguments.recipe, arguments.options)
+    """Run the recipe."""
+    run_script(find_recipe(arguments.recipe), arguments.options)
+    return 0
