@@ -9,6 +9,7 @@ from tensordict import TensorDict
 from rlkit_sac.objectives import ContinuousSACLoss
 from tests.objectives.comparison import assert_close, compare_continuous, compare_running_mean
 from tests.objectives.networks import ACTION_DIM, NoisyTanhGaussian, make_data, make_loss
+from tests.objectives.options import CONTINUOUS, CONTINUOUS_PRIORS
 from tests.objectives.prior_references import NAMES
 from tests.objectives.references import losses
 
@@ -17,53 +18,8 @@ def compare(**options) -> None:
     compare_continuous(make_loss, losses, **options)
 
 
-OPTIONS = {
-    "defaults": {},
-    "one critic": {"critics": 1},
-    "five critics": {"critics": 5},
-    "gamma": {"gamma": 0.5},
-    "l1": {"loss_function": "l1"},
-    "smooth l1": {"loss_function": "smooth_l1"},
-    "half mean squared error": {"qvalue_coef": 0.5},
-    "reward scale": {"reward_scale": 0.1},
-    "alpha": {"alpha_init": 0.2},
-    "fixed alpha": {"alpha_init": 0.2, "fixed_alpha": True},
-    "alpha below its bound": {"alpha_init": 0.01, "min_alpha": 0.3},
-    "alpha above its bound": {"alpha_init": 7.0, "max_alpha": 0.7},
-    "exp alpha": {"alpha_init": 0.2, "alpha_parametrization": "exp"},
-    "direct alpha": {"alpha_init": 0.2, "alpha_parametrization": "direct"},
-    "negative dimension": {"target_entropy": "neg_dim"},
-    "target entropy": {"target_entropy": -0.3},
+OPTIONS = CONTINUOUS | {
     "target entropy of the spec": {"target_entropy": lambda spec: 0.5 * spec.shape[-1]},
-    "min_prob": {"min_prob": 0.184},
-    "clipped action gradient": {"dqda_clipping": 0.05},
-    "no entropy reward": {"use_entropy_reward": False},
-    "policy losses on s and s'": {"policy_loss_steps": "all"},
-    "policy losses on s'": {"policy_loss_steps": "next"},
-    "bounds": {"low": [-2.0, 0.1], "high": [0.5, 0.3]},
-    "three rewards": {"rewards": 3},
-    "signed reward weights": {"rewards": 3, "reward_weights": [0.5, -2.0, 0.0]},
-    "mask": {"mask": True},
-    "importance weights": {"weights": True},
-    "mask and importance weights": {"mask": True, "weights": True},
-    "no vmap": {"deactivate_vmap": True},
-    "sequences": {"batch": (3, 5)},
-    "lambda": {"batch": (3, 5), "lmbda": 0.6},
-    "lambda one": {"batch": (4, 3), "lmbda": 1.0},
-    "lambda, masked": {"batch": (3, 6), "lmbda": 0.8, "mask": True},
-}
-
-COMBINATIONS = {
-    "vector rewards on sequences": {
-        "batch": (3, 5),
-        "rewards": 2,
-        "reward_weights": [1.0, -0.3],
-        "lmbda": 0.9,
-        "mask": True,
-        "weights": True,
-        "dqda_clipping": 0.02,
-        "critics": 3,
-    },
     "direct alpha with everything": {
         "alpha_init": 0.4,
         "alpha_parametrization": "direct",
@@ -96,39 +52,8 @@ def test_each_option_equals_the_formula(options):
         compare(seed=seed, **options)
 
 
-@pytest.mark.parametrize("options", COMBINATIONS.values(), ids=COMBINATIONS.keys())
-def test_combinations_equal_the_formula(options):
-    for seed in range(3):
-        compare(seed=seed, **options)
-
-
-PRIORS = {
-    "defaults": {},
-    "target": {"target_kld_per_dim": 0.7, "alpha_init": 0.3},
-    "fixed alpha": {"alpha_init": 0.2, "fixed_alpha": True},
-    "direct alpha": {"alpha_init": 0.2, "alpha_parametrization": "direct"},
-    "bounds": {"low": [-2.0, 0.1], "high": [0.5, 0.3]},
-    "clipped action gradient": {"dqda_clipping": 0.05},
-    "no entropy reward": {"use_entropy_reward": False},
-    "mean of the critics": {"policy_reduction": "mean", "critics": 3},
-    "policy losses on s'": {"policy_loss_steps": "next"},
-    "signed reward weights": {"rewards": 3, "reward_weights": [0.5, -2.0, 0.0]},
-    "sequences with everything": {
-        "batch": (3, 5),
-        "rewards": 2,
-        "reward_weights": [1.0, -0.3],
-        "lmbda": 0.9,
-        "mask": True,
-        "weights": True,
-        "dqda_clipping": 0.02,
-        "policy_loss_steps": "all",
-        "target_kld_per_dim": 0.2,
-    },
-}
-
-
 @pytest.mark.parametrize("prior", NAMES)
-@pytest.mark.parametrize("options", PRIORS.values(), ids=PRIORS.keys())
+@pytest.mark.parametrize("options", CONTINUOUS_PRIORS.values(), ids=CONTINUOUS_PRIORS.keys())
 def test_a_prior_enters_as_in_the_formula(prior, options):
     for seed in range(2):
         compare(prior=prior, seed=seed, **options)

@@ -27,6 +27,7 @@ from tests.objectives.networks import (
     plain_data,
     plain_weights,
 )
+from tests.objectives.options import COMMON, PRIORS, SEQUENCES
 from tests.objectives.prior_references import NAMES, make_prior
 
 KINDS = ["boltzmann", "categorical", "hybrid"]
@@ -147,61 +148,37 @@ def call(loss, data, next_draw: Draw, draw: Draw, options: dict):
     return out
 
 
-COMMON = {
-    "defaults": {},
-    "one critic": {"critics": 1},
-    "four critics": {"critics": 4},
+DISCRETE = COMMON | {
     "two actions": {"actions": 2},
     "one action": {"actions": 1},
-    "gamma": {"gamma": 0.5},
-    "l1": {"loss_function": "l1"},
-    "smooth l1": {"loss_function": "smooth_l1"},
-    "half mean squared error": {"qvalue_coef": 0.5},
-    "reward scale": {"reward_scale": 0.1},
-    "alpha": {"alpha_init": 0.2},
-    "fixed alpha": {"alpha_init": 0.2, "fixed_alpha": True},
-    "alpha below its bound": {"alpha_init": 0.01, "min_alpha": 0.3},
-    "alpha above its bound": {"alpha_init": 7.0, "max_alpha": 0.7},
-    "exp alpha": {"alpha_init": 0.2, "alpha_parametrization": "exp"},
-    "direct alpha": {"alpha_init": 0.2, "alpha_parametrization": "direct"},
-    "target entropy": {"target_entropy": 0.7},
-    "min_prob": {"min_prob": 0.4},
     "sampled entropy": {"discrete_entropy": "sampled", "alpha_init": 0.4},
-    "no entropy reward": {"use_entropy_reward": False},
-    "policy losses on s and s'": {"policy_loss_steps": "all"},
-    "policy losses on s'": {"policy_loss_steps": "next"},
     "policy losses on s and s', sampled": {
         "policy_loss_steps": "all",
         "discrete_entropy": "sampled",
     },
-    "three rewards": {"rewards": 3},
-    "signed reward weights": {"rewards": 3, "reward_weights": [0.5, -2.0, 0.0]},
-    "mask": {"mask": True},
-    "importance weights": {"weights": True},
-    "mask and importance weights": {"mask": True, "weights": True},
-    "no vmap": {"deactivate_vmap": True},
-    "sequences": {"batch": (3, 5)},
-    "lambda": {"batch": (3, 5), "lmbda": 0.6},
     "lambda one, sampled": {"batch": (4, 3), "lmbda": 1.0, "discrete_entropy": "sampled"},
-    "lambda, masked": {"batch": (3, 6), "lmbda": 0.8, "mask": True},
     "everything": {
-        "batch": (3, 5),
-        "rewards": 2,
-        "reward_weights": [1.0, -0.3],
-        "lmbda": 0.9,
-        "mask": True,
-        "weights": True,
+        **SEQUENCES,
         "critics": 3,
         "discrete_entropy": "sampled",
         "alpha_init": 0.3,
         "alpha_parametrization": "direct",
         "reward_scale": 2.0,
         "loss_function": "smooth_l1",
-        "policy_loss_steps": "all",
     },
 }
 
 MASK = [[1, 0], [0, 1], [0, 0]]
+
+MASKED = {
+    "parameter_mask": MASK,
+    "alpha_init": (0.2, 0.4),
+    "policy_loss_steps": "all",
+    "dqda_clipping": 0.05,
+    "batch": (3, 4),
+    "lmbda": 0.7,
+    "discrete_entropy": "sampled",
+}
 
 HYBRID = {
     "pair of alphas": {"alpha_init": (0.2, 0.9)},
@@ -218,20 +195,12 @@ HYBRID = {
         "weights": True,
     },
     "masked parameters": {"parameter_mask": MASK, "alpha_init": 0.3},
-    "masked parameters, all options": {
-        "parameter_mask": MASK,
-        "alpha_init": (0.2, 0.4),
-        "policy_loss_steps": "all",
-        "dqda_clipping": 0.05,
-        "batch": (3, 4),
-        "lmbda": 0.7,
-        "discrete_entropy": "sampled",
-    },
+    "masked parameters, all options": MASKED,
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("options", COMMON.values(), ids=COMMON.keys())
+@pytest.mark.parametrize("options", DISCRETE.values(), ids=DISCRETE.keys())
 def test_each_option_equals_the_formula(kind, options):
     for seed in range(2):
         check(kind, seed=seed, **options)
@@ -243,26 +212,14 @@ def test_options_of_the_hybrid_loss_equal_the_formula(options):
         check("hybrid", seed=seed, **options)
 
 
-PRIORS = {
-    "defaults": {},
+DISCRETE_PRIORS = PRIORS | {
     "targets": {"target_kld_discrete": 0.3, "alpha_init": 0.4},
     "one action": {"actions": 1},
-    "fixed alpha": {"alpha_init": 0.2, "fixed_alpha": True},
     "sampled": {"discrete_entropy": "sampled", "alpha_init": 0.5},
-    "no entropy reward": {"use_entropy_reward": False},
-    "mean of the critics": {"policy_reduction": "mean", "critics": 3},
-    "policy losses on s'": {"policy_loss_steps": "next"},
-    "signed reward weights": {"rewards": 3, "reward_weights": [0.5, -2.0, 0.0]},
     "sequences with everything": {
-        "batch": (3, 5),
-        "rewards": 2,
-        "reward_weights": [1.0, -0.3],
-        "lmbda": 0.9,
-        "mask": True,
-        "weights": True,
+        **SEQUENCES,
         "alpha_init": 0.3,
         "alpha_parametrization": "exp",
-        "policy_loss_steps": "all",
     },
 }
 
@@ -270,22 +227,13 @@ HYBRID_PRIORS = {
     "targets": {"target_kld_per_dim": 0.7, "target_kld_discrete": 0.1},
     "clipped action gradient": {"dqda_clipping": 0.02, "alpha_init": (0.2, 0.6)},
     "masked parameters": {"parameter_mask": MASK, "alpha_init": 0.3},
-    "masked parameters, all options": {
-        "parameter_mask": MASK,
-        "alpha_init": (0.2, 0.4),
-        "policy_loss_steps": "all",
-        "dqda_clipping": 0.05,
-        "batch": (3, 4),
-        "lmbda": 0.7,
-        "discrete_entropy": "sampled",
-        "target_kld_per_dim": 0.4,
-    },
+    "masked parameters, all options": {**MASKED, "target_kld_per_dim": 0.4},
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("prior", NAMES)
-@pytest.mark.parametrize("options", PRIORS.values(), ids=PRIORS.keys())
+@pytest.mark.parametrize("options", DISCRETE_PRIORS.values(), ids=DISCRETE_PRIORS.keys())
 def test_a_prior_enters_as_in_the_formula(kind, prior, options):
     for seed in range(2):
         check(kind, prior=prior, seed=seed, **options)
