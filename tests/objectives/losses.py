@@ -33,9 +33,9 @@ def box_actor(**options) -> ProbabilisticActor:
     return tanh_gaussian_actor(4, [-1.0] * 2, [1.0] * 2, **CELLS, **options)
 
 
-def own_loss(kind: str, reward_dim: int = 1, atoms: int | None = None, **options) -> LossModule:
+def own_loss(kind: str, reward_dim: int = 1, critic: dict | None = None, **options) -> LossModule:
     """A loss of a kind, whose discrete actions are three and continuous dimensions two."""
-    sizes = CELLS | {"reward_dim": reward_dim, "atoms": atoms}
+    sizes = CELLS | {"reward_dim": reward_dim} | (critic or {})
     if kind == "continuous":
         return ContinuousSACLoss(box_actor(), state_action_critic(4, 2, **sizes), **options)
     if kind == "value":
@@ -55,9 +55,11 @@ def single(data: TensorDict) -> TensorDict:
 
 
 def make_batch(kind: str, *shape: int) -> TensorDict:
-    if kind in DISCRETE_KINDS:
-        return single(make_discrete_data(kind, *shape))
-    return single(make_data(*shape))
+    return single(make_double_batch(kind, *shape))
+
+
+def make_double_batch(kind: str, *shape: int) -> TensorDict:
+    return make_discrete_data(kind, *shape) if kind in DISCRETE_KINDS else make_data(*shape)
 
 
 class Joined(nn.Module):

@@ -93,7 +93,7 @@ def test_values_on_atoms_stay_there_and_nan_does_not_end_the_process() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_losses_policies_and_copies_take_them(kind: str) -> None:
     torch.manual_seed(0)
-    loss = own_loss(kind, atoms=11, diagnostics=True)
+    loss = own_loss(kind, critic={"atoms": 11}, diagnostics=True)
     data = make_batch(kind, 6)
     out = loss(data)
     assert 0 <= out["clipped_share"] <= 1
@@ -107,7 +107,7 @@ def test_losses_policies_and_copies_take_them(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["continuous", "boltzmann", "hybrid"])
 def test_a_terminal_observation_has_no_effect_even_if_it_is_nan(kind: str) -> None:
     torch.manual_seed(0)
-    loss = own_loss(kind, atoms=11)
+    loss = own_loss(kind, critic={"atoms": 11})
     data = make_batch(kind, 6)
     data["next", "terminated"][:3] = True
     spoiled = data.clone()
@@ -132,7 +132,7 @@ def test_vector_rewards_are_refused() -> None:
         state_action_critic(3, 1, reward_dim=2, atoms=5)
     with pytest.raises(ConfigError, match="two atoms or more describe one value: got 1"):
         state_action_critic(3, 1, atoms=1)
-    loss = own_loss("continuous", atoms=5)
+    loss = own_loss("continuous", critic={"atoms": 5})
     with pytest.raises(BatchError, match=r"wanted .* for rewards of 2 dimensions"):
         loss(make_data(4, rewards=2).float())
 

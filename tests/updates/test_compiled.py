@@ -11,6 +11,7 @@ import random
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 import torch
@@ -23,69 +24,30 @@ from torchrl.objectives import LossModule
 from rlkit_sac.config import UpdateConfig
 from rlkit_sac.data.replay.packed_buffer import PackedReplayBuffer
 from rlkit_sac.errors import RunError
-from rlkit_sac.modules import (
-    ObservationNormalizer,
-    RewardNormalizer,
-    action_value_critic,
-    categorical_actor,
-    hybrid_critic,
-    state_action_critic,
-    tanh_gaussian_actor,
-)
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
+from rlkit_sac.modules import ObservationNormalizer, RewardNormalizer
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss
 from rlkit_sac.updates import Update
 from rlkit_sac.updates import compiled as module
+from tests.objectives.losses import box_actor, make_double_batch, own_loss
 from tests.runs.recipe_updates import make_update
 
-CELLS = {"num_cells": [8, 8]}
-BOX = {"action_low": [-1.0, -2.0], "action_high": [1.0, 2.0]}
+MASK = [[1, 0], [0, 1], [1, 1]]
+continuous, hybrid = partial(own_loss, "continuous"), partial(own_loss, "hybrid")
 
 
-def continuous(**options) -> ContinuousSACLoss:
-    actor = tanh_gaussian_actor(3, **BOX, **CELLS)
-    return ContinuousSACLoss(actor, state_action_critic(3, 2, **CELLS), **options)
-
-
-def hybrid(action_layer="first", **options) -> HybridSACLoss:
-    actor = tanh_gaussian_actor(3, **BOX, **CELLS, action_key=("action", "continuous"))
-    critic = hybrid_critic(3, 2, 4, **CELLS, action_layer=action_layer)
-    return HybridSACLoss(actor, critic, **options)
-
-
-def masked(action_layer: str, **options) -> HybridSACLoss:
-    mask = [[1, 0], [0, 1], [1, 1], [0, 0]]
-    return hybrid(action_layer, parameter_mask=mask, mask_critics=True, **options)
-
-
-def discrete(**options) -> DiscreteSACLoss:
-    return DiscreteSACLoss(action_value_critic(3, 4, **CELLS), **options)
-
-
-def with_actor() -> DiscreteSACLoss:
-    return DiscreteSACLoss(action_value_critic(3, 4, **CELLS), categorical_actor(3, 4, **CELLS))
-
-
-def over_atoms(**options) -> ContinuousSACLoss:
-    critic = state_action_critic(3, 2, **CELLS, atoms=11)
-    return ContinuousSACLoss(tanh_gaussian_actor(3, **BOX, **CELLS), critic, **options)
+def masked(action_layer: str, **options) -> LossModule:
+    critic = {"action_layer": action_layer}
+    return hybrid(critic=critic, parameter_mask=MASK, mask_critics=True, **options)
 
 
 def dropout() -> ContinuousSACLoss:
-    critic = ValueOperator(
-        MLP(in_features=5, out_features=1, dropout=0.2, **CELLS),
-        in_keys=["observation", "action"],
-    )
-    return ContinuousSACLoss(tanh_gaussian_actor(3, **BOX, **CELLS), critic)
-
-
-def droq() -> ContinuousSACLoss:
-    critic = state_action_critic(3, 2, **CELLS, layer_norm=True, dropout=0.2)
-    return ContinuousSACLoss(tanh_gaussian_actor(3, **BOX, **CELLS), critic)
+    net = MLP(in_features=6, out_features=1, num_cells=[8, 8], dropout=0.2)
+    return ContinuousSACLoss(box_actor(), ValueOperator(net, in_keys=["observation", "action"]))
 
 
 def normalized(make: Callable[..., LossModule]) -> LossModule:
     loss = make(
-        observation_normalizer=ObservationNormalizer(3), reward_normalizer=RewardNormalizer(0.9)
+        observation_normalizer=ObservationNormalizer(4), reward_normalizer=RewardNormalizer(0.9)
     )
     loss.observe(batch_for(loss))
     return loss
@@ -98,14 +60,14 @@ OWN: dict[str, Callable[[], LossModule]] = {
         dqda_clipping=0.5, normalize_entropy_reward=True, loss_function="smooth_l1"
     ),
     "dropout": dropout,
-    "dropout, layer norms": droq,
+    "dropout, layer norms": lambda: continuous(critic={"layer_norm": True, "dropout": 0.2}),
     "some of the targets": lambda: continuous(
         num_qvalue_nets=5, target_subset=2, policy_reduction="mean"
     ),
     "normalized": lambda: normalized(continuous),
-    "atoms": lambda: normalized(over_atoms),
-    "discrete": discrete,
-    "with an actor": with_actor,
+    "atoms": lambda: normalized(partial(continuous, critic={"atoms": 11})),
+    "discrete": lambda: own_loss("boltzmann"),
+    "with an actor": lambda: own_loss("categorical"),
     "hybrid": hybrid,
     "masked critics": lambda: masked("first", mask_entropy=False),
     "masked critics, last layer": lambda: masked("last", dqda_clipping=0.5),
@@ -115,25 +77,9 @@ OWN: dict[str, Callable[[], LossModule]] = {
 
 
 def batch_for(loss: LossModule, size: int = 16) -> TensorDict:
-    box = torch.tensor(BOX["action_high"], dtype=torch.float64)
-    vector = (torch.rand(size, 2, dtype=torch.float64) * 2 - 1) * box
-    index = torch.randint(4, (size,))
-    action = {ContinuousSACLoss: vector, DiscreteSACLoss: index}.get(type(loss))
-    if action is None:
-        action = TensorDict(continuous=vector, discrete=index, batch_size=[size])
-    return TensorDict(
-        observation=torch.randn(size, 3, dtype=torch.float64),
-        action=action,
-        priority_weight=torch.rand(size, dtype=torch.float64) + 0.1,
-        next=TensorDict(
-            observation=torch.randn(size, 3, dtype=torch.float64),
-            reward=torch.randn(size, 1, dtype=torch.float64),
-            done=(done := torch.rand(size, 1) < 0.3),
-            terminated=done,
-            batch_size=[size],
-        ),
-        batch_size=[size],
-    )
+    kinds = {ContinuousSACLoss: "continuous", DiscreteSACLoss: "boltzmann"}
+    batch = make_double_batch(kinds.get(type(loss), "hybrid"), size)
+    return batch.set("priority_weight", torch.rand(size, dtype=torch.float64) + 0.1)
 
 
 def pair(make: Callable[[], LossModule], **config) -> tuple[Update, Update]:
@@ -270,7 +216,7 @@ def test_a_change_of_the_loss_is_followed() -> None:
 @pytest.mark.usefixtures("uncompiled")
 def test_batches_of_other_shapes_have_graphs_of_their_own_up_to_a_number(monkeypatch) -> None:
     monkeypatch.setattr(module, "MOST_GRAPHS", 3)
-    first, second = pair(discrete)
+    first, second = pair(OWN["discrete"])
     kinds = [batch_for(first.loss_module, size) for size in (2, 3, 4)]
     assert_same(first, second, [*kinds, *kinds])
     with pytest.warns(UserWarning, match="3 graphs were made .* run uncompiled"):
@@ -283,7 +229,7 @@ class Branching(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.net = MLP(in_features=5, out_features=1, **CELLS)
+        self.net = MLP(in_features=6, out_features=1, num_cells=[8, 8])
 
     def forward(self, observation: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
         out = self.net(torch.cat([observation, action], -1))
@@ -314,12 +260,7 @@ def test_what_cannot_be_recorded_runs_uncompiled_after_one_warning(network) -> N
                 network(), in_keys=["observation", "action"], out_keys=["state_action_value"]
             )
         ]
-        return ContinuousSACLoss(
-            tanh_gaussian_actor(3, **BOX, **CELLS),
-            critics,
-            num_qvalue_nets=1,
-            deactivate_vmap=True,
-        )
+        return ContinuousSACLoss(box_actor(), critics, num_qvalue_nets=1, deactivate_vmap=True)
 
     first, second = pair(make)
     batches = [batch_for(first.loss_module) for _ in range(3)]
