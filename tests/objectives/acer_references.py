@@ -59,6 +59,29 @@ class Reference:
     entropy_gradient: list[Tensor]
     critic_gradient: list[Tensor]
 
+    def assert_equal(self, out: TensorDict, actor: list[Tensor], critic: list[Tensor], **tolerance):
+        """Compare with the outputs of a loss and their gradients for its own parameters."""
+        for name, value in {
+            "loss_actor": self.policy,
+            "loss_critic": self.critic,
+            "loss_entropy": self.entropy_loss,
+            "entropy": self.entropy,
+            "kl": self.kl,
+            "value": self.value,
+        }.items():
+            text = f"{name}: {{}}".format
+            torch.testing.assert_close(out[name], value, **tolerance, msg=text)
+        for name, group, gradients in (
+            ("loss_actor", actor, self.actor_gradient),
+            ("loss_entropy", actor, self.entropy_gradient),
+            ("loss_critic", critic, self.critic_gradient),
+        ):
+            found = torch.autograd.grad(out[name], group, retain_graph=True, allow_unused=True)
+            for own, theirs in zip(found, gradients, strict=True):
+                own = torch.zeros_like(theirs) if own is None else own
+                text = f"{name}: {{}}".format
+                torch.testing.assert_close(own, theirs, **tolerance, msg=text)
+
 
 class Step:
     """One step: everything but the returns."""

@@ -41,26 +41,7 @@ def assert_equal(
         assert (done & ~terminated).any()
     drawn = noise.fill(*batch)
     wanted = reference(kind, nets, data, drawn, options)
-    out = loss(data)
-    for name, value in {
-        "loss_actor": wanted.policy,
-        "loss_critic": wanted.critic,
-        "loss_entropy": wanted.entropy_loss,
-        "entropy": wanted.entropy,
-        "kl": wanted.kl,
-        "value": wanted.value,
-    }.items():
-        torch.testing.assert_close(out[name], value, **EXACT, msg=lambda m, n=name: f"{n}: {m}")
-    actor, critic = parameters(loss, nets)
-    for name, group, gradients in (
-        ("loss_actor", actor, wanted.actor_gradient),
-        ("loss_entropy", actor, wanted.entropy_gradient),
-        ("loss_critic", critic, wanted.critic_gradient),
-    ):
-        found = torch.autograd.grad(out[name], group, retain_graph=True, allow_unused=True)
-        for own, theirs in zip(found, gradients, strict=True):
-            own = torch.zeros_like(theirs) if own is None else own
-            torch.testing.assert_close(own, theirs, **EXACT, msg=lambda m, n=name: f"{n}: {m}")
+    wanted.assert_equal(loss(data), *parameters(loss, nets), **EXACT)
 
 
 def parameters(loss: ACERLoss, nets: Networks) -> tuple[list[Tensor], list[Tensor]]:

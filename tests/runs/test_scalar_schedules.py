@@ -2,38 +2,21 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tensordict import TensorDict
+from torchrl.objectives import LossModule
 
 from rlkit_sac.config import (
     ContinuousLossConfig,
     LossConfig,
     UpdateConfig,
 )
-from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
-from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.updates.scheduled_values import apply_schedules, value_at
+from tests.objectives.losses import make_double_batch, own_loss
 from tests.runs.recipe_updates import make_update
 
 
-def make_loss(config: LossConfig) -> ContinuousSACLoss:
+def make_loss(config: LossConfig) -> LossModule:
     torch.manual_seed(0)
-    actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
-    return ContinuousSACLoss(
-        actor, state_action_critic(3, 1, num_cells=[8]), **config.arguments()
-    ).double()
-
-
-def batch() -> TensorDict:
-    ends = torch.zeros(6, 1, dtype=torch.bool)
-    after = TensorDict(
-        observation=torch.randn(6, 3).double(),
-        reward=torch.randn(6, 1).double(),
-        done=ends,
-        terminated=ends,
-        batch_size=[6],
-    )
-    observation, action = torch.randn(6, 3).double(), torch.rand(6, 1).double()
-    return TensorDict(observation=observation, action=action, next=after, batch_size=[6])
+    return own_loss("continuous", **config.arguments()).double()
 
 
 @given(
@@ -66,7 +49,7 @@ def test_a_loss_with_scheduled_numbers_is_the_loss_made_with_them(temperature: d
     for frames in (0, 150):
         apply_schedules(schedules, {}, frames, into=update)
     wanted = make_loss(ContinuousLossConfig(**numbers, fixed_alpha=fixed))
-    data, outs = batch(), []
+    data, outs = make_double_batch("continuous", 6), []
     for loss in (changed, wanted):
         torch.manual_seed(1)
         out = loss(data.clone())

@@ -4,38 +4,24 @@ from typing import Any
 import pytest
 import torch
 from tensordict import TensorDict
+from torchrl.objectives import LossModule
 
 from rlkit_sac.config import UpdateConfig, ValueUpdateConfig
-from rlkit_sac.modules import (
-    state_action_critic,
-    state_critic,
-    tanh_gaussian_actor,
-)
-from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import parameter_groups
 from rlkit_sac.updates import LossStep, TargetStep
+from tests.objectives.losses import make_batch, own_loss
 from tests.runs.recipe_updates import make_update
 
 ALL = ("actor", "qvalue", "alpha")
 
 
-def make_loss(**options: Any) -> ContinuousSACLoss:
+def make_loss(kind: str = "continuous") -> LossModule:
     torch.manual_seed(0)
-    actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
-    return ContinuousSACLoss(actor, state_action_critic(3, 1, num_cells=[8]), **options)
+    return own_loss(kind)
 
 
 def batch() -> TensorDict:
-    ends = torch.zeros(6, 1, dtype=torch.bool)
-    after = TensorDict(
-        observation=torch.randn(6, 3),
-        reward=torch.randn(6, 1),
-        done=ends,
-        terminated=ends,
-        batch_size=[6],
-    )
-    observation, action = torch.randn(6, 3), torch.rand(6, 1)
-    return TensorDict(observation=observation, action=action, next=after, batch_size=[6])
+    return make_batch("continuous", 6)
 
 
 def step(name: str, period: int = 1) -> LossStep:
@@ -113,15 +99,8 @@ def test_published_orders(options: dict[str, Any], steps: tuple) -> None:
     assert {name for name in ALL if f"grad_norm_{name}" in scalars} == trained
 
 
-def make_value_loss() -> ContinuousSACLoss:
-    torch.manual_seed(0)
-    actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
-    critic = state_action_critic(3, 1, num_cells=[8])
-    return ContinuousSACLoss(actor, critic, state_critic(3, num_cells=[8]))
-
-
 def test_a_value_network_has_a_group_of_its_own() -> None:
-    loss = make_value_loss()
+    loss = make_loss("value")
     update = make_update(loss, ValueUpdateConfig(lr_value=5e-4))
     assert tuple(update.optimizers) == ("actor", "qvalue", "value", "alpha")
     (group,) = update.optimizers["value"].param_groups
@@ -141,6 +120,6 @@ def test_steps_taken_at_once_and_forward_passes_from_some_steps_on() -> None:
     )
     assert not config.errors()
     at_once = LossStep(("loss_actor", "loss_qvalue"), ("actor", "qvalue"), recompute=True)
-    update = make_update(make_value_loss(), config)
+    update = make_update(make_loss("value"), config)
     assert update.steps == (step("alpha"), at_once, TargetStep(2), step("value"))
     assert not update.recompute

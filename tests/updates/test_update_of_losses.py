@@ -13,24 +13,14 @@ from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs.files import join_state, split_state
 from rlkit_sac.updates import LossStep, TargetStep, Update
+from tests.objectives.losses import make_batch, make_double_batch
 
 LOSSES = ("loss_actor", "loss_qvalue", "loss_alpha")
 JOINT = LossStep(LOSSES, ("all",))
 
 
-def sac_batch(dtype: torch.dtype = torch.float32, size: int = 16) -> TensorDict:
-    return TensorDict(
-        observation=torch.randn(size, 4, dtype=dtype),
-        action=torch.rand(size, 2, dtype=dtype) * 2 - 1,
-        next=TensorDict(
-            observation=torch.randn(size, 4, dtype=dtype),
-            reward=torch.randn(size, 1, dtype=dtype),
-            done=torch.rand(size, 1) < 0.3,
-            terminated=torch.rand(size, 1) < 0.2,
-            batch_size=[size],
-        ),
-        batch_size=[size],
-    )
+def sac_batch(dtype: torch.dtype = torch.float32) -> TensorDict:
+    return (make_batch if dtype == torch.float32 else make_double_batch)("continuous", 16)
 
 
 def networks() -> tuple[nn.Module, nn.Module]:
