@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,13 @@ def options(text: str) -> list[str]:
         for option in text.split("--")[1:]
         for part in ("--" + option.strip()).split(" ", maxsplit=1)
     ]
+
+
+def variants(cases: Mapping[str, str], *, slow: Collection[str] = ()) -> pytest.MarkDecorator:
+    """A test for each command line ``variant``, some of them slow."""
+    marks = {name: [pytest.mark.slow] * (name in slow) for name in cases}
+    found = [pytest.param(text, id=name, marks=marks[name]) for name, text in cases.items()]
+    return pytest.mark.parametrize("variant", found)
 
 
 @dataclass(frozen=True)

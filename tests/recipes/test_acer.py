@@ -11,7 +11,7 @@ import pytest
 
 from rlkit_sac.modules import BehaviorPolicy
 from rlkit_sac.runs import load_policy
-from tests.recipes.running import Recipe
+from tests.recipes.running import Recipe, variants
 
 SHORT = shlex.split("""
     --collector.total_frames 250 --collector.t_max 5 --env.num_envs 2 --replay.batch_size 4
@@ -112,12 +112,6 @@ VARIANTS = {
 OF_OTHERS = ("samples in evaluation",)
 
 
-@pytest.mark.parametrize(
-    "variant",
-    [
-        pytest.param(options, id=name, marks=[pytest.mark.slow] * (name in OF_OTHERS))
-        for name, options in VARIANTS.items()
-    ],
-)
+@variants(VARIANTS, slow=OF_OTHERS)
 def test_variants_train(workplace, variant):
     ACER.assert_trains(variant)

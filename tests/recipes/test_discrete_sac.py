@@ -9,7 +9,7 @@ import pytest
 
 from rlkit_sac.modules import BoltzmannPolicy
 from rlkit_sac.runs import load_policy
-from tests.recipes.running import Recipe
+from tests.recipes.running import Recipe, variants
 
 DISCRETE = Recipe("discrete_sac", "DiscreteSACConfig")
 
@@ -58,12 +58,6 @@ VARIANTS = {
 OF_OTHERS = ("two environments", "fixed alpha", "steps in turn", "samples in evaluation")
 
 
-@pytest.mark.parametrize(
-    "variant",
-    [
-        pytest.param(variant, id=name, marks=[pytest.mark.slow] * (name in OF_OTHERS))
-        for name, variant in VARIANTS.items()
-    ],
-)
+@variants(VARIANTS, slow=OF_OTHERS)
 def test_variants_train(workplace, variant):
     DISCRETE.assert_trains(variant)

@@ -14,7 +14,7 @@ from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import categorical_actor, tanh_gaussian_actor
 from rlkit_sac.runs import load_policy, make_prior, save_policy
-from tests.recipes.running import Recipe
+from tests.recipes.running import Recipe, variants
 
 HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
 
@@ -78,13 +78,7 @@ VARIANTS = {
 OF_OTHERS = ("two environments", "fixed alphas", "steps in turn", "samples in evaluation")
 
 
-@pytest.mark.parametrize(
-    "variant",
-    [
-        pytest.param(variant, id=name, marks=[pytest.mark.slow] * (name in OF_OTHERS))
-        for name, variant in VARIANTS.items()
-    ],
-)
+@variants(VARIANTS, slow=OF_OTHERS)
 def test_variants_train(workplace, variant):
     HYBRID.assert_trains(variant)
 

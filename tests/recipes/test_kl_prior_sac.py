@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from tests.recipes.loading import RECIPES
-from tests.recipes.running import Recipe
+from tests.recipes.running import Recipe, variants
 
 PRIOR_SAC = Recipe("kl_prior_sac", "KLPriorSACConfig")
 SAC = Recipe("sac", "SACConfig")
@@ -124,13 +124,7 @@ OF_OTHERS = (
 )
 
 
-@pytest.mark.parametrize(
-    "variant",
-    [
-        pytest.param(variant, id=name, marks=[pytest.mark.slow] * (name in OF_OTHERS))
-        for name, variant in VARIANTS.items()
-    ],
-)
+@variants(VARIANTS, slow=OF_OTHERS)
 def test_variants_train(own_prior, variant):
     PRIOR_SAC.assert_trains(variant)
 

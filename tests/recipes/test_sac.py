@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tests import processes
-from tests.recipes.running import SHORT, Recipe
+from tests.recipes.running import SHORT, Recipe, variants
 
 SAC = Recipe("sac", "SACConfig")
 
@@ -104,13 +104,7 @@ SLOW = (
 )
 
 
-@pytest.mark.parametrize(
-    "variant",
-    [
-        pytest.param(variant, id=name, marks=[pytest.mark.slow] * (name in SLOW))
-        for name, variant in VARIANTS.items()
-    ],
-)
+@variants(VARIANTS, slow=SLOW)
 def test_variants_train(workplace, variant):
     SAC.assert_trains(variant)
 

@@ -6,9 +6,8 @@ import json
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from tests.recipes.running import Recipe
+from tests.recipes.running import Recipe, variants
 
 VALUE = Recipe("value_sac", "ValueSACConfig")
 
@@ -56,12 +55,6 @@ VARIANTS = {
 OF_OTHERS = ("fixed alpha",)
 
 
-@pytest.mark.parametrize(
-    "variant",
-    [
-        pytest.param(variant, id=name, marks=[pytest.mark.slow] * (name in OF_OTHERS))
-        for name, variant in VARIANTS.items()
-    ],
-)
+@variants(VARIANTS, slow=OF_OTHERS)
 def test_variants_train(workplace, variant):
     VALUE.assert_trains(variant)
