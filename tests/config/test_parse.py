@@ -24,7 +24,7 @@ from rlkit_sac.config import (
     UpdateConfig,
     WarmStartConfig,
 )
-from rlkit_sac.config.bounds import PositiveInt, Seed
+from rlkit_sac.config.bounds import Seed
 from rlkit_sac.config.read import parse_config, set_options, to_yaml
 from rlkit_sac.errors import ConfigError
 
@@ -203,15 +203,6 @@ def test_a_written_configuration_reads_back_equal(
     file = tmp_path_factory.mktemp("yaml") / "c.yaml"
     file.write_text(to_yaml(dataclasses.asdict(config)), encoding="utf-8")
     assert parse_config(Config, ["--config", str(file)]) == config
-
-
-@dataclass
-class Nested:
-    """Two levels."""
-
-    inner: Config = field(default_factory=Config)
-    count: PositiveInt = 1
-    """How many."""
 
 
 def test_values_of_python_stay_what_they_are() -> None:

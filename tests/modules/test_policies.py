@@ -7,37 +7,13 @@ import torch
 from tensordict import TensorDict
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.modules import (
-    PlainPolicy,
-    action_value_critic,
-    categorical_actor,
-    hybrid_critic,
-    state_action_critic,
-    tanh_gaussian_actor,
-)
+from rlkit_sac.modules import PlainPolicy
 from rlkit_sac.modules.notes import note_of
 from rlkit_sac.modules.rebuild import build_from_note
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
-from tests.objectives.losses import foreign_actor
+from tests.objectives.losses import foreign_actor, own_loss
 
 CONTINUOUS, DISCRETE = ("action", "continuous"), ("action", "discrete")
-CELLS = {"num_cells": [16]}
-BOX = {"action_low": [-1.0, -2.0], "action_high": [1.0, 0.5]}
 KINDS = ["continuous", "boltzmann", "categorical", "hybrid"]
-
-
-def make_loss(kind: str, reward_dim: int = 1, **options):
-    if kind == "continuous":
-        return ContinuousSACLoss(
-            tanh_gaussian_actor(4, **BOX, **CELLS), state_action_critic(4, 2, **CELLS), **options
-        )
-    if kind == "hybrid":
-        actor = tanh_gaussian_actor(4, **BOX, **CELLS, action_key=CONTINUOUS)
-        critic = hybrid_critic(4, 2, 3, **CELLS, reward_dim=reward_dim)
-        return HybridSACLoss(actor, critic, **options)
-    critic = action_value_critic(4, 3, **CELLS, reward_dim=reward_dim)
-    actor = categorical_actor(4, 3, **CELLS) if kind == "categorical" else None
-    return DiscreteSACLoss(critic, actor, **options)
 
 
 def states(*batch: int) -> TensorDict:
@@ -71,7 +47,7 @@ def reduced_values(loss, data: TensorDict) -> torch.Tensor:
 def test_the_deterministic_mode_takes_the_best_action(kind, batch, reward_dim):
     torch.manual_seed(0)
     weights = None if reward_dim == 1 else [1.0, -0.5]
-    loss = make_loss(kind, reward_dim, reward_weights=weights)
+    loss = own_loss(kind, reward_dim, reward_weights=weights)
     data = states(*batch)
     for mode in (ExplorationType.DETERMINISTIC, ExplorationType.MODE):
         out = act(loss.policy(), data, mode)
@@ -89,7 +65,7 @@ def test_the_deterministic_mode_takes_the_best_action(kind, batch, reward_dim):
 @pytest.mark.parametrize("kind", ["boltzmann", "hybrid"])
 def test_samples_follow_the_values_and_the_temperature(kind):
     torch.manual_seed(0)
-    loss = make_loss(kind, alpha_init=0.05)
+    loss = own_loss(kind, alpha_init=0.05)
     policy, data = loss.policy(), states(1).expand(50_000)
     if kind == "hybrid":  # d depends on the c that was sampled
         data = data.clone().set(CONTINUOUS, torch.rand(1, 2).expand(50_000, 2))
@@ -113,10 +89,10 @@ def test_policies_follow_the_loss_whatever_happens_to_it(kind, fixed):
     for change in (
         lambda loss: None,
         lambda loss: loss.double(),
-        lambda loss: loss.load_state_dict(make_loss(kind, fixed_alpha=fixed).state_dict()),
+        lambda loss: loss.load_state_dict(own_loss(kind, fixed_alpha=fixed).state_dict()),
         lambda loss: loss.double().float(),
     ):
-        loss = make_loss(kind, fixed_alpha=fixed)
+        loss = own_loss(kind, fixed_alpha=fixed)
         policy = loss.policy()
         change(loss)
         name = "log_alpha_discrete" if kind == "hybrid" else "log_alpha"
@@ -138,7 +114,7 @@ def test_policies_follow_the_loss_whatever_happens_to_it(kind, fixed):
 
 def test_reward_weights_reach_policies_that_exist_already():
     torch.manual_seed(0)
-    loss = make_loss("boltzmann", reward_dim=2)
+    loss = own_loss("boltzmann", reward_dim=2)
     policy, data = loss.policy(), states(64)
     for weights in ([1.0, 0.0], [0.0, 1.0], [-1.0, 0.3]):
         loss.reward_weights = weights
@@ -153,7 +129,7 @@ def test_reward_weights_reach_policies_that_exist_already():
 def test_a_policy_is_rebuilt_from_its_note_and_state(kind, reward_dim):
     torch.manual_seed(0)
     options = {"alpha_init": 0.3, "max_alpha": 0.2}
-    loss = make_loss(kind, reward_dim, num_qvalue_nets=3, **options)
+    loss = own_loss(kind, reward_dim, num_qvalue_nets=3, **options)
     if reward_dim == 2:
         loss.reward_weights = [1.0, -2.0]
     policy, data = loss.policy(), states(50)
@@ -173,7 +149,7 @@ def test_a_policy_is_rebuilt_from_its_note_and_state(kind, reward_dim):
 @pytest.mark.parametrize("kind", KINDS)
 def test_epsilon_of_zero_is_greedy_and_of_one_samples(kind):
     torch.manual_seed(0)
-    loss, data = make_loss(kind), states(200)
+    loss, data = own_loss(kind), states(200)
     greedy = act(loss.policy(), data, ExplorationType.DETERMINISTIC)
     assert (act(loss.policy(epsilon=0.0), data, ExplorationType.DETERMINISTIC) == greedy).all()
     same = (

@@ -17,7 +17,7 @@ from torchrl.modules import (
     ValueOperator,
 )
 from torchrl.objectives import DiscreteSACLoss as TorchRLDiscreteSACLoss
-from torchrl.objectives import SACLoss
+from torchrl.objectives import LossModule, SACLoss
 
 from rlkit_sac.modules import action_value_critic, state_action_critic
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss
@@ -25,6 +25,23 @@ from tests.objectives.comparison import losses_of
 from tests.objectives.discrete_networks import make_discrete_data, make_discrete_loss
 from tests.objectives.losses import foreign_actor, foreign_critic, make_batch, own_loss
 from tests.objectives.networks import ACTION_DIM, NoisyTanhGaussian, make_data, make_loss
+
+
+def assert_same_losses(*pairs: tuple[LossModule, TensorDict]) -> list[TensorDict]:
+    """Both with the same draws; their losses, and the gradients of the same networks."""
+    outs, gradients = [], []
+    for loss, data in pairs:
+        loss.make_value_estimator(gamma=0.9)
+        loss.zero_grad()
+        torch.manual_seed(1)
+        outs.append(loss(data))
+        sum(losses_of(outs[-1]).values()).backward()
+        gradients.append([p.grad.clone() for p in loss.parameters()])
+    for name, value in losses_of(outs[0]).items():
+        torch.testing.assert_close(outs[1][name], value, rtol=1e-5, atol=1e-6)
+    for wanted, found in zip(*gradients, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-6)
+    return outs
 
 
 @pytest.mark.parametrize("bound", [1.0, 2.5])
@@ -35,22 +52,9 @@ def test_the_continuous_loss_is_torchrls_where_both_define_the_same(bound, loss_
     options = {"loss_function": loss_function, "alpha_init": 0.3}
     theirs = SACLoss(actor, critics, **options)
     ours = ContinuousSACLoss(actor, critics, target_entropy="neg_dim", **options)
-    theirs.make_value_estimator(gamma=0.9)
-    ours.make_value_estimator(gamma=0.9)
     data = make_batch("continuous", 12)
-    outs, gradients = [], []
-    for loss in (theirs, ours):
-        loss.zero_grad()
-        torch.manual_seed(1)
-        out = loss(data.clone())
-        sum(losses_of(out).values()).backward()
-        outs.append(out)
-        gradients.append([p.grad.clone() for p in loss.parameters()])
+    outs = assert_same_losses((theirs, data.clone()), (ours, data))
     assert set(outs[0].keys()) == set(outs[1].keys())
-    for name, value in outs[0].items():
-        torch.testing.assert_close(outs[1][name], value, rtol=1e-5, atol=1e-6)
-    for wanted, found in zip(*gradients, strict=True):
-        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-6)
 
 
 def test_the_discrete_loss_is_torchrls_where_both_define_the_same():
@@ -77,21 +81,9 @@ def test_the_discrete_loss_is_torchrls_where_both_define_the_same():
         **options,
     )
     ours = DiscreteSACLoss(critics, actor(torch.distributions.Categorical, None), **options)
-    theirs.make_value_estimator(gamma=0.9)
-    ours.make_value_estimator(gamma=0.9)
     data = make_batch("categorical", 12)
     one_hot = data.clone().set("action", nn.functional.one_hot(data["action"], 3))
-    outs, gradients = [], []
-    for loss, each in ((theirs, one_hot), (ours, data)):
-        loss.zero_grad()
-        out = loss(each)
-        sum(losses_of(out).values()).backward()
-        outs.append(losses_of(out))
-        gradients.append([p.grad.clone() for p in loss.parameters()])
-    for name, value in outs[0].items():
-        torch.testing.assert_close(outs[1][name], value, rtol=1e-5, atol=1e-6)
-    for wanted, found in zip(*gradients, strict=True):
-        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-6)
+    assert_same_losses((theirs, one_hot), (ours, data))
 
 
 def test_the_critic_loss_is_torchrls_with_one_critic():

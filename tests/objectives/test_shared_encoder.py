@@ -198,27 +198,26 @@ def test_the_encoder_reads_normalized_observations_and_the_policy_acts_as_the_lo
     assert loss.policy(epsilon=0.5)(acted)["action"].shape == (6, 2)
 
 
-def test_a_network_that_reads_nothing_of_the_encoder_is_refused() -> None:
-    actor = tanh_gaussian_actor(SHARED, **BOX)
-    with pytest.raises(ConfigError, match=r"qvalue_network reads .*nothing of what"):
-        ContinuousSACLoss(actor, state_action_critic(4, 2), encoder_network=make_encoder())
+REFUSED = {
+    r"qvalue_network reads .*nothing of what": (state_action_critic(4, 2), make_encoder()),
+    "leave it or value_network out": (
+        state_action_critic(SHARED, 2),
+        state_critic(4),
+        make_encoder(),
+    ),
+    "encoder_network": (
+        state_action_critic(SHARED, 2),
+        TensorDictModule(nn.BatchNorm1d(25), ["observation"], ["features"]),
+    ),
+    "reads and writes": (
+        state_action_critic(4, 2),
+        TensorDictModule(nn.Linear(4, 4), ["observation"], ["observation"]),
+    ),
+}
 
 
-def test_a_value_network_is_refused() -> None:
-    networks = tanh_gaussian_actor(SHARED, **BOX), state_action_critic(SHARED, 2)
-    with pytest.raises(ConfigError, match="leave it or value_network out"):
-        ContinuousSACLoss(*networks, state_critic(4), encoder_network=make_encoder())
-
-
-def test_batch_normalization_in_the_encoder_is_refused() -> None:
-    encoder = TensorDictModule(nn.BatchNorm1d(25), ["observation"], ["features"])
-    networks = tanh_gaussian_actor(SHARED, **BOX), state_action_critic(SHARED, 2)
-    with pytest.raises(ConfigError, match="encoder_network"):
-        ContinuousSACLoss(*networks, encoder_network=encoder)
-
-
-def test_an_encoder_that_writes_what_it_reads_is_refused() -> None:
-    encoder = TensorDictModule(nn.Linear(4, 4), ["observation"], ["observation"])
-    networks = tanh_gaussian_actor(4, [-1.0], [1.0]), state_action_critic(4, 1)
-    with pytest.raises(ConfigError, match="reads and writes"):
-        ContinuousSACLoss(*networks, encoder_network=encoder)
+@pytest.mark.parametrize("message", REFUSED)
+def test_networks_that_cannot_share_an_encoder_are_refused(message: str) -> None:
+    *networks, encoder = REFUSED[message]
+    with pytest.raises(ConfigError, match=message):
+        ContinuousSACLoss(tanh_gaussian_actor(SHARED, **BOX), *networks, encoder_network=encoder)

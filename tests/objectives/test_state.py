@@ -8,12 +8,11 @@ import pickle
 
 import pytest
 import torch
-from torchrl.data import Bounded, Categorical, Composite
 from torchrl.objectives import HardUpdate, SoftUpdate
 
 from rlkit_sac.errors import ConfigError
 from tests.objectives.comparison import losses_of
-from tests.objectives.losses import DISCRETE_KINDS, KINDS, make_batch, own_loss
+from tests.objectives.losses import KINDS, make_batch, own_loss
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -78,10 +77,3 @@ def test_a_number_may_not_become_what_it_cannot_be(option, value):
     loss = own_loss("continuous", dqda_clipping=1.0)
     with pytest.raises(ConfigError, match=f"{option} must be .*, not {value}"):
         loss.set_scalar(option, value)
-
-
-def action_spec(kind):
-    box, index = Bounded(-1.0, 1.0, (2,)), Categorical(3)
-    if kind == "hybrid":
-        return Composite(action=Composite(continuous=box, discrete=index))
-    return index if kind in DISCRETE_KINDS else box
