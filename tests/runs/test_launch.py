@@ -127,7 +127,3 @@ def test_signals_close_the_run_and_exit_with_their_code(
         _, stderr = process.communicate()
     assert (process.returncode, stderr) == (code, f"interrupted\nresults so far: {path}\n")
     assert '"status": "interrupted"' in (path / "run.json").read_text()
-
-
-def never(config: object) -> Path:
-    raise AssertionError("it runs all the same")

@@ -158,10 +158,6 @@ def test_a_flipped_bit_is_refused_by_name_or_harmless(
     shutil.rmtree(run)
 
 
-def box(size: int) -> dict[str, Any]:
-    return {"kind": "Box", "dtype": "float32", "shape": [size], "low": -1.0, "high": 1.0}
-
-
 def test_a_pickle_in_place_of_the_weights_is_never_executed(tmp_path: Path) -> None:
     step = saved(tmp_path)
     trap = tmp_path / "trap"

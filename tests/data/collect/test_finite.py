@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
-from tensordict import TensorDict, TensorDictBase
-from torchrl.envs import Transform
+from tensordict import TensorDict
 
 from rlkit_sac.data import check_finite, make_collector
 from rlkit_sac.data.collect.collector import CollectorKind
@@ -89,12 +88,3 @@ def test_a_collector_stops_before_a_spoiled_batch(
         next(batches)
     start = f"at the frames {frames} of the run: ('next', {spoil!r}) is {number} at frame 3 of its "
     assert str(error.value).startswith(start)
-
-
-class Goal(Transform):
-    """Sets a goal at each reset, in an entry that no spec has."""
-
-    value = 0.0
-
-    def _reset(self, tensordict: TensorDictBase, reset: TensorDictBase) -> TensorDictBase:
-        return reset.set("goal", torch.full((2,), self.value))

@@ -19,7 +19,6 @@ from rlkit_sac.data.collect.collector import CollectorKind
 from rlkit_sac.data.workers.worker import Worker, load_values, policy_values
 from rlkit_sac.envs import make_env, save_episodes
 from tests.data.collect.test_light_collector import TASKS
-from tests.data.workers.tasks import create
 from tests.recurrent_policies import recurrent_gaussian
 
 MEMORY = ("Pendulum-v1", 7, lambda: recurrent_gaussian("gru"))
@@ -155,20 +154,6 @@ def test_parameters_and_buffers_travel() -> None:
         target.state_dict().values(), source.state_dict().values(), strict=True
     ):
         assert torch.equal(found, wanted)
-
-
-def faulty(how: str, *, num_envs: int = 1, **options: Any) -> Worker:
-    """The second of two workers, whose environments fail in their 12th step."""
-    _, _, make = TASKS["time limit"]
-    return Worker(
-        partial(create, how=how, num_envs=num_envs),
-        make(),
-        index=1,
-        num_envs=num_envs,
-        joined=2,
-        frames_per_batch=STEPS * num_envs,
-        **options,
-    )
 
 
 def test_a_worker_made_anew_begins_the_next_episodes() -> None:

@@ -12,8 +12,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from rlkit_sac.envs.tasks.goal import GoalEnv, _distance, _separate
-from tests.envs.tasks.scripts import goal_policy
+from rlkit_sac.envs.tasks.goal import GoalEnv, _separate
 
 REFERENCE = json.loads((Path(__file__).parent / "goal.json").read_text())
 FUNCTIONS = REFERENCE["functions"]
@@ -198,32 +197,3 @@ def test_the_hundredth_action_moves_nothing_and_truncates() -> None:
 def start(seed: int) -> float:
     """The player's y at the reset."""
     return float(15 * GoalEnv().reset(seed=seed)[0][1])
-
-
-def trajectory(env: gym.Env[Any, Any], seed: int) -> list[Any]:
-    observation, _ = env.reset(seed=seed)
-    steps, ended = [observation.tolist()], False
-    while not ended:
-        observation, reward, terminated, truncated, info = env.step(goal_policy(observation))
-        steps.append((observation.tolist(), reward, terminated, truncated, info))
-        ended = terminated or truncated
-    return steps
-
-
-def statistics(env: GoalEnv, policy: Any, episodes: int) -> dict[str, Any]:
-    numbers: dict[str, list[float]] = {"return": [], "length": [], "internal_steps": []}
-    outcomes = dict.fromkeys(("goal", "caught", "out", "time"), 0.0)
-    for seed in range(episodes):
-        observation, _ = env.reset(seed=seed)
-        rewards, internal_steps, ended = [], 0, False
-        while not ended:
-            observation, reward, terminated, truncated, info = env.step(policy(observation))
-            rewards.append(reward)
-            internal_steps += info["internal_steps"]
-            ended = terminated or truncated
-        for name, number in zip(numbers, (sum(rewards), len(rewards), internal_steps), strict=True):
-            numbers[name].append(number)
-        is_caught = _distance(env._goalie, env._ball) < 2
-        outcome = "goal" if info["goal"] else "time" if truncated else "caught"
-        outcomes[outcome if outcome != "caught" or is_caught else "out"] += 1 / episodes
-    return {"outcomes": outcomes, "numbers": numbers}
