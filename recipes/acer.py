@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from torch.optim import RMSprop
 from torchrl.envs import EnvBase
@@ -71,9 +71,6 @@ from rlkit_sac.runs import (
 )
 from rlkit_sac.updates import LossStep, ReplaySchedule, TargetStep, Update
 
-#: After which uncompiled updates have taken about as long as compiling them: they are small.
-UNCOMPILED_UPDATES = 5_000
-
 
 @dataclass
 class ACERConfig(BaseRunConfig):
@@ -92,6 +89,8 @@ class ACERConfig(BaseRunConfig):
     compile: Literal["auto"] | bool = "auto"
     """Compile the updates, on-policy and from replay: true from the first on, false never, auto
     after five thousand."""
+
+    uncompiled_updates: ClassVar[int] = 5_000  # which take as long as compiling: they are small
 
     def planned_updates(self) -> float:
         """About how many updates the run makes."""
@@ -192,9 +191,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         [LossStep(("loss_actor", "loss_critic", "loss_entropy"), ("all",)), TargetStep()],
         target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
         max_grad_norm=config.update.max_grad_norm,
-        compile_from=first_compiled_update(
-            config.compile_choice(UNCOMPILED_UPDATES), device, uncompiled=UNCOMPILED_UPDATES
-        ),
+        compile_from=first_compiled_update(config, device),
         matmul_precision=config.update.matmul_precision,
         group=learner_group(),
     )

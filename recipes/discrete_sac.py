@@ -131,7 +131,7 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
         max_grad_norm=config.update.max_grad_norm,
         recompute=config.update.recompute is True,
-        compile_from=first_compiled_update(config.compile_choice(), device),
+        compile_from=first_compiled_update(config, device),
         matmul_precision=config.update.matmul_precision,
         group=learner_group(),
     )

@@ -25,7 +25,7 @@ import importlib.util
 import pkgutil
 from typing import TYPE_CHECKING, Any
 
-from rlkit_sac.version import __version__ as __version__
+from rlkit_sac._version import __version__ as __version__
 
 if TYPE_CHECKING:  # "as": these names are for the users of the package
     from rlkit_sac import analysis as analysis

@@ -20,11 +20,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from rlkit_sac._version import __version__
 from rlkit_sac.cli import check_env, evaluate, export, recipes, report, resume, sweep, train, video
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.signals import ended_by_interrupts
-from rlkit_sac.version import __version__
 
 
 class Command(Protocol):

@@ -202,18 +202,13 @@ def check_reward_weights(weights: Sequence[float] | None, reward_dim: int) -> No
     >>> check_reward_weights([1.0], reward_dim=2)
     Traceback (most recent call last):
         ...
-    rlkit_sac.errors.ConfigError: must hold 2 weights, one for each dimension of the task's ...
+    rlkit_sac.errors.ConfigError: must hold a weight for each dimension of a vector reward, ...
     """
-    if weights is None or len(weights) == reward_dim > 1:
-        return
-    if reward_dim == 1:
+    if weights is not None and (reward_dim == 1 or len(weights) != reward_dim):
         raise ConfigError(
-            "is for vector rewards, but the task's reward is a single number: leave it out"
+            "must hold a weight for each dimension of a vector reward, and the task's reward has "
+            f"{reward_dim}; got {list(weights)}"
         )
-    raise ConfigError(
-        f"must hold {reward_dim} weights, one for each dimension of the task's reward, got "
-        f"{list(weights)}"
-    )
 
 
 def warn_without_updates(collector: FramesConfig, num_envs: int) -> None:

@@ -28,9 +28,6 @@ from rlkit_sac.config import (
 )
 from rlkit_sac.config.bounds import PositiveFloat, Seed
 
-#: Updates that a run makes uncompiled, so that short runs are spared the time of compiling.
-UNCOMPILED_UPDATES = 1_000
-
 #: Longest rows of which a memory's update is compiled: each step adds to the graph.
 LONGEST_COMPILED_ROW = 16
 
@@ -77,6 +74,9 @@ class BaseRunConfig:
     start: ClassVar[Any] = None
     only_built: ClassVar[bool] = False
 
+    # Of compile: auto, so that short runs are spared the time of compiling.
+    uncompiled_updates: ClassVar[int] = 1_000
+
     @property
     def has_memory(self) -> bool:
         """Whether networks have a memory, which a user's own section need not say."""
@@ -122,20 +122,6 @@ class BaseRunConfig:
     def planned_updates(self) -> float:
         """About how many updates the run makes; infinity where the recipe does not say."""
         return float("inf")
-
-    def compile_choice(self, uncompiled: int = UNCOMPILED_UPDATES) -> Literal["auto"] | bool:
-        """``compile``, or false where ``auto`` would not earn back the time of compiling.
-
-        These are runs with a memory over long rows, and those with few updates: compiling takes
-        about as long as the uncompiled updates before it, and a compiled update half as long as
-        another one.
-
-        Args:
-            uncompiled: updates before it.
-        """
-        long = self.has_memory and self.row_length > LONGEST_COMPILED_ROW
-        short = self.planned_updates() < 3 * uncompiled
-        return False if (long or short) and self.compile == "auto" else self.compile
 
 
 @dataclass

@@ -21,13 +21,13 @@ from typing import Any, BinaryIO
 import pandas as pd
 from filelock import FileLock, Timeout
 
+from rlkit_sac._version import __version__
 from rlkit_sac.analysis.files import read_rows
 from rlkit_sac.analysis.run_json import read_description
 from rlkit_sac.config.read import to_yaml
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.files import make_new_folder, os_errors_named, write_atomically
 from rlkit_sac.runs.stop import interrupt_behind
-from rlkit_sac.version import __version__
 
 FORMAT_VERSION = 1
 # What describes one session of a run, from its start to its end.

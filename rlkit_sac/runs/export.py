@@ -20,6 +20,7 @@ from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
+from rlkit_sac._version import __version__
 from rlkit_sac.envs.actions import leaves
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules import PlainPolicy
@@ -28,7 +29,6 @@ from rlkit_sac.runs.directory import RunDirectory
 from rlkit_sac.runs.files import os_errors_named, write_atomically
 from rlkit_sac.runs.machine import check_installed
 from rlkit_sac.runs.policy import find_policy, load_act
-from rlkit_sac.version import __version__
 
 ExportFormat = Literal["onnx", "torch"]
 File = Callable[[Sequence[Tensor]], list[NDArray[Any]]]  # acts

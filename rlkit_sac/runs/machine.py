@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import torch
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.runs.config import UNCOMPILED_UPDATES
+from rlkit_sac.runs.config import LONGEST_COMPILED_ROW, BaseRunConfig
 from rlkit_sac.updates.ranks import lost_ranks_named
 
 if TYPE_CHECKING:
@@ -213,35 +213,33 @@ def resolve_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def first_compiled_update(
-    choice: Literal["auto"] | bool,
-    device: torch.device | None,
-    *,
-    uncompiled: int = UNCOMPILED_UPDATES,
-) -> int | None:
-    """Number of the first update to compile.
+def first_compiled_update(config: BaseRunConfig, device: torch.device | None) -> int | None:
+    """Number of the first update of a run to compile, if any.
 
     It depends neither on time nor on the updates so far, so that a resumed run equals one that
-    never stopped.
+    never stopped. ``compile: auto`` compiles after ``uncompiled_updates``, where there is a
+    compiler, but not where that would not earn back the time of compiling: in runs with a memory
+    over long rows, and in those with few updates. Compiling takes about as long as the uncompiled
+    updates before it, and a compiled update half as long as another one.
 
     Args:
-        choice: ``True`` for the first update, ``False`` for none, ``"auto"`` for the first after
-            ``uncompiled`` ones where there is a compiler.
+        config: of the run.
         device: of the update.
-        uncompiled: updates before it. Default: 1,000.
 
-    >>> first_compiled_update(True, torch.device("cpu"))
+    >>> from rlkit_sac.runs import RunConfig
+    >>> first_compiled_update(RunConfig(compile=True), torch.device("cpu"))
     1
     """
-    if choice == "auto":
-        return uncompiled + 1 if _can_compile(device) else None
-    return 1 if choice else None
-
-
-def _can_compile(device: torch.device | None) -> bool:
+    if config.compile != "auto":
+        return 1 if config.compile else None
+    uncompiled = config.uncompiled_updates
+    long = config.has_memory and config.row_length > LONGEST_COMPILED_ROW
+    if long or config.planned_updates() < 3 * uncompiled:
+        return None
     kind = "cpu" if device is None else device.type
     compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
-    return kind == "cuda" or (kind == "cpu" and shutil.which(compiler) is not None)
+    can_compile = kind == "cuda" or (kind == "cpu" and shutil.which(compiler) is not None)
+    return uncompiled + 1 if can_compile else None
 
 
 def check_installed(*packages: str, extra: str) -> None:

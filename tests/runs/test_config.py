@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import gymnasium as gym
@@ -15,7 +16,7 @@ from gymnasium.spaces import Box
 from rlkit_sac.config import CollectorConfig, EnvConfig, ReplayConfig
 from rlkit_sac.envs import continuous_action_bounds
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.runs import RunConfig, make_envs, run_recipe
+from rlkit_sac.runs import RunConfig, first_compiled_update, make_envs, run_recipe
 
 OPEN: list[gym.Env] = []
 
@@ -59,14 +60,16 @@ def _drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_few_updates_and_long_rows_of_a_memory_are_not_compiled() -> None:
     run = RunConfig(collector=CollectorConfig(total_frames=4_000))
-    assert (run.planned_updates(), run.compile_choice()) == (3_000, "auto")
+    first = partial(first_compiled_update, run, torch.device("cpu"))
+    assert (run.planned_updates(), first()) == (3_000, 1_001)
     run.update.utd_ratio = 0.9
-    assert (run.planned_updates(), run.compile_choice()) == (2_700, False)
-    assert run.compile_choice(uncompiled=900) == "auto"
+    assert (run.planned_updates(), first()) == (2_700, None)
     run.update.utd_ratio, run.network.memory, run.replay.slice_length = 1.0, "gru", 17
-    assert run.compile_choice() is False
+    assert first() is None
     run.compile = True
-    assert run.compile_choice() is True
+    assert first() == 1
+    run.compile = False
+    assert first() is None
 
 
 def config(*, seed: int = 0, num_threads: int = 1, **env: object) -> RunConfig:

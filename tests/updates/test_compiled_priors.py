@@ -10,45 +10,31 @@ from tensordict import TensorDict
 from torchrl.data import Bounded, Categorical, Composite
 from torchrl.objectives import LossModule
 
-from rlkit_sac.modules import (
-    PolicyPrior,
-    SameActionPrior,
-    UniformPrior,
-    categorical_actor,
-    tanh_gaussian_actor,
-)
+from rlkit_sac.modules import PolicyPrior, SameActionPrior, UniformPrior, categorical_actor
 from rlkit_sac.updates import compiled
-from tests.updates.test_compiled import (
-    BOX,
-    CELLS,
-    assert_same,
-    batch_for,
-    continuous,
-    discrete,
-    hybrid,
-    pair,
-)
+from tests.objectives.losses import box_actor, own_loss
+from tests.updates.test_compiled import assert_same, batch_for, pair
 
-LOW, HIGH = torch.tensor(BOX["action_low"]), torch.tensor(BOX["action_high"])
-SPACE = Bounded(LOW, HIGH, (2,))
-HYBRID = Composite(continuous=SPACE, discrete=Categorical(4))
-SPECS = {continuous: SPACE, discrete: Categorical(4), hybrid: HYBRID}
+SPACE, INDEX = Bounded(-1.0, 1.0, (2,)), Categorical(3)
+SPECS = {
+    "continuous": SPACE,
+    "boltzmann": INDEX,
+    "hybrid": Composite(continuous=SPACE, discrete=INDEX),
+}
 POLICIES = {
-    continuous: lambda: tanh_gaussian_actor(3, **BOX, **CELLS),
-    discrete: lambda: categorical_actor(3, 4, **CELLS),
-    hybrid: lambda: hybrid().policy(),
+    "continuous": box_actor,
+    "boltzmann": lambda: categorical_actor(4, 3, num_cells=[8]),
+    "hybrid": lambda: own_loss("hybrid").policy(),
 }
 PRIORS = {
-    "uniform": lambda make: UniformPrior(SPECS[make]),
-    "same action": lambda make: SameActionPrior(SPECS[make]),
-    "policy": lambda make: PolicyPrior(POLICIES[make]()),
+    "uniform": lambda kind: UniformPrior(SPECS[kind]),
+    "same action": lambda kind: SameActionPrior(SPECS[kind]),
+    "policy": lambda kind: PolicyPrior(POLICIES[kind]()),
 }
 
 # A hybrid policy has both factors.
 EACH_LOSS = pytest.mark.parametrize(
-    "make",
-    [pytest.param(make, marks=[pytest.mark.slow] * (make is not hybrid)) for make in SPECS],
-    ids=lambda make: make.__name__,
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "hybrid")) for kind in SPECS]
 )
 
 
@@ -61,9 +47,9 @@ def with_before(loss: LossModule, size: int = 16) -> TensorDict:
 
 @EACH_LOSS
 @pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS.keys())
-def test_updates_with_a_prior_are_the_same(make, prior, monkeypatch):
+def test_updates_with_a_prior_are_the_same(kind, prior, monkeypatch):
     monkeypatch.setattr(compiled, "compile_graph", lambda graph, inputs: graph)
-    first, second = pair(lambda: make(prior_network=prior(make)))
+    first, second = pair(lambda: own_loss(kind, prior_network=prior(kind)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # nothing falls back
         batches = [with_before(first.loss_module) for _ in range(3)]
@@ -71,9 +57,9 @@ def test_updates_with_a_prior_are_the_same(make, prior, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", SPECS, ids=lambda make: make.__name__)
-def test_compiled_updates_with_a_prior_are_the_same(make):
-    first, second = pair(lambda: make(prior_network=SameActionPrior(SPECS[make])))
+@pytest.mark.parametrize("kind", SPECS)
+def test_compiled_updates_with_a_prior_are_the_same(kind):
+    first, second = pair(lambda: own_loss(kind, prior_network=SameActionPrior(SPECS[kind])))
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*run uncompiled")
         batches = [with_before(first.loss_module) for _ in range(3)]

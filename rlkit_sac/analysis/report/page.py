@@ -16,6 +16,7 @@ from typing import Any
 
 import pandas as pd
 
+from rlkit_sac._version import __version__
 from rlkit_sac.analysis.estimates import Estimator, Statistic
 from rlkit_sac.analysis.figures import COLORS
 from rlkit_sac.analysis.files import Paths
@@ -25,7 +26,6 @@ from rlkit_sac.analysis.report.charts import BINS, MOST_ROWS, ChartData
 from rlkit_sac.analysis.report.html_table import escape
 from rlkit_sac.analysis.report.results import read_results
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.version import __version__
 
 # The same hues on a dark background.
 DARK_COLORS = ("#4BA3E3", "#F4874B", "#2FBF94", "#E59CC9", "#F0B93A", "#9AD7F5", "#E6E6E6")
