@@ -5,79 +5,20 @@ from pathlib import Path
 
 import pytest
 
-import rlkit_sac
 from rlkit_sac.runs.stop import resume_command
-from tests import processes
-
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(rlkit_sac.__file__).parents[1])}
-RECIPE = '''
-import json
-import sys
-from dataclasses import dataclass, field
-from pathlib import Path
-
-from rlkit_sac.errors import BatchError, ConfigError, EnvironmentFault, RunError
-from rlkit_sac.config import EnvConfig, LoggingConfig
-from rlkit_sac.runs.launch import run_recipe
-from rlkit_sac.runs.directory import RunDirectory
-
-
-@dataclass
-class Config:
-    """Raise what it is told to."""
-
-    env: EnvConfig = field(default_factory=EnvConfig)
-    logging: LoggingConfig = field(default_factory=LoggingConfig)
-    seed: int = 0
-    """Seed."""
-    error: str = "none"
-    """What to raise."""
-
-
-def main(config: Config) -> Path:
-    if config.error == "config":
-        raise ConfigError("device 'gpu' is not available here")
-    with RunDirectory.create(
-        config, recipe="test", task=config.env.id, seed=config.seed, root=config.logging.dir
-    ) as run:
-        run.begin()
-        print(run.path, flush=True)
-        if config.error == "wait":
-            sys.stdin.read()
-        if config.error == "run":
-            raise RunError("reward is NaN at frame 7")
-        if config.error == "saved":
-            (run.path / "checkpoints" / "step_7").mkdir(parents=True)
-            (run.path / "checkpoints" / "step_7" / "checkpoint.json").touch()
-            raise RunError("no space left on device")
-        if config.error == "environment":
-            try:
-                [].pop()
-            except IndexError as error:
-                raise EnvironmentFault("Hopper-v5 failed in episode 3") from error
-        if config.error == "batch":
-            raise BatchError("no 'observation'")
-        if config.error == "bug":
-            raise ZeroDivisionError("oops")
-    return run.path
-
-
-if __name__ == "__main__":
-    run_recipe(main, Config)
-'''
+from tests.processes import Process
+from tests.runs import scripted
+from tests.runs.scripted import copy_recipe
 
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
-    file = tmp_path / "recipe.py"
-    file.write_text(RECIPE)
-    return file
+    return copy_recipe(tmp_path)
 
 
-def start(recipe: Path, *argv: str) -> processes.Process:
-    folder = recipe.parent
-    argv = ("--logging.dir", str(folder / "runs"), *argv)
-    return processes.Process(recipe, *argv, cwd=folder, env=ENVIRONMENT)
+def start(recipe: Path, *argv: str) -> Process:
+    argv = ("--logging.dir", str(recipe.parent / "runs"), *argv)
+    return scripted.start(recipe, recipe.parent, *argv)
 
 
 def run(recipe: Path, *argv: str) -> subprocess.CompletedProcess[str]:
@@ -97,18 +38,18 @@ def test_bad_options_exit_with_two_in_one_line_each_and_create_nothing(recipe: P
 
 @pytest.mark.parametrize(
     ("error", "message"),
-    [("run", "error: reward is NaN at frame 7"), ("batch", "error: no 'observation'")],
+    [("run", "error: reward is NaN at frame 10"), ("batch", "error: no 'observation'")],
 )
 def test_known_errors_are_one_line_and_the_place_of_the_results(
     recipe: Path, error: str, message: str
 ) -> None:
-    done = run(recipe, "--error", error)
+    done = run(recipe, "--fault", error)
     assert done.returncode == 1
     assert done.stderr == f"{message}\nresults so far: {done.stdout}"
 
 
 def test_a_failed_run_with_a_checkpoint_says_how_to_continue(recipe: Path) -> None:
-    done = run(recipe, "--error", "saved")
+    done = run(recipe, "--fault", "saved")
     path = done.stdout.strip()
     assert done.stderr.splitlines() == [
         "error: no space left on device",
@@ -121,7 +62,7 @@ def test_a_failed_run_with_a_checkpoint_says_how_to_continue(recipe: Path) -> No
 def test_signals_close_the_run_and_exit_with_their_code(
     recipe: Path, number: signal.Signals, code: int
 ) -> None:
-    with start(recipe, "--error", "wait") as process:
+    with start(recipe, "--fault", "block") as process:
         path = Path(process.readline().strip())
         os.kill(process.pid, number)
         _, stderr = process.communicate()

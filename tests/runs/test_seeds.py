@@ -4,8 +4,7 @@ import json
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,89 +17,21 @@ from rlkit_sac.runs import launch, run_recipe
 from rlkit_sac.runs.seeds import SeveralOptions
 from rlkit_sac.runs.stop import resume_command
 from tests.processes import Process
-
-ROOT = Path(__file__).parents[2]
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-TIMEOUT = 300
-RECIPE = '''
-import os
-import signal
-import time
-from dataclasses import dataclass, field
-from pathlib import Path
-
-from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.config import LoggingConfig, Seed
-from rlkit_sac.runs import RunDirectory, run_recipe
-from rlkit_sac.runs.stop import TimeLimitReached, deferred_signals
-
-
-@dataclass
-class Config:
-    """Fail as told, for the seeds told."""
-
-    logging: LoggingConfig = field(default_factory=LoggingConfig)
-    seed: Seed = 0
-    """Seed."""
-    resume: str | None = None
-    """Run to resume."""
-    fail: dict[str, str] = field(default_factory=dict)
-    """What seeds do wrong."""
-
-
-def main(config: Config) -> Path:
-    fault = config.fail.get(f"seed{config.seed}")
-    if fault == "config":
-        raise ConfigError("the replay buffer does not fit\\nnor does the environment")
-    with RunDirectory.create(
-        config, recipe="test", task="Task", seed=config.seed, root=config.logging.dir
-    ) as run:
-        run.begin()
-        row = {"frames": 7, "return_mean": 10.0 * config.seed, "return_std": 0.5}
-        run.write("evaluations", row)
-        if fault == "run":
-            raise RunError("reward is NaN at frame 7")
-        if fault == "time":
-            raise TimeLimitReached(60.0)
-        if fault == "bug":
-            raise ZeroDivisionError("oops")
-        if fault == "killed":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if fault == "wait":
-            with deferred_signals() as stop:
-                (run.path / "ready").touch()
-                while not stop:
-                    time.sleep(0.05)
-                (run.path / "stopping").touch()
-                while not Path("may_save").exists():
-                    time.sleep(0.05)
-                checkpoint = run.path / "checkpoints" / "step_7" / "checkpoint.json"
-                checkpoint.parent.mkdir(parents=True)
-                checkpoint.write_text('{"segments": {}}')
-                stop.obey()
-    print(f"results {run.path}")
-    return run.path
-
-
-if __name__ == "__main__":
-    run_recipe(main, Config)
-'''
+from tests.runs import scripted
+from tests.runs.scripted import TIMEOUT, copy_recipe, wait_for
 
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
-    file = tmp_path / "recipe.py"
-    file.write_text(RECIPE)
-    return file
+    return copy_recipe(tmp_path)
+
+
+def start(recipe: Path, *argv: str) -> Process:
+    return scripted.start(recipe, recipe.parent, *argv)
 
 
 def run(recipe: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     return start(recipe, *argv).finish()
-
-
-def start(recipe: Path, *argv: str) -> Process:
-    folder = recipe.parent
-    return Process(recipe, *argv, cwd=folder, env=ENVIRONMENT | {"TMPDIR": str(folder)})
 
 
 def runs(recipe: Path) -> dict[int, Path]:
@@ -203,16 +134,16 @@ def test_each_seed_has_its_run_and_all_have_a_report(recipe: Path, jobs: str) ->
     assert statuses(recipe) == {0: "finished", 1: "finished"}
     for seed, path in runs(recipe).items():
         assert f"seed: {seed}\n" in (path / "config.yaml").read_text()
-        assert f"results {path.relative_to(recipe.parent)}\n" in done.stdout
+        assert f"{path.relative_to(recipe.parent)}\n" in done.stdout
     (folder,) = recipe.parent.glob("runs/test/Task/*-seeds0-1")
     assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
     (row,) = pd.read_csv(folder / "final_performance.csv").to_dict("records")
-    assert (row["runs"], row["mean"]) == (2, 5.0)
+    assert (row["runs"], row["mean"]) == (2, 6.0)
     markdown = (folder / "final_performance.md").read_text()
     assert markdown.startswith("| task")
     seeds = pd.read_csv(folder / "seeds.csv")
     assert seeds["seed"].tolist() == [0, 1]
-    assert seeds["return_mean"].tolist() == [0.0, 10.0]
+    assert seeds["return_mean"].tolist() == [1.0, 11.0]
     for name in ("seeds.csv", "final_performance.md", "learning_curve.png"):
         assert str(folder.relative_to(recipe.parent) / name) in done.stdout
 
@@ -223,7 +154,7 @@ def test_a_seed_that_fails_does_not_stop_the_others(recipe: Path, jobs: str) -> 
     assert done.returncode == 1
     assert statuses(recipe) == {0: "failed", 1: "failed", 2: "finished"}
     assert done.stderr.splitlines()[-2:] == [
-        "error: seed 0: reward is NaN at frame 7",
+        "error: seed 0: reward is NaN at frame 10",
         "error: seed 1: ZeroDivisionError: oops",
     ]
     assert "Traceback" in done.stdout + done.stderr
@@ -243,20 +174,12 @@ def test_a_killed_process_is_a_failure_of_its_seed(recipe: Path) -> None:
 def waiting(recipe: Path, *argv: str, ready: int) -> Iterator[Process]:
     """A process in a session of its own, as in a terminal, once ``ready`` runs wait in it."""
     with start(recipe, *argv) as process:
-        until(lambda: marked(recipe, "ready") == ready, process)
+        wait_for(lambda: marked(recipe, "ready") == ready, process)
         yield process
 
 
 def marked(recipe: Path, name: str) -> int:
     return len(list(recipe.parent.glob(f"runs/*/*/*/{name}")))
-
-
-def until(condition: Callable[[], bool], process: Process | None = None) -> None:
-    end = time.monotonic() + TIMEOUT
-    while not condition():
-        assert time.monotonic() < end
-        assert process is None or process.poll() is None, process.communicate()
-        time.sleep(0.05)
 
 
 def alive(pid: int) -> bool:
@@ -298,7 +221,7 @@ def test_signals_let_all_running_seeds_save_and_start_no_more(
             os.killpg(process.pid, number)  # Ctrl-C reaches every process of the terminal
         else:
             os.kill(process.pid, number)
-        until(lambda: marked(recipe, "stopping") == ready, process)
+        wait_for(lambda: marked(recipe, "stopping") == ready, process)
         (recipe.parent / "may_save").touch()
         stdout, stderr = process.communicate(timeout=TIMEOUT)
     assert process.returncode == code, stderr
@@ -308,7 +231,7 @@ def test_signals_let_all_running_seeds_save_and_start_no_more(
     }
     for seed in interrupted:
         path = runs(recipe)[seed]
-        assert (path / "checkpoints" / "step_7").is_dir()
+        assert (path / "checkpoints" / "step_10").is_dir()
         place = path.relative_to(recipe.parent)
         assert (
             f"results so far: {place}\ncontinue with: {resume_command(place, recipe)}"
@@ -324,23 +247,3 @@ def test_signals_let_all_running_seeds_save_and_start_no_more(
     reported = [pd.read_csv(table)["seed"].tolist() for table in tables]
     assert reported == ([finished] if finished else [])
     assert not any(map(alive, pids(recipe)))
-
-
-TINY = [
-    *("--collector.total_frames", "300", "--collector.init_random_frames", "100"),
-    *("--collector.learning_starts", "100", "--replay.batch_size", "32"),
-    *("--network.num_cells", "[16,16]", "--evaluation.interval", "150"),
-    *("--evaluation.episodes", "1", "--logging.interval", "100", "--logging.progress", "false"),
-]
-CLOCK = ["seconds", "frames_per_second"]
-
-
-def train(folder: Path, *argv: str) -> dict[int, pd.DataFrame]:
-    """Train with the SAC recipe; the metrics of each seed."""
-    folder.mkdir()
-    recipe = folder / "sac.py"
-    recipe.symlink_to(ROOT / "recipes" / "sac.py")
-    done = run(recipe, *TINY, *argv)
-    assert done.returncode == 0, done.stderr
-    metrics = {seed: pd.read_csv(path / "metrics.csv") for seed, path in runs(recipe).items()}
-    return {seed: table.drop(columns=CLOCK) for seed, table in metrics.items()}

@@ -7,8 +7,6 @@ import json
 import os
 import signal
 import sqlite3
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,15 +20,13 @@ from rlkit_sac.config.conditions import config_errors  # noqa: E402
 from rlkit_sac.errors import ConfigError  # noqa: E402
 from rlkit_sac.runs import RunConfig  # noqa: E402
 from rlkit_sac.runs.sweep import configure, read_space  # noqa: E402
-from tests.processes import Process  # noqa: E402
 from tests.recipes.loading import RECIPES, load_recipe  # noqa: E402
+from tests.runs.scripted import copy_recipe, start, wait_for  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning"),
     pytest.mark.filterwarnings("ignore:Heartbeat of storage is supposed to be used"),
 ]
-ROOT = Path(__file__).parents[2]
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 CONFIGS = {
     "acer": "ACERConfig",
     "discrete_sac": "DiscreteSACConfig",
@@ -50,57 +46,6 @@ SAC = [
     *("--env.max_episode_steps", "50", "--evaluation.episodes", "1", "--device", "cpu"),
     *("--evaluation.interval", "100", "--space", "space.yaml"),
 ]
-RECIPE = '''
-import time
-from dataclasses import dataclass, field
-from pathlib import Path
-
-from rlkit_sac.config import EnvConfig, EvaluationConfig, FramesConfig, LoggingConfig, Seed
-from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.runs import RunDirectory, run_recipe
-from rlkit_sac.runs.stop import deferred_signals
-
-
-@dataclass
-class Config:
-    """Write evaluations of a given value, or fail."""
-
-    env: EnvConfig = field(default_factory=EnvConfig)
-    collector: FramesConfig = field(default_factory=lambda: FramesConfig(total_frames=100))
-    evaluation: EvaluationConfig = field(default_factory=lambda: EvaluationConfig(interval=10))
-    logging: LoggingConfig = field(default_factory=LoggingConfig)
-    seed: Seed = 0
-    """Seed."""
-    resume: str | None = None
-    """Run to resume."""
-    value: float = 1.0
-    """Mean return of all evaluations."""
-    fault: str = "none"
-    """What goes wrong."""
-    pause: float = 0.0
-    """Seconds between two evaluations."""
-
-
-def main(config: Config) -> Path:
-    if config.fault == "config":
-        raise ConfigError("the replay buffer does not fit")
-    with RunDirectory.create(
-        config, recipe="test", task="Task", seed=config.seed, root=config.logging.dir
-    ) as run:
-        run.begin()
-        with deferred_signals() as stop:
-            for frames in range(10, 101, 10):
-                run.write("evaluations", {"frames": frames, "return_mean": config.value})
-                if config.fault == "run":
-                    raise RunError(f"reward is NaN at frame {frames}")
-                time.sleep(config.pause)
-                stop.obey()
-    return run.path
-
-
-if __name__ == "__main__":
-    run_recipe(main, Config)
-'''
 
 
 @pytest.fixture
@@ -114,20 +59,7 @@ def space(tmp_path: Path) -> Path:
 def recipe(tmp_path: Path) -> Path:
     (tmp_path / "spaces").mkdir()
     (tmp_path / "spaces" / "recipe.yaml").write_text("value: {low: 0, high: 2}")
-    file = tmp_path / "recipe.py"
-    file.write_text(RECIPE)
-    return file
-
-
-def start(script: Path, folder: Path, *argv: str) -> Process:
-    return Process(script, *argv, cwd=folder, env=ENVIRONMENT | {"TMPDIR": str(folder)})
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 300
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    return copy_recipe(tmp_path)
 
 
 def trials(folder: Path, study: str = "*") -> dict[int, dict[str, str]]:
