@@ -54,16 +54,3 @@ def blocks(page: Path) -> list[Block]:
             found.append(Block(page, line, language, code, title or (first and first[1])))
         end = match.end()
     return found
-
-
-def tables(page: Path, header: str) -> list[list[str]]:
-    """The rows of the tables whose header begins as given, cell by cell."""
-    found, inside = [], False
-    for line in page.read_text(encoding="utf-8").splitlines():
-        if line.startswith(header):
-            inside = True
-        elif not line.startswith("|"):
-            inside = False
-        elif inside and not line.startswith("|---"):
-            found.append([cell.strip() for cell in line.strip("|").split(" | ")])
-    return found
