@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from rlkit_sac._version import __version__
+from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.actions import leaves
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules import PlainPolicy
@@ -50,7 +51,7 @@ def export_policy(
 
     The file computes what ``load_policy(run).act(observation)`` does for N observations, with
     normalization of observations and bounds of actions; see
-    :class:`~rlkit_sac.runs.acting.TaskTensors` for the tensors. Before it is written,
+    :meth:`~rlkit_sac.runs.acting.Act.described` for the tensors. Before it is written,
     it is run on batches of 1, 3 and 5 random observations, in several steps if the policy has a
     memory, and compared with the policy.
 
@@ -92,16 +93,16 @@ def export_policy(
     path = Path(path)
     folder = find_policy(Path(run_dir), which)
     act = load_act(folder, into=into)
-    module = _TaskPolicy(act)
+    inputs, outputs = act.described()
     run = folder.absolute().parents[1]
     metadata = {
         "rlkit_sac_version": __version__,
         "task": RunDirectory(run).info["task"] if (run / "run.json").exists() else None,
-        "inputs": module.tensors.inputs,
-        "outputs": module.tensors.outputs,
+        "inputs": inputs,
+        "outputs": outputs,
     }
     with _quiet():
-        content, file = _WRITERS[format](_program(module, act), metadata)
+        content, file = _WRITERS[format](_program(act), metadata)
         _check(act, file)
     with os_errors_named(f"cannot write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,21 +115,21 @@ class _TaskPolicy(nn.Module):
 
     def __init__(self, act: Act) -> None:
         super().__init__()
-        self.tensors, self.plain = act.tensors(), PlainPolicy(act.policy).cpu()
+        self.act, self.plain = act, PlainPolicy(act.policy).cpu()
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        entries = self.tensors.entries(inputs, own_tensor(self.plain))
+        entries = self.act.entries(inputs, own_tensor(self.plain))
         written = self.plain(*(entries[key] for key in self.plain.in_keys))
         values = written if isinstance(written, tuple) else (written,)
-        return self.tensors.outputs_of(dict(zip(self.plain.out_keys, values, strict=True)))
+        return self.act.outputs(dict(zip(self.plain.out_keys, values, strict=True)))
 
 
-def _program(module: _TaskPolicy, act: Act) -> ExportedProgram:
+def _program(act: Act) -> ExportedProgram:
     batch = Dim("N")
     example, _ = act.inputs(*_example(act, 2))
     shapes = (tuple({0: batch} for _ in example),)
     try:
-        program = torch.export.export(module, tuple(example), dynamic_shapes=shapes)
+        program = torch.export.export(_TaskPolicy(act), tuple(example), dynamic_shapes=shapes)
     except Exception as error:  # any that tracing the networks of a user can cause
         reason = str(error).strip().partition("\n")[0]
         raise RunError(
@@ -181,34 +182,35 @@ _WRITERS = {"onnx": _onnx, "torch": _torch}
 
 def _example(act: Act, number: int, step: int = 0, state: Any = None) -> tuple[Any, ...]:
     """N observations at random, and what else :meth:`Act.inputs` takes."""
-    tensors, is_init, mask = act.tensors(), None, None
-    space = batch_space(tensors.observe.space, number)
+    is_init = mask = None
+    space = batch_space(act.task.observe.space, number)
     space.seed(number + 10 * step)
-    if tensors.carried and step > 0:
+    if state is not None:
         is_init = np.arange(number) == step - 1
-    if choices := tensors.has_mask and tensors.to_task.num_choices:
-        mask = np.random.default_rng(step).random((number, choices)) < 0.5
-        mask[:, step % choices] = True
+    if ACTION_MASK in act.policy.in_keys:
+        mask = np.random.default_rng(step).random((number, act.task.to_task.num_choices or 0)) < 0.5
+        mask[:, step % mask.shape[1]] = True
     return space.sample(), state, is_init, mask
 
 
 def _check(act: Act, file: File) -> None:
     """Compare a file with the policy it was made of, one with memory over several steps."""
-    tensors = act.tensors()
+    names = act.described()[1]
+    has_memory = any(name.startswith("next.") for name in names)
     for number in (1, 3, 5):
         state: dict[str, NDArray[Any]] | None = None
-        for step in range(_STEPS if tensors.carried else 1):
+        for step in range(_STEPS if has_memory else 1):
             observation, state, is_init, mask = example = _example(act, number, step, state)
             found = file(act.inputs(*example)[0])
             action = act(observation, state, is_init=is_init, action_mask=mask)
-            if tensors.carried:
+            if has_memory:
                 action, state = action
             wanted = [
                 (value, np.maximum(1, 0.5 * (of.high - of.low)) if isinstance(of, Box) else 0)
-                for _, of, value in leaves(tensors.to_task.space, action)
+                for _, of, value in leaves(act.task.to_task.space, action)
             ]
             wanted += [(value, np.maximum(1, np.abs(value))) for value in (state or {}).values()]
-            for name, mine, (value, scale) in zip(tensors.outputs, found, wanted, strict=True):
+            for name, mine, (value, scale) in zip(names, found, wanted, strict=True):
                 difference = np.abs(mine.astype(np.float64) - value)
                 if mine.shape != value.shape or not (difference <= TOLERANCE * scale).all():
                     raise RunError(

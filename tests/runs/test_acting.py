@@ -18,9 +18,7 @@ from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.envs import describe_task, make_env, observation_dim
-from rlkit_sac.envs.observations import ObservationConversion
-from rlkit_sac.envs.task_spaces import space_to_json
-from rlkit_sac.modules import categorical_actor, policy_states, state_primer, tanh_gaussian_actor
+from rlkit_sac.modules import policy_states, state_primer, tanh_gaussian_actor
 from rlkit_sac.runs import load_policy, save_policy
 from rlkit_sac.runs.acting import Act
 from tests.runs.policies import KINDS, RECURRENT, make_policy, random_state
@@ -132,20 +130,6 @@ def test_many_observations_at_once_are_those_of_a_vector_environment(
             alone = mine.act(observation)
             for left, right in zip(numbers(one), numbers(alone), strict=True):
                 np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-4)
-
-
-def test_tensors_of_images_and_choices_are_those_of_the_environment(tmp_path: Path) -> None:
-    space = Dict(mode=Discrete(3, start=1), view=Tuple([Box(0, 255, (4, 4, 3), np.uint8)] * 2))
-    observe = ObservationConversion(space, indices=[2, 0])
-    policy = categorical_actor({"layout": observe.layout()}, 2, num_cells=[8])
-    described = {"observation_space": space_to_json(space), "observation_indices": [2, 0]}
-    actions = {"action_space": space_to_json(Discrete(2)), "rescale_actions": True}
-    act = Act(policy, described | actions)
-    each = [space.sample() for _ in range(3)]
-    batch = concatenate(space, each, create_empty_array(space, 3))
-    inputs, _ = act.inputs(batch, None, None, None)
-    for key, values in act.tensors().entries(inputs, torch.zeros(())).items():
-        assert np.array_equal(values, np.stack([observe(one)[key] for one in each]))
 
 
 @pytest.mark.parametrize("given", ["text", None, ["a", "b"], {"x": 1.0}, (np.zeros(3), {})])

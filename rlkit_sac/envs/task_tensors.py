@@ -1,0 +1,191 @@
+"""Observations and actions of a task in tensors, for a policy that acts outside of TorchRL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Space, Tuple
+from numpy.typing import NDArray
+from tensordict import NestedKey
+from torch import Tensor
+
+from rlkit_sac.envs.actions import at, choice_values, is_choice, leaves
+from rlkit_sac.envs.observations import is_image
+from rlkit_sac.envs.task_spaces import conversions
+
+
+class TaskTensors:
+    r"""The conversions between a Gymnasium task and the entries of a policy, as can be exported.
+
+    Tensors of the task have N in front: one for each leaf of the observation space, and one for
+    each leaf of the action space. A `Box` of observations is float32 (an image uint8 or bool),
+    other observations are int64; actions have the type of their space. The policy's action
+    :math:`a \in [-1, 1]` becomes
+
+    .. math:: \operatorname{clip}\Bigl(\frac{1-a}{2}\,\text{low} + \frac{1+a}{2}\,\text{high},\
+        \text{low},\ \text{high}\Bigr)
+
+    in float64, where actions were rescaled, and is only clipped elsewhere.
+
+    Args:
+        task: what :func:`~rlkit_sac.envs.describe_task` returned.
+
+    Attributes:
+        inputs: type and shape of the tensors of an observation, by name: ``observation``, or for
+            the leaves of a `Tuple` or `Dict` such as ``observation.position``.
+        outputs: those of the tensors of an action: ``action``, or such as ``action.0``.
+
+    >>> from rlkit_sac.envs import describe_task, make_env
+    >>> task = TaskTensors(describe_task(make_env("Pendulum-v1")))
+    >>> task.inputs, task.outputs
+    ({'observation': 'float32 [N, 3]'}, {'action': 'float32 [N, 1]'})
+    >>> task.actions({"action": torch.tensor([[0.5], [-1.0]])})
+    [tensor([[ 1.],
+            [-2.]])]
+    """
+
+    def __init__(self, task: dict[str, Any]) -> None:
+        self.observe, self.to_task = conversions(task)
+        self._observed = [leaf for _, leaf, _ in leaves(self.observe.space)]
+        self._acted = [leaf for _, leaf, _ in leaves(self.to_task.space)]
+        self.inputs = _described("observation", self.observe.space, _observed_type)
+        self.outputs = _described("action", self.to_task.space, lambda leaf: leaf.dtype)
+        self._strides, self._counts, self._starts, self._low, self._high = (
+            torch.from_numpy(getattr(self.to_task, name).copy())
+            for name in ("strides", "counts", "starts", "low", "high")
+        )
+
+    def observed(self, observation: Any) -> tuple[list[Tensor], tuple[int, ...]]:
+        """The leaves of an observation, and what those of N observations have in front, ``(N,)``.
+
+        Raises:
+            ValueError: for another structure or shape than that of one or of N observations, a
+                number that is not finite, or a choice that the space does not have.
+        """
+        space = self.observe.space
+        try:
+            found = [
+                (f"the observation{at(path)}", leaf, _array(leaf, value))
+                for path, leaf, value in leaves(space, observation)
+            ]
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"the observation is not one of {space}: {error!r}") from error
+        _, first, values = found[0]
+        front = values.shape[: values.ndim - len(first.shape or ())]
+        for name, leaf, values in found:
+            own = leaf.shape or ()
+            if values.shape != front + own or len(front) > 1:
+                raise ValueError(
+                    f"{name} has the shape {list(values.shape)}, wanted {list(own)}, "
+                    "or N in front for N observations, in all parts"
+                )
+            if not np.isfinite(values).all():
+                raise ValueError(f"{name} must hold finite numbers, got NaN or infinity")
+            if not isinstance(leaf, Box) and not self.observe.is_count(leaf):
+                counts, starts = choice_values(leaf)
+                index = values.reshape(-1, len(counts)) - starts
+                if (index < 0).any() or (index >= counts).any():
+                    raise ValueError(f"{name} is {values.tolist()}, wanted {leaf}")
+        return [torch.from_numpy(values) for *_, values in found], front
+
+    def entries(self, tensors: Sequence[Tensor]) -> dict[NestedKey, Tensor]:
+        """What a policy reads of the leaves of N observations."""
+        entries: dict[NestedKey, Tensor] = {}
+        vector = []
+        for key, leaf, value in zip(self.observe.keys, self._observed, tensors, strict=True):
+            if key is None:
+                vector.append(self._flat(leaf, value))
+            else:
+                entries[key] = value
+        if vector:
+            states = torch.cat(vector, -1).reshape(-1, *self.observe.vector_shape)
+            kept = self.observe.indices
+            entries["observation"] = states if kept is None else states[:, kept]
+        return entries
+
+    def actions(self, written: Mapping[NestedKey, Tensor]) -> list[Tensor]:
+        """The leaves of N actions, of what a policy writes, on the CPU."""
+        both = len(self._low) > 0 and len(self._counts) > 0
+        sizes: dict[bool, list[int]] = {True: [], False: []}
+        for leaf in self._acted:
+            sizes[is_choice(leaf)].append(prod(leaf.shape or ()))
+        vectors = chosen = iter(())
+        if sizes[False]:
+            values = self._in_bounds(written[("action", "continuous") if both else "action"])
+            vectors = iter(values.split(sizes[False], -1))
+        if sizes[True]:
+            index = written[("action", "discrete") if both else "action"].unsqueeze(-1)
+            values = index // self._strides % self._counts + self._starts
+            chosen = iter(values.split(sizes[True], -1))
+        return [
+            next(chosen if is_choice(leaf) else vectors)
+            .reshape(-1, *(leaf.shape or ()))
+            .to(_torch_type(leaf))
+            for leaf in self._acted
+        ]
+
+    def action(self, values: Iterator[NDArray[Any]]) -> Any:
+        """The leaves of an action, or of N, in the structure of the task."""
+        return _nested(self.to_task.space, values)
+
+    def _flat(self, leaf: Space[Any], value: Tensor) -> Tensor:
+        """As ``gymnasium.spaces.flatten``, float32 ``[N, D]``."""
+        if not isinstance(leaf, Discrete | MultiDiscrete):
+            return value.reshape(-1, prod(leaf.shape or ())).float()
+        counts, starts = choice_values(leaf)
+        values = value.reshape(-1, len(counts)) - torch.tensor(starts)
+        if self.observe.is_count(leaf):
+            return (values.double() / (counts[0] - 1)).clamp(0, 1).float()
+        hot = [values[:, i, None] == torch.arange(count) for i, count in enumerate(counts)]
+        return torch.cat(hot, -1).float()
+
+    def _in_bounds(self, values: Tensor) -> Tensor:
+        values = values.double()
+        if self.to_task.rescale:
+            values = (1 - values) * (0.5 * self._low) + (1 + values) * (0.5 * self._high)
+        return values.clamp(self._low, self._high)
+
+
+def _array(leaf: Space[Any], value: Any) -> NDArray[Any]:
+    return np.asarray(value).astype(_observed_type(leaf), casting="same_kind")
+
+
+def _observed_type(leaf: Space[Any]) -> np.dtype[Any]:
+    """Of a leaf of an observation space in a tensor."""
+    if not isinstance(leaf, Box):
+        return np.dtype(np.int64)
+    return np.dtype(leaf.dtype if is_image(leaf) else np.float32)
+
+
+def _nested(space: Space[Any], values: Iterator[NDArray[Any]]) -> Any:
+    """The leaves of a space in its structure."""
+    if isinstance(space, Tuple):
+        return tuple(_nested(part, values) for part in space.spaces)
+    if isinstance(space, Dict):
+        return {name: _nested(part, values) for name, part in space.spaces.items()}
+    value = next(values)
+    return value if value.shape or not isinstance(space, Discrete) else int(value)
+
+
+def _described(root: str, space: Space[Any], dtype: Callable[[Space[Any]], Any]) -> dict[str, str]:
+    return {
+        ".".join([root, *map(str, path)]): tensor_text(dtype(leaf), leaf.shape or ())
+        for path, leaf, _ in leaves(space)
+    }
+
+
+def tensor_text(dtype: Any, shape: Sequence[Any] = ()) -> str:
+    """Type and shape of a tensor with N in front.
+
+    >>> tensor_text("float32", (3,))
+    'float32 [N, 3]'
+    """
+    return f"{dtype} [{', '.join(map(str, ('N', *shape)))}]"
+
+
+def _torch_type(leaf: Space[Any]) -> torch.dtype:
+    return torch.from_numpy(np.empty(0, leaf.dtype)).dtype
