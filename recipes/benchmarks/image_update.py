@@ -16,10 +16,8 @@ from functools import partial
 
 import pandas as pd
 import torch
-from tensordict import TensorDict
-from timing import UpdateTimingConfig, medians, run_benchmark, take_turns
-from torch.optim import Adam
-from torchrl.objectives import SoftUpdate
+from timing import UpdateTimingConfig, medians, run_benchmark, take_turns, transitions
+from update import make_update
 
 from rlkit_sac.config import PositiveInt, UpdateConfig
 from rlkit_sac.data import random_shift
@@ -31,7 +29,7 @@ from rlkit_sac.modules import (
 )
 from rlkit_sac.modules.encoders import Layout
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.runs import parameter_groups, run_recipe, update_steps
+from rlkit_sac.runs import run_recipe
 from rlkit_sac.updates import Update
 
 
@@ -72,12 +70,13 @@ def measure(side: int, config: ImageTimingConfig) -> pd.DataFrame:
     """One row for each round, in milliseconds a call."""
     shape = [config.channels, side, side]
     layout = [{"key": "observation", "shape": shape, "scale": 255, "channels": "first"}]
-    batch = random_batch(config.batch_size, shape)
+    images = torch.randint(256, (2, config.batch_size, *shape), dtype=torch.uint8)
+    batch = transitions(images[0], 2 * torch.rand(config.batch_size, 1) - 1, images[1])
     contestants = {"shift_ms": partial(random_shift, batch, layout, 4)}
     for name, shared in (("apart", False), ("shared", True)):
-        contestants[f"{name}_ms"] = partial(make_update(layout, shared, None), batch)
+        contestants[f"{name}_ms"] = partial(image_update(layout, shared, None), batch)
         if config.compiled:
-            contestants[f"{name}_compiled_ms"] = partial(make_update(layout, shared, 1), batch)
+            contestants[f"{name}_compiled_ms"] = partial(image_update(layout, shared, 1), batch)
     rounds = take_turns(
         contestants, rounds=config.rounds, calls=config.updates, warm_up=config.warm_up
     )
@@ -85,7 +84,7 @@ def measure(side: int, config: ImageTimingConfig) -> pd.DataFrame:
     return rounds
 
 
-def make_update(layout: Layout, shared: bool, compile_from: int | None) -> Update:
+def image_update(layout: Layout, shared: bool, compile_from: int | None) -> Update:
     """The update of the recipe, by its default options, with its networks."""
     inputs: EncoderOptions = {"layout": layout}
     encoder = observation_encoder(layout) if shared else None
@@ -93,31 +92,7 @@ def make_update(layout: Layout, shared: bool, compile_from: int | None) -> Updat
         inputs = {"layout": [{"key": "features", "shape": [encoder.module.num_features]}]}
     actor, critic = tanh_gaussian_actor(inputs, [-1.0], [1.0]), state_action_critic(inputs, 1)
     loss_module = ContinuousSACLoss(actor, critic, encoder_network=encoder)
-    config, groups = UpdateConfig(), parameter_groups(loss_module)
-    return Update(
-        loss_module,
-        {name: Adam(group, lr=1e-3, fused=True) for name, group in groups.items()},
-        update_steps(config, groups),
-        target_updater=SoftUpdate(loss_module, tau=config.target_update_tau),
-        compile_from=compile_from,
-    )
-
-
-def random_batch(size: int, shape: list[int]) -> TensorDict:
-    """Transitions of random images, none of which ends an episode."""
-    images = torch.randint(256, (2, size, *shape), dtype=torch.uint8)
-    return TensorDict(
-        observation=images[0],
-        action=2 * torch.rand(size, 1) - 1,
-        next=TensorDict(
-            observation=images[1],
-            reward=torch.randn(size, 1),
-            done=torch.zeros(size, 1, dtype=torch.bool),
-            terminated=torch.zeros(size, 1, dtype=torch.bool),
-            batch_size=[size],
-        ),
-        batch_size=[size],
-    )
+    return make_update(loss_module, UpdateConfig(), compile_from=compile_from)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import ArrayLike
+from tensordict import TensorDict
+from torch import Tensor
 
 from rlkit_sac.config import PositiveInt
 
@@ -82,6 +84,15 @@ class Median(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+def transitions(states: Tensor, action: Tensor | TensorDict, next_states: Tensor) -> TensorDict:
+    """Transitions with random rewards, none of which ends an episode."""
+    size = len(states)
+    ends = torch.zeros(size, 1, dtype=torch.bool)
+    outcome = {"reward": torch.randn(size, 1), "done": ends, "terminated": ends.clone()}
+    after = TensorDict({"observation": next_states, **outcome}, batch_size=[size])
+    return TensorDict(observation=states, action=action, next=after, batch_size=[size])
 
 
 def take_turns(

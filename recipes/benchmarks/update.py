@@ -23,7 +23,7 @@ import pandas as pd
 import torch
 import torchrl_losses
 from tensordict import TensorDict
-from timing import UpdateTimingConfig, medians, run_benchmark, take_turns
+from timing import UpdateTimingConfig, medians, run_benchmark, take_turns, transitions
 from torch import Tensor
 from torch.fx import Node
 from torch.optim import Adam
@@ -161,18 +161,8 @@ def random_batch(name: LossName, size: int) -> TensorDict:
         "discrete": discrete,
         "hybrid": TensorDict(continuous=continuous, discrete=discrete, batch_size=[size]),
     }
-    return TensorDict(
-        observation=torch.randn(size, OBSERVATION_DIM),
-        action=actions[name],
-        next=TensorDict(
-            observation=torch.randn(size, OBSERVATION_DIM),
-            reward=torch.randn(size, 1),
-            done=torch.zeros(size, 1, dtype=torch.bool),
-            terminated=torch.zeros(size, 1, dtype=torch.bool),
-            batch_size=[size],
-        ),
-        batch_size=[size],
-    )
+    states, next_states = torch.randn(2, size, OBSERVATION_DIM)
+    return transitions(states, actions[name], next_states)
 
 
 def make_update(
