@@ -51,7 +51,10 @@ class TaskTensors:
     def __init__(self, task: dict[str, Any]) -> None:
         self.observe, self.to_task = conversions(task)
         self._observed = [leaf for _, leaf, _ in leaves(self.observe.space)]
-        self._acted = [leaf for _, leaf, _ in leaves(self.to_task.space)]
+        self._acted = [
+            (is_choice(leaf), prod(leaf.shape or ()), leaf.shape or (), _torch_type(leaf))
+            for _, leaf, _ in leaves(self.to_task.space)
+        ]
         self.inputs = _described("observation", self.observe.space, _observed_type)
         self.outputs = _described("action", self.to_task.space, lambda leaf: leaf.dtype)
         self._strides, self._counts, self._starts, self._low, self._high = (
@@ -110,23 +113,21 @@ class TaskTensors:
     def actions(self, written: Mapping[NestedKey, Tensor]) -> list[Tensor]:
         """The leaves of N actions, of what a policy writes, on the CPU."""
         both = len(self._low) > 0 and len(self._counts) > 0
-        sizes: dict[bool, list[int]] = {True: [], False: []}
-        for leaf in self._acted:
-            sizes[is_choice(leaf)].append(prod(leaf.shape or ()))
-        vectors = chosen = iter(())
-        if sizes[False]:
-            values = self._in_bounds(written[("action", "continuous") if both else "action"])
-            vectors = iter(values.split(sizes[False], -1))
-        if sizes[True]:
+        boxes = chosen = torch.empty(0)
+        if len(self._low):
+            boxes = self._in_bounds(written[("action", "continuous") if both else "action"])
+        if len(self._counts):
             index = written[("action", "discrete") if both else "action"].unsqueeze(-1)
-            values = index // self._strides % self._counts + self._starts
-            chosen = iter(values.split(sizes[True], -1))
-        return [
-            next(chosen if is_choice(leaf) else vectors)
-            .reshape(-1, *(leaf.shape or ()))
-            .to(_torch_type(leaf))
-            for leaf in self._acted
-        ]
+            chosen = index // self._strides % self._counts + self._starts
+        found = []
+        for is_chosen, size, shape, dtype in self._acted:
+            values = chosen if is_chosen else boxes
+            found.append(values[:, :size].reshape(-1, *shape).to(dtype))
+            if is_chosen:
+                chosen = chosen[:, size:]
+            else:
+                boxes = boxes[:, size:]
+        return found
 
     def action(self, values: Iterator[NDArray[Any]]) -> Any:
         """The leaves of an action, or of N, in the structure of the task."""

@@ -49,8 +49,13 @@ class Act:
         self._task = None if task is None else TaskTensors(task)
         self._has_mask = ACTION_MASK in policy.in_keys
         self._carried: dict[str, _Carried] = {}
+        self._reads_more = False
         if self._task is not None:
             self._carried = _carried(policy, self._task.to_task.agent_space())
+            known = {*self._task.observe.agent_space(), ACTION_MASK}
+            if self._carried:
+                known |= {"is_init", *(each.read for each in self._carried.values())}
+            self._reads_more = not known.issuperset(policy.in_keys)
         self._recorded: RecordedPolicy | None = None
 
     def __call__(
@@ -111,10 +116,7 @@ class Act:
                 "pass task=describe_task(env) to save_policy, or call the policy with a "
                 "TensorDict. Runs in environments that make_env did not make have none"
             )
-        known = {*self._task.observe.agent_space(), ACTION_MASK}
-        if self._carried:
-            known |= {"is_init", *(each.read for each in self._carried.values())}
-        if not known.issuperset(self.policy.in_keys):
+        if self._reads_more:
             raise RunError(
                 "acting without a TensorDict passes the observation alone, but the policy reads "
                 f"{self.policy.in_keys}: call it with a TensorDict instead"
