@@ -16,10 +16,8 @@ from functools import partial
 
 import pandas as pd
 import torch
-from tensordict import TensorDict
-from timing import UpdateTimingConfig, medians, run_benchmark, take_turns
-from torch.optim import Adam
-from torchrl.objectives import SoftUpdate
+from timing import UpdateTimingConfig, run_cases, take_turns
+from update import make_update, transitions
 
 from rlkit_sac.config import PositiveInt, UpdateConfig
 from rlkit_sac.data import random_shift
@@ -31,8 +29,7 @@ from rlkit_sac.modules import (
 )
 from rlkit_sac.modules.encoders import Layout
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.runs import parameter_groups, run_recipe, update_steps
-from rlkit_sac.updates import Update
+from rlkit_sac.runs import run_recipe
 
 
 @dataclass
@@ -61,63 +58,35 @@ def main(config: ImageTimingConfig) -> None:
         "shared / apart": ("shared_ms", "apart_ms"),
         "compiled": ("shared_compiled_ms", "apart_compiled_ms"),
     }
-    run_benchmark(
-        config,
-        lambda: pd.concat([measure(side, config) for side in config.sides], ignore_index=True),
-        partial(medians, by=["side"], ratios=ratios),
-    )
+    run_cases(config, [{"side": side} for side in config.sides], measure, ratios=ratios)
 
 
 def measure(side: int, config: ImageTimingConfig) -> pd.DataFrame:
     """One row for each round, in milliseconds a call."""
     shape = [config.channels, side, side]
     layout = [{"key": "observation", "shape": shape, "scale": 255, "channels": "first"}]
-    batch = random_batch(config.batch_size, shape)
+    images = torch.randint(256, (2, config.batch_size, *shape), dtype=torch.uint8)
+    batch = transitions(*images, action=2 * torch.rand(config.batch_size, 1) - 1)
     contestants = {"shift_ms": partial(random_shift, batch, layout, 4)}
     for name, shared in (("apart", False), ("shared", True)):
-        contestants[f"{name}_ms"] = partial(make_update(layout, shared, None), batch)
+        eager = make_update(make_loss(layout, shared), UpdateConfig())
+        contestants[f"{name}_ms"] = partial(eager, batch)
         if config.compiled:
-            contestants[f"{name}_compiled_ms"] = partial(make_update(layout, shared, 1), batch)
-    rounds = take_turns(
+            compiled = make_update(make_loss(layout, shared), UpdateConfig(), compile_from=1)
+            contestants[f"{name}_compiled_ms"] = partial(compiled, batch)
+    return take_turns(
         contestants, rounds=config.rounds, calls=config.updates, warm_up=config.warm_up
     )
-    rounds.insert(0, "side", side)
-    return rounds
 
 
-def make_update(layout: Layout, shared: bool, compile_from: int | None) -> Update:
-    """The update of the recipe, by its default options, with its networks."""
+def make_loss(layout: Layout, shared: bool) -> ContinuousSACLoss:
+    """The loss of the recipe, by its default options, with its networks."""
     inputs: EncoderOptions = {"layout": layout}
     encoder = observation_encoder(layout) if shared else None
     if encoder is not None:
         inputs = {"layout": [{"key": "features", "shape": [encoder.module.num_features]}]}
     actor, critic = tanh_gaussian_actor(inputs, [-1.0], [1.0]), state_action_critic(inputs, 1)
-    loss_module = ContinuousSACLoss(actor, critic, encoder_network=encoder)
-    config, groups = UpdateConfig(), parameter_groups(loss_module)
-    return Update(
-        loss_module,
-        {name: Adam(group, lr=1e-3, fused=True) for name, group in groups.items()},
-        update_steps(config, groups),
-        target_updater=SoftUpdate(loss_module, tau=config.target_update_tau),
-        compile_from=compile_from,
-    )
-
-
-def random_batch(size: int, shape: list[int]) -> TensorDict:
-    """Transitions of random images, none of which ends an episode."""
-    images = torch.randint(256, (2, size, *shape), dtype=torch.uint8)
-    return TensorDict(
-        observation=images[0],
-        action=2 * torch.rand(size, 1) - 1,
-        next=TensorDict(
-            observation=images[1],
-            reward=torch.randn(size, 1),
-            done=torch.zeros(size, 1, dtype=torch.bool),
-            terminated=torch.zeros(size, 1, dtype=torch.bool),
-            batch_size=[size],
-        ),
-        batch_size=[size],
-    )
+    return ContinuousSACLoss(actor, critic, encoder_network=encoder)
 
 
 if __name__ == "__main__":

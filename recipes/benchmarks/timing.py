@@ -9,8 +9,9 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -65,6 +66,32 @@ def run_benchmark(
     print(f"load averages at the end: {load_averages()}")
     if config.output is not None:
         rounds.to_csv(config.output, index=False)
+
+
+def run_cases(
+    config: TimingConfig,
+    cases: Sequence[Mapping[str, Any]],
+    measure: Callable[..., pd.DataFrame],
+    *,
+    ratios: Mapping[str, tuple[str, str]],
+) -> None:
+    """Run a benchmark of several cases, which both tables tell apart by their first columns.
+
+    Args:
+        config: options, also an argument of ``measure``.
+        cases: its other arguments, by name.
+        measure: returns the times of each round of a case.
+        ratios: as of :func:`medians`.
+    """
+
+    def measure_all() -> pd.DataFrame:
+        tables = []
+        for case in cases:
+            rounds = measure(**case, config=config)
+            tables.append(rounds.assign(**case)[[*case, *rounds]])
+        return pd.concat(tables, ignore_index=True)
+
+    run_benchmark(config, measure_all, partial(medians, by=list(cases[0]), ratios=ratios))
 
 
 class Median(NamedTuple):

@@ -161,11 +161,25 @@ def random_batch(name: LossName, size: int) -> TensorDict:
         "discrete": discrete,
         "hybrid": TensorDict(continuous=continuous, discrete=discrete, batch_size=[size]),
     }
+    return transitions(*torch.randn(2, size, OBSERVATION_DIM), action=actions[name])
+
+
+def transitions(
+    observation: Tensor, following: Tensor, *, action: Tensor | TensorDict
+) -> TensorDict:
+    """Transitions ``[B]`` of random rewards, none of which ends an episode.
+
+    Args:
+        observation: ``[B, *]``.
+        following: the next observation, ``[B, *]``.
+        action: ``[B, *]``.
+    """
+    size = len(observation)
     return TensorDict(
-        observation=torch.randn(size, OBSERVATION_DIM),
-        action=actions[name],
+        observation=observation,
+        action=action,
         next=TensorDict(
-            observation=torch.randn(size, OBSERVATION_DIM),
+            observation=following,
             reward=torch.randn(size, 1),
             done=torch.zeros(size, 1, dtype=torch.bool),
             terminated=torch.zeros(size, 1, dtype=torch.bool),
