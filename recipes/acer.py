@@ -30,11 +30,7 @@ from rlkit_sac.config import (
     EnvConfig,
     EvaluationConfig,
 )
-from rlkit_sac.data import (
-    TrajectorySampler,
-    example_transition,
-    random_shift,
-)
+from rlkit_sac.data import TrajectorySampler, example_transition, random_shift
 from rlkit_sac.envs import (
     action_mask_key,
     check_scalar_reward,
@@ -123,17 +119,6 @@ def main(config: ACERConfig) -> Path:
         return train(config, env, eval_env)
 
 
-def kind_of_actions(env: EnvBase) -> ActionKind:
-    """Whether actions are indices or vectors; an error where they are both at once."""
-    return "discrete" if has_discrete_actions(env) else "continuous"
-
-
-def make_random_policy(env: EnvBase) -> RandomBehavior:
-    """What acts in the random frames."""
-    spec = env.full_action_spec_unbatched["action"]
-    return RandomBehavior(spec, mask_key=action_mask_key(env))
-
-
 def make_networks(
     kind: ActionKind, sizes: dict[str, Any], config: ACERNetworkConfig
 ) -> dict[str, Any]:
@@ -160,7 +145,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     device = env.device
 
     # Networks and loss.
-    kind = kind_of_actions(env)
+    kind: ActionKind = "discrete" if has_discrete_actions(env) else "continuous"
     check_scalar_reward(env)
     sizes: dict[str, Any] = {"observation_dim": observation_inputs(config.network, env)}
     if kind == "discrete":
@@ -199,7 +184,9 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         warm_start(loss_module, config.warm_start)
 
     # Replay of segments, and collection, both with the distribution that drew each action.
-    random_policy = make_random_policy(env)
+    random_policy = RandomBehavior(
+        env.full_action_spec_unbatched["action"], mask_key=action_mask_key(env)
+    )
     policy = loss_module.policy()
     states = loss_module.state_keys
     stored = [*loss_module.in_keys, "is_init", *(states if config.replay.store_state else ())]

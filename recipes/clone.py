@@ -36,13 +36,13 @@ from rlkit_sac.modules import (
 from rlkit_sac.runs import (
     check_prior_data,
     evaluate,
+    limit_episodes,
     observation_inputs,
     read_prior_data,
     resolve_device,
     run_recipe,
     save_policy,
 )
-from rlkit_sac.runs.build import limit_episodes
 
 #: Where actions are at most, from -1 to 1: at its bounds a tanh is infinitely far away.
 LARGEST_ACTION = 0.99

@@ -43,10 +43,6 @@ ALLOWED = {
         "recipes/benchmarks/peers/stable_baselines.py",
         "importlib.import_module",
     ): "the library that is compared",
-    (
-        "recipes/benchmarks/peers/own_recipe.py",
-        "importlib.util.spec_from_file_location",
-    ): "a recipe of this repository",
 }
 
 

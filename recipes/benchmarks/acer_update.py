@@ -19,7 +19,7 @@ import pandas as pd
 import torch
 from tensordict import TensorDict, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
-from timing import UpdateTimingConfig, medians, run_benchmark, take_turns
+from timing import UpdateTimingConfig, run_cases, take_turns
 from torch.optim import RMSprop
 from torchrl.objectives import LossModule, SoftUpdate
 
@@ -54,36 +54,29 @@ class ACERTimingConfig(UpdateTimingConfig):
 
 def main(config: ACERTimingConfig) -> None:
     """Measure both kinds of actions at all sizes."""
-    cases = [(kind, count) for kind in OBSERVATION_DIM for count in config.segments]
-    run_benchmark(
-        config,
-        lambda: pd.concat([measure(*case, config) for case in cases], ignore_index=True),
-        partial(
-            medians,
-            by=["actions", "segments"],
-            ratios={"speedup": ("update_ms", "compiled_ms")},
-        ),
-    )
+    cases = [
+        {"actions": kind, "segments": count}
+        for kind in OBSERVATION_DIM
+        for count in config.segments
+    ]
+    run_cases(config, cases, measure, ratios={"speedup": ("update_ms", "compiled_ms")})
 
 
-def measure(kind: str, segments: int, config: ACERTimingConfig) -> pd.DataFrame:
+def measure(actions: str, segments: int, config: ACERTimingConfig) -> pd.DataFrame:
     """Time one kind of actions at one size; one row for each round, in milliseconds a call."""
     eager, compiled = (
-        make_update(make_loss(kind, config), compile_from=first) for first in (None, 1)
+        make_update(make_loss(actions, config), compile_from=first) for first in (None, 1)
     )
     loss = eager.loss_module
-    batch = random_segments(loss.policy(), kind, segments, config.t_max)
+    batch = random_segments(loss.policy(), actions, segments, config.t_max)
     contestants = {
         "loss_ms": partial(loss_and_gradients, loss, batch),
         "update_ms": partial(eager, batch),
         "compiled_ms": partial(compiled, batch),
     }
-    rounds = take_turns(
+    return take_turns(
         contestants, rounds=config.rounds, calls=config.updates, warm_up=config.warm_up
     )
-    rounds.insert(0, "segments", segments)
-    rounds.insert(0, "actions", kind)
-    return rounds
 
 
 def make_loss(kind: str, config: ACERTimingConfig) -> ACERLoss:

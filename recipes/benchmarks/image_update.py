@@ -16,8 +16,8 @@ from functools import partial
 
 import pandas as pd
 import torch
-from timing import UpdateTimingConfig, medians, run_benchmark, take_turns, transitions
-from update import make_update
+from timing import UpdateTimingConfig, run_cases, take_turns
+from update import make_update, transitions
 
 from rlkit_sac.config import PositiveInt, UpdateConfig
 from rlkit_sac.data import random_shift
@@ -30,7 +30,6 @@ from rlkit_sac.modules import (
 from rlkit_sac.modules.encoders import Layout
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import run_recipe
-from rlkit_sac.updates import Update
 
 
 @dataclass
@@ -59,11 +58,7 @@ def main(config: ImageTimingConfig) -> None:
         "shared / apart": ("shared_ms", "apart_ms"),
         "compiled": ("shared_compiled_ms", "apart_compiled_ms"),
     }
-    run_benchmark(
-        config,
-        lambda: pd.concat([measure(side, config) for side in config.sides], ignore_index=True),
-        partial(medians, by=["side"], ratios=ratios),
-    )
+    run_cases(config, [{"side": side} for side in config.sides], measure, ratios=ratios)
 
 
 def measure(side: int, config: ImageTimingConfig) -> pd.DataFrame:
@@ -71,28 +66,27 @@ def measure(side: int, config: ImageTimingConfig) -> pd.DataFrame:
     shape = [config.channels, side, side]
     layout = [{"key": "observation", "shape": shape, "scale": 255, "channels": "first"}]
     images = torch.randint(256, (2, config.batch_size, *shape), dtype=torch.uint8)
-    batch = transitions(images[0], 2 * torch.rand(config.batch_size, 1) - 1, images[1])
+    batch = transitions(*images, action=2 * torch.rand(config.batch_size, 1) - 1)
     contestants = {"shift_ms": partial(random_shift, batch, layout, 4)}
     for name, shared in (("apart", False), ("shared", True)):
-        contestants[f"{name}_ms"] = partial(image_update(layout, shared, None), batch)
+        eager = make_update(make_loss(layout, shared), UpdateConfig())
+        contestants[f"{name}_ms"] = partial(eager, batch)
         if config.compiled:
-            contestants[f"{name}_compiled_ms"] = partial(image_update(layout, shared, 1), batch)
-    rounds = take_turns(
+            compiled = make_update(make_loss(layout, shared), UpdateConfig(), compile_from=1)
+            contestants[f"{name}_compiled_ms"] = partial(compiled, batch)
+    return take_turns(
         contestants, rounds=config.rounds, calls=config.updates, warm_up=config.warm_up
     )
-    rounds.insert(0, "side", side)
-    return rounds
 
 
-def image_update(layout: Layout, shared: bool, compile_from: int | None) -> Update:
-    """The update of the recipe, by its default options, with its networks."""
+def make_loss(layout: Layout, shared: bool) -> ContinuousSACLoss:
+    """The loss of the recipe, by its default options, with its networks."""
     inputs: EncoderOptions = {"layout": layout}
     encoder = observation_encoder(layout) if shared else None
     if encoder is not None:
         inputs = {"layout": [{"key": "features", "shape": [encoder.module.num_features]}]}
     actor, critic = tanh_gaussian_actor(inputs, [-1.0], [1.0]), state_action_critic(inputs, 1)
-    loss_module = ContinuousSACLoss(actor, critic, encoder_network=encoder)
-    return make_update(loss_module, UpdateConfig(), compile_from=compile_from)
+    return ContinuousSACLoss(actor, critic, encoder_network=encoder)
 
 
 if __name__ == "__main__":

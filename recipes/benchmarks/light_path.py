@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -24,7 +23,7 @@ import numpy as np
 import pandas as pd
 import torch
 from tensordict.nn import TensorDictModule
-from timing import TimingConfig, medians, run_benchmark, take_turns
+from timing import TimingConfig, run_cases, take_turns
 
 from rlkit_sac.config.bounds import NonNegativeInt, PositiveInt
 from rlkit_sac.data import make_collector
@@ -60,17 +59,13 @@ class LightPathConfig(TimingConfig):
 def main(config: LightPathConfig) -> None:
     """Measure every task."""
     cases = [
-        (task, frames_per_batch, caches)
+        {"task": task, "frames_per_batch": frames_per_batch, "caches": caches}
         for task in config.tasks
         for frames_per_batch in config.frames_per_batch
         for caches in ("hot", "cold")[: 1 + bool(config.products)]
     ]
     ratios = {f"{kind}_ratio": (f"{kind}_us", "plain_us") for kind in ("light", "torchrl")}
-    run_benchmark(
-        config,
-        lambda: pd.concat([measure(*case, config) for case in cases], ignore_index=True),
-        partial(medians, by=["task", "frames_per_batch", "caches"], ratios=ratios),
-    )
+    run_cases(config, cases, measure, ratios=ratios)
 
 
 def measure(task: str, frames_per_batch: int, caches: str, config: LightPathConfig) -> pd.DataFrame:
@@ -84,9 +79,6 @@ def measure(task: str, frames_per_batch: int, caches: str, config: LightPathConf
         before=Products(config.products) if caches == "cold" else None,
     )
     rounds[list(contestants)] *= 1e3 / frames_per_batch
-    rounds.insert(0, "task", task)
-    rounds.insert(1, "frames_per_batch", frames_per_batch)
-    rounds.insert(2, "caches", caches)
     return rounds
 
 

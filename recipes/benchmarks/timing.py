@@ -9,15 +9,14 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import ArrayLike
-from tensordict import TensorDict
-from torch import Tensor
 
 from rlkit_sac.config import PositiveInt
 
@@ -69,6 +68,32 @@ def run_benchmark(
         rounds.to_csv(config.output, index=False)
 
 
+def run_cases(
+    config: TimingConfig,
+    cases: Sequence[Mapping[str, Any]],
+    measure: Callable[..., pd.DataFrame],
+    *,
+    ratios: Mapping[str, tuple[str, str]],
+) -> None:
+    """Run a benchmark of several cases, which both tables tell apart by their first columns.
+
+    Args:
+        config: options, also an argument of ``measure``.
+        cases: its other arguments, by name.
+        measure: returns the times of each round of a case.
+        ratios: as of :func:`medians`.
+    """
+
+    def measure_all() -> pd.DataFrame:
+        tables = []
+        for case in cases:
+            rounds = measure(**case, config=config)
+            tables.append(rounds.assign(**case)[[*case, *rounds]])
+        return pd.concat(tables, ignore_index=True)
+
+    run_benchmark(config, measure_all, partial(medians, by=list(cases[0]), ratios=ratios))
+
+
 class Median(NamedTuple):
     """A median and the ends of its 95 % percentile bootstrap interval.
 
@@ -84,15 +109,6 @@ class Median(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
-
-
-def transitions(states: Tensor, action: Tensor | TensorDict, next_states: Tensor) -> TensorDict:
-    """Transitions with random rewards, none of which ends an episode."""
-    size = len(states)
-    ends = torch.zeros(size, 1, dtype=torch.bool)
-    outcome = {"reward": torch.randn(size, 1), "done": ends, "terminated": ends.clone()}
-    after = TensorDict({"observation": next_states, **outcome}, batch_size=[size])
-    return TensorDict(observation=states, action=action, next=after, batch_size=[size])
 
 
 def take_turns(

@@ -19,7 +19,7 @@ import pandas as pd
 import torch
 from tensordict import TensorDict
 from tensordict.nn import NormalParamExtractor, TensorDictModule
-from timing import UpdateTimingConfig, medians, run_benchmark, take_turns
+from timing import UpdateTimingConfig, run_cases, take_turns
 from torch import Tensor, nn
 from torchrl import objectives
 from torchrl.data import Bounded
@@ -251,17 +251,13 @@ class TorchRLTimingConfig(UpdateTimingConfig):
 
 def main(config: TorchRLTimingConfig) -> None:
     """Measure every loss."""
-    ratio = {"eager / compiled": ("eager_ms", "compiled_ms")}
-    run_benchmark(
-        config,
-        lambda: pd.concat([measure(name, config) for name in config.losses], ignore_index=True),
-        partial(medians, by=["loss"], ratios=ratio),
-    )
+    ratios = {"eager / compiled": ("eager_ms", "compiled_ms")}
+    run_cases(config, [{"loss": name} for name in config.losses], measure, ratios=ratios)
 
 
-def measure(name: str, config: TorchRLTimingConfig) -> pd.DataFrame:
+def measure(loss: str, config: TorchRLTimingConfig) -> pd.DataFrame:
     """Time the updates of one loss; one row for each round, in milliseconds an update."""
-    case = CASES[name]
+    case = CASES[loss]
     # The sizes of HalfCheetah.
     sizes = Sizes(config.batch_size, tuple(config.num_cells), 17, 6, num_actions=4)
     torch.manual_seed(0)
@@ -270,11 +266,9 @@ def measure(name: str, config: TorchRLTimingConfig) -> pd.DataFrame:
     for kind, compile_from in (("eager_ms", None), ("compiled_ms", 1)):
         update = make_update(case, sizes, compile_from)
         contestants[kind] = partial(lambda update: update(batch.copy()), update)
-    rounds = take_turns(
+    return take_turns(
         contestants, rounds=config.rounds, calls=config.updates, warm_up=config.warm_up
     )
-    rounds.insert(0, "loss", name)
-    return rounds
 
 
 if __name__ == "__main__":

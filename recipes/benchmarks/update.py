@@ -23,7 +23,7 @@ import pandas as pd
 import torch
 import torchrl_losses
 from tensordict import TensorDict
-from timing import UpdateTimingConfig, medians, run_benchmark, take_turns, transitions
+from timing import UpdateTimingConfig, medians, run_benchmark, take_turns
 from torch import Tensor
 from torch.fx import Node
 from torch.optim import Adam
@@ -161,8 +161,32 @@ def random_batch(name: LossName, size: int) -> TensorDict:
         "discrete": discrete,
         "hybrid": TensorDict(continuous=continuous, discrete=discrete, batch_size=[size]),
     }
-    states, next_states = torch.randn(2, size, OBSERVATION_DIM)
-    return transitions(states, actions[name], next_states)
+    return transitions(*torch.randn(2, size, OBSERVATION_DIM), action=actions[name])
+
+
+def transitions(
+    observation: Tensor, following: Tensor, *, action: Tensor | TensorDict
+) -> TensorDict:
+    """Transitions ``[B]`` of random rewards, none of which ends an episode.
+
+    Args:
+        observation: ``[B, *]``.
+        following: the next observation, ``[B, *]``.
+        action: ``[B, *]``.
+    """
+    size = len(observation)
+    return TensorDict(
+        observation=observation,
+        action=action,
+        next=TensorDict(
+            observation=following,
+            reward=torch.randn(size, 1),
+            done=torch.zeros(size, 1, dtype=torch.bool),
+            terminated=torch.zeros(size, 1, dtype=torch.bool),
+            batch_size=[size],
+        ),
+        batch_size=[size],
+    )
 
 
 def make_update(

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the spaces, the recipes that train it, why others do not, a command; 1 if none does."""
     from rlkit_sac.config import EnvConfig, parse_config
     from rlkit_sac.envs import check_env, closing_env, make_env
-    from rlkit_sac.runs.build import limit_episodes
+    from rlkit_sac.runs import limit_episodes
 
     config_class = make_dataclass("", [("env", EnvConfig, field(default_factory=EnvConfig))])
     config: Any = parse_config(config_class, [*arguments.options, "--env.id", arguments.id])

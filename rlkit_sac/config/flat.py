@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any, ClassVar, get_origin, get_type_hints
 
+from rlkit_sac.config.values import plain_value
+
 
 @dataclasses.dataclass(frozen=True)
 class Option:
@@ -73,11 +75,4 @@ def flat_config(config: Any) -> dict[str, Any]:
     """
     options = options_of(config)
     options.pop("resume", None)
-    return {key: _with_string_keys(option.value) for key, option in options.items()}
-
-
-def _with_string_keys(value: Any) -> Any:
-    """A value whose mappings have string keys, at any depth."""
-    if not isinstance(value, dict):
-        return value
-    return {str(name): _with_string_keys(item) for name, item in value.items()}
+    return {key: plain_value(option.value) for key, option in options.items()}

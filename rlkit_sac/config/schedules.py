@@ -33,12 +33,8 @@ def _is_rate(name: str) -> bool:
     return name == "lr" or name.startswith("lr_")
 
 
-def _names(section: Any) -> list[str]:
-    return [name for name in vars(section) if _is_rate(name) or name in section.scheduled]
-
-
 def _problems(section: Any, name: str, points: Mapping[int, float]) -> list[str]:
-    names = _names(section)
+    names = [name for name in vars(section) if _is_rate(name) or name in section.scheduled]
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         advice = f"did you mean {near[0]}?" if near else f"choose among {', '.join(names)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import chain
@@ -145,8 +145,12 @@ def _check_task(config: BaseRunConfig, env: EnvBase) -> None:
         raise ConfigError(f"update.random_shift: {text}")
     with named("env.id"):
         dim = reward_dim(env)
-    with named("loss.reward_weights"):
-        check_reward_weights(getattr(config.loss, "reward_weights", None), dim)
+    weights = getattr(config.loss, "reward_weights", None)
+    if weights is not None and (dim == 1 or len(weights) != dim):
+        raise ConfigError(
+            "loss.reward_weights: must hold a weight for each dimension of a vector reward, and "
+            f"the task's reward has {dim}; got {weights}"
+        )
 
 
 def limit_episodes(env: EnvConfig, start: Checkpoint | None = None) -> None:
@@ -187,28 +191,6 @@ def has_images(env: EnvBase) -> bool:
     False
     """
     return any("scale" in entry for entry in observation_layout(env))
-
-
-def check_reward_weights(weights: Sequence[float] | None, reward_dim: int) -> None:
-    """Refuse weights that do not fit a task's reward.
-
-    Args:
-        weights: one for each dimension of the reward, or ``None`` for ones.
-        reward_dim: number of reward dimensions of the task.
-
-    Raises:
-        ConfigError: for weights of a scalar reward, or of another number.
-
-    >>> check_reward_weights([1.0], reward_dim=2)
-    Traceback (most recent call last):
-        ...
-    rlkit_sac.errors.ConfigError: must hold a weight for each dimension of a vector reward, ...
-    """
-    if weights is not None and (reward_dim == 1 or len(weights) != reward_dim):
-        raise ConfigError(
-            "must hold a weight for each dimension of a vector reward, and the task's reward has "
-            f"{reward_dim}; got {list(weights)}"
-        )
 
 
 def warn_without_updates(collector: FramesConfig, num_envs: int) -> None:
@@ -330,24 +312,18 @@ def run_collector(
         "random_policy": random_policy,
         "kind": config.collector.kind,
     }
-    workers = config.workers
+    workers, num_envs = config.workers, config.env.num_envs
     if not workers.number:
         with named("collector.kind"):
             return make_collector(env, policy, **options)
     # The task itself, since it may be registered in this process alone.
     task = find_env_spec(config.env.id)
     return make_worker_collector(
-        partial(
-            make_env,
-            task,
-            num_envs=config.env.num_envs,
-            seed=config.seed,
-            **config.env.arguments(),
-        ),
+        partial(make_env, task, num_envs=num_envs, seed=config.seed, **config.env.arguments()),
         policy,
         workers=workers.number,
-        num_envs=config.env.num_envs,
-        first_index=rank() * workers.number * config.env.num_envs,
+        num_envs=num_envs,
+        first_index=rank() * workers.number * num_envs,
         mode=workers.mode,
         updates=lambda: update.count,
         publish_interval=workers.publish_interval,
@@ -479,11 +455,11 @@ def shared_encoder(config: NetworkConfig, env: EnvBase) -> TensorDictModule | No
     """
     if not config.shared_encoder:
         return None
-    layout = observation_layout(env)
     if not has_images(env):
         raise ConfigError(
             "network.shared_encoder: is true, but the task has no images: leave it out"
         )
+    layout = observation_layout(env)
     return observation_encoder(layout, config.encoder, config.encoder_features).to(env.device)
 
 

@@ -80,8 +80,7 @@ def _score(prior: nn.Module, env: EnvBase) -> None:
             else:
                 found = frozen.log_prob_of_each_action(states, part.space.n, key)
                 if (count := found.shape[-1]) != part.space.n:
-                    text = f"it has {count} discrete actions, the task {part.space.n}"
-                    raise ConfigError(text)
+                    raise ConfigError(f"it has {count} discrete actions, the task {part.space.n}")
 
 
 def _check_bounds(prior: nn.Module, key: NestedKey, part: Bounded) -> None:

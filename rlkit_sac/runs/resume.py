@@ -9,7 +9,7 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.config import WarmStartConfig
 from rlkit_sac.config.flat import flat_config
-from rlkit_sac.errors import ConfigError, RunError, named, refuse
+from rlkit_sac.errors import ConfigError, named, refuse
 from rlkit_sac.runs.checkpoint import Checkpoint, Checkpoints, first_misfit, step_folders
 from rlkit_sac.runs.config import BaseRunConfig
 from rlkit_sac.runs.directory import RunDirectory, read_evaluations
@@ -61,17 +61,20 @@ def find_start(config: BaseRunConfig, path: str | None = None) -> Checkpoint | N
         path: of the run to resume. Default: ``config.resume``.
 
     Raises:
-        ConfigError: as :meth:`Checkpoint.find`.
+        ConfigError: as :meth:`Checkpoint.find`, for a damaged ``run.json``, and for a run whose
+            environments a function made that is not there.
     """
     path = config.resume if path is None else path
     if path is not None and config.start is None:
-        start = vars(config)["start"] = Checkpoint.find(path)
-        info = RunDirectory(start.run_path).info
+        start = Checkpoint.find(path)
+        with named(f"cannot resume from {start.folder}"):
+            info = RunDirectory(start.run_path).info
         if info.get("env_function") and info["task"] not in gym.registry:
             go_on = f"rlkit_sac.Run({start.run_path.as_posix()!r}, env=function).resume()"
             raise ConfigError(
                 f"a Python function made the environments of {start.run_path}: use {go_on}"
             )
+        vars(config)["start"] = start
     return config.start
 
 
@@ -98,18 +101,17 @@ def check_resume(config: BaseRunConfig, start: Checkpoint) -> None:
     """
     folder, run_path, frames = start.folder, start.run_path, start.frames
     stop_at, solved = config.evaluation.stop_at, False
-    try:
+    with named(f"cannot resume from {folder}"):
         info = RunDirectory(run_path).info
         if stop_at is not None and info["status"] == "finished":
             rows = read_evaluations(run_path)
             solved = bool((rows["return_mean"][rows["frames"] == frames] >= stop_at).any())
-    except RunError as error:
-        raise ConfigError(f"cannot resume from {folder}: {error}") from error
     options = flat_config(config)
     problems = [
         f"{key} was {start.config[key]!r} in this run and cannot become {value!r}"
         for key, value in options.items()
-        if key in start.config and start.config[key] != value and not _may_change(key)
+        if key in start.config and start.config[key] != value
+        if key not in MAY_CHANGE and key.partition(".")[0] not in MAY_CHANGE
     ]
     if problems:
         changeable = [
@@ -150,10 +152,8 @@ def restore(start: Checkpoint, checkpoints: Checkpoints, run: RunDirectory) -> l
         ConfigError: for a checkpoint that is damaged or does not fit; nothing is written then.
     """
     if rank():
-        folder = rank_folder(run.path) / "checkpoints" / start.folder.name
-        inexact_reasons = checkpoints.restore(Checkpoint.find(folder))
-    else:
-        inexact_reasons = checkpoints.restore(start)
+        start = Checkpoint.find(rank_folder(run.path) / "checkpoints" / start.folder.name)
+    inexact_reasons = checkpoints.restore(start)
     if greatest(bool(inexact_reasons)) == [1] and not inexact_reasons:
         inexact_reasons = ["another rank begins new episodes"]
     return inexact_reasons
@@ -174,10 +174,6 @@ def compiled_otherwise(info: Any, facts: Any, updates: int) -> list[str]:
         f"compiled from update {each:,} on" if each else "not compiled" for each in (first, now)
     ]
     return [f"updates were {ways[0]}, and are {ways[1]} now"]
-
-
-def _may_change(key: str) -> bool:
-    return key in MAY_CHANGE or key.partition(".")[0] in MAY_CHANGE
 
 
 def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:

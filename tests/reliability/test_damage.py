@@ -192,6 +192,17 @@ def test_a_damaged_file_is_refused_by_name_or_does_not_matter(
     assert counts.keys() == {"equal", "refused"}
 
 
+@pytest.mark.parametrize("content", [b"{", None], ids=["damaged", "missing"])
+def test_a_run_json_that_cannot_be_read_is_a_mistake_in_the_options(capsys, path, content):
+    (path / "run.json").unlink()
+    if content is not None:
+        (path / "run.json").write_bytes(content)
+    code, errors = resume(capsys, path, *MORE)
+    assert code == 2
+    assert errors.startswith("error: --resume: cannot resume from ")
+    assert "run.json" in errors
+
+
 TAILS = {
     "half a row": b"330,1\n",
     "rubbish": bytes(range(128, 256)) + b"\n",

@@ -10,7 +10,7 @@ from peer import Settings, run_peer
 def train(settings: Settings) -> None:
     """Run the recipe."""
     options = {
-        "compile": "true",
+        "compile": True,
         "env.num_envs": common.NUM_ENVS,
         "collector.t_max": common.T_MAX,
         "replay.capacity": common.REPLAY_CAPACITY,
@@ -28,10 +28,10 @@ def train(settings: Settings) -> None:
         "update.rmsprop_eps": common.RMSPROP_EPS,
         "update.max_grad_norm": common.MAX_GRAD_NORM,
         "update.n_times_replay": common.N_TIMES_REPLAY,
-        "update.poisson": "false",
+        "update.poisson": False,
         "update.replay_start_size": common.REPLAY_START_SIZE,
     }
-    own_recipe.run("acer", "ACERConfig", settings, options)
+    own_recipe.run("acer", settings, options)
 
 
 if __name__ == "__main__":

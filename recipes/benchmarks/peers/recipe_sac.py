@@ -15,7 +15,7 @@ def train(settings: Settings) -> None:
         "replay.batch_size": BATCH_SIZE,
         "network.num_cells": list(NUM_CELLS),
     }
-    own_recipe.run("sac", "SACConfig", settings, options)
+    own_recipe.run("sac", settings, options)
 
 
 if __name__ == "__main__":
