@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -28,8 +27,6 @@ from timing import TimingConfig, run_cases, take_turns
 from rlkit_sac.config.bounds import NonNegativeInt, PositiveInt
 from rlkit_sac.data import make_collector
 from rlkit_sac.envs import continuous_action_bounds, make_env, observation_dim
-from rlkit_sac.envs.seeding import EpisodeSeeding
-from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.modules import tanh_gaussian_actor
 from rlkit_sac.runs import run_recipe
 
@@ -106,14 +103,6 @@ def make_contestants(
     return contestants
 
 
-def plain_env(task: str) -> gym.Env[Any, Any]:
-    """What ``gymnasium.make`` returns, without its checker, which looks at first steps only."""
-    (env,) = gym_envs(make_env(task))
-    while not isinstance(env, EpisodeSeeding):
-        env = env.env  # type: ignore[attr-defined]
-    return env.env
-
-
 class PlainGymnasium:
     """A loop such as one writes without a library; a call collects some frames.
 
@@ -124,7 +113,7 @@ class PlainGymnasium:
     """
 
     def __init__(self, task: str, network: torch.nn.Module, frames: int) -> None:
-        self.env = plain_env(task)
+        self.env = gym.make(task, disable_env_checker=True)  # it looks at first steps only
         self.network, self.frames = network, frames
         action = self.env.action_space
         assert isinstance(action, gym.spaces.Box)

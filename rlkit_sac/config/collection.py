@@ -144,14 +144,14 @@ class StorageConfig:
         of_losses = ("burn_in", "store_state")
         return {name: value for name, value in asdict(self).items() if name not in of_losses}
 
-    def memory_errors(self, length: int, *, memory: bool | None) -> list[tuple[str, str]]:
+    def memory_errors(self, length: int, *, memory: bool) -> list[tuple[str, str]]:
         """List the conditions between fields and a memory that do not hold.
 
         Args:
             length: frames of a slice or segment.
-            memory: whether the networks have one, ``None`` if that is not known.
+            memory: whether the networks have one.
         """
-        if memory is False:
+        if not memory:
             asked = [("burn_in", self.burn_in), ("store_state", self.store_state)]
             text = "is for networks with a memory: set network.memory, or leave it out"
             return [(name, text) for name, value in asked if value]
