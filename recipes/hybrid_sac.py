@@ -173,7 +173,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
             for _ in range(updates.due(run.frames, made=run.updates)):
                 sample = random_shift(replay.sample(), layout, config.update.random_shift)
                 run.updated(update(sample))
-                replay.update_tensordict_priority(sample)
+                replay.update_tensordict_priority(sample)  # by the td_error that the loss wrote
             run.write_metrics_if_due()
             best = run.evaluate_if_due()
             run.save_if_due(best=best)
