@@ -101,7 +101,11 @@ def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
     # Optimizers, and the order of their steps.
     groups = parameter_groups(loss_module)
-    learning_rates = {name: getattr(config.update, f"lr_{name}") for name in groups}
+    learning_rates = {
+        "actor": config.update.lr_actor,
+        "qvalue": config.update.lr_qvalue,
+        "alpha": config.update.lr_alpha,
+    }
     fused = device.type in ("cpu", "cuda")
     optimizers = {
         name: Adam(group, lr=learning_rates[name], eps=config.update.adam_eps, fused=fused)
