@@ -1,4 +1,4 @@
-"""The file ``run.json`` of a run as it is read."""
+"""The file ``run.json`` of a run, and other JSON files, as they are read."""
 
 from __future__ import annotations
 
@@ -32,13 +32,25 @@ def read_description(file: Path) -> dict[str, Any]:
         Traceback (most recent call last):
         rlkit_sac.errors.RunError: .../run.json is damaged: it has no 'status'
     """
-    try:
-        content = json.loads(file.read_bytes())
-    except OSError as error:
-        raise RunError(f"{file} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise RunError(f"{file} is damaged: it is not JSON ({error})") from error
+    content = read_json(file)
     for name in IDENTITY:
         if not isinstance(content, dict) or name not in content:
             raise RunError(f"{file} is damaged: it has no {name!r}")
     return content
+
+
+def read_json(file: Path) -> Any:
+    """Read a JSON file of a run.
+
+    Args:
+        file: where it is.
+
+    Raises:
+        RunError: naming the file, if it is missing or not JSON.
+    """
+    try:
+        return json.loads(file.read_bytes())
+    except OSError as error:
+        raise RunError(f"{file} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise RunError(f"{file} is damaged: it is not JSON ({error})") from error

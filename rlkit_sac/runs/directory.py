@@ -259,10 +259,16 @@ class CSVLog:
         columns = tuple(dict.fromkeys((*self._columns, *row)))
         if self._file is not None and columns != self._columns:
             self._widen(columns)
-        frames = int(row["frames"])
         cells = [_cell(row.get(name)) for name in columns]
-        self._append([cells] if self._file else [columns, cells])
-        self._columns, self.last = columns, frames
+        content = _lines([cells] if self._file else [columns, cells])
+        with os_errors_named(f"cannot write {self.path}"):
+            # Unbuffered: one write() is one system call, and a row is never half of another's.
+            self._file = self._file or self.path.open("xb", buffering=0)
+            written = self._file.write(content)
+        if written != len(content):
+            raise RunError(f"cannot write {self.path}: only part of a row fitted on the disk")
+        self._columns, self.last = columns, int(row["frames"])
+        self._size += written
         self._rows += 1
 
     def state_dict(self) -> dict[str, Any]:
@@ -326,16 +332,6 @@ class CSVLog:
         write_atomically(self.path, content)
         self._size = len(content)
         self.cut()  # which opens it again
-
-    def _append(self, rows: list[Sequence[str]]) -> None:
-        content = _lines(rows)
-        with os_errors_named(f"cannot write {self.path}"):
-            # Unbuffered: one write() is one system call, and a row is never half of another's.
-            self._file = self._file or self.path.open("xb", buffering=0)
-            written = self._file.write(content)
-        if written != len(content):
-            raise RunError(f"cannot write {self.path}: only part of a row fitted on the disk")
-        self._size += written
 
 
 def read_evaluations(run_path: Path) -> pd.DataFrame:
@@ -430,19 +426,14 @@ def _git_revision() -> str | None:
         return None
 
 
-def _lines(rows: Sequence[Sequence[str]]) -> bytes:
+def _lines(rows: Sequence[Sequence[Any]]) -> bytes:
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().encode()
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any) -> Any:
+    """A value as ``csv`` writes it: with every digit of a float, and nothing for ``None``."""
     if hasattr(value, "tolist"):  # NumPy and torch, scalars and arrays
         value = value.tolist()
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list | tuple):
-        return json.dumps(list(value))
-    return repr(value) if isinstance(value, float) else str(value)
+    return json.dumps(value) if isinstance(value, bool | list | tuple) else value

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlkit_sac.analysis.run_json import read_json
 from rlkit_sac.errors import RunError
 
 
@@ -61,10 +62,9 @@ def write_atomically(path: Path, content: bytes) -> None:
                 os.fsync(file.fileno())
             os.replace(partial, path)
             sync_folder(path.parent)
-        except BaseException:
+        finally:  # only an error leaves it there
             with contextlib.suppress(OSError):
                 partial.unlink(missing_ok=True)
-            raise
 
 
 def sync_folder(folder: Path) -> None:
@@ -89,12 +89,10 @@ def make_new_folder(parent: Path, name: str) -> Path:
     number = 1
     while True:
         path = parent / (name if number == 1 else f"{name}-{number}")
-        try:
+        with contextlib.suppress(FileExistsError):
             path.mkdir()
-        except FileExistsError:
-            number += 1
-        else:
             return path
+        number += 1
 
 
 def checksum(content: Mapping[str, Any]) -> str:
@@ -116,11 +114,7 @@ def read_described(file: Path, what: str, *, version: int) -> dict[str, Any]:
     Raises:
         RunError: naming the file, if it is missing, damaged or of another format.
     """
-    try:
-        with os_errors_named(f"{file} cannot be read"):
-            content = json.loads(file.read_bytes())
-    except ValueError as error:
-        raise RunError(f"{file} is damaged: it is not JSON ({error})") from error
+    content = read_json(file)
     if not isinstance(content, dict) or "format_version" not in content:
         raise RunError(f"{file} does not describe {what}")
     if (found := content["format_version"]) != version:

@@ -315,15 +315,15 @@ class ProgressBar:
         """Begin with the frames of earlier sessions; the speed shown counts later ones only."""
         self._bar.initial = self._bar.n = self._bar.last_print_n = frames
 
-    def update(self, frames: int, shown: Mapping[str, float] | None = None) -> None:
+    def update(self, frames: int, shown: Mapping[str, float]) -> None:
         """Move the bar.
 
         Args:
             frames: frames of the run so far.
             shown: numbers to show from now on: ``return``, ``evaluation``, those whose name
-                begins with ``alpha``, and others; ``None`` keeps those shown.
+                begins with ``alpha``, and others.
         """
-        if shown is not None and shown != self._shown:
+        if shown != self._shown:
             self._shown = dict(shown)
             self._show_numbers()
         self._bar.update(min(frames, self._total) - self._bar.n)  # the last batch is whole
@@ -407,7 +407,22 @@ class RunLoggers:
         self._wandb: WandbLogger | None = None
         self.wandb_id: str | None = None
         if config.wandb:
-            self._wandb = _start_wandb(config.wandb_project, path, name, options, wandb_id)
+            import wandb
+
+            try:
+                self._wandb = WandbLogger(
+                    name,
+                    save_dir=str(path),
+                    id=wandb_id,
+                    project=config.wandb_project,
+                    config=dict(options),
+                    log_env_packages=False,  # W&B itself lists the packages
+                )
+            except (wandb.Error, OSError) as error:
+                raise RunError(
+                    f"W&B does not start: {summary(error)}; WANDB_MODE=offline keeps its files on "
+                    "this machine"
+                ) from error
             self.wandb_id = str(self._wandb.experiment.id)
         if config.tensorboard:
             from torch.utils.tensorboard import SummaryWriter
@@ -453,24 +468,3 @@ class RunLoggers:
                 self._wandb.experiment.finish(exit_code=int(failed))
             if self._tensorboard is not None:
                 self._tensorboard.close()
-
-
-def _start_wandb(
-    project: str, path: Path, name: str, options: Mapping[str, Any], wandb_id: str | None
-) -> WandbLogger:
-    import wandb
-
-    try:
-        return WandbLogger(
-            name,
-            save_dir=str(path),
-            id=wandb_id,
-            project=project,
-            config=dict(options),
-            log_env_packages=False,  # W&B itself lists the packages
-        )
-    except (wandb.Error, OSError) as error:
-        raise RunError(
-            f"W&B does not start: {summary(error)}; WANDB_MODE=offline keeps its files on this "
-            "machine"
-        ) from error
