@@ -8,12 +8,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from tensordict import TensorDict
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import EvaluationResult, RunDirectory
 from rlkit_sac.runs.files import join_state, split_state
-from rlkit_sac.runs.log import ProgressBar, TrainingLog
+from rlkit_sac.runs.log import MetricsAverage, ProgressBar, TrainingLog
 
 NAMES = ("loss_actor", "alpha", "q0_min", "grad_norm_actor")
 
@@ -177,3 +179,26 @@ def test_evaluations(run, bar, clock) -> None:
     assert (row["frames"], row["episodes"], row["seconds"]) == ("10", "2", "8.0")
     assert (row["return_mean"], row["return_std"], row["length_mean"]) == ("2.0", "1.0", "15.0")
     assert json.loads(row["returns"]) == [1.0, 3.0]
+
+
+def test_a_name_counts_where_it_was_reported() -> None:
+    average = MetricsAverage()
+    average.add({"loss": torch.tensor(1.0)})
+    average.add({"loss": torch.tensor(3.0), "grad_norm_actor": torch.tensor(10.0)})
+    found = average.compute()
+    assert found == {"loss": 2.0, "grad_norm_actor": 10.0}
+    assert list(found) == ["loss", "grad_norm_actor"]
+
+
+@given(values=st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=20))
+def test_mean_minimum_and_maximum(values: list[float]) -> None:
+    average = MetricsAverage()
+    for value in values:
+        average.add(
+            {name: torch.tensor(value).double() for name in ("q", "minimum", "q_min", "q_max")}
+        )
+    found = average.compute()
+    assert found["q"] == pytest.approx(sum(values) / len(values), rel=1e-9, abs=1e-6)
+    assert found["minimum"] == found["q"]
+    assert found["q_min"] == min(values)
+    assert found["q_max"] == max(values)
