@@ -259,6 +259,7 @@ class CSVLog:
         columns = tuple(dict.fromkeys((*self._columns, *row)))
         if self._file is not None and columns != self._columns:
             self._widen(columns)
+        frames = int(row["frames"])
         cells = [_cell(row.get(name)) for name in columns]
         content = _lines([cells] if self._file else [columns, cells])
         with os_errors_named(f"cannot write {self.path}"):
@@ -267,7 +268,7 @@ class CSVLog:
             written = self._file.write(content)
         if written != len(content):
             raise RunError(f"cannot write {self.path}: only part of a row fitted on the disk")
-        self._columns, self.last = columns, int(row["frames"])
+        self._columns, self.last = columns, frames
         self._size += written
         self._rows += 1
 

@@ -25,7 +25,7 @@ from rlkit_sac.data import AnyCollector, SliceSampler, WorkerCollector
 from rlkit_sac.envs import describe_task
 from rlkit_sac.errors import ConfigError, RlkitSacError, WorkersLost
 from rlkit_sac.output import summary_table
-from rlkit_sac.runs.checkpoint import Checkpoints, step_folders
+from rlkit_sac.runs.checkpoint import Checkpoint, Checkpoints, step_folders
 from rlkit_sac.runs.config import BaseRunConfig
 from rlkit_sac.runs.directory import RunDirectory, write_config
 from rlkit_sac.runs.evaluation import evaluate, evaluation_seed
@@ -407,6 +407,10 @@ def _begin(
     """Write the beginning of a session, after restoring what it resumes."""
     start, resumed_at = find_start(config), None
     if start is not None:
+        assert config.resume is not None
+        # It was found before the directory was locked, and what came after it would be discarded.
+        if rank() == 0 and Checkpoint.find(config.resume).frames != start.frames:
+            raise ConfigError(f"resume: {directory.path} went on in another process: try again")
         reasons = restore(start, checkpoints, directory)
         resumed_at = checkpoints.saved_at
         # Later checkpoints know rows that `begin` removes: killed in between, they must be gone.

@@ -28,6 +28,7 @@ from rlkit_sac.config import (
     ReplayConfig,
 )
 from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
@@ -38,6 +39,7 @@ from rlkit_sac.runs import (
     training_run,
 )
 from rlkit_sac.runs.log import ProgressBar
+from rlkit_sac.runs.resume import find_start
 from rlkit_sac.runs.stop import Interrupted, TimeLimitReached, results_so_far
 from tests.runs.recipe_updates import make_update
 
@@ -395,6 +397,19 @@ def test_a_run_goes_on_at_its_newest_checkpoint(capsys: pytest.CaptureFixture[st
     assert list(table(second.run, "metrics")["frames"]) == [4, 8, 12]
     assert list(table(second.run, "evaluations")["frames"]) == [6, 12]
     assert list(table(second.run, "episodes")["frames"]) == [5, 10]
+
+
+def test_what_another_process_has_added_meanwhile_is_not_discarded() -> None:
+    with begun(config(frames=4)) as first:
+        first.collect(2)
+    late = config(frames=20, resume=str(first.run.path))
+    assert find_start(late).frames == 4
+    with begun(config(frames=8, resume=str(first.run.path))) as second:
+        second.collect(2)
+    with pytest.raises(ConfigError, match="went on in another process"), begun(late):
+        pytest.fail("it began")
+    assert saved_at(first.run) == [4, 8]
+    assert info(first.run)["frames"] == 8
 
 
 def test_a_run_that_compiles_otherwise_is_not_exact(capsys: pytest.CaptureFixture[str]) -> None:
