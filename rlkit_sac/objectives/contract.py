@@ -49,6 +49,7 @@ class LossContract(LossModule):
         done: NestedKey = "done"
         terminated: NestedKey = "terminated"
         priority_weight: NestedKey = "priority_weight"
+        steps_to_next_obs: NestedKey = "steps_to_next_obs"
 
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
@@ -209,7 +210,7 @@ class LossContract(LossModule):
         tensordict: TensorDictBase,
         required: Sequence[NestedKey],
         *,
-        sequential: str | None,
+        sequential: str,
         reward_weights: Tensor | None = None,
     ) -> Transitions:
         """Check a batch and select what the losses read, see :class:`TransitionKeys`."""
@@ -310,13 +311,12 @@ class LossContract(LossModule):
         delattr(self, option)  # a graph reads the current value of a tensor
         self.register_buffer(option, self._like.detach().new_full((), value), persistent=False)
 
-    def _set_discounts(self, numbers: dict[str, float]) -> None:
-        """Set the numbers of the targets, such as ``gamma``: all, or none if one is wrong."""
-        for option, value in numbers.items():
-            check_number(option, value, UNIT)
-        for option, value in numbers.items():
-            self._buffers.pop(option, None)  # where `set_scalar` put it
-            setattr(self, option, float(value))
+    def _set_gamma(self, gamma: float | None) -> None:
+        """Set the discount of the targets, unless it is ``None``."""
+        if gamma is not None:
+            check_number("gamma", gamma, UNIT)
+            self._buffers.pop("gamma", None)  # where `set_scalar` put it
+            self.gamma = float(gamma)
 
     def _default_value_estimator(self) -> None:
         """Do nothing: the losses compute their targets themselves."""

@@ -84,7 +84,7 @@ class TransitionKeys:
         mask_keys: Iterable[NestedKey],
         *,
         reward_weights: Tensor | None = None,
-        sequential: str | None,
+        sequential: str,
     ) -> Transitions:
         """Check a batch and select the entries that the loss reads.
 
@@ -93,7 +93,7 @@ class TransitionKeys:
             in_keys: entries that the loss reads.
             mask_keys: of masks of valid steps.
             reward_weights: of the loss.
-            sequential: what needs sequences ``[*, T]``, if anything does.
+            sequential: what needs sequences ``[*, T]`` of single steps; empty if nothing does.
 
         Raises:
             BatchError: naming the given and the expected entry or shape.
@@ -108,6 +108,9 @@ class TransitionKeys:
                 f"[{len(tensordict)}] from replay, whose transitions need not follow each "
                 "other: draw slices or segments, and reshape those of TorchRL's samplers to [B, T]"
             )
+        if tensordict.get(steps := self._tensor_keys.steps_to_next_obs, None) is not None:
+            self._refuse_several_steps(sequential, steps)
+            required.append(steps)
         for key, role in self._ends().items():
             if role == "terminated" or (sequential and role == "done"):
                 check_flag(tensordict, key, role)
@@ -120,6 +123,16 @@ class TransitionKeys:
             if key not in self.next_states:
                 following.set(key, one_step_later(key, batch, list(self._actions)))
         return Transitions(batch, batch.select(*self.states), following, valid)
+
+    def _refuse_several_steps(self, sequential: str, key: NestedKey) -> None:
+        """Refuse transitions of several steps where the steps between are asked for."""
+        previous = [each for each in self.states if each not in self.next_states]
+        if sequential or previous:
+            what = sequential or f"a prior that reads {previous[0]!r}"
+            raise BatchError(
+                f"{what} needs transitions of one step, but the batch has {key!r}, as those of "
+                "TorchRL's MultiStepTransform: leave the transform out"
+            )
 
     def _ends(self) -> dict[NestedKey, str]:
         keys = self._tensor_keys

@@ -94,15 +94,22 @@ class Batch:
 
 
 def make_batch(
-    data: TensorDict, *, mask: bool = False, weights: bool = False, prior: bool = False
+    data: TensorDict,
+    *,
+    mask: bool = False,
+    weights: bool = False,
+    several_steps: bool = False,
+    prior: bool = False,
 ) -> Batch:
-    """Add a mask, importance weights, or the previous actions that a prior reads."""
+    """Add a mask, importance weights, numbers of steps, or the previous actions for a prior."""
     if prior:
         add_before(data)
     shape, inputs = data.batch_size, plain_data(data)
     valid, share = torch.ones(shape, dtype=torch.bool), torch.ones(shape).double()
     if weights:
         data["priority_weight"] = share = torch.rand(shape).double() + 0.1
+    if several_steps:
+        data["steps_to_next_obs"] = inputs["steps"] = torch.randint(1, 4, shape)
     if mask:
         valid = torch.rand(shape) < 0.7
         valid[..., 0] = True
@@ -174,6 +181,7 @@ def compare_continuous(
     lmbda: float = 0.0,
     mask: bool = False,
     weights: bool = False,
+    several_steps: bool = False,
     prior: str | None = None,
     next_draw: bool = True,
     seed: int = 0,
@@ -201,6 +209,7 @@ def compare_continuous(
         make_data(*batch, rewards=rewards, **tensors),
         mask=mask,
         weights=weights,
+        several_steps=several_steps,
         prior=case is not None,
     )
     noise, next_noise = torch.randn(2, *batch, ACTION_DIM).double()

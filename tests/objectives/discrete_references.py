@@ -19,6 +19,7 @@ from tests.objectives.references import (
     lower,
     mean_of,
     pessimistic,
+    returns,
     scalarize,
 )
 
@@ -193,22 +194,7 @@ def targets(weights: Weights, data: dict, draw: Draw, o: DiscreteOptions) -> tup
             chosen = lower(all_outputs(weights, data["next_obs"], policy.c, o, "target_q"))
             shares = sum(p.unsqueeze(-1) * chosen[..., k, :] for k, p in enumerate(policy.probs))
             v = atoms(o.atoms) + bonus[..., None]
-        reward = o.reward_scale * data["reward"]
-        go_on = 1.0 - data["terminated"].double()
-        if o.lmbda == 0:
-            return reward + o.gamma * go_on * v, shares
-        result = torch.zeros_like(v)
-        rows, steps = v.shape[:2]
-        for b in range(rows):
-            for t in reversed(range(steps)):
-                follows = t + 1 < steps and not bool(data["done"][b, t])
-                if follows and "mask" in data:
-                    follows = bool(data["mask"][b, t + 1])
-                bracket = v[b, t]
-                if follows:
-                    bracket = (1 - o.lmbda) * v[b, t] + o.lmbda * (result[b, t + 1] + bonus[b, t])
-                result[b, t] = reward[b, t] + o.gamma * go_on[b, t] * bracket
-        return result, shares
+        return returns(v, bonus, data, o), shares
 
 
 def actor_loss(weights: Weights, obs: Tensor, draw: Draw, o: DiscreteOptions) -> Tensor:

@@ -28,6 +28,8 @@ COMMON: dict[str, dict[str, Any]] = {
     "importance weights": {"weights": True},
     "mask and importance weights": {"mask": True, "weights": True},
     "no vmap": {"deactivate_vmap": True},
+    "1 to 3 steps": {"batch": (12,), "rewards": 2, "mask": True, "several_steps": True},
+    "1 to 3 steps, sequences": {"batch": (3, 5), "gamma": 0.5, "several_steps": True},
     "sequences": {"batch": (3, 5)},
     "lambda": {"batch": (3, 5), "lmbda": 0.6},
     "lambda one": {"batch": (4, 3), "lmbda": 1.0},

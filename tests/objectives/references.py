@@ -149,7 +149,9 @@ def returns(v: Tensor, bonus: Tensor, data: dict[str, Tensor], o: Options) -> Te
     reward = o.reward_scale * data["reward"]
     go_on = 1.0 - data["terminated"].double()
     if o.lmbda == 0:
-        return reward + o.gamma * go_on * v
+        steps = data["steps"].double().unsqueeze(-1) if "steps" in data else 1
+        discount = o.gamma**steps
+        return reward + discount * go_on * v
     result = torch.zeros_like(v)
     rows, steps = v.shape[0], v.shape[1]
     for b in range(rows):

@@ -36,6 +36,7 @@ OPTIONS = {
     "no entropy reward": {"use_entropy_reward": False, "policy_loss_steps": "all"},
     "prior": {"prior": "uniform", "alpha_init": 0.3},
     "two atoms": {"atoms": 2},
+    "1 to 3 steps": {"several_steps": True, "gamma": 0.7},
     "TD(lambda)": {"batch": (3, 5), "lmbda": 0.9, "mask": True},
     "n steps, one after another": {"batch": (3, 4), "lmbda": 1.0, "deactivate_vmap": True},
 }

@@ -76,6 +76,7 @@ def check(
     lmbda: float = 0.0,
     mask: bool = False,
     weights: bool = False,
+    several_steps: bool = False,
     prior: str | None = None,
     network: tuple[Callable[..., nn.Module], Callable[..., Tensor]] | None = None,
     atoms: int | None = None,
@@ -103,6 +104,7 @@ def check(
         make_discrete_data(kind, *batch, actions=actions, rewards=rewards),
         mask=mask,
         weights=weights,
+        several_steps=several_steps,
         prior=case is not None,
     )
     draw, next_draw = make_draw(*batch, actions=actions), make_draw(*batch, actions=actions)

@@ -480,7 +480,7 @@ class ACERLoss(SegmentLoss):
         unknown = sorted(hyperparams.keys() - {"gamma"})
         if unknown:
             raise ConfigError(f"unknown hyperparameters {', '.join(unknown)}; it takes gamma")
-        self._set_discounts(hyperparams)
+        self._set_gamma(hyperparams.get("gamma"))
         return self
 
     def _default_out_keys(self) -> list[str]:

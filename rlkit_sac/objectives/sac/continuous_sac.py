@@ -23,12 +23,12 @@ from rlkit_sac.objectives.sac.critics import (
     Critics,
     CriticTerms,
     SACTransitions,
-    Target,
 )
 from rlkit_sac.objectives.sac.diagnostics import statistic_keys, value_statistics
 from rlkit_sac.objectives.sac.draws import PolicyDraw
 from rlkit_sac.objectives.sac.factors import ContinuousFactor
 from rlkit_sac.objectives.sac.options import ContinuousSACOptions, takes
+from rlkit_sac.objectives.sac.returns import Target
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 
 
@@ -223,7 +223,7 @@ class ContinuousSACLoss(SoftActorCriticLoss):
     def _next_draw(self, read: SACTransitions) -> PolicyDraw | None:
         if self.value_network is None or self.policy_loss_steps != "first":
             return super()._next_draw(read)
-        if not (self.lmbda or self.entropy_centers):
+        if not (self.return_estimator.sequential or self.entropy_centers):
             return None
         with torch.no_grad():  # the log-probability is all that is asked for
             return super()._draw(read.next_states)

@@ -13,7 +13,6 @@ from tensordict.utils import unravel_key
 from torch import Tensor
 from torchrl.data import TensorSpec
 
-from rlkit_sac import functional as F
 from rlkit_sac.errors import BatchError
 from rlkit_sac.functional import critic_loss, expected_value, taken_value, td_error
 from rlkit_sac.functional.sac import CriticReduction, LossFunction, reduce_critics
@@ -24,6 +23,7 @@ from rlkit_sac.objectives.checks.batch import check_action, check_index, check_v
 from rlkit_sac.objectives.members import MaskedAction, Members, evaluate_members
 from rlkit_sac.objectives.memory import RecurrentNetwork
 from rlkit_sac.objectives.sac.parameter_mask import ParameterMask
+from rlkit_sac.objectives.sac.returns import Target
 from rlkit_sac.objectives.transitions import Transitions, detached
 
 CRITICS, TARGET_CRITICS = "qvalue_network", "target_qvalue_network"
@@ -39,37 +39,6 @@ class TargetCritics(NamedTuple):
 
     members: Members
     indices: Tensor | None
-
-
-class Target(NamedTuple):
-    """What critics are compared with.
-
-    Attributes:
-        values: ``[*, M]``, or J values of one return ``[*, J]``.
-        weights: of the values of one return, ``[*, J]``; ``None`` for M values.
-    """
-
-    values: Tensor
-    weights: Tensor | None = None
-
-    @property
-    def mean(self) -> Tensor:
-        """The expected value, ``[*, M]``."""
-        if self.weights is None:
-            return self.values
-        return (self.weights * self.values).sum(-1, keepdim=True)
-
-    def one_step_earlier(self, reward: Tensor, terminated: Tensor, gamma: float | Tensor) -> Target:
-        """The target of a step, of soft values at its end."""
-        values, weights = F.soft_td_target(reward, terminated, self.values, gamma=gamma), None
-        if self.weights is not None:  # all values are the reward then, whatever was observed
-            weights = torch.where(terminated, 1.0 / self.weights.shape[-1], self.weights)
-        return Target(values, weights)
-
-    @property
-    def shares(self) -> Tensor:
-        """The weights, 1 for a single value."""
-        return torch.ones_like(self.values) if self.weights is None else self.weights
 
 
 class CriticTerms(NamedTuple):

@@ -29,7 +29,6 @@ from rlkit_sac.objectives.sac.critics import (
     Critics,
     CriticTerms,
     SACTransitions,
-    Target,
     TargetCritics,
 )
 from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
@@ -49,7 +48,12 @@ from rlkit_sac.objectives.sac.options import SACOptions
 from rlkit_sac.objectives.sac.parameter_mask import ParameterMask
 from rlkit_sac.objectives.sac.policy import FactoredPolicy, actor_distribution
 from rlkit_sac.objectives.sac.priors import Priors
-from rlkit_sac.objectives.sac.value_estimators import LAMBDAS, find_value_estimator
+from rlkit_sac.objectives.sac.returns import (
+    Outcome,
+    ReturnEstimator,
+    Target,
+    make_return_estimator,
+)
 
 
 class SoftActorCriticLoss(LossContract):
@@ -93,7 +97,7 @@ class SoftActorCriticLoss(LossContract):
     critics: Critics
     #: Whose first ``target_subset`` make the targets, as ranks agree upon it; None draws it.
     critic_order: Tensor | None
-    lmbda: float
+    return_estimator: ReturnEstimator
     qvalue_coef: float | Tensor
     dqda_clipping: float | Tensor | None
 
@@ -287,21 +291,21 @@ class SoftActorCriticLoss(LossContract):
 
     def _target(self, read: SACTransitions, next_draw: PolicyDraw | None) -> Target:
         """The target of the critics."""
-        keys, batch, gamma, lmbda = self.tensor_keys, read.batch, self.gamma, self.lmbda
+        keys, batch = self.tensor_keys, read.batch
         reward = batch.get(("next", keys.reward))
         if self.reward_normalizer is not None:
             reward = self.reward_normalizer(reward)
         reward = self.reward_scale * reward
         terminated = batch.get(("next", keys.terminated)).bool()
+        done = batch.get(("next", keys.done), None)
+        cut = None if done is None else cut_steps(done.bool(), read.valid)
+        steps = batch.get(keys.steps_to_next_obs, None)
+        if steps is not None:
+            steps = steps.reshape(*batch.batch_size, 1).to(reward.dtype)
         with torch.no_grad():
             value, bonus = self._next_value(read, next_draw, reward.shape[-1])
-            if not lmbda:
-                return value.one_step_earlier(reward, terminated, gamma)
-            cut = cut_steps(batch.get(("next", keys.done)).bool(), read.valid)
-            target = F.soft_lambda_return(
-                reward, terminated, cut, value.mean, bonus, gamma=gamma, lmbda=lmbda
-            )
-            return Target(target)
+            outcome = Outcome(reward, terminated, cut, steps, value, bonus)
+            return self.return_estimator.target(outcome, self.gamma)
 
     def _next_value(
         self, read: SACTransitions, next_draw: PolicyDraw | None, reward_dim: int
@@ -420,21 +424,22 @@ class SoftActorCriticLoss(LossContract):
     def make_value_estimator(
         self, value_type: ValueEstimators | str | None = None, **hyperparams: Any
     ) -> SoftActorCriticLoss:
-        """Select the targets of the critics: the attributes ``gamma`` and ``lmbda``.
+        """Select the targets of the critics: the attributes ``gamma`` and ``return_estimator``.
 
         Args:
             value_type: ``TD0`` (default), ``TD1`` or ``TDLambda``. The last two read ``[*, T]``
-                sequences, time in the last batch dimension; n-step targets are ``TD1`` on slices
-                of n steps.
+                sequences, time in the last batch dimension; the targets of ``TD1`` reach to the
+                end of a row: of T steps they have horizons T, T - 1, ..., 1.
             **hyperparams: ``gamma`` (default: the current one); ``lmbda`` of ``TDLambda`` (0.95).
 
         Raises:
             NotImplementedError: for an estimator that is not defined for soft values.
             ConfigError: for an unknown hyperparameter or one outside [0, 1].
         """
-        kind = find_value_estimator(value_type or self.default_value_estimator, hyperparams)
-        self._set_discounts({"lmbda": LAMBDAS[kind]} | hyperparams)
-        self.value_type = kind
+        gamma, asked = hyperparams.pop("gamma", None), value_type or self.default_value_estimator
+        estimator = make_return_estimator(asked, hyperparams)
+        self._set_gamma(gamma)
+        self.return_estimator, self.value_type = estimator, asked
         return self
 
     @property
@@ -454,11 +459,11 @@ class SoftActorCriticLoss(LossContract):
 
     def _read(self, tensordict: TensorDictBase, *, with_targets: bool = False) -> SACTransitions:
         self._check_network_keys()
-        sequential = "a network with a memory" if self.recurrent else None
+        memory = "a network with a memory" if self.recurrent else ""
         transitions = self._select(
             tensordict,
             self.in_keys,
-            sequential="TD(lambda)" if self.lmbda else sequential,
+            sequential=self.return_estimator.sequential or memory,
             reward_weights=self.reward_weights,
         )
         remembering = with_targets and self.recurrent and CRITICS in self.target_networks
