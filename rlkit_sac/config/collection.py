@@ -170,8 +170,7 @@ class ReplayConfig(StorageConfig):
     """
 
     slice_length: PositiveInt = 1
-    """Consecutive frames of a slice, for loss.lmbda, of which n give n-step targets, and for
-    network.memory."""
+    """Consecutive frames of a slice, for loss.lmbda and for network.memory."""
 
     prioritized: bool = False
     """Draw transitions by priorities, which follow their TD errors, instead of uniformly."""

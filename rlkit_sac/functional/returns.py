@@ -24,7 +24,7 @@ def soft_lambda_return(
     where :math:`b(s_{t+1})` is the entropy bonus of a fresh sample at :math:`s_{t+1}`: the entropy
     belongs to every state the return passes through, the bootstrap state included, and never to a
     terminal one. Where ``cut`` holds and after the last step the bracket is :math:`V(s_{t+1})`.
-    ``lmbda = 1`` on slices of n steps is the soft n-step return, ``lmbda = 0`` is
+    With ``lmbda = 1`` the steps of a row of T have horizons T, T - 1, ..., 1; ``lmbda = 0`` is
     :func:`soft_td_target`.
 
     Args:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from torch import nn
+from torchrl.data import Bounded
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac.errors import BatchError
+from rlkit_sac.modules import SameActionPrior
+from tests.objectives.acer_networks import make_acer, make_segments
 from tests.objectives.losses import DISCRETE, DISCRETE_KINDS, make_batch, own_loss
 
 MISSHAPEN = {
@@ -131,6 +136,26 @@ def test_indices_of_invalid_steps_and_of_any_integer_type_are_read(kind):
     torch.manual_seed(0)
     found.append(loss(data)["loss_qvalue"])
     assert len({value.item() for value in found}) == 1
+
+
+@pytest.mark.parametrize("what", ["TD(lambda)", "memory", "ACER", "prev_action"])
+def test_transitions_of_several_steps_are_refused_where_the_steps_between_count(what):
+    if what == "ACER":
+        loss, data = make_acer("discrete")[0], make_segments("discrete", 2, 3)
+    elif what == "prev_action":
+        prior = SameActionPrior(Bounded(-1.0, 1.0, (2,)))
+        loss, data = own_loss("continuous", prior_network=prior), make_batch("continuous", 2, 3)
+        data["prev_action"], data["is_init"] = data["action"], torch.zeros(2, 3, 1).bool()
+    else:
+        gru = {"kind": "gru", "size": 4, "layers": 1, "action_dim": 2, "num_actions": 0}
+        critic = {"memory": gru} if what == "memory" else {}
+        loss, data = own_loss("continuous", critic=critic), make_batch("continuous", 2, 3)
+        data["prev_action"], data["is_init"] = data["action"], torch.zeros(2, 3, 1).bool()
+        if what == "TD(lambda)":
+            loss.make_value_estimator(what.replace("(", "").replace(")", ""), lmbda=0.5)
+    data["steps_to_next_obs"] = torch.ones(2, 3, dtype=torch.int64)
+    with pytest.raises(BatchError, match=f"{re.escape(what)}.* needs transitions of one step"):
+        loss(data)
 
 
 def test_a_one_step_target_does_not_ask_for_done():

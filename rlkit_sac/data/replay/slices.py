@@ -135,7 +135,7 @@ class BlockSampler(StatefulSampler):
 
 
 class SliceSampler(BlockSampler):
-    """Draws slices of consecutive frames of one environment, for n-step and lambda targets.
+    """Draws slices of consecutive frames of one environment, for lambda targets and memories.
 
     A slice may extend over the end of an episode into the next one, as its ``done`` shows. All
     slices that are stored completely are equally likely. No slice extends over a :meth:`cut`.
