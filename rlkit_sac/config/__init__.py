@@ -15,6 +15,7 @@ from rlkit_sac.config.collection import ReplayConfig as ReplayConfig
 from rlkit_sac.config.collection import StorageConfig as StorageConfig
 from rlkit_sac.config.loss import ContinuousLossConfig as ContinuousLossConfig
 from rlkit_sac.config.loss import DiscreteLossConfig as DiscreteLossConfig
+from rlkit_sac.config.loss import DiscretePriorLossConfig as DiscretePriorLossConfig
 from rlkit_sac.config.loss import HybridLossConfig as HybridLossConfig
 from rlkit_sac.config.loss import KLPriorLossConfig as KLPriorLossConfig
 from rlkit_sac.config.loss import LossConfig as LossConfig

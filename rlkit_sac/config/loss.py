@@ -31,7 +31,7 @@ class ReturnConfig:
     gamma: UnitFloat = 0.99
     """Discount per frame."""
 
-    reward_scale: PositiveFloat = 1.0
+    reward_scale: float = 1.0
     """Factor on rewards in training; reported returns are unscaled."""
 
     schedules: dict[str, dict[int, float]] = field(default_factory=dict)
@@ -62,11 +62,11 @@ class LossConfig(ReturnConfig):
     """
 
     lmbda: UnitFloat = 0.0
-    """lambda of the returns over slices of replay.slice_length frames: 0 for one-step targets,
-    1 for targets that reach to the end of a slice."""
+    """lambda of the returns over sequences, such as slices of replay.slice_length frames: 0 for
+    one-step targets, 1 for targets that reach to the end of a slice."""
 
     num_qvalue_nets: ModestInt = 2
-    """Critics in the ensemble."""
+    """Critics in the ensemble, made of one network."""
 
     target_subset: PositiveInt | None = None
     """Target critics, drawn anew for each update, whose minimum the targets use; null for all."""
@@ -96,8 +96,6 @@ class LossConfig(ReturnConfig):
     policy_loss_steps: Literal["first", "next", "all"] = "first"
     """States of the actor and temperature losses: s, s', or both."""
 
-    not_arguments: ClassVar[tuple[str, ...]] = ("schedules", "lmbda")
-
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
         found, most = super().errors(), self.num_qvalue_nets
@@ -118,7 +116,7 @@ class TemperatureConfig(LossConfig):
     alpha_init: PositiveFloat = 1.0
     """First value of the temperature alpha, moved inside its limits."""
 
-    min_alpha: PositiveFloat | None = None
+    min_alpha: NonNegativeFloat | None = None
     """Lower limit of alpha; null for none."""
 
     max_alpha: PositiveFloat | None = None
@@ -169,6 +167,17 @@ class DiscreteLossConfig(TemperatureConfig):
 
 
 @dataclass
+class DiscretePriorLossConfig(DiscreteLossConfig):
+    """Options of the soft actor-critic loss for discrete actions with a prior.
+
+    >>> DiscretePriorLossConfig().target_kld_discrete
+    """
+
+    target_kld_discrete: NonNegativeFloat | None = None
+    """Divergence from the prior that the temperature aims at, nats; null for half of log K."""
+
+
+@dataclass
 class HybridLossConfig(LossConfig):
     """Options of the soft actor-critic loss for actions that are discrete and continuous at once.
 
@@ -180,7 +189,7 @@ class HybridLossConfig(LossConfig):
     """First value of the temperatures alpha, moved inside their limits: one value for both or a
     [discrete, continuous] pair, as in the next four options and target_entropy."""
 
-    min_alpha: PositiveFloat | list[PositiveFloat | None] | None = None
+    min_alpha: NonNegativeFloat | list[NonNegativeFloat | None] | None = None
     """Lower limit of alpha; null for none."""
 
     max_alpha: PositiveFloat | list[PositiveFloat | None] | None = None
@@ -255,7 +264,7 @@ _PER_FACTOR = (
 
 
 @dataclass
-class KLPriorLossConfig(TemperatureConfig):
+class KLPriorLossConfig(ContinuousLossConfig):
     """Options of the soft actor-critic loss for continuous actions with a prior.
 
     >>> KLPriorLossConfig().target_kld_per_dim
@@ -263,10 +272,8 @@ class KLPriorLossConfig(TemperatureConfig):
     """
 
     target_kld_per_dim: NonNegativeFloat = 3.0
-    """Divergence from the prior that the temperature aims at, nats for each action dimension."""
-
-    dqda_clipping: NonNegativeFloat | None = None
-    """Element-wise limit of dQ/da in the actor loss; null or 0 for none."""
+    """Divergence from the prior that the temperature aims at, nats for each action dimension, in
+    place of target_entropy."""
 
 
 def _limit_errors(low: float | None, high: float | None) -> list[tuple[str, str]]:

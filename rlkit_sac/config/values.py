@@ -9,6 +9,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from rlkit_sac.config.bounds import without_limits
+from rlkit_sac.errors import ConfigError
 
 _OF_TYPE = ("_type", "none_required", "literal_error")
 _PREFIX = "Input should be "
@@ -71,6 +72,21 @@ def value_error(value: Any, hint: Any) -> TypeError | ValueError | None:
     except (TypeError, ValueError) as error:
         return error
     return None
+
+
+def check_value(name: str, value: Any, hint: Any) -> None:
+    """Refuse a value, or a number of a tensor, that an option cannot have.
+
+    Raises:
+        ConfigError: naming the option.
+
+    >>> from rlkit_sac.config.bounds import UnitFloat
+    >>> check_value("gamma", 1.5, UnitFloat)
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: gamma must be less than or equal to 1, got 1.5
+    """
+    if error := value_error(plain_value(value), hint):
+        raise ConfigError(f"{name} {error}")
 
 
 @cache

@@ -3,9 +3,6 @@
 from rlkit_sac.objectives.acer import ACERLoss as ACERLoss
 from rlkit_sac.objectives.acer import check_trust_region_space as check_trust_region_space
 from rlkit_sac.objectives.sac import ContinuousSACLoss as ContinuousSACLoss
-from rlkit_sac.objectives.sac import ContinuousSACOptions as ContinuousSACOptions
 from rlkit_sac.objectives.sac import DiscreteSACLoss as DiscreteSACLoss
-from rlkit_sac.objectives.sac import DiscreteSACOptions as DiscreteSACOptions
 from rlkit_sac.objectives.sac import HybridSACLoss as HybridSACLoss
-from rlkit_sac.objectives.sac import HybridSACOptions as HybridSACOptions
 from rlkit_sac.objectives.sac import SACOptions as SACOptions

@@ -17,17 +17,12 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torchrl.objectives import LossModule
 
+from rlkit_sac.config.bounds import UnitFloat
+from rlkit_sac.config.values import check_value
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.objectives.checks.networks import refuse_batch_norm
-from rlkit_sac.objectives.checks.options import (
-    FINITE,
-    UNIT,
-    Bound,
-    check_choice,
-    check_number,
-)
 from rlkit_sac.objectives.checks.validity import valid_steps
 from rlkit_sac.objectives.memory import Pass, RecurrentNetwork, Rows, TransitionsT
 from rlkit_sac.objectives.transitions import TransitionKeys, Transitions, detached
@@ -57,7 +52,7 @@ class LossContract(LossModule):
     #: The accepted keys of the entries that are read under ``next`` alone.
     outcomes: ClassVar[tuple[str, ...]] = ("reward", "done", "terminated")
     #: Options that :meth:`set_scalar` can change.
-    scalars: ClassVar[dict[str, Bound]] = {"gamma": UNIT, "reward_scale": FINITE}
+    scalars: ClassVar[dict[str, Any]] = {"gamma": UnitFloat, "reward_scale": float}
 
     gamma: float | Tensor
     reward_scale: float | Tensor
@@ -83,9 +78,9 @@ class LossContract(LossModule):
         self._in_keys = self._read_keys = None
         self._out_keys = None
         super().__init__()
-        check_choice("reduction", reduction, ("mean", "sum", "none"))
-        check_choice("use_prioritized_weights", use_prioritized_weights, (True, False, "auto"))
-        check_choice("scalar_output_mode", scalar_output_mode, (None, "exclude", "non_tensor"))
+        check_value("reduction", reduction, Reduction)
+        check_value("use_prioritized_weights", use_prioritized_weights, bool | Literal["auto"])
+        check_value("scalar_output_mode", scalar_output_mode, ScalarOutputMode | None)
         if reduction == "none" and scalar_output_mode is None:
             warnings.warn(
                 "reduction='none' gives losses of the batch's shape, beside which a TensorDict "
@@ -303,7 +298,7 @@ class LossContract(LossModule):
         """
         if option not in self.scalars or not hasattr(self, option):
             raise ConfigError(f"{type(self).__name__} has no number {option!r} that may change")
-        check_number(option, value, self.scalars[option])
+        check_value(option, value, self.scalars[option])
         current = getattr(self, option)
         if isinstance(current, Tensor):
             current.fill_(value)
@@ -314,7 +309,7 @@ class LossContract(LossModule):
     def _set_gamma(self, gamma: float | None) -> None:
         """Set the discount of the targets, unless it is ``None``."""
         if gamma is not None:
-            check_number("gamma", gamma, UNIT)
+            check_value("gamma", gamma, UnitFloat)
             self._buffers.pop("gamma", None)  # where `set_scalar` put it
             self.gamma = float(gamma)
 

@@ -14,6 +14,8 @@ from torch.distributions import Distribution
 from torchrl.modules import ActorValueOperator
 from torchrl.objectives import ValueEstimators
 
+from rlkit_sac.config.bounds import NonNegativeFloat, NonNegativeInt
+from rlkit_sac.config.values import check_value
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import (
     explained_variance,
@@ -34,18 +36,10 @@ from rlkit_sac.objectives.acer.terms import (
     full_precision,
 )
 from rlkit_sac.objectives.checks.batch import check_action, check_index
-from rlkit_sac.objectives.checks.options import (
-    COUNT,
-    FINITE,
-    NOT_NEGATIVE,
-    UNIT,
-    check_choice,
-    check_number,
-)
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
 from rlkit_sac.objectives.transitions import allowed_actions
 
-_SPACES = {"discrete": get_args(CategoricalSpace), "continuous": get_args(GaussianSpace)}
+_SPACES: dict[str, Any] = {"discrete": CategoricalSpace, "continuous": GaussianSpace}
 _DIAGNOSTICS = ("ratio", "truncated", "projected", "q_mean", "target_mean", "explained_variance")
 
 
@@ -65,7 +59,7 @@ def check_trust_region_space(space: str | None, kind: ActionKind) -> None:
     rlkit_sac.errors.ConfigError: trust_region_space must be one of 'logits', 'log_probs', ...
     """
     if space is not None:
-        check_choice("trust_region_space", space, _SPACES[kind])
+        check_value("trust_region_space", space, _SPACES[kind])
 
 
 class Evaluation(NamedTuple):
@@ -212,7 +206,7 @@ class ACERLoss(SegmentLoss):
     ['entropy', 'kl', 'loss_actor', 'loss_critic', 'loss_entropy', 'value']
     """
 
-    scalars = {"gamma": UNIT, "beta": NOT_NEGATIVE, "reward_scale": FINITE}  # noqa: RUF012
+    scalars = SegmentLoss.scalars | {"beta": NonNegativeFloat}
 
     def __init__(
         self,
@@ -238,7 +232,7 @@ class ACERLoss(SegmentLoss):
         use_prioritized_weights: bool | Literal["auto"] = "auto",
         diagnostics: bool = False,
     ) -> None:
-        check_number("burn_in", burn_in, COUNT)
+        check_value("burn_in", burn_in, NonNegativeInt)
         if reduction == "mean" and not normalize_loss_by_steps:
             reduction = "sum"
         super().__init__(
@@ -251,16 +245,17 @@ class ACERLoss(SegmentLoss):
             use_prioritized_weights,
         )
         check_trust_region_space(trust_region_space, self.kind)
+        exact = get_args(_SPACES[self.kind])[0]
         if trust_region_space is None:
-            trust_region_space = _SPACES[self.kind][0]
-        check_number("reward_scale", reward_scale, FINITE)
+            trust_region_space = exact
+        check_value("reward_scale", reward_scale, float)
         threshold = 0.0 if truncation_threshold is None else truncation_threshold
         for name, value in (
             *(("beta", beta), ("policy_coef", policy_coef), ("critic_coef", critic_coef)),
             ("truncation_threshold", threshold),
             ("trust_region_delta", trust_region_delta),
         ):
-            check_number(name, value, NOT_NEGATIVE)
+            check_value(name, value, NonNegativeFloat)
         self.beta, self.policy_coef, self.critic_coef = beta, policy_coef, critic_coef
         self.reward_scale = reward_scale
         self.truncation_threshold = truncation_threshold
@@ -268,7 +263,7 @@ class ACERLoss(SegmentLoss):
         self.trust_region_delta = trust_region_delta
         self.trust_region_space: Any = trust_region_space
         # Without a projection all spaces give the same gradient; the default is the most exact.
-        self._space: Any = trust_region_space if use_trust_region else _SPACES[self.kind][0]
+        self._space: Any = trust_region_space if use_trust_region else exact
         self.use_q_opc = use_q_opc
         self.on_policy = on_policy
         self.diagnostics = diagnostics

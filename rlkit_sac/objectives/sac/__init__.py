@@ -3,7 +3,4 @@
 from rlkit_sac.objectives.sac.continuous_sac import ContinuousSACLoss as ContinuousSACLoss
 from rlkit_sac.objectives.sac.discrete_sac import DiscreteSACLoss as DiscreteSACLoss
 from rlkit_sac.objectives.sac.hybrid_sac import HybridSACLoss as HybridSACLoss
-from rlkit_sac.objectives.sac.options import ContinuousSACOptions as ContinuousSACOptions
-from rlkit_sac.objectives.sac.options import DiscreteSACOptions as DiscreteSACOptions
-from rlkit_sac.objectives.sac.options import HybridSACOptions as HybridSACOptions
 from rlkit_sac.objectives.sac.options import SACOptions as SACOptions

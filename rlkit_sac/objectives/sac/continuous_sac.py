@@ -13,6 +13,7 @@ from tensordict.nn import TensorDictModule, TensorDictParams
 from tensordict.utils import unravel_key
 from torch import Tensor
 
+from rlkit_sac.config.loss import KLPriorLossConfig
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import soft_value, value_loss, weigh_rewards
 from rlkit_sac.objectives.checks.batch import check_values
@@ -27,12 +28,12 @@ from rlkit_sac.objectives.sac.critics import (
 from rlkit_sac.objectives.sac.diagnostics import statistic_keys, value_statistics
 from rlkit_sac.objectives.sac.draws import PolicyDraw
 from rlkit_sac.objectives.sac.factors import ContinuousFactor
-from rlkit_sac.objectives.sac.options import ContinuousSACOptions, takes
+from rlkit_sac.objectives.sac.options import takes
 from rlkit_sac.objectives.sac.returns import Target
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 
 
-@takes(ContinuousSACOptions)
+@takes(KLPriorLossConfig)
 class ContinuousSACLoss(SoftActorCriticLoss):
     r"""Losses of soft actor-critic with a reparameterized policy over continuous actions.
 
@@ -85,7 +86,8 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         value_network: reads no action and writes ``state_value`` ``[*, 1]`` (``[*, M]``), or
             ``None`` (default). A trunk shared with the actor becomes its own copy.
 
-    Keyword arguments are those of :class:`ContinuousSACOptions`.
+    Further keyword arguments are the fields of :class:`SACOptions` and, but for ``schedules``,
+    of :class:`~rlkit_sac.config.KLPriorLossConfig`.
 
     Raises:
         ConfigError: for an invalid option or network.

@@ -9,15 +9,16 @@ from typing import Any
 from tensordict import NestedKey
 from tensordict.nn import TensorDictModule
 
+from rlkit_sac.config.loss import DiscretePriorLossConfig
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.objectives.sac.categorical_critics import critics_kind
 from rlkit_sac.objectives.sac.critics import ActionValueCritics
 from rlkit_sac.objectives.sac.factors import DiscreteFactor
-from rlkit_sac.objectives.sac.options import DiscreteSACOptions, takes
+from rlkit_sac.objectives.sac.options import takes
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 
 
-@takes(DiscreteSACOptions)
+@takes(DiscretePriorLossConfig)
 class DiscreteSACLoss(SoftActorCriticLoss):
     r"""Losses of soft actor-critic over discrete actions, with a policy made of the critics alone.
 
@@ -64,7 +65,8 @@ class DiscreteSACLoss(SoftActorCriticLoss):
         actor_network: a TorchRL ``ProbabilisticActor`` with a ``Categorical`` distribution over
             indices, or ``None``. TorchRL's order, the actor first, is accepted too.
 
-    Keyword arguments are those of :class:`DiscreteSACOptions`.
+    Further keyword arguments are the fields of :class:`SACOptions` and, but for ``schedules``,
+    of :class:`~rlkit_sac.config.DiscretePriorLossConfig`.
 
     Raises:
         ConfigError: for an invalid option or network.

@@ -9,13 +9,16 @@ from tensordict import TensorDict
 from torch import nn
 from torchrl.objectives import LossModule
 
+from rlkit_sac.config.bounds import ModestInt
+from rlkit_sac.config.loss import LossConfig
+from rlkit_sac.config.values import check_value
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.ensemble import check_same_structure
 from rlkit_sac.objectives.checks.networks import refuse_batch_norm
 
 
 def critic_list(
-    network: nn.Module | Sequence[nn.Module], count: int, subset: int | None = None
+    network: nn.Module | Sequence[nn.Module], count: int | None = None
 ) -> list[nn.Module]:
     """The members of a critic ensemble, each with its own parameters and initialization.
 
@@ -24,8 +27,7 @@ def critic_list(
 
     Args:
         network: one critic, or a list with one critic for each member.
-        count: number of members to make of a single critic; ignored for a list.
-        subset: number of targets to draw, at most as many as there are members.
+        count: number of members to make of a single critic, by default 2; ignored for a list.
 
     Raises:
         ConfigError: if the members are not independent networks of the same structure.
@@ -36,10 +38,10 @@ def critic_list(
     """
     if isinstance(network, nn.Module) and not isinstance(network, nn.ModuleList):
         refuse_batch_norm(network, "qvalue_network")
-        _check_subset(subset, count)
+        count = LossConfig.num_qvalue_nets if count is None else count
+        check_value("num_qvalue_nets", count, ModestInt)
         return [network, *(_fresh_copy(network) for _ in range(count - 1))]
     critics = list(network)
-    _check_subset(subset, len(critics))
     seen: dict[int, int] = {}
     for index, critic in enumerate(critics):
         refuse_batch_norm(critic, f"qvalue_network[{index}]")
@@ -80,14 +82,6 @@ def register_critics(loss: LossModule, critics: list[nn.Module], *, with_targets
     for name, parameter in critics[0].named_parameters():
         key = tuple(name.split("."))
         loss.qvalue_network_params.get(key).requires_grad_(parameter.requires_grad)
-
-
-def _check_subset(subset: int | None, count: int) -> None:
-    if subset is not None and not 1 <= subset <= count:
-        raise ConfigError(
-            f"target_subset is {subset}; it must be from 1 to the number of critics ({count}), or "
-            "None for all"
-        )
 
 
 def _fresh_copy(critic: nn.Module) -> nn.Module:

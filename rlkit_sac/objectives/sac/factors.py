@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -30,12 +29,7 @@ from rlkit_sac.modules.priors.parts import PartwisePrior
 from rlkit_sac.modules.temperature import Temperature
 from rlkit_sac.objectives.checks.specs import action_leaf, discrete_leaf, hybrid_leaf
 from rlkit_sac.objectives.sac.draws import Draw
-from rlkit_sac.objectives.sac.options import (
-    ContinuousSACOptions,
-    DiscreteSACOptions,
-    HybridSACOptions,
-    SACOptions,
-)
+from rlkit_sac.objectives.sac.options import of_each
 from rlkit_sac.objectives.sac.target_entropy import (
     TargetEntropy,
     continuous_target_entropy,
@@ -106,7 +100,7 @@ class Factor(ABC):
 
     @classmethod
     @abstractmethod
-    def of(cls, options: SACOptions, **common: Any) -> Factor:
+    def of(cls, options: Any, **common: Any) -> Factor:
         """Make a factor from the options of a loss and the fields that all factors have."""
 
     @abstractmethod
@@ -140,10 +134,9 @@ class ContinuousFactor(Factor):
     masked: bool
 
     @classmethod
-    def of(cls, options: SACOptions, **common: Any) -> ContinuousFactor:
+    def of(cls, options: Any, **common: Any) -> ContinuousFactor:
         """Make a continuous factor."""
-        assert isinstance(options, ContinuousSACOptions)
-        masked = isinstance(options, HybridSACOptions) and options.masks_entropy
+        masked = getattr(options, "parameter_mask", False) and options.mask_entropy
         return cls(**common, target_kld=options.target_kld_per_dim, masked=masked)
 
     def spec(
@@ -244,9 +237,8 @@ class DiscreteFactor(Factor):
     entropy: Literal["expected", "sampled"]
 
     @classmethod
-    def of(cls, options: SACOptions, **common: Any) -> DiscreteFactor:
+    def of(cls, options: Any, **common: Any) -> DiscreteFactor:
         """Make a discrete factor."""
-        assert isinstance(options, DiscreteSACOptions)
         entropy = options.discrete_entropy
         return cls(**common, target_kld=options.target_kld_discrete, entropy=entropy)
 
@@ -342,9 +334,7 @@ def factor_key(entry: str, factor: str) -> str:
     return f"{entry}_{factor}" if factor else entry
 
 
-def make_factors(
-    kinds: Sequence[tuple[str, type[Factor]]], options: SACOptions
-) -> dict[str, Factor]:
+def make_factors(kinds: Sequence[tuple[str, type[Factor]]], options: Any) -> dict[str, Factor]:
     """The factors of a policy.
 
     Args:
@@ -355,7 +345,10 @@ def make_factors(
         ConfigError: for options of temperatures that are out of range.
     """
     names = [name for name, _ in kinds]
-    of = partial(options.of_each, factors=names)
+
+    def of(option: str) -> dict[str, Any]:
+        return of_each(option, getattr(options, option), names)
+
     modes, low, high = of("alpha_parametrization"), of("min_alpha"), of("max_alpha")
     fixed, targets = of("fixed_alpha"), of("target_entropy")
     return {

@@ -9,17 +9,18 @@ from typing import Any
 import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModule
+from torch import Tensor
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.config.loss import HybridLossConfig
 from rlkit_sac.objectives.sac.categorical_critics import critics_kind
 from rlkit_sac.objectives.sac.critics import ActionValueCritics
 from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor
-from rlkit_sac.objectives.sac.options import HybridSACOptions, takes
+from rlkit_sac.objectives.sac.options import takes
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 from rlkit_sac.objectives.transitions import PREVIOUS_ACTION, Transitions, is_previous_step_key
 
 
-@takes(HybridSACOptions)
+@takes(HybridLossConfig)
 class HybridSACLoss(SoftActorCriticLoss):
     r"""Losses of soft actor-critic over hybrid actions, one discrete and one continuous part.
 
@@ -77,8 +78,21 @@ class HybridSACLoss(SoftActorCriticLoss):
             (``[*, K, M]`` for vector rewards). A single module is copied, each copy newly
             initialized; the modules of a list are used as given. A trunk shared with the actor
             becomes the critics' own copy.
+        parameter_mask: ``[K, D]``, true where discrete action k uses continuous dimension j; for
+            parameterized actions, each of which has its own parameters. Default: every action uses
+            every dimension. The options ``mask_entropy`` and ``mask_critics`` say what the mask m
+            changes. The first weights each dimension by the probability :math:`u_j = \sum_k
+            \operatorname{sg}(\pi_d(k|s, c))\,m_{kj}` that it is used: :math:`\sum_j u_j
+            \log\pi_{c,j}(c_j|s)` replaces :math:`\log\pi_c` everywhere, and the target entropy of
+            each state is :math:`\bar{\mathcal H}_c \sum_j u_j / D`; the discrete policy is
+            unchanged, and the actor's distribution must be a
+            :class:`~rlkit_sac.modules.TanhGaussian` (Delalleau et al. 2019, arXiv:1912.11077). The
+            second evaluates each value with the parameters of its own action alone,
+            :math:`Q_i(s, c \odot m_k)_k`, in losses, targets and policy (Bester et al. 2019,
+            arXiv:1905.04388).
 
-    Keyword arguments are those of :class:`HybridSACOptions`.
+    Further keyword arguments are the fields of :class:`SACOptions` and, but for ``schedules``,
+    of :class:`~rlkit_sac.config.HybridLossConfig`.
 
     Raises:
         ConfigError: for an invalid option or network.
@@ -131,16 +145,12 @@ class HybridSACLoss(SoftActorCriticLoss):
         self,
         actor_network: TensorDictModule,
         qvalue_network: TensorDictModule | Sequence[TensorDictModule],
+        parameter_mask: Tensor | Sequence[Sequence[bool]] | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(actor_network, qvalue_network, options)
+        super().__init__(actor_network, qvalue_network, options, parameter_mask=parameter_mask)
 
     def _make_critics(self, options: Any, **common: Any) -> ActionValueCritics:
-        if options.mask_critics and self.parameter_mask is None:
-            raise ConfigError(
-                "mask_critics is true without a parameter_mask: pass the mask that says which "
-                "dimensions each discrete action uses"
-            )
         return critics_kind(self.qvalue_network, of_each_action=True)(
             **common,
             mask=self.parameter_mask if options.mask_critics else None,

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tensordict import NestedKey
 from torch import Tensor, nn
 
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.objectives.sac.factors import factor_key
-from rlkit_sac.objectives.sac.options import SACOptions
+from rlkit_sac.objectives.sac.options import of_each
 
 
 class Priors(nn.Module):
     """The priors of a policy's factors, copied and not trained.
 
     Args:
-        options: of the loss. ``prior_network`` is one prior for all factors, ``None``, or a
-            sequence with a prior or ``None`` for each.
+        given: one prior for all factors, ``None``, or a sequence with a prior or ``None`` for each.
         factors: names of the policy's factors.
         like: a tensor with the dtype and the device for the copies.
 
@@ -25,12 +25,12 @@ class Priors(nn.Module):
         ConfigError: for a module that is not a prior.
     """
 
-    def __init__(self, options: SACOptions, factors: Sequence[str], like: Tensor) -> None:
+    def __init__(self, given: Any, factors: Sequence[str], like: Tensor) -> None:
         super().__init__()
         # One prior over all factors is copied once.
-        shared = not isinstance(options.prior_network, tuple | list)
+        shared = not isinstance(given, tuple | list)
         self._names: dict[str, str] = {}
-        for factor, network in options.of_each("prior_network", factors).items():
+        for factor, network in of_each("prior_network", given, factors).items():
             if network is None:
                 continue
             name = "prior" if shared else factor_key("prior", factor)

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from rlkit_sac import functional as F
+from rlkit_sac.config.bounds import UnitFloat
+from rlkit_sac.config.values import check_value
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.objectives.checks.options import UNIT, check_number
 
 
 class Target(NamedTuple):
@@ -111,7 +112,7 @@ def td_lambda(lmbda: float = 0.95) -> ReturnEstimator:
     Raises:
         ConfigError: for a number outside of [0, 1].
     """
-    check_number("lmbda", lmbda, UNIT)
+    check_value("lmbda", lmbda, UnitFloat)
     return LambdaReturn(float(lmbda)) if lmbda else OneStep()
 
 

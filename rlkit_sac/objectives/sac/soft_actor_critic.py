@@ -15,11 +15,13 @@ from torchrl.data import TensorSpec
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac import functional as F
+from rlkit_sac.config.bounds import NonNegativeFloat, PositiveFloat
+from rlkit_sac.config.loss import LossConfig
+from rlkit_sac.config.values import check_value
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.acting import acting_policy
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.objectives.checks.networks import actor_keys, refuse_batch_norm
-from rlkit_sac.objectives.checks.options import FINITE, NOT_NEGATIVE, POSITIVE, UNIT, check_number
 from rlkit_sac.objectives.checks.validity import cut_steps
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.members import Members
@@ -44,7 +46,7 @@ from rlkit_sac.objectives.sac.factors import (
     find_specs,
     make_factors,
 )
-from rlkit_sac.objectives.sac.options import SACOptions
+from rlkit_sac.objectives.sac.options import of_each, read_options
 from rlkit_sac.objectives.sac.parameter_mask import ParameterMask
 from rlkit_sac.objectives.sac.policy import FactoredPolicy, actor_distribution
 from rlkit_sac.objectives.sac.priors import Priors
@@ -71,17 +73,16 @@ class SoftActorCriticLoss(LossContract):
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
     default_value_estimator = ValueEstimators.TD0
-    scalars = {  # noqa: RUF012
-        "gamma": UNIT,
-        "qvalue_coef": NOT_NEGATIVE,
-        "reward_scale": FINITE,
-        "dqda_clipping": POSITIVE,
-        "target_entropy": FINITE,
+    scalars = LossContract.scalars | {
+        "qvalue_coef": NonNegativeFloat,
+        "dqda_clipping": PositiveFloat,
+        "target_entropy": float,
     }
 
     #: The kind of each factor by name, in the order of pairs of options.
     factor_kinds: ClassVar[tuple[tuple[str, type[Factor]], ...]]
-    options_class: ClassVar[type[SACOptions]]
+    #: The section of a configuration with the options of this loss.
+    options_class: ClassVar[type[LossConfig]]
     #: The networks that have target networks.
     target_networks: tuple[str, ...]
 
@@ -108,21 +109,22 @@ class SoftActorCriticLoss(LossContract):
         arguments: Mapping[str, Any],
         *,
         with_targets: str = CRITICS,
+        parameter_mask: Any = None,
     ) -> None:
-        options = self.options_class(**arguments)
+        members = critic_list(qvalue_network, arguments.get("num_qvalue_nets"))
+        counted = dict(arguments) | {"num_qvalue_nets": len(members)}
+        given, options = read_options(self.options_class, counted, mask=parameter_mask is not None)
         self.target_networks = (with_targets,)
-        super().__init__(
-            options.reduction, options.scalar_output_mode, options.use_prioritized_weights
-        )
+        super().__init__(given.reduction, given.scalar_output_mode, given.use_prioritized_weights)
         self.loss_function = options.loss_function
         self.qvalue_coef = options.qvalue_coef
         self.reward_scale = options.reward_scale
         self.dqda_clipping = getattr(options, "dqda_clipping", None)
         self.policy_loss_steps = options.policy_loss_steps
-        self.deactivate_vmap = options.deactivate_vmap
-        self.diagnostics = options.diagnostics
-        self.observation_normalizer = options.observation_normalizer
-        self.reward_normalizer = options.reward_normalizer
+        self.deactivate_vmap = given.deactivate_vmap
+        self.diagnostics = given.diagnostics
+        self.observation_normalizer = given.observation_normalizer
+        self.reward_normalizer = given.reward_normalizer
 
         if actor_network is None:
             self.actor_network = None
@@ -130,21 +132,20 @@ class SoftActorCriticLoss(LossContract):
             refuse_batch_norm(actor_network, "actor_network")
             self.convert_to_functional(actor_network, "actor_network")
             self.network_names = ("actor_network",)
-        members = critic_list(qvalue_network, options.num_qvalue_nets, options.target_subset)
         self.num_qvalue_nets, self.target_subset = len(members), options.target_subset
         self.register_buffer("critic_order", None, persistent=False)
         register_critics(self, members, with_targets=CRITICS in self.target_networks)
         self.network_names += (CRITICS,)
-        self._share_encoder(options.encoder_network)
-        self.burn_in = options.burn_in
+        self._share_encoder(given.encoder_network)
+        self.burn_in = given.burn_in
         for name in self.network_names:
             self._find_memory(name)
 
         like = next(self.qvalue_network_params.parameters())
         self.factors = make_factors(self.factor_kinds, options)
-        mask = getattr(options, "parameter_mask", None)
-        self.parameter_mask = None if mask is None else ParameterMask(mask).to(like)
-        alpha_init = options.of_each("alpha_init", list(self.factors))
+        masked = parameter_mask is not None
+        self.parameter_mask = ParameterMask(parameter_mask).to(like) if masked else None
+        alpha_init = of_each("alpha_init", options.alpha_init, list(self.factors))
         for name, factor in self.factors.items():
             start = factor.temperature.initial_parameter(alpha_init[name])
             value = like.detach().new_full((), start)
@@ -152,7 +153,7 @@ class SoftActorCriticLoss(LossContract):
                 self.register_buffer(factor.key("log_alpha"), value)
             else:
                 self.register_parameter(factor.key("log_alpha"), nn.Parameter(value))
-        self.priors = Priors(options, list(self.factors), like)
+        self.priors = Priors(given.prior_network, list(self.factors), like)
         self._prior_keys = self.priors.in_keys
         self._reward_weights = RewardWeights()
         self.reward_weights = options.reward_weights
@@ -162,7 +163,7 @@ class SoftActorCriticLoss(LossContract):
             action, log_prob = actor_keys(actor_network)
             role = (self._continuous or self._discrete).role  # type: ignore[union-attr]
             self.set_keys(**{role: action, "log_prob": log_prob})
-        self._set_targets(options.action_spec)
+        self._set_targets(given.action_spec)
         self.critics = self._make_critics(
             options,
             network=self.qvalue_network,
@@ -183,7 +184,7 @@ class SoftActorCriticLoss(LossContract):
             options.policy_reduction,
             options.use_entropy_reward,
         )
-        self.make_value_estimator(gamma=options.gamma)
+        self.make_value_estimator("TDLambda", gamma=options.gamma, lmbda=options.lmbda)
 
     @abstractmethod
     def _make_critics(self, options: Any, **common: Any) -> Critics:
@@ -408,7 +409,7 @@ class SoftActorCriticLoss(LossContract):
         """As of every loss; ``alpha_init`` changes a fixed temperature."""
         only = self.factors.get("")
         if option == "alpha_init" and only is not None and only.fixed:
-            check_number(option, value, POSITIVE)
+            check_value(option, value, PositiveFloat)
             self._like.fill_(only.temperature.initial_parameter(value))
         else:
             super().set_scalar(option, value)

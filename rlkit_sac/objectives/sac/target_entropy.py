@@ -11,7 +11,6 @@ from torchrl.data import Bounded, TensorSpec
 
 from rlkit_sac import functional as F
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.objectives.checks.options import check_choice
 
 TargetEntropy = str | float | Tensor | Callable[[TensorSpec], float]
 
@@ -34,7 +33,7 @@ def continuous_target_entropy(
         min_prob: the fraction of each interval that ``"auto"`` keeps, in (0, 1].
 
     Raises:
-        ConfigError: for an unknown option or a missing or unbounded spec.
+        ConfigError: for a missing or unbounded spec.
 
     >>> spec = Bounded(-1.0, 1.0, (6,))
     >>> round(continuous_target_entropy("auto", spec), 6)
@@ -42,8 +41,6 @@ def continuous_target_entropy(
     """
     if isinstance(option, Real | Tensor):
         return float(option)
-    if isinstance(option, str):
-        check_choice("target_entropy of continuous actions", option, ("auto", "neg_dim"))
     if spec is None:
         raise ConfigError(f"target_entropy={option!r} {_NEEDS_SPEC}; or pass a number")
     if callable(option):
@@ -80,7 +77,7 @@ def discrete_target_entropy(
         nats, for each state ``[*]``; ``None`` for a named option where K is not known.
 
     Raises:
-        ConfigError: for an unknown option, or a function without a spec.
+        ConfigError: for a function without a spec.
 
     >>> from torchrl.data import Categorical
     >>> round(discrete_target_entropy("scaled_log_k", spec=Categorical(2)), 6)
@@ -88,7 +85,6 @@ def discrete_target_entropy(
     """
     count = num_actions if spec is None else spec.space.n
     if isinstance(option, str):
-        check_choice("target_entropy of discrete actions", option, ("auto", "scaled_log_k"))
         if count is None:
             return None
         if option == "auto":
