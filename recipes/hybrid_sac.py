@@ -120,7 +120,6 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         **loss_options,
         **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
     )
-    loss_module.make_value_estimator("td_lambda", lmbda=config.loss.lmbda)
     loss_module.set_keys(action_mask=action_mask_key(env))
 
     # Optimizers, and the order of their steps.

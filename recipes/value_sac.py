@@ -102,7 +102,6 @@ def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         **config.loss.arguments(),
         **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
     )
-    loss_module.make_value_estimator("td_lambda", lmbda=config.loss.lmbda)
 
     # Optimizers, and the order of their steps.
     groups = parameter_groups(loss_module)

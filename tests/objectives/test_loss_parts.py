@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import fields
 from typing import Generic
 from unittest import mock
 
@@ -200,11 +199,13 @@ def keywords(loss: type[LossModule]) -> dict[str, inspect.Parameter]:
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_argument_is_shown_and_documented(loss) -> None:
     parameters = inspect.signature(loss).parameters
-    assert set(keywords(loss)) == {field.name for field in fields(loss.options_class)}
+    own, section = set(inspect.signature(objectives.SACOptions).parameters), loss.options_class
+    assert set(keywords(loss)) == (own | section().arguments().keys()) - {"parameter_mask"}
     networks = [name for name in parameters if name not in keywords(loss)]
     text = inspect.cleandoc(loss.__doc__ or "").partition("\nArgs:\n")[2].partition("\n\n")[0]
     assert re.findall(r"^    (\w+): \S", text, flags=re.MULTILINE) == networks
-    sources = "".join(inspect.getsource(kind) for kind in loss.options_class.__mro__[:-1])
+    kinds = (objectives.SACOptions, *section.__mro__[:-1])
+    sources = "".join(inspect.getsource(kind) for kind in kinds)
     for name in keywords(loss):
         assert re.search(rf'^    {name}: .*\n    r?""".', sources, flags=re.MULTILINE), name
 
