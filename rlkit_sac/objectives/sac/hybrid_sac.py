@@ -145,6 +145,7 @@ class HybridSACLoss(SoftActorCriticLoss):
         self,
         actor_network: TensorDictModule,
         qvalue_network: TensorDictModule | Sequence[TensorDictModule],
+        *,
         parameter_mask: Tensor | Sequence[Sequence[bool]] | None = None,
         **options: Any,
     ) -> None:
