@@ -22,8 +22,7 @@ from rlkit_sac.config.values import check_value
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import ObservationNormalizer
-from rlkit_sac.objectives.checks.networks import refuse_batch_norm
-from rlkit_sac.objectives.checks.validity import valid_steps
+from rlkit_sac.objectives.checks import refuse_batch_norm, valid_steps
 from rlkit_sac.objectives.memory import Pass, RecurrentNetwork, Rows, TransitionsT
 from rlkit_sac.objectives.transitions import TransitionKeys, Transitions, detached
 

@@ -21,8 +21,7 @@ from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional.memory import State, recurrent_rows, recurrent_step
 from rlkit_sac.modules.masked_critic import flat_parts
 from rlkit_sac.modules.memory import Memory, cells_of, check_memory, layer_weights, state_keys
-from rlkit_sac.objectives.checks.batch import check_flag
-from rlkit_sac.objectives.checks.validity import fill_invalid
+from rlkit_sac.objectives.checks import check_flag, fill_invalid
 from rlkit_sac.objectives.members import Members
 from rlkit_sac.objectives.transitions import Transitions
 

@@ -12,8 +12,13 @@ from tensordict.utils import unravel_key
 from torch import Tensor
 
 from rlkit_sac.errors import BatchError
-from rlkit_sac.objectives.checks.batch import check_entries, check_flag, check_reward
-from rlkit_sac.objectives.checks.validity import fill_invalid, valid_steps
+from rlkit_sac.objectives.checks import (
+    check_entries,
+    check_flag,
+    check_reward,
+    fill_invalid,
+    valid_steps,
+)
 
 #: At the next state they tell of the step of the batch.
 PREVIOUS_ACTION, IS_INIT = "prev_action", "is_init"

@@ -5,8 +5,8 @@ import torch
 from tensordict import TensorDict
 
 from rlkit_sac.errors import BatchError
-from rlkit_sac.objectives.acer.consecutive import check_consecutive
-from rlkit_sac.objectives.checks.validity import cut_steps
+from rlkit_sac.objectives.acer.segments import check_consecutive
+from rlkit_sac.objectives.checks import cut_steps
 
 NO_CUT = torch.zeros(2, 3, dtype=torch.bool)
 

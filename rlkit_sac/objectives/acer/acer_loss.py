@@ -35,7 +35,7 @@ from rlkit_sac.objectives.acer.terms import (
     GaussianTerms,
     full_precision,
 )
-from rlkit_sac.objectives.checks.batch import check_action, check_index
+from rlkit_sac.objectives.checks import check_action, check_index
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
 from rlkit_sac.objectives.transitions import allowed_actions
 
@@ -56,7 +56,7 @@ def check_trust_region_space(space: str | None, kind: ActionKind) -> None:
     >>> check_trust_region_space("loc_var", "discrete")
     Traceback (most recent call last):
         ...
-    rlkit_sac.errors.ConfigError: trust_region_space must be one of 'logits', 'log_probs', ...
+    rlkit_sac.errors.ConfigError: trust_region_space must be 'logits', 'log_probs' ...
     """
     if space is not None:
         check_value("trust_region_space", space, _SPACES[kind])

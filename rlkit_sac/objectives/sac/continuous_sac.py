@@ -16,8 +16,7 @@ from torch import Tensor
 from rlkit_sac.config.loss import KLPriorLossConfig
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import soft_value, value_loss, weigh_rewards
-from rlkit_sac.objectives.checks.batch import check_values
-from rlkit_sac.objectives.checks.networks import refuse_batch_norm
+from rlkit_sac.objectives.checks import check_values, refuse_batch_norm
 from rlkit_sac.objectives.sac.categorical_critics import critics_kind
 from rlkit_sac.objectives.sac.critics import (
     CRITICS,

@@ -10,21 +10,49 @@ import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModule, TensorDictModuleBase
 from tensordict.utils import unravel_key
-from torch import Tensor
+from torch import Tensor, nn
 from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import BatchError
 from rlkit_sac.functional import critic_loss, expected_value, taken_value, td_error
 from rlkit_sac.functional.sac import CriticReduction, LossFunction, reduce_critics
-from rlkit_sac.modules.masked_critic import MaskedCritic
+from rlkit_sac.modules.masked_critic import MaskedCritic, mask_matrix, used_dimensions
 from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.modules.reward_weights import RewardWeights
-from rlkit_sac.objectives.checks.batch import check_action, check_index, check_values
+from rlkit_sac.objectives.checks import check_action, check_index, check_values
 from rlkit_sac.objectives.members import MaskedAction, Members, evaluate_members
 from rlkit_sac.objectives.memory import RecurrentNetwork
-from rlkit_sac.objectives.sac.parameter_mask import ParameterMask
 from rlkit_sac.objectives.sac.returns import Target
 from rlkit_sac.objectives.transitions import Transitions, detached
+
+
+class ParameterMask(nn.Module):
+    """A mask ``[K, D]`` that moves with a loss, and is no part of its state dict.
+
+    Args:
+        mask: true where discrete action k uses dimension j.
+
+    Attributes:
+        mask: ones and zeros.
+        used: see :func:`~rlkit_sac.modules.masked_critic.used_dimensions`.
+
+    Raises:
+        ConfigError: for anything but a matrix of true and false.
+
+    >>> ParameterMask([[True, False], [False, True]]).mask
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+
+    mask: Tensor
+    used: Tensor | None
+
+    def __init__(self, mask: Tensor | Sequence[Sequence[bool]]) -> None:
+        super().__init__()
+        matrix = mask_matrix(mask).to(torch.get_default_dtype())
+        self.register_buffer("mask", matrix, persistent=False)
+        self.register_buffer("used", used_dimensions(matrix), persistent=False)
+
 
 CRITICS, TARGET_CRITICS = "qvalue_network", "target_qvalue_network"
 

@@ -27,7 +27,7 @@ from rlkit_sac.modules.behavior import ONE_HOT
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.modules.priors.parts import PartwisePrior
 from rlkit_sac.modules.temperature import Temperature
-from rlkit_sac.objectives.checks.specs import action_leaf, discrete_leaf, hybrid_leaf
+from rlkit_sac.objectives.checks import action_leaf, discrete_leaf, hybrid_leaf
 from rlkit_sac.objectives.sac.draws import Draw
 from rlkit_sac.objectives.sac.options import of_each
 from rlkit_sac.objectives.sac.target_entropy import (

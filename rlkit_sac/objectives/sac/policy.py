@@ -1,29 +1,149 @@
-"""The policy of a loss, made of factors: its samples, and the losses and bonus that they give."""
+"""The policy of a loss: its priors, its samples, and the losses and bonus that they give."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
-from tensordict import TensorDictBase
+from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModuleBase, TensorDictParams
 from torch import Tensor, nn
 from torch.distributions import Distribution
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac import functional as F
+from rlkit_sac.functional import masked_mean
 from rlkit_sac.functional.sac import CriticReduction
 from rlkit_sac.modules import BehaviorPolicy, BoltzmannPolicy
+from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.objectives.members import Members
-from rlkit_sac.objectives.sac.critics import CRITICS, Critics
+from rlkit_sac.objectives.sac.critics import CRITICS, Critics, ParameterMask
 from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
-from rlkit_sac.objectives.sac.entropy_reward import EntropyCenters
-from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor
-from rlkit_sac.objectives.sac.parameter_mask import ParameterMask
-from rlkit_sac.objectives.sac.priors import Priors
+from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor, factor_key
+from rlkit_sac.objectives.sac.options import of_each
 from rlkit_sac.objectives.transitions import allowed_actions
+
+
+class Priors(nn.Module):
+    """The priors of a policy's factors, copied and not trained.
+
+    Args:
+        given: one prior for all factors, ``None``, or a sequence with a prior or ``None`` for each.
+        factors: names of the policy's factors.
+        like: a tensor with the dtype and the device for the copies.
+
+    Raises:
+        ConfigError: for a module that is not a prior.
+    """
+
+    def __init__(self, given: Any, factors: Sequence[str], like: Tensor) -> None:
+        super().__init__()
+        # One prior over all factors is copied once.
+        shared = not isinstance(given, tuple | list)
+        self._names: dict[str, str] = {}
+        for factor, network in of_each("prior_network", given, factors).items():
+            if network is None:
+                continue
+            name = "prior" if shared else factor_key("prior", factor)
+            if name not in self._modules:
+                frozen = FrozenPrior(network, part="" if shared else factor)
+                self.add_module(name, frozen.to(dtype=like.dtype, device=like.device))
+            self._names[factor] = name
+
+    def get(self, factor: str) -> FrozenPrior | None:
+        """The prior of a factor, if it has one."""
+        name = self._names.get(factor)
+        return None if name is None else self.get_submodule(name)  # type: ignore[return-value]
+
+    @property
+    def in_keys(self) -> list[NestedKey]:
+        """Entries that the priors read at a state."""
+        read = (key for module in self.children() for key in module.in_keys)  # type: ignore[union-attr]
+        return list(dict.fromkeys(read))
+
+
+class RunningLogProb(nn.Module):
+    r"""A running mean of :math:`\log\pi`, subtracted from it before the entropy bonus.
+
+    The k-th batch moves the mean towards the batch mean with the rate :math:`8/(7+k)`, so the
+    first sets it. It is updated in training mode with gradients enabled only; batches without
+    a valid step are ignored.
+
+    Source: the ``normalize_entropy_reward`` option of ALF's ``SacAlgorithm``.
+
+    Args:
+        dtype: of the running mean.
+
+    >>> center = RunningLogProb()
+    >>> center.move(torch.tensor([2.0, 4.0]))
+    >>> center(torch.tensor([4.0]))
+    tensor([1.])
+    """
+
+    mean: Tensor
+    count: Tensor
+
+    def __init__(self, dtype: torch.dtype = torch.float32) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros((), dtype=dtype))
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+
+    def move(self, log_prob: Tensor, valid: Tensor | None = None) -> None:
+        """Move towards the mean log-probability of a batch, unless that is not finite.
+
+        Args:
+            log_prob: ``[*]``.
+            valid: bool ``[*]``, or ``None`` if every step is valid.
+        """
+        if not (self.training and torch.is_grad_enabled()):
+            return
+        with torch.no_grad():
+            # Selected on the device: a branch would make the processor wait for it.
+            mean = masked_mean(log_prob, valid)
+            # Terminal states may be NaN, which must not stay in the running mean.
+            counts = mean.isfinite() if valid is None else mean.isfinite() & valid.any()
+            self.count += counts.to(torch.int64)
+            rate = 8 / (7 + self.count.to(self.mean.dtype))
+            self.mean += torch.where(counts, rate * (mean - self.mean), torch.zeros_like(mean))
+
+    def forward(self, log_prob: Tensor) -> Tensor:
+        """``log_prob`` minus the running mean."""
+        return log_prob - self.mean
+
+
+class EntropyCenters(nn.ModuleDict):
+    """A :class:`RunningLogProb` for each factor of a policy, or none.
+
+    Args:
+        factors: names of the factors that have one.
+        like: a tensor of the dtype and the device.
+    """
+
+    def __init__(self, factors: Iterable[str], like: Tensor) -> None:
+        super().__init__()
+        for name in factors:
+            center = RunningLogProb().to(dtype=like.dtype, device=like.device)
+            self[factor_key("log_prob", name)] = center
+
+    def move(self, draw: PolicyDraw, next_draw: PolicyDraw | None, valid: Tensor | None) -> None:
+        """Move the means towards those of samples at s and s'; arguments as of the centers."""
+        for name, drawn in draw.factors.items():
+            key = factor_key("log_prob", name)
+            if key in self:
+                assert next_draw is not None
+                both = 0.5 * (drawn.log_ratio + next_draw.factors[name].log_ratio)
+                cast(RunningLogProb, self[key]).move(both.detach(), valid)
+
+    def centered(self, draw: PolicyDraw) -> list[Tensor]:
+        """The log-ratio ``[*]`` of each factor, minus its mean where it has one."""
+        found = []
+        for name, drawn in draw.factors.items():
+            key, log_ratio = factor_key("log_prob", name), drawn.log_ratio
+            found.append(self[key](log_ratio) if key in self else log_ratio)
+        return found
+
 
 #: The temperature of a factor, by its name.
 Alpha = Callable[[str], Tensor]

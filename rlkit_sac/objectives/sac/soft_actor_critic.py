@@ -21,22 +21,20 @@ from rlkit_sac.config.values import check_value
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.acting import acting_policy
 from rlkit_sac.modules.reward_weights import RewardWeights
-from rlkit_sac.objectives.checks.networks import actor_keys, refuse_batch_norm
-from rlkit_sac.objectives.checks.validity import cut_steps
+from rlkit_sac.objectives.checks import actor_keys, cut_steps, refuse_batch_norm
 from rlkit_sac.objectives.contract import LossContract
-from rlkit_sac.objectives.members import Members
+from rlkit_sac.objectives.members import Members, critic_list, register_critics
 from rlkit_sac.objectives.memory import Pass
 from rlkit_sac.objectives.sac.critics import (
     CRITICS,
     Critics,
     CriticTerms,
+    ParameterMask,
     SACTransitions,
     TargetCritics,
 )
 from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
 from rlkit_sac.objectives.sac.draws import PolicyDraw
-from rlkit_sac.objectives.sac.ensemble import critic_list, register_critics
-from rlkit_sac.objectives.sac.entropy_reward import EntropyCenters
 from rlkit_sac.objectives.sac.factors import (
     NUMBER,
     ContinuousFactor,
@@ -47,9 +45,12 @@ from rlkit_sac.objectives.sac.factors import (
     make_factors,
 )
 from rlkit_sac.objectives.sac.options import of_each, read_options
-from rlkit_sac.objectives.sac.parameter_mask import ParameterMask
-from rlkit_sac.objectives.sac.policy import FactoredPolicy, actor_distribution
-from rlkit_sac.objectives.sac.priors import Priors
+from rlkit_sac.objectives.sac.policy import (
+    EntropyCenters,
+    FactoredPolicy,
+    Priors,
+    actor_distribution,
+)
 from rlkit_sac.objectives.sac.returns import (
     Outcome,
     ReturnEstimator,

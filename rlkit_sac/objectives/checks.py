@@ -1,12 +1,17 @@
-"""Checks of a batch, with one clear error for a missing or misshapen entry."""
+"""What losses refuse of batches, networks and specs, and which steps are valid."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 from tensordict import NestedKey, TensorDictBase
-from torch import Tensor
+from tensordict.nn import TensorDictModuleBase
+from torch import Tensor, nn
+from torchrl.data import Bounded, Categorical, Composite, MultiCategorical, OneHot, TensorSpec
 
-from rlkit_sac.errors import BatchError
+from rlkit_sac.action_bounds import check_bounds
+from rlkit_sac.errors import BatchError, ConfigError
 
 try:
     from torch.fx.experimental.proxy_tensor import get_proxy_mode as _proxy_mode
@@ -187,3 +192,146 @@ def check_values(
             f"{list(wanted)} for rewards of {reward_dim} dimensions: a critic needs one output "
             "for each reward dimension"
         )
+
+
+def actor_keys(actor: TensorDictModuleBase) -> tuple[NestedKey, NestedKey]:
+    """The keys under which an actor writes its action and its log-probability.
+
+    Raises:
+        ConfigError: for a module that is not a probabilistic actor, or an actor of several actions.
+    """
+    if not hasattr(actor, "get_dist"):
+        raise ConfigError(
+            f"actor_network is a {type(actor).__name__} without get_dist(): pass a TorchRL "
+            "ProbabilisticActor"
+        )
+    if len(actor.dist_sample_keys) > 1:
+        raise ConfigError(
+            f"actor_network writes several actions, {actor.dist_sample_keys}: the losses take an "
+            "actor of one action, HybridSACLoss that of the continuous one"
+        )
+    return actor.dist_sample_keys[0], actor.log_prob_keys[0]
+
+
+def refuse_batch_norm(network: nn.Module, name: str) -> None:
+    """Refuse a network whose layers keep running statistics of their inputs.
+
+    Target updaters track parameters, not buffers: the statistics of a target critic would never be
+    updated, and forward passes at next states would update those of the other networks.
+
+    Args:
+        network: an actor or a critic.
+        name: of the network in the error.
+
+    Raises:
+        ConfigError: naming the layer.
+    """
+    for path, module in network.named_modules():
+        if getattr(module, "track_running_stats", False):
+            raise ConfigError(
+                f"{name} has a {type(module).__name__} at {path!r}, whose running statistics no "
+                "target network follows: use LayerNorm, or track_running_stats=False"
+            )
+
+
+def action_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
+    """The spec of one action, which may be an entry of a composite spec.
+
+    Args:
+        spec: spec of the action (returned unchanged), a composite spec, or ``None``.
+        key: of the action in a composite spec, whose batch dimensions are removed.
+
+    Raises:
+        ConfigError: for bounds that are infinite or equal.
+    """
+    if isinstance(spec, Composite):
+        path = key if isinstance(key, tuple) else (key,)
+        batch_dims = 0
+        for name in path:
+            if not isinstance(spec, Composite) or name not in spec.keys():  # noqa: SIM118
+                return None
+            batch_dims = spec.ndim
+            spec = spec[name]
+        if spec is not None and batch_dims:
+            spec = spec[(0,) * batch_dims]
+    if isinstance(spec, Bounded):
+        check_bounds(spec.space.low, spec.space.high)
+    return spec
+
+
+def discrete_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
+    """The categorical spec of one discrete action, which may be an entry of a composite spec.
+
+    Raises:
+        ConfigError: for another kind of spec.
+    """
+    leaf = action_leaf(spec, key)
+    if leaf is None or (isinstance(leaf, Categorical) and not isinstance(leaf, MultiCategorical)):
+        return leaf
+    advice = "one of a Discrete space, whose actions are indices"
+    if isinstance(leaf, OneHot):
+        advice = "indices: GymEnv(..., categorical_action_encoding=True)"
+    raise ConfigError(
+        f"the spec of the discrete action {key!r} is {type(leaf).__name__}, wanted Categorical, "
+        f"{advice}"
+    )
+
+
+def hybrid_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
+    """The spec of one part of a hybrid action.
+
+    Args:
+        spec: ``env.full_action_spec``, or the spec of the action alone, whose entries are the last
+            elements of the keys.
+        key: of the part.
+
+    Raises:
+        ConfigError: for a spec that is not composite.
+    """
+    if spec is not None and not isinstance(spec, Composite):
+        raise ConfigError(
+            f"action_spec is {type(spec).__name__}: a hybrid action needs a Composite with a "
+            "continuous and a discrete entry"
+        )
+    leaf = action_leaf(spec, key)
+    return leaf if leaf is not None or isinstance(key, str) else action_leaf(spec, key[-1])
+
+
+def valid_steps(batch: TensorDictBase, mask_keys: Iterable[NestedKey]) -> Tensor | None:
+    """The steps that are valid in every mask, bool ``[*batch]``; ``None`` without masks.
+
+    Masks may have the batch's shape or a trailing dimension of one.
+
+    >>> from tensordict import TensorDict
+    >>> batch = TensorDict(batch_size=[2])
+    >>> batch["collector", "mask"] = torch.tensor([[True], [False]])
+    >>> valid_steps(batch, [("collector", "mask")])
+    tensor([ True, False])
+    """
+    masks = [batch.get(key, None) for key in mask_keys]
+    present = [mask.bool().reshape(batch.batch_size) for mask in masks if mask is not None]
+    return torch.stack(present).all(0) if present else None
+
+
+def fill_invalid(batch: TensorDictBase, valid: Tensor | None) -> TensorDictBase:
+    """The batch with zeros in its invalid steps.
+
+    Masking the losses alone is not enough: a NaN in a padded observation reaches the gradients
+    of the weights as ``0 * NaN``.
+    """
+    if valid is None:
+        return batch
+
+    def fill(entry: Tensor) -> Tensor:
+        mask = valid.reshape(*valid.shape, *(1,) * (entry.ndim - valid.ndim))
+        return torch.where(mask, entry, torch.zeros_like(entry))
+
+    return batch.apply(fill)
+
+
+def cut_steps(done: Tensor, valid: Tensor | None) -> Tensor:
+    """Steps of ``[*, T, 1]`` sequences after which the trajectory does not continue in the row."""
+    if valid is None:
+        return done
+    last = torch.zeros_like(done[..., -1:, :])
+    return done | torch.cat([~valid.unsqueeze(-1)[..., 1:, :], last], -2)

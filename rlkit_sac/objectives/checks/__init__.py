@@ -1,1 +1,0 @@
-"""Checks of batches, networks and specs, with errors that say what to change."""
