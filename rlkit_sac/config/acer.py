@@ -136,8 +136,9 @@ class ACERLossConfig(ReturnConfig):
     trust_region_space: Literal["logits", "log_probs", "probs", "loc_var", "loc_scale"] | None = (
         None
     )
-    """Parameters whose gradient is projected: logits, log_probs or probs of discrete actions,
-    loc_var or loc_scale of continuous ones; null for logits and loc_var."""
+    """Parameters whose gradient is projected: logits (as in ChainerRL), log_probs (PFRL) or probs
+    (OpenAI Baselines) of discrete actions, loc_var (ChainerRL) or loc_scale (PFRL) of continuous
+    ones; null for logits and loc_var."""
 
     use_q_opc: bool = False
     """Take the policy's advantage from the return without truncated traces."""

@@ -16,6 +16,7 @@ from torchrl.objectives import LossModule, ValueEstimators
 from rlkit_sac import objectives
 from rlkit_sac.modules import TanhGaussian
 from rlkit_sac.objectives import (
+    ACERLoss,
     ContinuousSACLoss,
     DiscreteSACLoss,
     HybridSACLoss,
@@ -188,7 +189,7 @@ def test_losses_are_in_single_precision_under_autocast(kind) -> None:
 
 # ------------------------------------------------------------------ what the losses share
 
-LOSSES = [ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss]
+LOSSES = [ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss, ACERLoss]
 
 
 def keywords(loss: type[LossModule]) -> dict[str, inspect.Parameter]:
@@ -199,13 +200,13 @@ def keywords(loss: type[LossModule]) -> dict[str, inspect.Parameter]:
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_argument_is_shown_and_documented(loss) -> None:
     parameters = inspect.signature(loss).parameters
-    own, section = set(inspect.signature(objectives.SACOptions).parameters), loss.options_class
+    own, section = set(inspect.signature(loss.options_class).parameters), loss.section
     assert set(keywords(loss)) == own | section().arguments().keys()
     section_alone = keywords(loss).keys() - {"parameter_mask"}  # a loss has its own, of numbers
     networks = [name for name in parameters if name not in section_alone]
     text = inspect.cleandoc(loss.__doc__ or "").partition("\nArgs:\n")[2].partition("\n\n")[0]
     assert re.findall(r"^    (\w+): \S", text, flags=re.MULTILINE) == networks
-    kinds = (objectives.SACOptions, *section.__mro__[:-1])
+    kinds = (*loss.options_class.__mro__[:-1], *section.__mro__[:-1])
     sources = "".join(inspect.getsource(kind) for kind in kinds)
     for name in keywords(loss):
         assert re.search(rf'^    {name}: (?:.*\n)+?    r?""".', sources, flags=re.MULTILINE), name

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 import torch
 from tensordict import TensorDictBase
@@ -14,7 +15,8 @@ from torch.distributions import Distribution
 from torchrl.modules import ActorValueOperator
 from torchrl.objectives import ValueEstimators
 
-from rlkit_sac.config.bounds import NonNegativeFloat, NonNegativeInt
+from rlkit_sac.config.acer import ACERLossConfig
+from rlkit_sac.config.bounds import NonNegativeFloat
 from rlkit_sac.config.values import check_value
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import (
@@ -36,7 +38,7 @@ from rlkit_sac.objectives.acer.terms import (
     full_precision,
 )
 from rlkit_sac.objectives.checks import check_action, check_index
-from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
+from rlkit_sac.objectives.options import LossOptions, read_options, takes
 from rlkit_sac.objectives.transitions import allowed_actions
 
 _SPACES: dict[str, Any] = {"discrete": CategoricalSpace, "continuous": GaussianSpace}
@@ -84,6 +86,19 @@ class Evaluation(NamedTuple):
 Part: TypeAlias = tuple[Tensor, dict[str, Tensor]]
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ACEROptions(LossOptions):
+    """What the loss of ACER takes beside the fields of its section."""
+
+    actor_critic: ActorValueOperator | None = None
+    """In place of actor and critic, both on one trunk: TorchRL's ``ActorValueOperator``, such as
+    :func:`~rlkit_sac.modules.categorical_actor_critic` builds."""
+
+    on_policy: bool = False
+    """Whether the present policy has taken the actions of segments, see :class:`ACERLoss`."""
+
+
+@takes(ACERLossConfig, ACEROptions)
 class ACERLoss(SegmentLoss):
     r"""Losses of actor-critic with experience replay, over segments of trajectories.
 
@@ -159,33 +174,8 @@ class ACERLoss(SegmentLoss):
             may read what the actor writes on the way to its distribution, such as the output of a
             shared trunk, which is computed once and trained by both losses.
 
-    Keyword Args:
-        actor_critic: instead of these two, both on one trunk: TorchRL's ``ActorValueOperator``,
-            such as :func:`~rlkit_sac.modules.categorical_actor_critic` builds.
-        gamma: discount in [0, 1]. Default 0.99.
-        beta: weight of the entropy. Default 0.01.
-        reward_scale: factor on the reward in the targets. Default 1.
-        policy_coef: factor on ``loss_actor`` and ``loss_entropy``. Default 1.
-        critic_coef: factor on ``loss_critic``. Default 0.5.
-        truncation_threshold: c, 0 or above. Default 10; with ``None`` :math:`\rho` is not
-            truncated and nothing is corrected.
-        use_trust_region: whether the policy's gradient is projected. Default ``True``.
-        trust_region_delta: the bound :math:`\delta`, 0 or above. Default 1.
-        trust_region_space: :math:`\phi`. Discrete: ``"logits"`` (default; ChainerRL),
-            ``"log_probs"`` (PFRL) or ``"probs"`` (OpenAI Baselines). Continuous: ``"loc_var"``
-            (default; ChainerRL) or ``"loc_scale"`` (PFRL).
-        use_q_opc: take the advantage of the policy loss from the return without truncated traces,
-            :func:`~rlkit_sac.functional.opc_return`. Default ``False``.
-        normalize_loss_by_steps: divide the sums over steps by the number of valid steps. ``False``
-            turns the reduction ``"mean"`` into ``"sum"``. Default ``True``.
-        on_policy: see above. Default ``False``.
-        burn_in: of networks with a memory, number of first steps of each row that the memories see,
-            without gradient and without loss. Default 0.
-        reduction: ``"mean"`` (default), ``"sum"`` or ``"none"``, over the valid steps.
-        scalar_output_mode: with ``reduction="none"``, ``"exclude"`` or ``"non_tensor"`` scalars.
-        use_prioritized_weights: whether losses are weighted by ``priority_weight``
-            (:math:`\sum wl/\sum w`). Default ``"auto"``: where it is present.
-        diagnostics: add statistics to the output.
+    Further keyword arguments are the fields of :class:`ACEROptions` and, but for ``schedules``, of
+    :class:`~rlkit_sac.config.ACERLossConfig`.
 
     Raises:
         ConfigError: for an impossible option or network.
@@ -212,62 +202,33 @@ class ACERLoss(SegmentLoss):
         self,
         actor_network: ProbabilisticTensorDictSequential | None = None,
         critic_network: TensorDictModuleBase | None = None,
-        *,
-        actor_critic: ActorValueOperator | None = None,
-        gamma: float = 0.99,
-        beta: float = 0.01,
-        reward_scale: float = 1.0,
-        policy_coef: float = 1.0,
-        critic_coef: float = 0.5,
-        truncation_threshold: float | None = 10.0,
-        use_trust_region: bool = True,
-        trust_region_delta: float = 1.0,
-        trust_region_space: CategoricalSpace | GaussianSpace | None = None,
-        use_q_opc: bool = False,
-        normalize_loss_by_steps: bool = True,
-        on_policy: bool = False,
-        burn_in: int = 0,
-        reduction: Reduction = "mean",
-        scalar_output_mode: ScalarOutputMode | None = None,
-        use_prioritized_weights: bool | Literal["auto"] = "auto",
-        diagnostics: bool = False,
+        **options: Any,
     ) -> None:
-        check_value("burn_in", burn_in, NonNegativeInt)
-        if reduction == "mean" and not normalize_loss_by_steps:
-            reduction = "sum"
+        given, own = read_options(type(self), options)
+        is_sum = given.reduction == "mean" and not own.normalize_loss_by_steps
         super().__init__(
             actor_network,
             critic_network,
-            actor_critic,
-            burn_in,
-            reduction,
-            scalar_output_mode,
-            use_prioritized_weights,
+            given.actor_critic,
+            given.burn_in,
+            "sum" if is_sum else given.reduction,
+            given.scalar_output_mode,
+            given.use_prioritized_weights,
         )
-        check_trust_region_space(trust_region_space, self.kind)
+        check_trust_region_space(own.trust_region_space, self.kind)
         exact = get_args(_SPACES[self.kind])[0]
-        if trust_region_space is None:
-            trust_region_space = exact
-        check_value("reward_scale", reward_scale, float)
-        threshold = 0.0 if truncation_threshold is None else truncation_threshold
-        for name, value in (
-            *(("beta", beta), ("policy_coef", policy_coef), ("critic_coef", critic_coef)),
-            ("truncation_threshold", threshold),
-            ("trust_region_delta", trust_region_delta),
-        ):
-            check_value(name, value, NonNegativeFloat)
-        self.beta, self.policy_coef, self.critic_coef = beta, policy_coef, critic_coef
-        self.reward_scale = reward_scale
-        self.truncation_threshold = truncation_threshold
-        self.use_trust_region = use_trust_region
-        self.trust_region_delta = trust_region_delta
-        self.trust_region_space: Any = trust_region_space
+        self.trust_region_space: Any = own.trust_region_space or exact
         # Without a projection all spaces give the same gradient; the default is the most exact.
-        self._space: Any = trust_region_space if use_trust_region else exact
-        self.use_q_opc = use_q_opc
-        self.on_policy = on_policy
-        self.diagnostics = diagnostics
-        self.make_value_estimator(gamma=gamma)
+        self._space: Any = self.trust_region_space if own.use_trust_region else exact
+        self.beta, self.policy_coef, self.critic_coef = own.beta, own.policy_coef, own.critic_coef
+        self.reward_scale = own.reward_scale
+        self.truncation_threshold = own.truncation_threshold
+        self.use_trust_region = own.use_trust_region
+        self.trust_region_delta = own.trust_region_delta
+        self.use_q_opc = own.use_q_opc
+        self.on_policy = given.on_policy
+        self.diagnostics = given.diagnostics
+        self.make_value_estimator(gamma=own.gamma)
 
     # ------------------------------------------------------------------ the losses
 

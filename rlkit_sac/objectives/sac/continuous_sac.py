@@ -17,6 +17,7 @@ from rlkit_sac.config.loss import KLPriorLossConfig
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import soft_value, value_loss, weigh_rewards
 from rlkit_sac.objectives.checks import check_values, refuse_batch_norm
+from rlkit_sac.objectives.options import takes
 from rlkit_sac.objectives.sac.categorical_critics import critics_kind
 from rlkit_sac.objectives.sac.critics import (
     CRITICS,
@@ -27,12 +28,12 @@ from rlkit_sac.objectives.sac.critics import (
 from rlkit_sac.objectives.sac.diagnostics import statistic_keys, value_statistics
 from rlkit_sac.objectives.sac.draws import PolicyDraw
 from rlkit_sac.objectives.sac.factors import ContinuousFactor
-from rlkit_sac.objectives.sac.options import takes
+from rlkit_sac.objectives.sac.options import SACOptions
 from rlkit_sac.objectives.sac.returns import Target
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 
 
-@takes(KLPriorLossConfig)
+@takes(KLPriorLossConfig, SACOptions)
 class ContinuousSACLoss(SoftActorCriticLoss):
     r"""Losses of soft actor-critic with a reparameterized policy over continuous actions.
 

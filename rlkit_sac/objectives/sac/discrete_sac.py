@@ -11,14 +11,15 @@ from tensordict.nn import TensorDictModule
 
 from rlkit_sac.config.loss import DiscretePriorLossConfig
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.objectives.options import takes
 from rlkit_sac.objectives.sac.categorical_critics import critics_kind
 from rlkit_sac.objectives.sac.critics import ActionValueCritics
 from rlkit_sac.objectives.sac.factors import DiscreteFactor
-from rlkit_sac.objectives.sac.options import takes
+from rlkit_sac.objectives.sac.options import SACOptions
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 
 
-@takes(DiscretePriorLossConfig)
+@takes(DiscretePriorLossConfig, SACOptions)
 class DiscreteSACLoss(SoftActorCriticLoss):
     r"""Losses of soft actor-critic over discrete actions, with a policy made of the critics alone.
 

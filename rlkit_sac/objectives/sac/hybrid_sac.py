@@ -12,15 +12,16 @@ from tensordict.nn import TensorDictModule
 from torch import Tensor
 
 from rlkit_sac.config.loss import HybridLossConfig
+from rlkit_sac.objectives.options import takes
 from rlkit_sac.objectives.sac.categorical_critics import critics_kind
 from rlkit_sac.objectives.sac.critics import ActionValueCritics
 from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor
-from rlkit_sac.objectives.sac.options import takes
+from rlkit_sac.objectives.sac.options import SACOptions
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 from rlkit_sac.objectives.transitions import PREVIOUS_ACTION, Transitions, is_previous_step_key
 
 
-@takes(HybridLossConfig)
+@takes(HybridLossConfig, SACOptions)
 class HybridSACLoss(SoftActorCriticLoss):
     r"""Losses of soft actor-critic over hybrid actions, one discrete and one continuous part.
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from tensordict.nn import TensorDictModuleBase
 from torch import nn
 from torchrl.data import TensorSpec
 
-from rlkit_sac.config.bounds import NonNegativeInt
-from rlkit_sac.config.conditions import check_config
-from rlkit_sac.config.loss import LossConfig
-from rlkit_sac.config.values import check_value, plain_value
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
-from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
+from rlkit_sac.objectives.options import LossOptions
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound=type[Any])
@@ -27,14 +22,11 @@ PerFactor: TypeAlias = T | tuple[T, T] | list[T]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SACOptions:
-    r"""What all soft actor-critic losses take beside the options of their configuration.
+class SACOptions(LossOptions):
+    r"""What all soft actor-critic losses take beside the fields of their sections.
 
-    The latter are the fields of the sections in :mod:`rlkit_sac.config`, such as
-    :class:`~rlkit_sac.config.ContinuousLossConfig`, without ``schedules``.
-
-    Raises:
-        ConfigError: for a ``burn_in`` below 0.
+    The sections are those of :mod:`rlkit_sac.config`, such as
+    :class:`~rlkit_sac.config.ContinuousLossConfig`.
     """
 
     encoder_network: TensorDictModuleBase | None = None
@@ -52,34 +44,14 @@ class SACOptions:
     """Spec of one action, or the composite spec of the environment; default the actor's. Without
     one the number of discrete actions is that of the critics' output."""
 
-    reduction: Reduction = "mean"
-    """``"mean"``, ``"sum"`` or ``"none"``, over the valid steps."""
-
-    scalar_output_mode: ScalarOutputMode | None = None
-    """With ``reduction="none"``, ``"exclude"`` or ``"non_tensor"`` scalars."""
-
-    use_prioritized_weights: Literal[True, False, "auto"] = "auto"
-    r"""Whether losses are weighted by ``priority_weight`` (:math:`\sum wl/\sum w`); ``"auto"``: if
-    it is present."""
-
     observation_normalizer: ObservationNormalizer | None = None
     """Normalizes the observations of networks and policy; ``observe()`` updates its statistics."""
 
     reward_normalizer: RewardNormalizer | None = None
     """Normalizes the rewards in the targets, before ``reward_scale``; updated in the same way."""
 
-    burn_in: int = 0
-    """Of networks with a memory, number of first steps of each row that the memories see, without
-    gradient and without loss."""
-
     deactivate_vmap: bool = False
     """Call the critics one after another."""
-
-    diagnostics: bool = False
-    """Add statistics of the critics to the output."""
-
-    def __post_init__(self) -> None:
-        check_value("burn_in", self.burn_in, NonNegativeInt)
 
 
 def of_each(name: str, value: Any, factors: Sequence[str]) -> dict[str, Any]:
@@ -105,57 +77,3 @@ def of_each(name: str, value: Any, factors: Sequence[str]) -> dict[str, Any]:
             f"{name} takes one value or one for each of ({', '.join(factors)}), not {value!r}"
         )
     return dict(zip(factors, value, strict=True))
-
-
-def read_options(
-    section: type[Any], given: Mapping[str, Any], *, mask: bool = False
-) -> tuple[SACOptions, Any]:
-    """The keyword arguments of a loss, those of its section checked as in a configuration.
-
-    Args:
-        section: whose fields the loss takes; pairs may be tuples, numbers tensors, and
-            ``target_entropy`` functions of the action spec.
-        given: the arguments.
-        mask: whether there is a mask of parameters, which the section has as ``parameter_mask``.
-
-    Raises:
-        ConfigError: with a line for each problem.
-    """
-    own = {name: value for name, value in given.items() if name in section().arguments()}
-    plain = {name: plain_value(_without_functions(value)) for name, value in own.items()}
-    options = section(**plain, **({"parameter_mask": True} if mask else {}))
-    check_config(options)
-    options.target_entropy = own.get("target_entropy", options.target_entropy)
-    others = {name: value for name, value in given.items() if name not in own}
-    return SACOptions(**others), options
-
-
-def _without_functions(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return [_without_functions(each) for each in value]
-    return "auto" if callable(value) else value
-
-
-def takes(section: type[LossConfig]) -> Callable[[Class], Class]:
-    """Let the signature of a loss show the options that its ``**options`` are.
-
-    Args:
-        section: of a configuration, whose fields the loss takes.
-
-    >>> from rlkit_sac.objectives import DiscreteSACLoss
-    >>> inspect.signature(DiscreteSACLoss).parameters["gamma"].default
-    0.99
-    """
-
-    def add(loss: Class) -> Class:
-        own = [*inspect.signature(loss.__init__).parameters.values()][:-1]
-        options = inspect.signature(section).parameters
-        numbers = [options[name] for name in section().arguments()]
-        names = {each.name for each in own}
-        shown = [*numbers, *inspect.signature(SACOptions).parameters.values()]
-        shown = [each.replace(kind=each.KEYWORD_ONLY) for each in shown if each.name not in names]
-        loss.__init__.__signature__ = inspect.Signature([*own, *shown])
-        loss.options_class = section
-        return loss
-
-    return add

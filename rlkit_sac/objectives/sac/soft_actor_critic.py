@@ -25,6 +25,7 @@ from rlkit_sac.objectives.checks import actor_keys, cut_steps, refuse_batch_norm
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.members import Members, critic_list, register_critics
 from rlkit_sac.objectives.memory import Pass
+from rlkit_sac.objectives.options import read_options
 from rlkit_sac.objectives.sac.critics import (
     CRITICS,
     Critics,
@@ -44,7 +45,7 @@ from rlkit_sac.objectives.sac.factors import (
     find_specs,
     make_factors,
 )
-from rlkit_sac.objectives.sac.options import of_each, read_options
+from rlkit_sac.objectives.sac.options import SACOptions, of_each
 from rlkit_sac.objectives.sac.policy import (
     EntropyCenters,
     FactoredPolicy,
@@ -82,8 +83,9 @@ class SoftActorCriticLoss(LossContract):
 
     #: The kind of each factor by name, in the order of pairs of options.
     factor_kinds: ClassVar[tuple[tuple[str, type[Factor]], ...]]
-    #: The section of a configuration with the options of this loss.
-    options_class: ClassVar[type[LossConfig]]
+    #: The section of a configuration with the options of this loss, and further ones.
+    section: ClassVar[type[LossConfig]]
+    options_class: ClassVar[type[SACOptions]]
     #: The networks that have target networks.
     target_networks: tuple[str, ...]
 
@@ -114,7 +116,7 @@ class SoftActorCriticLoss(LossContract):
     ) -> None:
         members = critic_list(qvalue_network, arguments.get("num_qvalue_nets"))
         counted = dict(arguments) | {"num_qvalue_nets": len(members)}
-        given, options = read_options(self.options_class, counted, mask=parameter_mask is not None)
+        given, options = read_options(type(self), counted, mask=parameter_mask is not None)
         self.target_networks = (with_targets,)
         super().__init__(given.reduction, given.scalar_output_mode, given.use_prioritized_weights)
         self.loss_function = options.loss_function
