@@ -22,7 +22,7 @@ from torchrl.data import Bounded, TensorSpec
 from torchrl.envs import EnvBase
 
 from rlkit_sac.config import EnvConfig, LayersConfig, PositiveInt
-from rlkit_sac.config.bounds import PositiveFloat, Widths
+from rlkit_sac.config.options import PositiveFloat, Widths
 from rlkit_sac.data import example_transition, make_replay_buffer
 from rlkit_sac.envs import closing_env, describe_task, make_env, observation_layout
 from rlkit_sac.errors import ConfigError, named

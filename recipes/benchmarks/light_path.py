@@ -24,7 +24,7 @@ import torch
 from tensordict.nn import TensorDictModule
 from timing import TimingConfig, run_cases, take_turns
 
-from rlkit_sac.config.bounds import NonNegativeInt, PositiveInt
+from rlkit_sac.config.options import NonNegativeInt, PositiveInt
 from rlkit_sac.data import make_collector
 from rlkit_sac.envs import continuous_action_bounds, make_env, observation_dim
 from rlkit_sac.modules import tanh_gaussian_actor

@@ -33,7 +33,7 @@ import pandas as pd
 from timing import describe_machine, load_averages, median, processor
 
 from rlkit_sac.config import PositiveInt
-from rlkit_sac.config.bounds import NonNegativeInt
+from rlkit_sac.config.options import NonNegativeInt
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs import run_recipe
 

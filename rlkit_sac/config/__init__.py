@@ -6,13 +6,12 @@ from rlkit_sac.config.acer import ACERNetworkConfig as ACERNetworkConfig
 from rlkit_sac.config.acer import ACERReplayConfig as ACERReplayConfig
 from rlkit_sac.config.acer import ACERUpdateConfig as ACERUpdateConfig
 from rlkit_sac.config.acer import ACERWarmStartConfig as ACERWarmStartConfig
-from rlkit_sac.config.bounds import PositiveInt as PositiveInt
-from rlkit_sac.config.bounds import Seed as Seed
 from rlkit_sac.config.collection import CollectorConfig as CollectorConfig
 from rlkit_sac.config.collection import EnvConfig as EnvConfig
 from rlkit_sac.config.collection import FramesConfig as FramesConfig
 from rlkit_sac.config.collection import ReplayConfig as ReplayConfig
 from rlkit_sac.config.collection import StorageConfig as StorageConfig
+from rlkit_sac.config.collection import WorkersConfig as WorkersConfig
 from rlkit_sac.config.loss import ContinuousLossConfig as ContinuousLossConfig
 from rlkit_sac.config.loss import DiscreteLossConfig as DiscreteLossConfig
 from rlkit_sac.config.loss import DiscretePriorLossConfig as DiscretePriorLossConfig
@@ -28,6 +27,8 @@ from rlkit_sac.config.network import NetworkConfig as NetworkConfig
 from rlkit_sac.config.network import NormalizationConfig as NormalizationConfig
 from rlkit_sac.config.network import PriorConfig as PriorConfig
 from rlkit_sac.config.network import ValueNetworkConfig as ValueNetworkConfig
+from rlkit_sac.config.options import PositiveInt as PositiveInt
+from rlkit_sac.config.options import Seed as Seed
 from rlkit_sac.config.read import parse_config as parse_config
 from rlkit_sac.config.run import CheckpointConfig as CheckpointConfig
 from rlkit_sac.config.run import EvaluationConfig as EvaluationConfig
@@ -37,4 +38,3 @@ from rlkit_sac.config.update import DiscreteUpdateConfig as DiscreteUpdateConfig
 from rlkit_sac.config.update import StepConfig as StepConfig
 from rlkit_sac.config.update import UpdateConfig as UpdateConfig
 from rlkit_sac.config.update import ValueUpdateConfig as ValueUpdateConfig
-from rlkit_sac.config.workers import WorkersConfig as WorkersConfig

@@ -7,7 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rlkit_sac.config.bounds import (
+from rlkit_sac.config.collection import FramesConfig, StorageConfig
+from rlkit_sac.config.loss import ReturnConfig
+from rlkit_sac.config.network import GaussianHeadConfig
+from rlkit_sac.config.options import (
     ModestInt,
     NonNegativeFloat,
     NonNegativeInt,
@@ -15,9 +18,6 @@ from rlkit_sac.config.bounds import (
     PositiveInt,
     Widths,
 )
-from rlkit_sac.config.collection import FramesConfig, StorageConfig
-from rlkit_sac.config.loss import ReturnConfig
-from rlkit_sac.config.network import GaussianHeadConfig
 from rlkit_sac.config.run import WarmStartConfig
 from rlkit_sac.config.update import StepConfig
 

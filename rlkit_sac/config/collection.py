@@ -1,4 +1,4 @@
-"""The task of a run, the collection of its frames, and the replay buffer."""
+"""The task of a run, the collection of its frames, by workers too, and the replay buffer."""
 
 from __future__ import annotations
 
@@ -7,13 +7,61 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rlkit_sac.config.bounds import (
+from rlkit_sac.config.options import (
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     UnitFloat,
 )
+
+
+@dataclass
+class WorkersConfig:
+    """Processes on Ray, each with ``env.num_envs`` environments, that collect frames.
+
+    >>> WorkersConfig(number=2).batch_envs(num_envs=4)
+    8
+    >>> WorkersConfig(number=2, mode="async").batch_envs(num_envs=4)
+    4
+    """
+
+    number: NonNegativeInt = 0
+    """Processes that collect frames, on Ray; 0 collects in this process."""
+
+    address: str | None = None
+    """Ray cluster to use: null starts one on this machine, auto takes the one that runs here,
+    host:port another."""
+
+    mode: Literal["sync", "async"] = "sync"
+    """sync waits for all workers and gives the numbers of one process with as many environments;
+    async learns from each batch as it comes."""
+
+    publish_interval: PositiveInt = 1
+    """Updates between two transfers of the policy to the workers, in mode async."""
+
+    restarts: NonNegativeInt = 10
+    """How often each worker is replaced when its process or machine dies."""
+
+    patience: PositiveFloat = 300.0
+    """Seconds without a batch from any worker after which the run saves and ends."""
+
+    cpus: PositiveFloat = 1.0
+    """CPUs that Ray reserves for each worker; below 1 for environments that mostly wait."""
+
+    @property
+    def is_async(self) -> bool:
+        """Whether batches come from one worker at a time."""
+        return self.number > 0 and self.mode == "async"
+
+    def batch_envs(self, num_envs: int) -> int:
+        """Environments whose frames make up a batch.
+
+        Args:
+            num_envs: environments of each process.
+        """
+        return num_envs if self.is_async else num_envs * max(self.number, 1)
+
 
 CollectorKind = Literal["auto", "light", "torchrl"]
 

@@ -15,8 +15,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, Literal, get_args, get_origin
 
-from rlkit_sac.config.bounds import limits_of
-from rlkit_sac.config.flat import Option
+from rlkit_sac.config.options import Option, limits_of
 
 
 @cache
@@ -56,7 +55,7 @@ def format_help(config_class: type[Any], options: Mapping[str, Option]) -> str:
         options: by dotted key, with their defaults.
 
     >>> from rlkit_sac.config import CheckpointConfig
-    >>> from rlkit_sac.config.flat import options_of
+    >>> from rlkit_sac.config.options import options_of
     >>> print(format_help(CheckpointConfig, options_of(CheckpointConfig())))
     usage: ... [--config FILE] [--OPTION VALUE ...]
     <BLANKLINE>

@@ -7,14 +7,14 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
-from rlkit_sac.config.bounds import (
+from rlkit_sac.config.options import (
     ModestInt,
     NonNegativeFloat,
     PositiveFloat,
     PositiveInt,
     UnitFloat,
+    schedule_errors,
 )
-from rlkit_sac.config.schedules import schedule_errors
 
 T = TypeVar("T")
 AlphaParametrization = Literal["log", "exp", "direct"]

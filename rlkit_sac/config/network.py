@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rlkit_sac.config.bounds import PositiveFloat, PositiveInt, UnitFloat, Widths
+from rlkit_sac.config.options import PositiveFloat, PositiveInt, UnitFloat, Widths
 
 
 @dataclass

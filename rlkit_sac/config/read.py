@@ -13,12 +13,17 @@ from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import yaml
 
-from rlkit_sac.config.bounds import without_limits
-from rlkit_sac.config.conditions import config_errors
-from rlkit_sac.config.flat import Option, options_of, sections_of
 from rlkit_sac.config.help import format_help
+from rlkit_sac.config.options import (
+    Option,
+    config_errors,
+    options_of,
+    plain_value,
+    read_value,
+    sections_of,
+    without_limits,
+)
 from rlkit_sac.config.shipped import find_config
-from rlkit_sac.config.values import plain_value, read_value
 from rlkit_sac.errors import ConfigError, one_line, refuse
 
 Config = TypeVar("Config")

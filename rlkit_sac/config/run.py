@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rlkit_sac.config.bounds import PositiveInt, UnitFloat
+from rlkit_sac.config.options import PositiveInt, UnitFloat
 
 
 @dataclass

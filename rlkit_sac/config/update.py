@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
-from rlkit_sac.config.bounds import PositiveFloat, PositiveInt
-from rlkit_sac.config.schedules import schedule_errors
+from rlkit_sac.config.options import PositiveFloat, PositiveInt, schedule_errors
 
 MatmulPrecision: TypeAlias = Literal["auto", "exact", "bfloat16"]
 _Loss: TypeAlias = Literal["actor", "qvalue", "alpha"]

@@ -17,8 +17,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torchrl.objectives import LossModule
 
-from rlkit_sac.config.bounds import UnitFloat
-from rlkit_sac.config.values import check_value
+from rlkit_sac.config.options import UnitFloat, check_value
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import ObservationNormalizer

@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from torchrl.objectives import LossModule
 from torchrl.objectives.utils import _pseudo_vmap
 
-from rlkit_sac.config.bounds import ModestInt
 from rlkit_sac.config.loss import LossConfig
-from rlkit_sac.config.values import check_value
+from rlkit_sac.config.options import ModestInt, check_value
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.ensemble import (
     check_same_structure,

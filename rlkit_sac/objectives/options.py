@@ -7,10 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from rlkit_sac.config.bounds import NonNegativeInt
-from rlkit_sac.config.conditions import check_config
 from rlkit_sac.config.loss import ReturnConfig
-from rlkit_sac.config.values import check_value, plain_value
+from rlkit_sac.config.options import NonNegativeInt, check_config, check_value, plain_value
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
 
 Class = TypeVar("Class", bound=type[Any])

@@ -27,7 +27,7 @@ from rlkit_sac.config import (
     NormalizationConfig,
     UpdateConfig,
 )
-from rlkit_sac.config.conditions import check_config
+from rlkit_sac.config.options import check_config
 from rlkit_sac.data import (
     AnyCollector,
     WorkerCollector,

@@ -26,7 +26,7 @@ from rlkit_sac.config import (
     WarmStartConfig,
     WorkersConfig,
 )
-from rlkit_sac.config.bounds import PositiveFloat, Seed
+from rlkit_sac.config.options import PositiveFloat, Seed
 
 #: Longest rows of which a memory's update is compiled: each step adds to the graph.
 LONGEST_COMPILED_ROW = 16

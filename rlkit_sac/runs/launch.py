@@ -10,7 +10,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any, TypeVar
 
-from rlkit_sac.config.conditions import config_errors
+from rlkit_sac.config.options import config_errors
 from rlkit_sac.config.read import set_options
 from rlkit_sac.errors import ConfigError, refuse, summary
 from rlkit_sac.output import drop_failed_output

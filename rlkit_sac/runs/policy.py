@@ -13,8 +13,7 @@ import torch
 from tensordict.nn import TensorDictModuleBase
 
 from rlkit_sac.config import EnvConfig, EvaluationConfig
-from rlkit_sac.config.bounds import Seed
-from rlkit_sac.config.flat import options_of
+from rlkit_sac.config.options import Seed, options_of
 from rlkit_sac.envs import closing_env, make_env
 from rlkit_sac.errors import RunError
 from rlkit_sac.modules.rebuild import build_from_note, checked_note

@@ -8,7 +8,7 @@ import gymnasium as gym
 from torchrl.objectives import LossModule
 
 from rlkit_sac.config import WarmStartConfig
-from rlkit_sac.config.flat import flat_config
+from rlkit_sac.config.options import flat_config
 from rlkit_sac.errors import ConfigError, named, refuse
 from rlkit_sac.runs.checkpoint import Checkpoint, Checkpoints, first_misfit, step_folders
 from rlkit_sac.runs.config import BaseRunConfig

@@ -20,7 +20,7 @@ from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
 from rlkit_sac.analysis import load_runs, plot_learning_curves
-from rlkit_sac.config.flat import flat_config
+from rlkit_sac.config.options import flat_config
 from rlkit_sac.data import AnyCollector, SliceSampler, WorkerCollector
 from rlkit_sac.envs import describe_task
 from rlkit_sac.errors import ConfigError, RlkitSacError, WorkersLost

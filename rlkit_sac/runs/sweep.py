@@ -30,11 +30,15 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlkit_sac.analysis import write_table
-from rlkit_sac.config.bounds import without_limits
-from rlkit_sac.config.conditions import config_errors
-from rlkit_sac.config.flat import Option, flat_config, options_of
+from rlkit_sac.config.options import (
+    Option,
+    config_errors,
+    flat_config,
+    options_of,
+    read_value,
+    without_limits,
+)
 from rlkit_sac.config.read import read_yaml, to_yaml, unknown_option
-from rlkit_sac.config.values import read_value
 from rlkit_sac.errors import ConfigError, RunError, one_line, refuse, summary
 from rlkit_sac.output import summary_table
 from rlkit_sac.runs.directory import read_evaluations

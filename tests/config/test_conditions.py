@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from rlkit_sac.config import LoggingConfig
-from rlkit_sac.config.bounds import PositiveInt
-from rlkit_sac.config.conditions import check_config, config_errors
+from rlkit_sac.config.options import PositiveInt, check_config, config_errors
 from rlkit_sac.errors import ConfigError
 
 

@@ -24,7 +24,7 @@ from rlkit_sac.config import (
     UpdateConfig,
     WarmStartConfig,
 )
-from rlkit_sac.config.bounds import Seed
+from rlkit_sac.config.options import Seed
 from rlkit_sac.config.read import parse_config, set_options, to_yaml
 from rlkit_sac.errors import ConfigError
 

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from rlkit_sac.config.bounds import PositiveFloat, limits_of
-from rlkit_sac.config.values import read_value, value_error
+from rlkit_sac.config.options import PositiveFloat, limits_of, read_value, value_error
 
 Share = Annotated[float, Field(gt=0, le=1)]
 

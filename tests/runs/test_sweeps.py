@@ -16,7 +16,7 @@ optuna = pytest.importorskip("optuna")
 
 
 from rlkit_sac.analysis import load_runs  # noqa: E402
-from rlkit_sac.config.conditions import config_errors  # noqa: E402
+from rlkit_sac.config.options import config_errors  # noqa: E402
 from rlkit_sac.errors import ConfigError  # noqa: E402
 from rlkit_sac.runs import RunConfig  # noqa: E402
 from rlkit_sac.runs.sweep import configure, read_space  # noqa: E402

@@ -16,8 +16,7 @@ from torchrl.modules import ActorValueOperator
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac.config.acer import ACERLossConfig
-from rlkit_sac.config.bounds import NonNegativeFloat
-from rlkit_sac.config.values import check_value
+from rlkit_sac.config.options import NonNegativeFloat, check_value
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import (
     explained_variance,

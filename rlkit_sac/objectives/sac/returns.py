@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from rlkit_sac import functional as F
-from rlkit_sac.config.bounds import UnitFloat
-from rlkit_sac.config.values import check_value
+from rlkit_sac.config.options import UnitFloat, check_value
 from rlkit_sac.errors import ConfigError
 
 

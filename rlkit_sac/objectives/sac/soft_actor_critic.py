@@ -15,9 +15,8 @@ from torchrl.data import TensorSpec
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac import functional as F
-from rlkit_sac.config.bounds import NonNegativeFloat, PositiveFloat
 from rlkit_sac.config.loss import LossConfig
-from rlkit_sac.config.values import check_value
+from rlkit_sac.config.options import NonNegativeFloat, PositiveFloat, check_value
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.acting import acting_policy
 from rlkit_sac.modules.reward_weights import RewardWeights
