@@ -69,7 +69,8 @@ class LossConfig(ReturnConfig):
     """Critics in the ensemble, made of one network."""
 
     target_subset: PositiveInt | None = None
-    """Target critics, drawn anew for each update, whose minimum the targets use; null for all."""
+    """Target critics, drawn anew for each update, whose minimum the targets use; null for all
+    (Chen et al. 2021, arXiv:2101.05982)."""
 
     policy_reduction: Literal["min", "mean"] = "min"
     """Value that the policy is trained on: the minimum of the critics or their mean."""
@@ -269,11 +270,16 @@ class KLPriorLossConfig(ContinuousLossConfig):
 
     >>> KLPriorLossConfig().target_kld_per_dim
     3.0
+    >>> [(key, _)] = KLPriorLossConfig(schedules={"target_entropy": {0: -1.0}}).errors()
+    >>> key
+    'schedules'
     """
 
     target_kld_per_dim: NonNegativeFloat = 3.0
     """Divergence from the prior that the temperature aims at, nats for each action dimension, in
     place of target_entropy."""
+
+    scheduled: ClassVar[tuple[str, ...]] = (*LossConfig.scheduled, "alpha_init")
 
 
 def _limit_errors(low: float | None, high: float | None) -> list[tuple[str, str]]:

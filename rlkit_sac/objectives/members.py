@@ -14,8 +14,6 @@ from torch import Tensor, nn
 from torchrl.objectives import LossModule
 from torchrl.objectives.utils import _pseudo_vmap
 
-from rlkit_sac.config.loss import LossConfig
-from rlkit_sac.config.options import ModestInt, check_value
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.ensemble import (
     check_same_structure,
@@ -28,9 +26,7 @@ from rlkit_sac.modules.masked_critic import check_mask, write_masked_values
 from rlkit_sac.objectives.checks import refuse_batch_norm
 
 
-def critic_list(
-    network: nn.Module | Sequence[nn.Module], count: int | None = None
-) -> list[nn.Module]:
+def critic_list(network: nn.Module | Sequence[nn.Module], count: int) -> list[nn.Module]:
     """The members of a critic ensemble, each with its own parameters and initialization.
 
     A single module is the first member; the others are copies of it whose layers are
@@ -38,7 +34,7 @@ def critic_list(
 
     Args:
         network: one critic, or a list with one critic for each member.
-        count: number of members to make of a single critic, by default 2; ignored for a list.
+        count: number of members to make of a single critic; ignored for a list.
 
     Raises:
         ConfigError: if the members are not independent networks of the same structure.
@@ -49,8 +45,6 @@ def critic_list(
     """
     if isinstance(network, nn.Module) and not isinstance(network, nn.ModuleList):
         refuse_batch_norm(network, "qvalue_network")
-        count = LossConfig.num_qvalue_nets if count is None else count
-        check_value("num_qvalue_nets", count, ModestInt)
         return [network, *(_fresh_copy(network) for _ in range(count - 1))]
     critics = list(network)
     seen: dict[int, int] = {}

@@ -209,7 +209,8 @@ def test_every_argument_is_shown_and_documented(loss) -> None:
     kinds = (*loss.options_class.__mro__[:-1], *section.__mro__[:-1])
     sources = "".join(inspect.getsource(kind) for kind in kinds)
     for name in keywords(loss):
-        assert re.search(rf'^    {name}: (?:.*\n)+?    r?""".', sources, flags=re.MULTILINE), name
+        field = rf'^    {name}: .*\n(?:     .*\n|    \).*\n)*    r?""".'
+        assert re.search(field, sources, flags=re.MULTILINE), name
 
 
 PUBLIC = [

@@ -24,6 +24,7 @@ REFUSED = {
         "target_entropy: must be a valid number or 'auto' or 'neg_dim', got 'automatic'",
     ),
     "clipping": ({"dqda_clipping": -1.0}, "dqda_clipping"),
+    "pair": ({"alpha_init": (1.0, 1.0)}, "alpha_init: must be a valid number"),
     "gamma": ({"gamma": 1.5}, "gamma: must be less than or equal to 1"),
 }
 

@@ -36,8 +36,8 @@ from rlkit_sac.objectives.acer.terms import (
     GaussianTerms,
     full_precision,
 )
+from rlkit_sac.objectives.arguments import LossOptions, read_options, takes
 from rlkit_sac.objectives.checks import check_action, check_index
-from rlkit_sac.objectives.options import LossOptions, read_options, takes
 from rlkit_sac.objectives.transitions import allowed_actions
 
 _SPACES: dict[str, Any] = {"discrete": CategoricalSpace, "continuous": GaussianSpace}

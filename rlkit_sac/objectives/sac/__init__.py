@@ -3,4 +3,3 @@
 from rlkit_sac.objectives.sac.continuous_sac import ContinuousSACLoss as ContinuousSACLoss
 from rlkit_sac.objectives.sac.discrete_sac import DiscreteSACLoss as DiscreteSACLoss
 from rlkit_sac.objectives.sac.hybrid_sac import HybridSACLoss as HybridSACLoss
-from rlkit_sac.objectives.sac.options import SACOptions as SACOptions

@@ -12,7 +12,7 @@ from torch import Tensor
 from rlkit_sac import functional as F
 from rlkit_sac.modules.critics import VALUE_LOGITS
 from rlkit_sac.objectives.sac.critics import ActionValueCritics, Critics
-from rlkit_sac.objectives.sac.returns import Target
+from rlkit_sac.objectives.sac.return_estimators import Target
 
 
 class CategoricalCritics(Critics):

@@ -16,8 +16,8 @@ from torch import Tensor
 from rlkit_sac.config.loss import KLPriorLossConfig
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import soft_value, value_loss, weigh_rewards
+from rlkit_sac.objectives.arguments import SACOptions, takes
 from rlkit_sac.objectives.checks import check_values, refuse_batch_norm
-from rlkit_sac.objectives.options import takes
 from rlkit_sac.objectives.sac.categorical_critics import critics_kind
 from rlkit_sac.objectives.sac.critics import (
     CRITICS,
@@ -28,8 +28,7 @@ from rlkit_sac.objectives.sac.critics import (
 from rlkit_sac.objectives.sac.diagnostics import statistic_keys, value_statistics
 from rlkit_sac.objectives.sac.draws import PolicyDraw
 from rlkit_sac.objectives.sac.factors import ContinuousFactor
-from rlkit_sac.objectives.sac.options import SACOptions
-from rlkit_sac.objectives.sac.returns import Target
+from rlkit_sac.objectives.sac.return_estimators import Target
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 
 
@@ -70,7 +69,8 @@ class ContinuousSACLoss(SoftActorCriticLoss):
     the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` only
     here); ``action`` ``[*, D]``; ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``;
     ``("next", "terminated")`` ``[*, 1]``; ``("next", "done")`` ``[*, 1]`` for sequences;
-    ``priority_weight`` ``[*]`` and ``("collector", "mask")`` ``[*]`` if present.
+    ``priority_weight`` ``[*]``, ``steps_to_next_obs`` ``[*]`` (frames of each transition) and
+    ``("collector", "mask")`` ``[*]`` if present.
 
     Writes into the batch the priority ``td_error`` ``[*]``, :math:`\sqrt{\sum_i (Q_i - y)^2}`
     with the mean square over reward dimensions, and 0 in invalid steps. Returns ``loss_actor``,

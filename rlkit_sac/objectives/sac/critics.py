@@ -22,7 +22,7 @@ from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.objectives.checks import check_action, check_index, check_values
 from rlkit_sac.objectives.members import MaskedAction, Members, evaluate_members
 from rlkit_sac.objectives.memory import RecurrentNetwork
-from rlkit_sac.objectives.sac.returns import Target
+from rlkit_sac.objectives.sac.return_estimators import Target
 from rlkit_sac.objectives.transitions import Transitions, detached
 
 

@@ -11,11 +11,10 @@ from tensordict.nn import TensorDictModule
 
 from rlkit_sac.config.loss import DiscretePriorLossConfig
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.objectives.options import takes
+from rlkit_sac.objectives.arguments import SACOptions, takes
 from rlkit_sac.objectives.sac.categorical_critics import critics_kind
 from rlkit_sac.objectives.sac.critics import ActionValueCritics
 from rlkit_sac.objectives.sac.factors import DiscreteFactor
-from rlkit_sac.objectives.sac.options import SACOptions
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 
 
@@ -49,8 +48,9 @@ class DiscreteSACLoss(SoftActorCriticLoss):
     the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` only
     here); ``action``, an integer index ``[*]`` from 0 to K - 1 (never one-hot);
     ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``; ``("next", "terminated")`` ``[*, 1]``;
-    ``("next", "done")`` ``[*, 1]`` for sequences; ``priority_weight`` ``[*]`` and
-    ``("collector", "mask")`` ``[*]`` if present. After ``set_keys(action_mask="action_mask")`` also
+    ``("next", "done")`` ``[*, 1]`` for sequences; ``priority_weight`` ``[*]``,
+    ``steps_to_next_obs`` ``[*]`` (frames of each transition) and ``("collector", "mask")``
+    ``[*]`` if present. After ``set_keys(action_mask="action_mask")`` also
     this mask of the allowed actions, bool ``[*, K]``, here and under ``next``: policy, targets,
     entropy, its named targets and a prior are then those over the allowed actions of each state.
 

@@ -15,7 +15,7 @@ from torch.distributions import Categorical, Distribution
 from torchrl.data import TensorSpec
 from torchrl.modules.distributions.utils import rsample_and_log_prob
 
-from rlkit_sac.errors import BatchError
+from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import (
     count_allowed,
     masked_mean,
@@ -29,7 +29,6 @@ from rlkit_sac.modules.priors.parts import PartwisePrior
 from rlkit_sac.modules.temperature import Temperature
 from rlkit_sac.objectives.checks import action_leaf, discrete_leaf, hybrid_leaf
 from rlkit_sac.objectives.sac.draws import Draw
-from rlkit_sac.objectives.sac.options import of_each
 from rlkit_sac.objectives.sac.target_entropy import (
     TargetEntropy,
     continuous_target_entropy,
@@ -332,6 +331,31 @@ def factor_key(entry: str, factor: str) -> str:
     ('alpha_discrete', 'alpha')
     """
     return f"{entry}_{factor}" if factor else entry
+
+
+def of_each(name: str, value: Any, factors: Sequence[str]) -> dict[str, Any]:
+    """The value of an option for each factor of the policy.
+
+    Args:
+        name: of the option.
+        value: one for all, or a sequence.
+        factors: their names, ``[""]`` for a single one.
+
+    Raises:
+        ConfigError: for a sequence of another length.
+
+    >>> of_each("alpha_init", (0.5, 1.0), ["discrete", "continuous"])
+    {'discrete': 0.5, 'continuous': 1.0}
+    """
+    if not isinstance(value, tuple | list):
+        return dict.fromkeys(factors, value)
+    if len(factors) == 1:
+        raise ConfigError(f"{name} takes one value here, not {value!r}")
+    if len(value) != len(factors):
+        raise ConfigError(
+            f"{name} takes one value or one for each of ({', '.join(factors)}), not {value!r}"
+        )
+    return dict(zip(factors, value, strict=True))
 
 
 def make_factors(kinds: Sequence[tuple[str, type[Factor]]], options: Any) -> dict[str, Factor]:

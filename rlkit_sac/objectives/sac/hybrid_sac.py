@@ -12,11 +12,10 @@ from tensordict.nn import TensorDictModule
 from torch import Tensor
 
 from rlkit_sac.config.loss import HybridLossConfig
-from rlkit_sac.objectives.options import takes
+from rlkit_sac.objectives.arguments import SACOptions, takes
 from rlkit_sac.objectives.sac.categorical_critics import critics_kind
 from rlkit_sac.objectives.sac.critics import ActionValueCritics
 from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor
-from rlkit_sac.objectives.sac.options import SACOptions
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 from rlkit_sac.objectives.transitions import PREVIOUS_ACTION, Transitions, is_previous_step_key
 
@@ -60,8 +59,9 @@ class HybridSACLoss(SoftActorCriticLoss):
     here); ``("action", "continuous")`` ``[*, D]``; ``("action", "discrete")``, an integer index
     ``[*]`` from 0 to K - 1 (never one-hot);
     ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``; ``("next", "terminated")`` ``[*, 1]``;
-    ``("next", "done")`` ``[*, 1]`` for sequences; ``priority_weight`` ``[*]`` and
-    ``("collector", "mask")`` ``[*]`` if present. Masks of allowed discrete actions as in
+    ``("next", "done")`` ``[*, 1]`` for sequences; ``priority_weight`` ``[*]``,
+    ``steps_to_next_obs`` ``[*]`` (frames of each transition) and ``("collector", "mask")``
+    ``[*]`` if present. Masks of allowed discrete actions as in
     :class:`DiscreteSACLoss`.
 
     Writes into the batch the priority ``td_error`` ``[*]``, :math:`\sqrt{\sum_i (Q_i - y)^2}`

@@ -21,8 +21,7 @@ from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.objectives.members import Members
 from rlkit_sac.objectives.sac.critics import CRITICS, Critics, ParameterMask
 from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
-from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor, factor_key
-from rlkit_sac.objectives.sac.options import of_each
+from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor, factor_key, of_each
 from rlkit_sac.objectives.transitions import allowed_actions
 
 

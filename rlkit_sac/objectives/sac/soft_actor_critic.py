@@ -20,11 +20,11 @@ from rlkit_sac.config.options import NonNegativeFloat, PositiveFloat, check_valu
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.acting import acting_policy
 from rlkit_sac.modules.reward_weights import RewardWeights
+from rlkit_sac.objectives.arguments import SACOptions, read_options
 from rlkit_sac.objectives.checks import actor_keys, cut_steps, refuse_batch_norm
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.members import Members, critic_list, register_critics
 from rlkit_sac.objectives.memory import Pass
-from rlkit_sac.objectives.options import read_options
 from rlkit_sac.objectives.sac.critics import (
     CRITICS,
     Critics,
@@ -43,15 +43,15 @@ from rlkit_sac.objectives.sac.factors import (
     factor_key,
     find_specs,
     make_factors,
+    of_each,
 )
-from rlkit_sac.objectives.sac.options import SACOptions, of_each
 from rlkit_sac.objectives.sac.policy import (
     EntropyCenters,
     FactoredPolicy,
     Priors,
     actor_distribution,
 )
-from rlkit_sac.objectives.sac.returns import (
+from rlkit_sac.objectives.sac.return_estimators import (
     Outcome,
     ReturnEstimator,
     Target,
@@ -113,9 +113,10 @@ class SoftActorCriticLoss(LossContract):
         with_targets: str = CRITICS,
         parameter_mask: Any = None,
     ) -> None:
-        members = critic_list(qvalue_network, arguments.get("num_qvalue_nets"))
-        counted = dict(arguments) | {"num_qvalue_nets": len(members)}
-        given, options = read_options(type(self), counted, mask=parameter_mask is not None)
+        if isinstance(qvalue_network, Sequence | nn.ModuleList):
+            arguments = {**arguments, "num_qvalue_nets": len(qvalue_network)}
+        given, options = read_options(type(self), arguments, mask=parameter_mask is not None)
+        members = critic_list(qvalue_network, options.num_qvalue_nets)
         self.target_networks = (with_targets,)
         super().__init__(given.reduction, given.scalar_output_mode, given.use_prioritized_weights)
         self.loss_function = options.loss_function
@@ -186,7 +187,9 @@ class SoftActorCriticLoss(LossContract):
             options.policy_reduction,
             options.use_entropy_reward,
         )
-        self.make_value_estimator("TDLambda", gamma=options.gamma, lmbda=options.lmbda)
+        lmbda = {"lmbda": options.lmbda} if options.lmbda else {}
+        kind = ValueEstimators.TDLambda if lmbda else None
+        self.make_value_estimator(kind, gamma=options.gamma, **lmbda)
 
     @abstractmethod
     def _make_critics(self, options: Any, **common: Any) -> Critics:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
@@ -101,8 +100,11 @@ class LambdaReturn:
         """See :func:`~rlkit_sac.functional.soft_lambda_return`."""
         reward, terminated, cut, _, value, bonus = outcome
         assert cut is not None
-        mixed = partial(F.soft_lambda_return, gamma=gamma, lmbda=self.lmbda)
-        return Target(mixed(reward, terminated, cut, value.mean, bonus))
+        return Target(
+            F.soft_lambda_return(
+                reward, terminated, cut, value.mean, bonus, gamma=gamma, lmbda=self.lmbda
+            )
+        )
 
 
 def td_lambda(lmbda: float = 0.95) -> ReturnEstimator:

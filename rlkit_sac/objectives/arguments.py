@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from tensordict.nn import TensorDictModuleBase
+from torch import nn
+from torchrl.data import TensorSpec
+
 from rlkit_sac.config.loss import ReturnConfig
 from rlkit_sac.config.options import NonNegativeInt, check_config, check_value, plain_value
+from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
 
 Class = TypeVar("Class", bound=type[Any])
@@ -43,6 +48,40 @@ class LossOptions:
         check_value("burn_in", self.burn_in, NonNegativeInt)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SACOptions(LossOptions):
+    r"""What all soft actor-critic losses take beside the fields of their sections.
+
+    The sections are those of :mod:`rlkit_sac.config`, such as
+    :class:`~rlkit_sac.config.ContinuousLossConfig`.
+    """
+
+    encoder_network: TensorDictModuleBase | None = None
+    """One encoder of the states for actor and critics, which read what it writes, such as
+    ``features``, in place of the observation. ``loss_qvalue`` alone trains it, and it has no
+    target, as in DrQ-v2 (Yarats et al. 2021, arXiv:2107.09645)."""
+
+    prior_network: nn.Module | Sequence[nn.Module | None] | None = None
+    r"""A prior :math:`\pi^0` such as :class:`~rlkit_sac.modules.UniformPrior`, or any module with
+    ``in_keys`` and ``get_dist(tensordict)``: :math:`\log\pi - \log\pi^0` replaces
+    :math:`\log\pi` everywhere, and a discrete policy without an actor is :math:`\pi_k \propto
+    \pi^0_k \exp(\min_i Q_{i,k}/\alpha)`. The loss keeps a copy, which is not trained. A hybrid
+    loss takes a (discrete, continuous) pair, too."""
+
+    action_spec: TensorSpec | None = None
+    """Spec of one action, or the composite spec of the environment; default the actor's. Without
+    one the number of discrete actions is that of the critics' output."""
+
+    observation_normalizer: ObservationNormalizer | None = None
+    """Normalizes the observations of networks and policy; ``observe()`` updates its statistics."""
+
+    reward_normalizer: RewardNormalizer | None = None
+    """Normalizes the rewards in the targets, before ``reward_scale``; updated in the same way."""
+
+    deactivate_vmap: bool = False
+    """Call the critics one after another."""
+
+
 def read_options(
     loss: type[Any], given: Mapping[str, Any], *, mask: bool = False
 ) -> tuple[Any, Any]:
@@ -59,7 +98,10 @@ def read_options(
     """
     section = loss.section
     own = {name: value for name, value in given.items() if name in section().arguments()}
-    plain = {name: plain_value(_without_functions(value)) for name, value in own.items()}
+    data = dict(own)
+    if "target_entropy" in own:
+        data["target_entropy"] = _without_functions(own["target_entropy"])
+    plain = {name: plain_value(value) for name, value in data.items()}
     options = section(**plain, **({"parameter_mask": True} if mask else {}))
     check_config(options)
     if "target_entropy" in own:
