@@ -25,7 +25,8 @@ from tensordict.nn import TensorDictModule
 from timing import TimingConfig, run_cases, take_turns
 
 from rlkit_sac.config.options import NonNegativeInt, PositiveInt
-from rlkit_sac.data import make_collector
+from rlkit_sac.data import LightCollector
+from rlkit_sac.data.collect.collector import TorchRLCollector
 from rlkit_sac.envs import continuous_action_bounds, make_env, observation_dim
 from rlkit_sac.modules import tanh_gaussian_actor
 from rlkit_sac.runs import run_recipe
@@ -91,13 +92,10 @@ def make_contestants(
     contestants: dict[str, Callable[[], object]] = {
         "plain_us": PlainGymnasium(task, network.module, frames_per_batch)
     }
-    for kind in ("light", "torchrl")[: 1 + config.torchrl]:
-        collector = make_collector(
-            make_env(task),
-            actor,
-            total_frames=_ENDLESS,
-            frames_per_batch=frames_per_batch,
-            kind=kind,  # type: ignore[arg-type]
+    kinds = {"light": LightCollector, "torchrl": TorchRLCollector}
+    for kind in list(kinds)[: 1 + config.torchrl]:
+        collector = kinds[kind](
+            make_env(task), actor, total_frames=_ENDLESS, frames_per_batch=frames_per_batch
         )
         contestants[f"{kind}_us"] = iter(collector).__next__
     return contestants

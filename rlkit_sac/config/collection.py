@@ -63,9 +63,6 @@ class WorkersConfig:
         return num_envs if self.is_async else num_envs * max(self.number, 1)
 
 
-CollectorKind = Literal["auto", "light", "torchrl"]
-
-
 @dataclass
 class EnvConfig:
     """The task and how many copies of it run side by side.
@@ -117,9 +114,6 @@ class FramesConfig:
 
     init_random_frames: NonNegativeInt = 1_000
     """First frames, whose actions are drawn uniformly; rounded up to whole batches."""
-
-    kind: CollectorKind = "auto"
-    """light steps environments in a plain loop, torchrl uses TorchRL's collector, auto chooses."""
 
     def batch_frames(self, num_envs: int) -> int:
         """Frames of one batch: one of each environment.

@@ -310,12 +310,10 @@ def run_collector(
         "frames_per_batch": config.collector.batch_frames(config.batch_envs),
         "init_random_frames": of_this_rank(config.collector.init_random_frames),
         "random_policy": random_policy,
-        "kind": config.collector.kind,
     }
     workers, num_envs = config.workers, config.env.num_envs
     if not workers.number:
-        with named("collector.kind"):
-            return make_collector(env, policy, **options)
+        return make_collector(env, policy, **options)
     # The task itself, since it may be registered in this process alone.
     task = find_env_spec(config.env.id)
     return make_worker_collector(

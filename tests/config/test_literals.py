@@ -5,8 +5,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from rlkit_sac import config
-from rlkit_sac.config import acer, collection, loss, update
-from rlkit_sac.data.collect.collector import CollectorKind
+from rlkit_sac.config import acer, loss, update
 from rlkit_sac.data.replay.buffer import StorageKind
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
@@ -29,7 +28,6 @@ def choices(section: type, option: str) -> Any:
     ("own", "owner"),
     [
         (get_args(acer.ActionKind), get_args(ActionKind)),
-        (get_args(collection.CollectorKind), get_args(CollectorKind)),
         (get_args(update.MatmulPrecision), get_args(MatmulPrecision)),
         (get_args(loss.AlphaParametrization), get_args(AlphaParametrization)),
         (choices(config.LayersConfig, "activation"), ACTIVATIONS),

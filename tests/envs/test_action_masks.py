@@ -24,6 +24,7 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.objectives import DiscreteSACLoss, HybridSACLoss
+from tests.data.collect.kinds import KINDS, of_kind
 from tests.data.collect.test_light_collector import assert_same
 
 SPACES: dict[str, Space[Any]] = {
@@ -116,13 +117,13 @@ def test_both_collectors_collect_masks_and_obey_them(
     space: str, where: str, form: str, num_envs: int
 ) -> None:
     found = []
-    for kind in ("light", "torchrl"):
-        env = masked(num_envs, space=space, where=where, form=form)
+    for kind in KINDS:
+        env = of_kind(masked(num_envs, space=space, where=where, form=form), kind)
         assert env.observation_spec["observation"].shape[-1] == 3
         loss, policy = policy_of(space)
         options = {"total_frames": 120, "frames_per_batch": 20, "init_random_frames": 40}
         torch.manual_seed(1)
-        found.append(torch.cat(list(make_collector(env, policy, kind=kind, **options)), -1))
+        found.append(torch.cat(list(make_collector(env, policy, **options)), -1))
     assert_same(*found)
     data = found[0].reshape(-1)
     action = data["action"] if space == "choices" else data["action", "discrete"]
@@ -157,11 +158,10 @@ def test_behavior_is_collected_with_finite_logits() -> None:
     ],
 )
 def test_a_wrong_mask_ends_the_run(fault: str, words: str) -> None:
-    for kind in ("light", "torchrl"):
+    for kind in KINDS:
         _, policy = policy_of("choices")
-        collector = make_collector(
-            masked(fault=fault), policy, total_frames=40, frames_per_batch=20, kind=kind
-        )
+        env = of_kind(masked(fault=fault), kind)
+        collector = make_collector(env, policy, total_frames=40, frames_per_batch=20)
         with pytest.raises(
             EnvironmentFault, match=f"{words},? in step 4 of its episode 0"
         ) as raised:

@@ -15,6 +15,7 @@ from rlkit_sac.envs import make_env, observation_dim, observation_layout
 from rlkit_sac.envs.observations import ObservationConversion
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import categorical_actor
+from tests.data.collect.kinds import KINDS, of_kind
 from tests.data.collect.test_light_collector import assert_same
 from tests.image_tasks import Dot
 
@@ -89,12 +90,12 @@ def test_a_counter_beside_an_image_is_still_one_number() -> None:
 @pytest.mark.parametrize("observation", ["planes", "images", "mixed"])
 def test_both_collectors_yield_the_same_frames(observation: str, num_envs: int) -> None:
     found = []
-    for kind in ("light", "torchrl"):
-        env = dot(observation, num_envs=num_envs, seed=2)
+    for kind in KINDS:
+        env = of_kind(dot(observation, num_envs=num_envs, seed=2), kind)
         torch.manual_seed(0)
         actor = categorical_actor({"layout": observation_layout(env)}, 5, num_cells=[8])
         options = {"total_frames": 60, "frames_per_batch": 20, "init_random_frames": 20}
-        found.append(torch.cat(list(make_collector(env, actor, kind=kind, **options)), -1))
+        found.append(torch.cat(list(make_collector(env, actor, **options)), -1))
     assert_same(*found)
     assert found[0]["next", "terminated"].any() | found[0]["next", "truncated"].any()
 

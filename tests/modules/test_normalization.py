@@ -19,6 +19,7 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.modules.normalization import RunningStatistics
+from tests.data.collect.kinds import BOTH, Kind, of_kind
 
 
 @settings(max_examples=40, deadline=None)
@@ -114,15 +115,15 @@ def test_each_reward_dimension_has_its_own_statistics() -> None:
         torch.testing.assert_close(both(reward)[..., dim : dim + 1], expected)
 
 
-@pytest.mark.parametrize("kind", ["light", "torchrl"])
-def test_a_policy_acts_on_normalized_observations_and_the_batch_has_them_raw(kind: str) -> None:
+@BOTH
+def test_a_policy_acts_on_normalized_observations_and_the_batch_has_them_raw(kind: Kind) -> None:
     torch.manual_seed(0)
     actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
     normalizer = ObservationNormalizer(3)
     normalizer.observe(torch.randn(100, 3) * 4 + 2)
     policy = NormalizedPolicy(actor, normalizer)
-    env = make_env("Pendulum-v1", seed=0)
-    collector = make_collector(env, policy, total_frames=30, frames_per_batch=10, kind=kind)
+    env = of_kind(make_env("Pendulum-v1", seed=0), kind)
+    collector = make_collector(env, policy, total_frames=30, frames_per_batch=10)
     raw = gym.make("Pendulum-v1").observation_space
     for batch in collector:
         assert all(raw.contains(each) for each in batch["observation"].numpy())

@@ -85,8 +85,8 @@ def test_the_saved_policy_repeats_the_last_evaluation(workplace, task, shared):
         ),
         pytest.param(
             100,
-            ["--loss.schedules", "{beta: {50: 0.1, 150: 0}}", "--collector.kind", "torchrl"],
-            id="torchrl",
+            ["--loss.schedules", "{beta: {50: 0.1, 150: 0}}"],
+            id="schedule",
             marks=pytest.mark.slow,
         ),
     ],

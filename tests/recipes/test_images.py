@@ -80,7 +80,7 @@ CASES: dict[str, tuple[Recipe, int, str, str, str]] = {
     "kl_prior_sac, shared": (PRIOR, 63, "images", "box", f"{SHARED} --prior.kind same_action"),
     "discrete_sac": (DISCRETE, 63, "planes", "discrete", "--env.num_envs 3"),
     "actor": (DISCRETE, 63, "mixed", "discrete", f"{GRU} --actor true --network.encoder impala"),
-    "torchrl": (DISCRETE, 66, "mixed", "discrete", f"{GRU} --collector.kind torchrl"),
+    "memory": (DISCRETE, 66, "mixed", "discrete", GRU),
     "actor, shared": (DISCRETE, 63, "mixed", "discrete", f"{GRU} --actor true {SHARED}"),
     "boltzmann, shared": (DISCRETE, 63, "color", "discrete", f"{GRU} {SHARED}"),
     "hybrid, shared": (HYBRID, 63, "mixed", "hybrid", f"{SHARED} --loss.parameter_mask true"),
@@ -114,7 +114,7 @@ CASES |= {
         "discrete",
         f"{STACKS} --env.num_envs 2 {GRU}",
     ),
-    "hybrid_sac, stacks": (HYBRID, 63, "images", "hybrid", f"{STACKS} --collector.kind torchrl"),
+    "hybrid_sac, stacks": (HYBRID, 63, "images", "hybrid", STACKS),
     "acer, stacks": (ACER, 72, "mixed", "discrete", STACKS),
 }
 QUICK = ("sac", "sac, shared", "discrete_sac", "acer", "sac, stacks", "acer, stacks")

@@ -104,7 +104,6 @@ VARIANTS = {
     "of a user": "--prior.kind factory --prior.factory own_prior:make",
     "controller": "--prior.kind factory --prior.factory priors.pendulum_controller:prior",
     "two environments": "--prior.kind same_action --env.num_envs 2 --collector.frames_per_batch 10",
-    "TorchRL's collector": "--prior.kind same_action --collector.kind torchrl",
     "every loss option": "--prior.kind same_action --loss.num_qvalue_nets 3"
     " --loss.dqda_clipping 1 --loss.normalize_entropy_reward true --loss.policy_loss_steps all"
     " --loss.alpha_parametrization direct --loss.min_alpha 0.01 --loss.max_alpha 2"

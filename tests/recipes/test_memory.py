@@ -39,8 +39,8 @@ slow = pytest.mark.slow
         pytest.param(
             SAC,
             96,
-            f"{LSTM} --env.num_envs 2 --collector.kind torchrl --network.memory_layers 2",
-            id="sac, torchrl",
+            f"{LSTM} --env.num_envs 2 --network.memory_layers 2",
+            id="sac, two",
             marks=slow,
         ),
         pytest.param(

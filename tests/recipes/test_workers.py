@@ -98,7 +98,6 @@ def test_workers_that_wait_for_each_other_are_one_process(cluster: None, folder:
     [
         ("sac", []),
         ("sac", STACKS),
-        ("sac", ["--collector.kind", "torchrl"]),
         ("sac", [*GRU, "--collector.frames_per_batch", "12"]),
         ("sac", ["--normalization.observations", "true", "--normalization.rewards", "true"]),
         ("discrete_sac", []),

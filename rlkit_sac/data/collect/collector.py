@@ -1,15 +1,13 @@
-"""The light collector, TorchRL's made resumable, and the choice between them."""
+"""A collector of each kind of environment, and the choice between them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
-import torch
 from tensordict import TensorDictBase
 from tensordict.nn import TensorDictModuleBase
-from tensordict.utils import expand_as_right
 from torchrl.collectors import Collector
 from torchrl.data import Unbounded
 from torchrl.envs import EnvBase, TensorDictPrimer
@@ -18,19 +16,14 @@ from torchrl.envs.utils import ExplorationType
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.collect.acting_loop import ActingLoop
 from rlkit_sac.data.collect.finite import check_frames
-from rlkit_sac.data.collect.policy_entries import (
-    check_saved_state,
-    next_key,
-    state_keys,
-    written_entries,
-)
+from rlkit_sac.data.collect.policy_entries import next_key, state_keys, written_entries
 from rlkit_sac.data.collect.uniform_policy import uniform_policy
 from rlkit_sac.envs import action_mask_key, load_episodes, save_episodes
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import RunError
 
 
-class _ResumableCollector:
-    """What both collectors share: frames of the run, and the episodes of the environments.
+class _CountingCollector:
+    """What both collectors share: the frames of the run.
 
     Attributes:
         frames: collected so far.
@@ -80,29 +73,13 @@ class _ResumableCollector:
         """Collect no further batch."""
         self.total_frames = self.frames
 
-    def state_dict(self) -> dict[str, Any]:
-        """Frames so far, and the environments' episodes."""
-        return {"frames": self.frames, "episodes": save_episodes(self.env)}
-
-    def _load_episodes(self, state: Mapping[str, Any]) -> list[bool]:
-        """Continue the environments and the count of frames; which episodes continue exactly."""
-        kept = load_episodes(self.env, state["episodes"])
-        self.frames = state["frames"]
-        self.inexact_reasons = []
-        if not all(kept):
-            self.inexact_reasons = [
-                f"{kept.count(False)} of {len(kept)} environments, reset with the same seed and "
-                "given the same actions, did not return the same; the next episode begins there"
-            ]
-        return kept
-
     def shutdown(self) -> None:
         """Close the environments."""
         if not self.env.is_closed:
             self.env.close()
 
 
-class LightCollector(_ResumableCollector):
+class LightCollector(_CountingCollector):
     """Collects the same batches as TorchRL's collector, in a fraction of its time.
 
     Keys, values and random numbers are the same. The Gymnasium environments are stepped directly,
@@ -150,7 +127,8 @@ class LightCollector(_ResumableCollector):
 
     def state_dict(self) -> dict[str, Any]:
         """Frames so far, the environments' episodes, and the entries of the next step."""
-        return super().state_dict() | {"loop": self._loop.state_dict()}
+        episodes = save_episodes(self.env)
+        return {"frames": self.frames, "episodes": episodes, "loop": self._loop.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state.
@@ -159,15 +137,19 @@ class LightCollector(_ResumableCollector):
             ConfigError: if the environments are others than those of the state, or the policy has
                 a memory that the state has not.
         """
-        self._loop.load_state_dict(state["loop"], kept=self._load_episodes(state))
+        kept = load_episodes(self.env, state["episodes"])
+        self.frames = state["frames"]
+        self.inexact_reasons = []
+        if not all(kept):
+            self.inexact_reasons = [
+                f"{kept.count(False)} of {len(kept)} environments, reset with the same seed and "
+                "given the same actions, did not return the same; the next episode begins there"
+            ]
+        self._loop.load_state_dict(state["loop"], kept=kept)
 
 
-class TorchRLCollector(_ResumableCollector):
-    """Yields the batches of TorchRL's collector, and resumes it.
-
-    TorchRL's own state does not include that of the environments, so that a resumed run begins new
-    episodes. Here an environment repeats its unfinished episode from its seed and actions, and the
-    TensorDict that TorchRL steps from, to which it offers no public access, is ``_carrier``.
+class TorchRLCollector(_CountingCollector):
+    """Yields the batches of TorchRL's collector; a resumed run begins new episodes.
 
     Args:
         env: batched or not.
@@ -209,28 +191,13 @@ class TorchRLCollector(_ResumableCollector):
         return batch
 
     def state_dict(self) -> dict[str, Any]:
-        """Frames so far, the environments' episodes, and the TensorDict of the next step."""
-        root = self._collector._carrier.exclude("collector")
-        return super().state_dict() | {
-            "root": [(key, root[key]) for key in sorted(root.keys(True, True), key=str)]
-        }
+        """Frames so far."""
+        return {"frames": self.frames}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state.
-
-        Raises:
-            ConfigError: as of :class:`LightCollector`.
-        """
-        saved = dict(state["root"])
-        check_saved_state(saved, state_keys(self._policy))
-        kept = self._load_episodes(state)
-        with torch.no_grad():
-            root = self.env.reset()
-        mask = torch.tensor(kept, device=root.device).reshape(root.batch_size)
-        for key, fresh in list(root.items(True, True)):
-            before = saved[key].to(fresh.device)
-            root.set(key, torch.where(expand_as_right(mask, fresh), before, fresh))
-        self._collector._carrier.update(root)
+        """Continue to count from a state."""
+        self.frames = state["frames"]
+        self.inexact_reasons = ["TorchRL's environments begin new episodes"]
 
 
 class _RandomFirst(TensorDictModuleBase):
@@ -261,7 +228,6 @@ def _with_states(env: EnvBase, policy: TensorDictModuleBase) -> EnvBase:
 
 
 AnyCollector: TypeAlias = LightCollector | TorchRLCollector
-CollectorKind = Literal["auto", "light", "torchrl"]
 
 
 def make_collector(
@@ -272,9 +238,11 @@ def make_collector(
     frames_per_batch: int,
     init_random_frames: int = 0,
     random_policy: TensorDictModuleBase | None = None,
-    kind: CollectorKind = "auto",
 ) -> AnyCollector:
     """A collector in this process that yields ``total_frames`` frames, the last batch whole.
+
+    What :func:`~rlkit_sac.envs.make_env` returned is stepped by a :class:`LightCollector`, any
+    other environment, and one with further transforms, by TorchRL's ``Collector``.
 
     NaN or infinity in what the environment observes (after its transforms), in what the policy
     reads, in rewards, actions or ``behavior`` (the distribution that they were drawn from) raises
@@ -297,12 +265,9 @@ def make_collector(
             ``policy`` writes but the state of a memory, such as a
             :class:`~rlkit_sac.modules.RandomBehavior` where a loss reads the distribution of the
             stored actions.
-        kind: ``"torchrl"`` for TorchRL's collector, ``"light"`` for a :class:`LightCollector`,
-            ``"auto"`` for the light one where it can step the environments.
 
     Raises:
-        ConfigError: for a number of frames that the environments cannot share evenly, or
-            environments that the light collector cannot step.
+        ConfigError: for a number of frames that the environments cannot share evenly.
 
     >>> from rlkit_sac.envs import make_env
     >>> from rlkit_sac.modules import tanh_gaussian_actor
@@ -322,16 +287,8 @@ def make_collector(
         "init_random_frames": _round_up(init_random_frames, frames_per_batch),
         "random_policy": random_policy,
     }
-    can_be_light = ActingLoop.can_run(env, policy)
-    if kind == "torchrl" or (kind == "auto" and not can_be_light):
-        return TorchRLCollector(env, policy, **options)
-    if not can_be_light:
-        raise ConfigError(
-            "the light collector steps environments that make_env made, with a policy that has "
-            "in_keys: for other transforms or other policies choose the collector 'torchrl' or "
-            "'auto'"
-        )
-    return LightCollector(env, policy, **options)
+    light = ActingLoop.can_run(env, policy)
+    return (LightCollector if light else TorchRLCollector)(env, policy, **options)
 
 
 def _round_up(number: int, step: int) -> int:

@@ -18,7 +18,6 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 
 from rlkit_sac.data.batch_steps import steps_per_batch
-from rlkit_sac.data.collect.collector import CollectorKind
 from rlkit_sac.data.nested import NestedEntries
 from rlkit_sac.data.workers.cluster import check_capacity, import_ray
 from rlkit_sac.data.workers.worker import Worker, policy_values
@@ -351,7 +350,6 @@ def make_worker_collector(
     frames_per_batch: int,
     init_random_frames: int = 0,
     random_policy: TensorDictModuleBase | None = None,
-    kind: CollectorKind = "auto",
     mode: Literal["sync", "async"] = "sync",
     first_index: int = 0,
     updates: Callable[[], int],
@@ -386,7 +384,6 @@ def make_worker_collector(
         frames_per_batch: of a batch as it is yielded, a multiple of its environments.
         init_random_frames: as of `make_collector`.
         random_policy: as of `make_collector`.
-        kind: of the collector of each worker, as of `make_collector`.
         mode: ``sync`` or ``async``.
         first_index: of the first environment.
         updates: returns the number of updates made so far.
@@ -413,7 +410,6 @@ def make_worker_collector(
         frames_per_batch=frames_per_batch // joined,
         init_random_frames=-(-init_random_frames // frames_per_batch) * frames_per_batch,
         random_policy=random_policy,
-        kind=kind,
         first_index=first_index,
         seed=torch.initial_seed() % 2**64,
     )

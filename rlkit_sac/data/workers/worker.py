@@ -16,7 +16,7 @@ from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
 from torchrl.envs import EnvBase
 
-from rlkit_sac.data.collect.collector import AnyCollector, CollectorKind, make_collector
+from rlkit_sac.data.collect.collector import AnyCollector, make_collector
 from rlkit_sac.data.collect.uniform_policy import uniform_policy
 from rlkit_sac.data.workers.padded_policy import PaddedPolicy
 from rlkit_sac.envs import load_episodes
@@ -45,7 +45,6 @@ class Worker:
         seed: of Python's and NumPy's global generators, for environments that draw from them.
         init_random_frames: as of :func:`~rlkit_sac.data.make_collector`, in frames of the run.
         random_policy: as of `make_collector`.
-        kind: as of `make_collector`.
 
     >>> from rlkit_sac.envs import make_env
     >>> from rlkit_sac.modules import tanh_gaussian_actor
@@ -73,7 +72,6 @@ class Worker:
         seed: int = 0,
         init_random_frames: int = 0,
         random_policy: TensorDictModuleBase | None = None,
-        kind: CollectorKind = "auto",
     ) -> None:
         self._create_env, self._policy = create_env, policy
         self._index, self._num_envs, self._joined = index, num_envs, joined
@@ -83,7 +81,6 @@ class Worker:
         self._options: dict[str, Any] = {
             "frames_per_batch": frames_per_batch,
             "init_random_frames": init_random_frames,
-            "kind": kind,
         }
         self._failed = False
 

@@ -11,10 +11,10 @@ from gymnasium.spaces import Box, Discrete
 from tensordict import TensorDict
 
 from rlkit_sac.data import check_finite, make_collector
-from rlkit_sac.data.collect.collector import CollectorKind
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import RunError
 from rlkit_sac.modules import tanh_gaussian_actor
+from tests.data.collect.kinds import BOTH, Kind, of_kind
 
 
 @pytest.mark.parametrize("key", ["observation", ("next", "reward")])
@@ -67,21 +67,16 @@ def _task() -> Iterator[None]:
     del gym.registry["Spoiled-v0"]
 
 
-BOTH = pytest.mark.parametrize("kind", ["light", "torchrl"])
-
-
 @BOTH
 @pytest.mark.parametrize(("num_envs", "frames"), [(1, "5 to 8"), (3, "13 to 24")])
 @pytest.mark.parametrize(("spoil", "number"), [("reward", "nan"), ("observation", "inf")])
 def test_a_collector_stops_before_a_spoiled_batch(
-    kind: CollectorKind, num_envs: int, frames: str, spoil: str, number: str
+    kind: Kind, num_envs: int, frames: str, spoil: str, number: str
 ) -> None:
-    env = make_env("Spoiled-v0", num_envs=num_envs, kwargs={"spoil": spoil})
+    env = of_kind(make_env("Spoiled-v0", num_envs=num_envs, kwargs={"spoil": spoil}), kind)
     policy = tanh_gaussian_actor(2, [-1.0], [1.0], num_cells=[4])
     size = 4 * num_envs
-    collector = make_collector(
-        env, policy, total_frames=10 * size, frames_per_batch=size, kind=kind
-    )
+    collector = make_collector(env, policy, total_frames=10 * size, frames_per_batch=size)
     batches = iter(collector)
     assert bool(next(batches)["next", "reward"].isfinite().all())
     with pytest.raises(RunError) as error:

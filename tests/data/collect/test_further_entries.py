@@ -18,6 +18,7 @@ from rlkit_sac.envs.observations import ArrayObservation
 from rlkit_sac.errors import BatchError
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
+from tests.data.collect.kinds import KINDS, of_kind
 from tests.data.collect.test_light_collector import assert_same
 
 
@@ -50,12 +51,12 @@ class CostlySACLoss(ContinuousSACLoss):
 def test_an_entry_of_info_is_collected_and_read(monkeypatch, num_envs: int) -> None:
     monkeypatch.setattr(gym_env, "ArrayObservation", WithCost)
     found = []
-    for kind in ("light", "torchrl"):
+    for kind in KINDS:
         spec = EnvSpec("Costly-v0", entry_point=Costly, max_episode_steps=7)
-        env = make_env(spec, seed=1, num_envs=num_envs)
+        env = of_kind(make_env(spec, seed=1, num_envs=num_envs), kind)
         torch.manual_seed(0)
         actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
-        options = {"total_frames": 40, "frames_per_batch": 20, "kind": kind}
+        options = {"total_frames": 40, "frames_per_batch": 20}
         found.append(torch.cat(list(make_collector(env, actor, **options)), -1))
     assert_same(*found)
     data = found[0].reshape(-1)

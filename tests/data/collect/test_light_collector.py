@@ -12,7 +12,7 @@ from torch import nn
 from torchrl.modules import ProbabilisticActor
 
 from rlkit_sac.data import make_collector
-from rlkit_sac.data.collect.collector import AnyCollector, CollectorKind
+from rlkit_sac.data.collect.collector import AnyCollector, LightCollector
 from rlkit_sac.envs import make_env
 from rlkit_sac.modules import (
     action_value_critic,
@@ -21,6 +21,7 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.objectives import DiscreteSACLoss, HybridSACLoss
+from tests.data.collect.kinds import Kind, of_kind
 
 
 def gaussian(observations: int, actions: int) -> TensorDictModuleBase:
@@ -60,20 +61,20 @@ TASKS: dict[str, tuple[str, int | None, Callable[[], TensorDictModuleBase]]] = {
 
 
 def collect(
-    kind: CollectorKind, task: str, *, num_envs: int, steps: int, frames: int, random: int = 0
+    kind: Kind, task: str, *, num_envs: int, steps: int, frames: int, random: int = 0
 ) -> tuple[list[TensorDict], torch.Tensor]:
     """Batches of a run in which the parameters move after each, and the generator after it."""
     name, limit, make_policy = TASKS[task]
     torch.manual_seed(0)
     policy = make_policy()
     collector = make_collector(
-        make_env(name, num_envs=num_envs, max_episode_steps=limit, seed=1),
+        of_kind(make_env(name, num_envs=num_envs, max_episode_steps=limit, seed=1), kind),
         policy,
         total_frames=frames * num_envs,
         frames_per_batch=steps * num_envs,
         init_random_frames=random * num_envs,
-        kind=kind,
     )
+    assert isinstance(collector, LightCollector) == (kind == "light")
     return batches_of(collector, policy)
 
 

@@ -10,13 +10,13 @@ from tensordict import TensorDict
 from tensordict.nn import TensorDictModuleBase
 
 from rlkit_sac.data import make_collector
-from rlkit_sac.data.collect.collector import AnyCollector, CollectorKind
+from rlkit_sac.data.collect.collector import AnyCollector
 from rlkit_sac.envs import make_env
 from rlkit_sac.modules import RandomBehavior
+from tests.data.collect.kinds import BOTH, KINDS, Kind, of_kind
 from tests.data.collect.test_light_collector import assert_same, batches_of
 from tests.recurrent_policies import STATES, Cells, recurrent_categorical, recurrent_gaussian
 
-BOTH = pytest.mark.parametrize("kind", ["light", "torchrl"])
 CELLS = pytest.mark.parametrize("cells", STATES)
 NUM_ENVS = pytest.mark.parametrize("num_envs", [1, 3])
 TASKS = {"Pendulum-v1": recurrent_gaussian, "CartPole-v1": recurrent_categorical}
@@ -24,7 +24,7 @@ TASKS = {"Pendulum-v1": recurrent_gaussian, "CartPole-v1": recurrent_categorical
 
 def collector_of(
     policy: TensorDictModuleBase,
-    kind: CollectorKind,
+    kind: Kind,
     *,
     task: str = "Pendulum-v1",
     num_envs: int = 1,
@@ -32,7 +32,7 @@ def collector_of(
     behavior: bool = False,
 ) -> AnyCollector:
     """Batches of five steps, and episodes of at most seven."""
-    env = make_env(task, num_envs=num_envs, max_episode_steps=7)
+    env = of_kind(make_env(task, num_envs=num_envs, max_episode_steps=7), kind)
     random_policy = RandomBehavior(env.full_action_spec_unbatched["action"]) if behavior else None
     return make_collector(
         env,
@@ -41,12 +41,11 @@ def collector_of(
         frames_per_batch=5 * num_envs,
         init_random_frames=random * num_envs,
         random_policy=random_policy,
-        kind=kind,
     )
 
 
 def collect(
-    make_policy: Callable[[], TensorDictModuleBase], kind: CollectorKind, **options: object
+    make_policy: Callable[[], TensorDictModuleBase], kind: Kind, **options: object
 ) -> tuple[list[TensorDict], torch.Tensor]:
     """The batches of a run in which the parameters move after each, and the generator after it."""
     torch.manual_seed(0)
@@ -57,7 +56,7 @@ def collect(
 
 def assert_alike(make_policy: Callable[[], TensorDictModuleBase], **options: object) -> None:
     (light, after), (wanted, wanted_after) = (
-        collect(make_policy, kind, **options) for kind in ("light", "torchrl")
+        collect(make_policy, kind, **options) for kind in KINDS
     )
     for found, expected in zip(light, wanted, strict=True):
         assert_same(found, expected)
@@ -75,7 +74,7 @@ def test_both_collectors_carry_the_same_state(cells: Cells, num_envs: int, task:
 @NUM_ENVS
 @CELLS
 def test_the_stored_state_is_that_of_the_frames_before(
-    cells: Cells, num_envs: int, kind: CollectorKind
+    cells: Cells, num_envs: int, kind: Kind
 ) -> None:
     torch.manual_seed(0)
     policy = recurrent_gaussian(cells)
@@ -100,7 +99,7 @@ def test_the_stored_state_is_that_of_the_frames_before(
 
 
 @BOTH
-def test_random_frames_move_the_memory(kind: CollectorKind) -> None:
+def test_random_frames_move_the_memory(kind: Kind) -> None:
     policy = recurrent_gaussian("gru")
     collector = collector_of(policy, kind, random=40)
     frames = torch.cat([batch.clone() for batch in collector])
@@ -112,16 +111,13 @@ def test_random_frames_move_the_memory(kind: CollectorKind) -> None:
     assert frames["action"].unique().numel() == 40
 
 
-@BOTH
 @pytest.mark.parametrize("task", TASKS)
 @NUM_ENVS
-def test_a_loaded_collector_goes_on_in_the_middle_of_an_episode(
-    num_envs: int, task: str, kind: CollectorKind
-) -> None:
+def test_a_loaded_collector_goes_on_in_the_middle_of_an_episode(num_envs: int, task: str) -> None:
     torch.manual_seed(0)
     policy = TASKS[task]("lstm")
     first, second = (
-        collector_of(policy, kind, task=task, num_envs=num_envs, random=5) for _ in range(2)
+        collector_of(policy, "light", task=task, num_envs=num_envs, random=5) for _ in range(2)
     )
     batches = iter(first)
     next(batches), next(batches)
@@ -132,5 +128,18 @@ def test_a_loaded_collector_goes_on_in_the_middle_of_an_episode(
     torch.set_rng_state(generator)
     for found, expected in zip(second, wanted, strict=True):
         assert_same(found.exclude("collector"), expected.exclude("collector"))
+    first.shutdown()
+    second.shutdown()
+
+
+def test_torchrls_collector_counts_on_and_begins_new_episodes() -> None:
+    policy = recurrent_gaussian("gru")
+    first, second = (collector_of(policy, "torchrl") for _ in range(2))
+    next(iter(first))
+    second.load_state_dict(first.state_dict())
+    assert second.inexact_reasons == ["TorchRL's environments begin new episodes"]
+    batches = list(second)
+    assert sum(batch.numel() for batch in batches) == 35
+    assert batches[0]["is_init"][0].all()
     first.shutdown()
     second.shutdown()

@@ -15,7 +15,6 @@ from tensordict.nn import TensorDictModuleBase
 from torch import nn
 
 from rlkit_sac.data import make_collector
-from rlkit_sac.data.collect.collector import CollectorKind
 from rlkit_sac.data.workers.worker import Worker, load_values, policy_values
 from rlkit_sac.envs import make_env, save_episodes
 from tests.data.collect.test_light_collector import TASKS
@@ -122,28 +121,24 @@ def assert_equal(create_env: Any, make: Callable[[], Any], num_envs: int, **opti
     assert torch.cat([batch["next", "done"] for batch in wanted]).any()
 
 
-QUICK = [("time limit", 2, "light"), ("hybrid", 1, "light"), ("categorical", 2, "torchrl")]
-QUICK += [("memory", 1, "torchrl")]
+QUICK = [("time limit", 2), ("hybrid", 1), ("categorical", 2), ("memory", 1)]
 CASES = [
     pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow)
-    for case in product(POLICIES, [1, 2], ["light", "torchrl"])
+    for case in product(POLICIES, [1, 2])
 ]
 
 
-@pytest.mark.parametrize(("task", "num_envs", "kind"), CASES)
-def test_two_workers_collect_the_frames_of_one_process(
-    task: str, num_envs: int, kind: CollectorKind
-) -> None:
+@pytest.mark.parametrize(("task", "num_envs"), CASES)
+def test_two_workers_collect_the_frames_of_one_process(task: str, num_envs: int) -> None:
     name, limit, make = POLICIES[task]
     create_env = partial(make_env, name, max_episode_steps=limit or 11, seed=1)
     random = RANDOM * STEPS * 2 * num_envs
-    assert_equal(create_env, make, num_envs, kind=kind, init_random_frames=random)
+    assert_equal(create_env, make, num_envs, init_random_frames=random)
 
 
-@pytest.mark.parametrize("kind", ["light", pytest.param("torchrl", marks=pytest.mark.slow)])
-def test_they_continue_in_the_middle_of_an_episode(kind: CollectorKind) -> None:
+def test_they_continue_in_the_middle_of_an_episode() -> None:
     create_env = partial(make_env, "Pendulum-v1", max_episode_steps=7, seed=1)
-    assert_equal(create_env, MEMORY[2], 2, kind=kind, reload_at=2)
+    assert_equal(create_env, MEMORY[2], 2, reload_at=2)
 
 
 def test_parameters_and_buffers_travel() -> None:
