@@ -113,7 +113,7 @@ def plot_learning_curves(
     handles = []
     groups = split(curves, by)
     for index, (key, group) in enumerate(groups):
-        color, style = _look(index)
+        color, style = look(index)
         for task_key, of_task in split(group, ["task"]):
             axes = panels[task_key["task"]]
             if episodes is not None:
@@ -185,7 +185,7 @@ def plot_performance_profiles(
     _prepare(axes, "normalized score τ", "share of runs with score > τ")
     handles = []
     for index, (key, group) in enumerate(split(rows, by)):
-        line = _draw_curve(axes, group, "tau", *_look(index), step="post")
+        line = _draw_curve(axes, group, "tau", *look(index), step="post")
         line.set_label(f"{describe(key)} ({_range(group['runs'], 'run')})")
         handles.append(line)
     _finish(figure, handles, "mean over tasks, band: bootstrap interval", title, path)
@@ -224,7 +224,7 @@ def _finish(
         figure.savefig(path, dpi=150)
 
 
-def _look(index: int) -> tuple[str, str]:
+def look(index: int) -> tuple[str, str]:
     """The color and line style of a group."""
     styles = LINE_STYLES[index // len(COLORS) % len(LINE_STYLES)]
     return COLORS[index % len(COLORS)], styles

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import os
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from os import PathLike
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from rlkit_sac._version import __version__
 from rlkit_sac.analysis.estimates import Estimator, Statistic
-from rlkit_sac.analysis.figures import COLORS
 from rlkit_sac.analysis.files import Paths
 from rlkit_sac.analysis.performance import final_performance
 from rlkit_sac.analysis.report import sections
-from rlkit_sac.analysis.report.charts import BINS, MOST_ROWS, ChartData
+from rlkit_sac.analysis.report.figures import MOST_ROWS, Figures
 from rlkit_sac.analysis.report.html_table import escape
 from rlkit_sac.analysis.report.results import read_results
 from rlkit_sac.errors import ConfigError
 
-# The same hues on a dark background.
-DARK_COLORS = ("#4BA3E3", "#F4874B", "#2FBF94", "#E59CC9", "#F0B93A", "#9AD7F5", "#E6E6E6")
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 
 def write_report(
@@ -60,8 +59,8 @@ def write_report(
         title: of the page. Default: the tasks.
 
     Raises:
-        ConfigError: a path does not exist, no run is found, `by` names what no configuration has,
-            or the page has another suffix or cannot be written.
+        ConfigError: plotly is not installed, a path does not exist, no run is found, `by` names
+            what no configuration has, or the page has another suffix or cannot be written.
         RunError: no run can be read.
 
     Example:
@@ -78,11 +77,19 @@ def write_report(
     path = Path(path)
     if path.suffix not in (".html", ".htm"):
         raise ConfigError(f"{path} ends in {path.suffix!r}; a report is written as .html")
-    estimator = Estimator(statistic, confidence)
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise ConfigError(
+            "a report needs plotly, which is not installed: pip install 'rlkit_sac[plots]'"
+        ) from error
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         results = read_results(paths, by)
-        data = ChartData(results, estimator).content()
+        figures = Figures(results, Estimator(statistic, confidence))
+        tasks = sorted(set(map(str, results.runs["task"])))
+        curves = _charts({task: figures.returns(task) for task in tasks})
+        metrics = _charts({task: figures.metrics(task) for task in tasks})
         performance = pd.DataFrame()
         if not results.evaluations.empty:
             performance = final_performance(
@@ -92,9 +99,18 @@ def write_report(
     for note in notes:
         warnings.warn(note, stacklevel=2)
     name = "mean" if statistic == "mean" else "interquartile mean"
-    tasks = [str(task["name"]) for task in data["tasks"]]
-    text = _page(
-        data,
+    library = f"<script>{get_plotlyjs()}</script>"
+    style, template = (
+        Path(__file__).with_name(name).read_text(encoding="utf-8")
+        for name in ("report.css", "template.html")
+    )
+    scripts = re.findall("<script[^>]*>(.*?)</script>", library + curves + metrics, re.DOTALL)
+    text = Template(template).substitute(
+        style=style,
+        library=library,
+        script_hashes=" ".join(map(_hash, scripts)),
+        curves=curves,
+        metrics=metrics,
         title=escape(title or f"Runs on {', '.join(tasks)}"),
         runs=_count(len(results.runs), "run"),
         tasks=_count(len(tasks), "task"),
@@ -102,7 +118,6 @@ def write_report(
         version=__version__,
         statistic=name,
         interval=f"{100 * confidence:g}% bootstrap interval",
-        bins=str(BINS),
         rows=str(MOST_ROWS),
         notes=_notes(notes, results.root),
         results=sections.results_section(results, performance, f"{name}, {100 * confidence:g}%"),
@@ -119,28 +134,17 @@ def write_report(
         raise ConfigError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def _page(data: Mapping[str, Any], **texts: str) -> str:
-    """The template with everything in it; a browser runs its two scripts alone, by hash."""
-    library, script, template, style, library_style, license_text = (
-        Path(__file__).with_name(name).read_text(encoding="utf-8")
-        for name in (
-            *("uPlot.iife.min.js", "report.js", "template.html"),
-            *("report.css", "uPlot.min.css", "uPlot.LICENSE"),
-        )
-    )
-    palettes = {"light": COLORS, "dark": DARK_COLORS}
-    # In a script element, only "<" could end the data.
-    content = json.dumps({"palettes": palettes, **data}, allow_nan=False, separators=(",", ":"))
-    return Template(template).substitute(
-        texts,
-        script_hashes=f"{_hash(library)} {_hash(script)}",
-        style_hash=_hash(library_style + style),
-        style=library_style + style,
-        license=license_text,
-        library=library,
-        data=content.replace("<", "\\u003c"),
-        script=script,
-    )
+def _charts(figures: Mapping[str, Figure]) -> str:
+    """The figures of the tasks, without what draws them."""
+    buttons = [["toImage", "zoom2d", "pan2d", "resetScale2d"]]
+    config = {"responsive": True, "displaylogo": False, "modeBarButtons": buttons}
+    parts = [
+        f"<h3>{escape(task)}</h3>"
+        + figure.to_html(full_html=False, include_plotlyjs=False, config=config)
+        for task, figure in figures.items()
+        if figure.data
+    ]
+    return "\n".join(parts) or "<p>No run has such rows yet.</p>"
 
 
 def _notes(notes: Sequence[str], root: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from rlkit_sac.analysis.config_columns import config_cells, differing_names
+from rlkit_sac.analysis.figures import look
 from rlkit_sac.analysis.groups import Key, describe, split
 from rlkit_sac.analysis.report.episodes import episode_statistics
 from rlkit_sac.analysis.report.html_table import HTML, escape, html_table
@@ -159,7 +160,8 @@ def _group_table(results: Results, table: pd.DataFrame, caption: str) -> HTML:
 def _group(results: Results, row: Mapping[Any, Any]) -> HTML:
     key = {name: None if pd.isna(row[name]) else row[name] for name in results.by}
     number = results.group_of(key)
-    return HTML(f'<span class="swatch" data-group="{number}"></span>{escape(describe(key))}')
+    swatch = f'<span class="swatch" style="background: {look(number)[0]}"></span>'
+    return HTML(f"{swatch}{escape(describe(key))}")
 
 
 def _ends(frames: pd.Series) -> Any:

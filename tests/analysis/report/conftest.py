@@ -2,7 +2,6 @@
 
 import html.parser
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -76,33 +75,16 @@ def page(runs: Path) -> Path:
 
 
 class Parsed(html.parser.HTMLParser):
-    """The elements of a page, the text in each kind of them, and its data."""
+    """The elements of a page, and the text in each kind of them."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.texts: list[tuple[str, str]] = []
         self.feed(path.read_text())
-        content = re.search(r'id="data">(.*?)</script>', path.read_text(), re.DOTALL)
-        self.data = json.loads(content[1])
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
 
     def handle_data(self, data: str) -> None:
         self.texts.append((self.elements[-1][0] if self.elements else "", data))
-
-    def values(self, part: str, task: str, **wanted: object) -> list[dict[str, list[float]]]:
-        """The curves or runs of a chart, with their frames and seconds."""
-        (of_task,) = (each for each in self.data["tasks"] if each["name"] == task)
-        chart, _, kind = part.partition(".")
-        if chart in of_task:
-            found = of_task[chart][kind]
-        else:
-            (found,) = (x["curves"] for x in of_task["metrics"]["charts"] if x["name"] == chart)
-        named = [curve for curve in found if wanted.items() <= curve.items()]
-        arrays = {"frames", "seconds"}
-        return [
-            {key: self.data["arrays"][x] if key in arrays else x for key, x in curve.items()}
-            for curve in named
-        ]

@@ -4,7 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.analysis.report.conftest import RECIPES, SEEDS, TASKS, Parsed
+from rlkit_sac.analysis.estimates import Estimator
+from rlkit_sac.analysis.report.figures import Figures
+from rlkit_sac.analysis.report.results import read_results
+from tests.analysis.report.conftest import RECIPES, SEEDS, TASKS
 
 
 def read(runs, recipe, task, table):
@@ -13,33 +16,55 @@ def read(runs, recipe, task, table):
 
 
 @pytest.fixture(scope="module")
-def parsed(page):
-    return Parsed(page)
+def figures(runs):
+    return Figures(read_results(runs, "recipe"), Estimator())
+
+
+def lines(figure, name, panel=0):
+    """The traces of a name in a panel, in the order in which they are drawn."""
+    axis = "x" if panel == 0 else f"x{panel + 1}"
+    return [each for each in figure.data if each.name == name and each.xaxis in (axis, None)]
 
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_curves_are_means_and_ranges_of_three_runs(runs, parsed, recipe, task):
+def test_curves_are_means_and_ranges_of_three_runs(runs, figures, recipe, task):
     tables = read(runs, recipe, task, "evaluations")
     returns = pd.concat(tables).groupby("frames")["return_mean"].agg(["mean", "min", "max"])
-    (curve,) = parsed.values("evaluations.curves", task, group=RECIPES.index(recipe))
-    assert curve["frames"] == list(returns.index)
-    assert curve["runs"] == 3
-    np.testing.assert_allclose(curve["value"], returns["mean"], rtol=1e-8)
-    np.testing.assert_allclose(curve["low"], returns["min"], rtol=1e-8)
-    np.testing.assert_allclose(curve["high"], returns["max"], rtol=1e-8)
-    np.testing.assert_allclose(curve["seconds"], returns.index * 2.0)  # 1, 2 and 3 s a frame
-    single = parsed.values("evaluations.runs", task, group=RECIPES.index(recipe))
-    assert len(single) == 3
-    for run, table in zip(single, tables, strict=True):
-        np.testing.assert_allclose(run["value"], table["return_mean"], rtol=1e-8)
-        np.testing.assert_allclose(run["seconds"], table["seconds"])
+    figure = figures.returns(task)
+    (curve,) = lines(figure, f"{recipe} (3 runs)")
+    np.testing.assert_array_equal(curve.x, returns.index)
+    np.testing.assert_allclose(curve.y, returns["mean"])
+    np.testing.assert_allclose(curve.customdata, returns[["min", "max"]])
+    (band,) = (
+        each
+        for each in figure.data
+        if each.fill and each.legendgroup == curve.legendgroup and each.xaxis == curve.xaxis
+    )
+    np.testing.assert_allclose(band.y, [*returns["max"], *returns["min"][::-1]])
+    (single,) = lines(figure, f"{recipe}: each run")
+    assert single.visible == "legendonly"
+    wanted = [[*table["return_mean"], np.nan] for table in tables]
+    np.testing.assert_allclose(single.y, np.concatenate(wanted))
 
 
-def test_training_returns_are_means_over_bins_then_over_runs(runs, parsed):
-    (curve,) = parsed.values("episodes.curves", "Ant-v5", group=1)
-    width = parsed.data["tasks"][0]["episodes"]["width"]
-    assert width == 10  # 1,000 frames in 100 bins
+def test_each_metric_has_a_panel_with_the_mean_of_the_runs(runs, figures):
+    figure = figures.metrics("Ant-v5")
+    titles = [each.text for each in figure.layout.annotations]
+    assert titles == [
+        *("loss_qvalue", "alpha", "q0_mean", "frames_per_second", "grad_norm_all", "q0_max")
+    ]
+    alpha = pd.concat(read(runs, "sac", "Ant-v5", "metrics")).groupby("frames")["alpha"].mean()
+    (curve,) = lines(figure, "sac", panel=1)
+    np.testing.assert_allclose(curve.y, alpha.dropna())
+    assert sum(each.showlegend for each in figure.data) == len(RECIPES)
+
+
+def test_training_returns_are_means_over_bins_then_over_runs(runs, figures):
+    figure = figures.returns("Ant-v5")
+    (curve,) = lines(figure, "sac (3 runs)", panel=1)
+    title = "Return of training episodes, means over 10 frames"  # 1,000 frames in 100 bins
+    assert figure.layout.annotations[1].text == title
     binned = []
     for table in read(runs, "sac", "Ant-v5", "episodes"):
         means = {}
@@ -53,8 +78,8 @@ def test_training_returns_are_means_over_bins_then_over_runs(runs, parsed):
     frames = [at for at in range(10, 1001, 10) if first <= at <= last]
     frames = [at for at in frames if any(at in series.index for series in binned)]
     values = np.mean([np.interp(frames, s.index, s) for s in binned], axis=0)
-    assert curve["frames"] == frames
-    np.testing.assert_allclose(curve["value"], values, rtol=1e-8)
+    assert list(curve.x) == frames
+    np.testing.assert_allclose(curve.y, values)
 
 
 def test_the_table_of_episodes_is_that_of_pandas(runs, page):
