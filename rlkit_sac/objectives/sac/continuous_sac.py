@@ -18,7 +18,6 @@ from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import soft_value, value_loss, weigh_rewards
 from rlkit_sac.objectives.arguments import SACOptions, takes
 from rlkit_sac.objectives.checks import check_values, refuse_batch_norm
-from rlkit_sac.objectives.sac.categorical_critics import critics_kind
 from rlkit_sac.objectives.sac.critics import (
     CRITICS,
     Critics,
@@ -186,7 +185,7 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         return loss, self._scalars(draw, read.valid)
 
     def _make_critics(self, options: Any, **common: Any) -> Critics:
-        return critics_kind(self.qvalue_network)(**common)
+        return Critics(**common)
 
     # ------------------------------------------------------------------ the value network
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import BatchError
-from rlkit_sac.functional import critic_loss, expected_value, taken_value, td_error
+from rlkit_sac.functional import expected_value, taken_value, td_error
 from rlkit_sac.functional.sac import CriticReduction, LossFunction, reduce_critics
 from rlkit_sac.modules.masked_critic import MaskedCritic, mask_matrix, used_dimensions
 from rlkit_sac.modules.normalization import ObservationNormalizer
@@ -23,6 +24,7 @@ from rlkit_sac.objectives.checks import check_action, check_index, check_values
 from rlkit_sac.objectives.members import MaskedAction, Members, evaluate_members
 from rlkit_sac.objectives.memory import RecurrentNetwork
 from rlkit_sac.objectives.sac.return_estimators import Target
+from rlkit_sac.objectives.sac.value_heads import ScalarHead, value_head
 from rlkit_sac.objectives.transitions import Transitions, detached
 
 
@@ -77,7 +79,7 @@ class CriticTerms(NamedTuple):
         target: ``[*, M]``.
         losses: of each critic, ``[R, *]``.
         td_error: the priority ``[*]``, 0 in invalid steps.
-        further: what the kind of critics tells besides, each ``[*]``.
+        further: what the head of the critics tells besides, each ``[*]``.
     """
 
     q: Tensor
@@ -100,7 +102,7 @@ class SACTransitions(Transitions):
 
 @dataclass(frozen=True, eq=False)
 class Critics:
-    """An ensemble :math:`Q_i(s, a)` with one value for each reward dimension.
+    r"""An ensemble :math:`Q_i(s, a)`, or :math:`Q_i(s, c)_k` with values for K discrete actions.
 
     It holds no parameters: they come with each call, as
     :class:`~rlkit_sac.objectives.members.Members`.
@@ -113,9 +115,12 @@ class Critics:
         normalizer: of observations.
         weights: of a vector reward.
         loss_function: distance to the target.
-        mask: which dimensions of the continuous action each discrete action reads.
         role: the accepted key under which the critics write.
         action_roles: the accepted keys of the actions that the critics read.
+        index_role: the accepted key of the discrete action whose values the critics write;
+            ``None`` for critics that write one value.
+        spec: of the discrete action, if known.
+        mask: which dimensions of the continuous action each discrete action reads.
     """
 
     network: TensorDictModule
@@ -125,9 +130,16 @@ class Critics:
     normalizer: ObservationNormalizer | None
     weights: RewardWeights
     loss_function: LossFunction
-    mask: ParameterMask | None = None
     role: str = "state_action_value"
     action_roles: tuple[str, ...] = ("action",)
+    index_role: str | None = None
+    spec: TensorSpec | None = None
+    mask: ParameterMask | None = None
+
+    @cached_property
+    def head(self) -> ScalarHead:
+        """What an output of the critics means."""
+        return value_head(self.network)
 
     def key(self, role: str) -> NestedKey:
         """The key of an accepted key's entry."""
@@ -151,26 +163,32 @@ class Critics:
                 )
 
     def values(
-        self,
-        members: Members,
-        inputs: TensorDictBase,
-        *,
-        remembered: str = CRITICS,
-        masked: MaskedAction | None = None,
+        self, members: Members, inputs: TensorDictBase, *, remembered: str = CRITICS
     ) -> Tensor:
-        """Values ``[R, *, (K,) M]`` of some critics.
+        """Outputs ``[R, *, (K,) M]`` of some critics, of each discrete action where there are any.
+
+        With a mask the value of each discrete action reads its own parameters.
 
         Args:
             members: the live or the target critics. Where no parameter has a gradient, neither
                 have their memories and the encoder.
             inputs: ``[*]``, the critics' inputs.
             remembered: the entry of what their memories remember.
-            masked: the value of each discrete action reads its own parameters.
 
         Raises:
             BatchError: for an output under another key, or of another shape.
         """
-        network, key = self.network, self.written
+        return self._values(members, inputs, remembered, self._masked_action())
+
+    def _values(
+        self,
+        members: Members,
+        inputs: TensorDictBase,
+        remembered: str = CRITICS,
+        masked: MaskedAction | None = None,
+    ) -> Tensor:
+        network, batch_size = self.network, inputs.batch_size
+        key = self.head.written or self.key(self.role)
         for needed in (key, self.key(self.role)):
             if needed not in map(unravel_key, network.out_keys):
                 raise BatchError(
@@ -188,6 +206,8 @@ class Critics:
         q = evaluate_members(
             members, network, inputs, key, shared=self.memory is None, masked=masked
         )
+        if self.index_role is not None:
+            q = self._of_each_action(q, batch_size)
         return q.to(members.dtype)  # which autocast may have lowered
 
     def of_taken(
@@ -199,7 +219,10 @@ class Critics:
         like: Tensor | None = None,
         q: Tensor | None = None,
     ) -> Tensor:
-        """Values ``[R, *, M]`` of the live critics for the action of the batch.
+        """Outputs ``[R, *, M]`` of the live critics for the action of the batch.
+
+        Critics with a mask are evaluated once, with the parameters of the discrete action of the
+        batch: their outputs for the others are not those of :meth:`values`.
 
         Args:
             members: the live critics.
@@ -208,13 +231,46 @@ class Critics:
             like: an action of the policy at the states; ``None`` if no action is continuous.
             q: what :meth:`values` returned, if the critics read no action.
         """
-        if q is not None:
+        index = index_key = None
+        if self.index_role is not None:
+            index_key = getattr(self.keys, self.index_role)
+            index = batch.get(index_key)
+        if q is None:
+            key: NestedKey = getattr(self.keys, self.action_roles[0])
+            action = batch.get(key)
+            assert like is not None
+            check_action(action, like, key)
+            if self.mask is not None:
+                assert index is not None
+                check_index(index, len(self.mask.mask), states.batch_size, index_key)
+                action = torch.where(self.mask.mask[index.long()].bool(), action, 0.0)
+            q = self._values(members, states.copy().set(key, action))
+        if index is None:
             return q
-        key: NestedKey = getattr(self.keys, self.action_roles[0])
-        action = batch.get(key)
-        assert like is not None
-        check_action(action, like, key)
-        return self.values(members, states.copy().set(key, action))
+        check_index(index, q.shape[-2], q.shape[1:-2], index_key)
+        return taken_value(q, index.long())
+
+    def _masked_action(self) -> MaskedAction | None:
+        if self.mask is None:
+            return None
+        return MaskedAction(self.key(self.action_roles[0]), self.mask.mask, self.mask.used)
+
+    def _of_each_action(self, q: Tensor, batch_size: torch.Size) -> Tensor:
+        """Outputs ``[R, *, K, M]``, with M = 1 where it was left out."""
+        if q.ndim == len(batch_size) + 2:
+            q = q.unsqueeze(-1)
+        if q.ndim != len(batch_size) + 3:
+            raise BatchError(
+                f"qvalue_network wrote values of the shape {list(q.shape[1:])} for a batch "
+                f"{list(batch_size)}: wanted {[*batch_size]} and K values, one for "
+                "each discrete action; for vector rewards K x M"
+            )
+        if self.spec is not None and self.spec.space.n != q.shape[-2]:
+            raise BatchError(
+                f"qvalue_network wrote values of {q.shape[-2]} discrete actions, but the action "
+                f"spec has {self.spec.space.n}"
+            )
+        return q
 
     def expected(self, value: Tensor, log_probs: Tensor | None) -> Tensor:
         """The expectation ``[*, M]`` of reduced values ``[*, (K,) M]`` under the policy.
@@ -223,12 +279,14 @@ class Critics:
             value: reduced over the critics.
             log_probs: of the discrete actions, ``[*, K]``.
         """
-        return value
+        if self.index_role is None:
+            return value
+        assert log_probs is not None
+        return expected_value(value, log_probs.detach().exp())
 
     def reduced(self, q: Tensor, reduction: CriticReduction) -> Tensor:
         """The minimum or mean ``[*, (K,) M]`` over the critics, in each reward dimension."""
-        weights, values = self.weights.value, self.scalar(q)
-        return reduce_critics(values, weights, reduction)
+        return reduce_critics(self.head.scalar(q), self.weights.value, reduction)
 
     def targets(self, members: Members, count: int | None, order: Tensor | None) -> TargetCritics:
         """All target critics, or a random subset, without replacement.
@@ -249,24 +307,6 @@ class Critics:
         )
         return TargetCritics(members._replace(params=subset), indices)
 
-    # What the critics write may describe a value in another way. Such critics override `written`,
-    # `scalar`, `target_of` and `loss`; wherever a value is wanted, `scalar` makes it.
-
-    further_diagnostics: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def written(self) -> NestedKey:
-        """The entry that the critics write for the loss."""
-        return self.key(self.role)
-
-    def scalar(self, q: Tensor) -> Tensor:
-        """The value ``[…, M]`` that each of the critics' outputs means."""
-        return q
-
-    def target_of(self, q: Tensor, log_probs: Tensor | None) -> Target:
-        """What the outputs ``[R, *, (K,) M]`` of all target critics are for the live ones."""
-        return Target(self.expected(self.reduced(q, "min"), log_probs))
-
     def target(
         self,
         targets: TargetCritics,
@@ -284,17 +324,18 @@ class Critics:
         """
         q = self.values(targets.members, inputs, remembered=TARGET_CRITICS)
         choices = () if log_probs is None else log_probs.shape[-1:]
-        check_values(self.scalar(q), (*inputs.batch_size, *choices, reward_dim), reward_dim)
-        return self.target_of(q, log_probs)
+        check_values(self.head.scalar(q), (*inputs.batch_size, *choices, reward_dim), reward_dim)
+        expected = partial(self.expected, log_probs=log_probs)
+        return self.head.target(q, self.weights.value, expected)
 
     def terms(self, q: Tensor, target: Target, valid: Tensor | None) -> CriticTerms:
         """The terms of the loss of outputs ``[R, *, M]`` at a target."""
-        value = self.scalar(q)
+        value = self.head.scalar(q)
         error = td_error(value, target.mean)
         if valid is not None:
             error = torch.where(valid, error, torch.zeros_like(error))
-        further = self.further(target)
-        return CriticTerms(value, target.mean, self.loss(q, target), error, further)
+        losses = self.head.loss(q, target, self.loss_function)
+        return CriticTerms(value, target.mean, losses, error, self.head.further(target))
 
     def acting(self, stack: TensorDictModuleBase, count: int) -> TensorDictModuleBase:
         """The critics as a policy evaluates them, with the mask that they have in the losses.
@@ -311,94 +352,3 @@ class Critics:
             action_key=self.key(self.action_roles[0]),
             action_value_key=self.key(self.role),
         )
-
-    def further(self, target: Target) -> dict[str, Tensor]:
-        """The diagnostics ``[*]`` of this kind of critics, ``further_diagnostics`` by name."""
-        return {}
-
-    def loss(self, q: Tensor, target: Target) -> Tensor:
-        """The loss ``[R, *]`` of each critic's outputs ``[R, *, M]`` at a target."""
-        return critic_loss(q, target.values, self.loss_function)
-
-
-@dataclass(frozen=True, eq=False)
-class ActionValueCritics(Critics):
-    """An ensemble :math:`Q_i(s)_k` or :math:`Q_i(s, c)_k` with values for K discrete actions.
-
-    Attributes:
-        index_role: the accepted key of the discrete action, which the critics do not read.
-        spec: of the discrete action, if known.
-    """
-
-    role: str = "action_value"
-    action_roles: tuple[str, ...] = ()
-    index_role: str = "action"
-    spec: TensorSpec | None = None
-
-    def values(
-        self,
-        members: Members,
-        inputs: TensorDictBase,
-        *,
-        remembered: str = CRITICS,
-        masked: MaskedAction | None = None,
-    ) -> Tensor:
-        """Values ``[R, *, K, M]`` of some critics."""
-        masked = masked or self._masked()
-        q = super().values(members, inputs, remembered=remembered, masked=masked)
-        return self._checked(inputs, q)
-
-    def of_taken(
-        self,
-        members: Members,
-        states: TensorDictBase,
-        batch: TensorDictBase,
-        *,
-        like: Tensor | None = None,
-        q: Tensor | None = None,
-    ) -> Tensor:
-        """Values ``[R, *, M]`` of the live critics for the action of the batch.
-
-        Critics with a mask are evaluated once, with the parameters of the discrete action of the
-        batch: their values of the others are not those of :meth:`values`.
-        """
-        key: NestedKey = getattr(self.keys, self.index_role)
-        index, masked = batch.get(key), self._masked()
-        if masked is None:
-            q = super().of_taken(members, states, batch, like=like, q=q)
-        else:
-            taken = batch.get(masked.key)
-            assert like is not None
-            check_action(taken, like, masked.key)
-            check_index(index, len(masked.mask), states.batch_size, key)
-            own = masked.mask[index.long()].bool()
-            used = states.copy().set(masked.key, torch.where(own, taken, 0.0))
-            q = self._checked(used, super().values(members, used))
-        check_index(index, q.shape[-2], q.shape[1:-2], key)
-        return taken_value(q, index.long())
-
-    def _masked(self) -> MaskedAction | None:
-        if self.mask is None:
-            return None
-        return MaskedAction(self.key(self.action_roles[0]), self.mask.mask, self.mask.used)
-
-    def _checked(self, inputs: TensorDictBase, q: Tensor) -> Tensor:
-        if q.ndim == inputs.ndim + 2:
-            q = q.unsqueeze(-1)
-        if q.ndim != inputs.ndim + 3:
-            raise BatchError(
-                f"qvalue_network wrote values of the shape {list(q.shape[1:])} for a batch "
-                f"{list(inputs.batch_size)}: wanted {[*inputs.batch_size]} and K values, one for "
-                "each discrete action; for vector rewards K x M"
-            )
-        if self.spec is not None and self.spec.space.n != q.shape[-2]:
-            raise BatchError(
-                f"qvalue_network wrote values of {q.shape[-2]} discrete actions, but the action "
-                f"spec has {self.spec.space.n}"
-            )
-        return q
-
-    def expected(self, value: Tensor, log_probs: Tensor | None) -> Tensor:
-        """The expectation ``[*, M]`` of reduced values ``[*, K, M]`` under the policy."""
-        assert log_probs is not None
-        return expected_value(value, log_probs.detach().exp())

@@ -12,8 +12,7 @@ from tensordict.nn import TensorDictModule
 from rlkit_sac.config.loss import DiscretePriorLossConfig
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.objectives.arguments import SACOptions, takes
-from rlkit_sac.objectives.sac.categorical_critics import critics_kind
-from rlkit_sac.objectives.sac.critics import ActionValueCritics
+from rlkit_sac.objectives.sac.critics import Critics
 from rlkit_sac.objectives.sac.factors import DiscreteFactor
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 
@@ -127,6 +126,6 @@ class DiscreteSACLoss(SoftActorCriticLoss):
             )
         super().__init__(actor_network, qvalue_network, options)
 
-    def _make_critics(self, options: Any, **common: Any) -> ActionValueCritics:
-        kind = critics_kind(self.qvalue_network, of_each_action=True)
-        return kind(**common, spec=self.specs["action"])
+    def _make_critics(self, options: Any, **common: Any) -> Critics:
+        own: dict[str, Any] = {"role": "action_value", "index_role": "action"}
+        return Critics(**common, **own, action_roles=(), spec=self.specs["action"])

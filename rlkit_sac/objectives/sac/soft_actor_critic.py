@@ -512,5 +512,5 @@ class SoftActorCriticLoss(LossContract):
         keys = [each.key(name) for name in ("alpha", "entropy") for each in factors]
         keys += [each.key("kl") for each in factors if self.priors.get(each.name) is not None]
         if self.diagnostics:
-            keys += diagnostic_keys(self.num_qvalue_nets, self.critics.further_diagnostics)
+            keys += diagnostic_keys(self.num_qvalue_nets, self.critics.head.diagnostics)
         return [*self._loss_keys(), *keys]
