@@ -6,6 +6,7 @@ import importlib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
+from copy import deepcopy
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,7 +17,7 @@ from rlkit_sac.envs.action_masks import with_action_masks
 from rlkit_sac.envs.actions import AdaptedActions
 from rlkit_sac.envs.frame_stack import FrameStack
 from rlkit_sac.envs.observations import ArrayObservation, ArrayReward
-from rlkit_sac.envs.seeding import EpisodeSeeding, NamedFaults
+from rlkit_sac.envs.seeding import EpisodeSeeding, NamedFaults, refuse_shared
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError, summary
 
@@ -95,7 +96,8 @@ def make_gym_env(
         render_mode: Gymnasium's render mode, None for no rendering.
 
     Raises:
-        ConfigError: the environment cannot be built, or its spaces are not supported.
+        ConfigError: the environment cannot be built, is one that is in use already, or its spaces
+            are not supported.
 
     >>> env = make_gym_env(find_env_spec("Pendulum-v1"), seed=0, env_index=0, rescale_actions=True,
     ...                    action_mask=True, frame_stack=1, observation_indices=None,
@@ -104,6 +106,7 @@ def make_gym_env(
     Box(-1.0, 1.0, (1,), float32)
     """
     env = _create(spec, max_episode_steps, kwargs, render_mode)
+    refuse_shared(env, spec.id)
     try:
         env = with_action_masks(env) if action_mask else env
         # Within the seeded episode, which a resumed run repeats.
@@ -148,8 +151,10 @@ def _create(
     kwargs: Mapping[str, Any],
     render_mode: str | None,
 ) -> gym.Env[Any, Any]:
-    arguments = dict(kwargs) if render_mode is None else {**kwargs, "render_mode": render_mode}
     try:
+        arguments = deepcopy(dict(kwargs))  # which a constructor may change
+        if render_mode is not None:
+            arguments["render_mode"] = render_mode
         with _quiet_gymnasium(), _quiet_mujoco(spec):
             # The passive checker warns about the environment's own style on the first steps.
             env = gym.make(

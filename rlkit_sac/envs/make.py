@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -11,19 +12,26 @@ from typing import Any
 import torch
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import env_checker
-from torchrl.data import Unbounded
+from gymnasium.wrappers import OrderEnforcing, TimeLimit
 from torchrl.envs import (
     Compose,
     EnvBase,
     InitTracker,
-    RewardSum,
     SerialEnv,
     StepCounter,
     TransformedEnv,
 )
 
+from rlkit_sac.envs.action_masks import ActionMasks
 from rlkit_sac.envs.gym_env import find_env_spec, make_gym_env
-from rlkit_sac.envs.torchrl_env import EpisodicGymWrapper, PreviousAction, base_env
+from rlkit_sac.envs.seeding import EpisodeSeeding
+from rlkit_sac.envs.torchrl_env import (
+    EpisodeReturn,
+    EpisodicGymWrapper,
+    PreviousAction,
+    base_env,
+    wrapper_of,
+)
 from rlkit_sac.errors import EnvironmentFault, summary
 
 
@@ -58,7 +66,8 @@ def make_env(
     - ``("next", "reward")`` float32 `[*, 1]`, or `[*, M]` where the environment declares a
       ``reward_space`` of M numbers, ``done``, ``terminated``, ``truncated`` `[*, 1]`; a time limit
       sets ``truncated`` alone, and ``("next", "observation")`` is the true last one,
-    - ``episode_reward`` as the reward, ``step_count`` `[*, 1]`, ``is_init`` `[*, 1]`,
+    - ``episode_reward``, the sum of the rewards as the task gives them, float64 (on MPS float32)
+      `[*, M]`, ``step_count`` `[*, 1]`, ``is_init`` `[*, 1]`,
     - ``prev_action`` as ``action``, zeros at the start of an episode.
 
     Each episode is seeded from ``seed``, the index of its environment and its number there, so
@@ -116,7 +125,7 @@ def make_env(
         arguments = [{"env_index": first_index + index} for index in range(num_envs)]
         base = SerialEnv(num_envs, create, create_env_kwargs=arguments, device=device)
     return TransformedEnv(
-        base, Compose(InitTracker(), StepCounter(), RewardSum(), PreviousAction())
+        base, Compose(InitTracker(), StepCounter(), EpisodeReturn(), PreviousAction())
     )
 
 
@@ -141,6 +150,8 @@ def closing_env(env: EnvBase) -> Iterator[EnvBase]:
 def check_env(env_id: str, *, kwargs: Mapping[str, Any] | None = None) -> None:
     """Checks that an environment can be built, by Gymnasium's ``check_env`` too.
 
+    Gymnasium checks what the entry point returns, with the wrappers that it put on.
+
     What Gymnasium advises against is a warning, and so are random numbers of its own, of which
     Gymnasium cannot tell whether they follow the seed.
 
@@ -158,9 +169,13 @@ def check_env(env_id: str, *, kwargs: Mapping[str, Any] | None = None) -> None:
     rlkit_sac.errors.ConfigError: unknown environment 'Pendulun-v1': ... Did you mean: `Pendulum`...
     """
     with closing_env(make_env(env_id, kwargs=kwargs)) as env:
-        task = base_env(env).gym_env().unwrapped
+        task = wrapper_of(base_env(env).gym_env(), EpisodeSeeding).env
+        while isinstance(task, (ActionMasks, TimeLimit, OrderEnforcing)):
+            task = task.env  # what the entry point returned
         try:
-            env_checker.check_env(task, skip_render_check=True, skip_close_check=True)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", ".*different from the unwrapped version")
+                env_checker.check_env(task, skip_render_check=True, skip_close_check=True)
         except Exception as error:
             if "does not call `super().reset(seed=seed)`" not in str(error):
                 raise EnvironmentFault(f"{env_id}: {summary(error)}") from error
@@ -175,11 +190,8 @@ def _make_single(
     device: torch.device | str = "cpu",
     **options: Any,
 ) -> EpisodicGymWrapper:
-    env = EpisodicGymWrapper(
+    return EpisodicGymWrapper(
         make_gym_env(spec, env_index=env_index, **options),
         categorical_action_encoding=True,
         device=device,
     )
-    # RewardSum gives the sum the spec of the reward, whose bounds are those of one step.
-    env.reward_spec = Unbounded(shape=env.reward_spec.shape, device=device, dtype=torch.float32)
-    return env

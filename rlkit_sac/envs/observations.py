@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from textwrap import shorten
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -29,7 +29,8 @@ class ArrayObservation(gym.Wrapper[Any, Any, Any, Any]):
     - An image is a `Box` of uint8 or bool with two or more dimensions, and stays as it is: alone as
       ``observation``, within a `Tuple` or `Dict` as an entry for each, ``image_`` and its place
       there, such as ``image_camera`` or ``image_arm_0``.
-    - Another `Box` keeps its shape (a scalar becomes `[1]`) and becomes float32.
+    - Another `Box` keeps its shape (a scalar becomes `[1]`) and becomes float32, whatever type the
+      space declares.
     - `Tuple` and `Dict`: ``observation``, a float32 vector of their other parts in the order of the
       space (a `Dict` sorts its keys unless it was given an ordered mapping), each flattened: boxes
       in C order, each `Discrete(n)` as n one-hot entries. But where n is more than 32 and there is
@@ -38,7 +39,8 @@ class ArrayObservation(gym.Wrapper[Any, Any, Any, Any]):
       an environment that counts one too far gives 1. Without such parts there is no vector.
     - `Discrete` alone and other spaces: a float32 vector, as ``gymnasium.spaces.flatten`` does.
 
-    Every array is a copy, so environments may reuse their buffers.
+    Every array is a copy, so environments may reuse their buffers. Each part of an observation has
+    the shape that the space declares, but for axes of length 1.
 
     Args:
         env: any Gymnasium environment.
@@ -144,12 +146,11 @@ class ObservationConversion:
                 if key is None:
                     vector.append(self._flatten(leaf, value))
                     continue
-                array = np.asarray(value).astype(leaf.dtype, casting="same_kind")
-                entries[key] = array.reshape(leaf.shape or ())
+                entries[key] = with_shape(pixels(cast(Box, leaf), value), leaf.shape or ())
             if not vector:
                 return entries
             numbers = np.concatenate(vector)
-        array = numbers.astype(np.float32, casting="same_kind").reshape(self.vector_shape)
+        array = with_shape(numbers.astype(np.float32, casting="same_kind"), self.vector_shape)
         entries["observation"] = array if self.indices is None else array.take(self.indices, -1)
         return entries
 
@@ -190,7 +191,9 @@ class ObservationConversion:
     def _flatten(self, leaf: Space[Any], value: Any) -> Any:
         if isinstance(leaf, Discrete) and self.is_count(leaf):
             return [min(max((value - int(leaf.start)) / (int(leaf.n) - 1), 0.0), 1.0)]
-        if not isinstance(leaf, Box) and not leaf.contains(value):
+        if isinstance(leaf, Box):  # Gymnasium would cast it to the declared type
+            return with_shape(np.asarray(value), leaf.shape or ()).ravel()
+        if not leaf.contains(value):
             raise ValueError(f"the observation has {value!r}, wanted one of {leaf}")
         return flatten(leaf, value)
 
@@ -202,6 +205,46 @@ def is_image(leaf: Space[Any]) -> bool:
     (True, False)
     """
     return isinstance(leaf, Box) and len(leaf.shape) > 1 and leaf.dtype in (np.uint8, np.bool_)
+
+
+def pixels(leaf: Box, value: Any) -> NDArray[Any]:
+    """A copy of an image in the type of its space.
+
+    Raises:
+        TypeError: for numbers that are no integers.
+        ValueError: for those beyond the bounds of the space.
+
+    >>> pixels(Box(0, 255, (1, 2), np.uint8), np.array([[7, 300]]))
+    Traceback (most recent call last):
+    ValueError: an image has numbers from 7 to 300, wanted 0 to 255
+    """
+    array = np.asarray(value)
+    low, high = leaf.low.flat[0], leaf.high.flat[0]
+    full = leaf.dtype == np.bool_ or (low, high) == (0, 255)
+    if not (full and array.dtype == leaf.dtype) and array.size:
+        least, most = array.min(), array.max()
+        if least < low or most > high:
+            raise ValueError(f"an image has numbers from {least} to {most}, wanted {low} to {high}")
+    return array.astype(leaf.dtype, casting="unsafe" if array.dtype.kind in "biu" else "same_kind")
+
+
+def with_shape(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """An array of a shape that differs in axes of length 1 at most.
+
+    Raises:
+        ValueError: for any other.
+
+    >>> with_shape(np.zeros((3, 1)), (3,)).shape
+    (3,)
+    >>> with_shape(np.zeros((4, 4, 3)), (3, 4, 4))
+    Traceback (most recent call last):
+    ValueError: an array has the shape [4, 4, 3], wanted [3, 4, 4]
+    """
+    if array.shape == shape:
+        return array
+    if [size for size in array.shape if size != 1] != [size for size in shape if size != 1]:
+        raise ValueError(f"an array has the shape {list(array.shape)}, wanted {list(shape)}")
+    return array.reshape(shape)
 
 
 def image_key(path: Path) -> str:
@@ -257,5 +300,4 @@ class ArrayReward(gym.RewardWrapper[Any, Any]):
         """Returns the reward as an array of the declared shape."""
         if isinstance(reward, float) and self._shape == (1,):  # the usual ones, in less time
             return np.array([reward], np.float32)
-        array = np.asarray(reward).astype(np.float32, casting="same_kind")
-        return array.reshape(self._shape)
+        return with_shape(np.asarray(reward), self._shape).astype(np.float32, casting="same_kind")

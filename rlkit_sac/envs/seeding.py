@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
+from weakref import WeakValueDictionary
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Dict, Discrete, Space, Tuple
 from numpy.typing import NDArray
 
-from rlkit_sac.errors import EnvironmentFault, RlkitSacError, summary
+from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError, summary
 
 
 def episode_seed(seed: int, env_index: int, episode: int) -> int:
@@ -46,6 +48,9 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         seed: seed of the run.
         env_index: position of the environment among those that run side by side. Default: 0.
 
+    Attributes:
+        episode_return: sum of the task's own rewards since the reset, in float64.
+
     >>> env = EpisodeSeeding(gym.make("Pendulum-v1"), seed=0)
     >>> (first, _), (second, _) = env.reset(), env.reset()
     >>> again, _ = EpisodeSeeding(gym.make("Pendulum-v1"), seed=0).reset()
@@ -60,6 +65,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         self._next_episode = 0
         self._actions: list[list[NDArray[Any]]] = []  # since the reset, the leaves of each
         self._outcome: tuple[Any, Any] | None = None  # the last observation and reward
+        self.episode_return: Any = 0.0
         self._continued: tuple[Any, dict[str, Any]] | None = None
 
     def reset(
@@ -77,7 +83,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         self.env.action_space.seed(derived)
         _renew_box2d_world(self.env.unwrapped)
         observation, info = self.env.reset(seed=derived, options=options)
-        self._outcome = observation, 0.0
+        self._outcome, self.episode_return = (observation, 0.0), 0.0
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -85,6 +91,8 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         self._actions.append(_leaves(action))
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._outcome = observation, reward
+        exact = reward if isinstance(reward, float) else np.asarray(reward, np.float64).ravel()
+        self.episode_return = self.episode_return + exact
         return observation, reward, bool(terminated), bool(truncated), info
 
     @property
@@ -138,6 +146,7 @@ class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: gym.Env[Any, Any], *, env_index: int) -> None:
         super().__init__(env)
         self._env_index = env_index
+        _in_use[id(env.unwrapped)] = self
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -157,6 +166,7 @@ class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
 
     def close(self) -> None:
         """Closes the environment; an exception in it, which loses nothing, becomes a warning."""
+        _in_use.pop(id(self.unwrapped), None)
         try:
             super().close()
         except (Exception, SystemExit) as error:
@@ -174,6 +184,30 @@ class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
         raise EnvironmentFault(
             f"environment {self._env_index} raised {summary(error)} in {position}"
         ) from error
+
+
+# By the id of the environment without wrappers, until it is closed.
+_in_use: WeakValueDictionary[int, NamedFaults] = WeakValueDictionary()
+
+
+def refuse_shared(env: gym.Env[Any, Any], name: str) -> None:
+    """Refuses an environment that another one, made before, steps too.
+
+    Args:
+        env: a new environment.
+        name: of its task.
+
+    Raises:
+        ConfigError: what makes the task returned the same object again.
+    """
+    if id(env.unwrapped) in _in_use:
+        gc.collect()  # it may be of an environment that nobody has any more
+    if id(env.unwrapped) in _in_use:
+        raise ConfigError(
+            f"{name}: the function or entry point returned an environment that is in use already "
+            f"({env.unwrapped}), and each would step the other's episodes: make a new one in each "
+            "call"
+        )
 
 
 def _leaves(value: Any) -> list[NDArray[Any]]:

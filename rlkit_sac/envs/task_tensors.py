@@ -14,7 +14,7 @@ from tensordict import NestedKey
 from torch import Tensor
 
 from rlkit_sac.envs.actions import at, choice_values, is_choice, leaves
-from rlkit_sac.envs.observations import is_image
+from rlkit_sac.envs.observations import is_image, pixels
 from rlkit_sac.envs.task_spaces import conversions
 
 
@@ -152,6 +152,8 @@ class TaskTensors:
 
 
 def _array(leaf: Space[Any], value: Any) -> NDArray[Any]:
+    if isinstance(leaf, Box) and is_image(leaf):
+        return pixels(leaf, value)
     return np.asarray(value).astype(_observed_type(leaf), casting="same_kind")
 
 

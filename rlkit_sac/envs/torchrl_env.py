@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import gymnasium as gym
+import numpy as np
+import torch
 from numpy.typing import NDArray
 from tensordict import TensorDictBase
 from torchrl.data import Categorical, Composite, TensorSpec, Unbounded
 from torchrl.envs import EnvBase, GymWrapper, SerialEnv, Transform
-from torchrl.envs.transforms import InitTracker, RewardSum, StepCounter, TransformedEnv
+from torchrl.envs.transforms import InitTracker, StepCounter, TransformedEnv
 
 from rlkit_sac.envs.actions import AdaptedActions
 from rlkit_sac.envs.observations import ArrayObservation, ArrayReward
@@ -62,6 +64,46 @@ def gym_envs(env: EnvBase) -> list[Any]:
     if base.is_closed:
         base.start()
     return list(base.gym_env())
+
+
+class EpisodeReturn(Transform):
+    """Writes ``episode_reward`` [*, M], the sum of the task's own rewards in the episode so far.
+
+    It is float64, but on MPS, which has no such numbers.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> env = make_env("CartPole-v1")
+    >>> env.rollout(3)["next", "episode_reward"].flatten()
+    tensor([1., 2., 3.], dtype=torch.float64)
+    """
+
+    def __init__(self) -> None:
+        super().__init__(in_keys=["reward"], out_keys=["episode_reward"])
+
+    def _call(self, next_tensordict: TensorDictBase) -> TensorDictBase:
+        return self._reset(next_tensordict, next_tensordict)
+
+    def _reset(
+        self, tensordict: TensorDictBase, tensordict_reset: TensorDictBase
+    ) -> TensorDictBase:
+        spec = self._spec
+        sums = [each.get_wrapper_attr("episode_return") for each in gym_envs(self.parent)]
+        values = np.stack(np.broadcast_arrays(*sums)).reshape(len(sums), -1)
+        values = np.broadcast_to(values, (len(sums), spec.shape[-1])).reshape(spec.shape)
+        return tensordict_reset.set(
+            "episode_reward", torch.tensor(values, dtype=spec.dtype, device=spec.device)
+        )
+
+    def transform_observation_spec(self, observation_spec: Composite) -> Composite:
+        """Adds ``episode_reward``."""
+        observation_spec["episode_reward"] = self._spec
+        return observation_spec
+
+    @property
+    def _spec(self) -> TensorSpec:
+        reward = self.parent.reward_spec
+        dtype = torch.float32 if reward.device.type == "mps" else torch.float64
+        return Unbounded(reward.shape, reward.device, dtype)
 
 
 class PreviousAction(Transform):
@@ -118,6 +160,7 @@ class GymnasiumEnvs:
     (3,)
     >>> arrays = {"observation": np.zeros((1, 3)), "reward": np.zeros((1, 1))}
     >>> arrays |= {"terminated": np.zeros(1), "truncated": np.zeros(1)}
+    >>> arrays["episode_reward"] = np.zeros((1, 1))
     >>> envs.step([np.zeros(1, np.float32)], arrays)
     []
     """
@@ -135,7 +178,7 @@ class GymnasiumEnvs:
         """Whether an environment is one of :func:`~rlkit_sac.envs.make_env`."""
         if not isinstance(env, TransformedEnv):
             return False
-        expected = [InitTracker, StepCounter, RewardSum, PreviousAction]
+        expected = [InitTracker, StepCounter, EpisodeReturn, PreviousAction]
         if [type(each) for each in env.transform] != expected or env.transform[1].max_steps:
             return False
         return type(base_env(env)) in (EpisodicGymWrapper, SerialEnv)
@@ -153,8 +196,8 @@ class GymnasiumEnvs:
 
         Args:
             actions: one for each environment, as its `AdaptedActions` takes it.
-            arrays: the entries :attr:`observed` and :data:`OUTCOME`, ``[N, …]``, to be written;
-                flags are ``[N]``.
+            arrays: the entries :attr:`observed`, :data:`OUTCOME` and ``episode_reward``,
+                ``[N, …]``, to be written; flags are ``[N]``.
 
         Returns:
             The environments whose episode ended.
@@ -166,11 +209,11 @@ class _DirectEnv:
     """One environment of :func:`make_gym_env`, stepped without most of its wrappers' calls."""
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
-        self._env = _wrapper_of(env, NamedFaults)
-        self._seeded = _wrapper_of(env, EpisodeSeeding)
-        self._action = _wrapper_of(env, AdaptedActions).action_conversion
-        self._reward = _wrapper_of(env, ArrayReward).reward
-        observation = _wrapper_of(env, ArrayObservation)
+        self._env = wrapper_of(env, NamedFaults)
+        self._seeded = wrapper_of(env, EpisodeSeeding)
+        self._action = wrapper_of(env, AdaptedActions).action_conversion
+        self._reward = wrapper_of(env, ArrayReward).reward
+        observation = wrapper_of(env, ArrayObservation)
         self._entries = observation.entries
         self.observed = tuple(cast(gym.spaces.Dict, observation.observation_space))
 
@@ -185,13 +228,19 @@ class _DirectEnv:
             for key, value in self._entries(after, info).items():
                 arrays[key][index] = value
             arrays["reward"][index] = self._reward(reward)
+            arrays["episode_reward"][index] = self._seeded.episode_return
             arrays["terminated"][index], arrays["truncated"][index] = terminated, truncated
             return terminated or truncated
         except (Exception, SystemExit) as error:
             self._env.raise_fault(error)
 
 
-def _wrapper_of(env: gym.Env[Any, Any], kind: type[Wrapper]) -> Wrapper:
+def wrapper_of(env: gym.Env[Any, Any], kind: type[Wrapper]) -> Wrapper:
+    """Returns the outermost wrapper of a kind that an environment has.
+
+    >>> wrapper_of(gym.make("Pendulum-v1"), gym.wrappers.TimeLimit)._max_episode_steps
+    200
+    """
     while not isinstance(env, kind):
         assert isinstance(env, gym.Wrapper), f"the environment has no {kind.__name__}"
         env = env.env

@@ -32,6 +32,6 @@ def test_weighted_rewards_of_the_cheetah_are_those_of_the_scalar_task() -> None:
         assert torch.equal(vector["next", key], scalar["next", key])
     weighted = vector["next", "reward"] @ torch.tensor([1.0, 0.1])
     torch.testing.assert_close(weighted, scalar["next", "reward"].squeeze(-1), rtol=0, atol=1e-6)
-    sums = vector["next", "episode_reward"] @ torch.tensor([1.0, 0.1])
+    sums = vector["next", "episode_reward"] @ torch.tensor([1.0, 0.1]).double()
     wanted = scalar["next", "episode_reward"].squeeze(-1)
     torch.testing.assert_close(sums, wanted, rtol=0, atol=1e-4)

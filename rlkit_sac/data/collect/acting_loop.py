@@ -146,7 +146,6 @@ class ActingLoop:
             new[...] = action
         arrays, following = self.frame.arrays, self._following
         self._ended = self._envs.step(self._actions(), following)
-        np.add(arrays["episode_reward"], following["reward"], out=following["episode_reward"])
         np.add(arrays["step_count"], 1, out=following["step_count"])
         np.logical_or(following["terminated"], following["truncated"], out=following["done"])
 

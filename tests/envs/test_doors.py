@@ -1,0 +1,169 @@
+"""What an environment gives is taken as it is, or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, Tuple
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlkit_sac.data import make_collector
+from rlkit_sac.envs import check_env, make_env
+from rlkit_sac.envs.observations import ArrayReward, ObservationConversion
+from rlkit_sac.errors import ConfigError, EnvironmentFault
+from rlkit_sac.modules import tanh_gaussian_actor
+from tests.data.collect.kinds import BOTH, Kind, of_kind
+
+
+class Line(gym.Env[Any, Any]):
+    """Observes the number of its steps."""
+
+    action_space = Box(-1, 1, (1,))
+    observation_space = Box(-1000, 1000, (1,))
+
+    def __init__(self, settings: Any = None) -> None:
+        self.settings = settings
+        if isinstance(settings, dict):
+            settings.pop("goal")
+            settings["walls"].append("a wall")
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self.steps += 1
+        return np.array([self.steps], np.float32), 0.1, False, False, {}
+
+
+@pytest.fixture
+def register():
+    made = []
+
+    def of(entry_point: Any, **options: Any) -> str:
+        made.append(f"Door{len(made)}-v0")
+        gym.register(made[-1], entry_point, **options)
+        return made[-1]
+
+    yield of
+    for name in made:
+        del gym.registry[name]
+
+
+@pytest.mark.parametrize("wrap", [lambda env: env, lambda env: gym.wrappers.ClipReward(env, -1, 1)])
+def test_two_environments_are_not_one_object(register, wrap) -> None:
+    one = Line()
+    name = register(lambda: wrap(one))
+    env = make_env(name)
+    with pytest.raises(ConfigError, match=f"{name}: .* in use already"):
+        make_env(name)
+    env.close()
+    make_env(name).close()  # nobody steps the first one any more
+    with pytest.raises(ConfigError, match="in use already"):
+        make_env(name, num_envs=2).reset()
+
+
+def test_one_that_was_dropped_is_free_again(register) -> None:
+    one = Line()
+    name = register(lambda: one)
+    make_env("Pendulum-v1")  # the first one of a process is kept by an exception in TorchRL
+    for _ in range(2):
+        make_env(name).reset()  # and is collected
+
+
+def test_a_constructor_may_change_its_arguments(register) -> None:
+    name = register(Line)
+    kwargs = {"settings": {"goal": 5, "walls": []}}
+    for _ in range(2):
+        make_env(name, kwargs=kwargs, num_envs=2).reset()
+    assert kwargs == {"settings": {"goal": 5, "walls": []}}
+
+
+TYPES = [np.int8, np.uint8, np.int64, np.float16, np.float32, np.float64, np.bool_]
+
+
+@given(
+    declared=st.sampled_from(TYPES),
+    values=st.lists(st.floats(-(2.0**99), 2.0**99, width=32), min_size=2, max_size=2),
+    nest=st.sampled_from(["alone", "dict", "tuple"]),
+)
+def test_numbers_are_those_that_were_given(declared: Any, values: list[float], nest: str) -> None:
+    kind = Box(0, 1, (2,), declared)
+    array = np.array(values)
+    spaces = {"alone": kind, "dict": Dict(a=kind), "tuple": Tuple([kind])}
+    observations = {"alone": array, "dict": {"a": array}, "tuple": (array,)}
+    found = ObservationConversion(spaces[nest])(observations[nest])["observation"]
+    np.testing.assert_array_equal(found, array.astype(np.float32))
+
+
+@given(
+    shape=st.lists(st.integers(1, 3), min_size=1, max_size=3).map(tuple),
+    given_shape=st.lists(st.integers(1, 3), min_size=1, max_size=4).map(tuple),
+    kind=st.sampled_from(["image", "vector", "part", "reward"]),
+)
+def test_axes_are_not_swapped(shape: Any, given_shape: Any, kind: str) -> None:
+    value: Any = np.arange(np.prod(given_shape)).reshape(given_shape)
+    dtype: Any = np.uint8 if kind == "image" else np.float32
+    space: Any = Box(0, 255, shape, dtype)
+    if kind == "part":
+        space, value = Dict(at=space, door=Discrete(2)), {"at": value, "door": 0}
+    if kind == "reward":
+        if len(shape) > 1:
+            return
+        env = Line()
+        env.reward_space = space  # type: ignore[attr-defined]
+        convert: Any = ArrayReward(env).reward
+    else:
+        convert = ObservationConversion(space)
+    if [n for n in shape if n != 1] == [n for n in given_shape if n != 1]:
+        convert(value)
+    else:
+        with pytest.raises(ValueError, match=r"has the shape \[.*\], wanted \["):
+            convert(value)
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.uint16, np.int64])
+@pytest.mark.parametrize("number", [-1, 256])
+def test_pixels_beyond_their_range_are_refused(dtype: Any, number: int) -> None:
+    convert = ObservationConversion(Box(0, 255, (2, 2), np.uint8))
+    fine = np.array([[0, 255], [7, 1]]).astype(dtype)
+    np.testing.assert_array_equal(convert(fine)["observation"], fine)
+    with pytest.raises(ValueError, match="wanted 0 to 255"):
+        convert(np.full((2, 2), number).astype(dtype))
+    with pytest.raises(ValueError, match="wanted 0 to 1"):
+        ObservationConversion(Box(0, 1, (2, 2), np.uint8))(np.full((2, 2), 2, np.uint8))
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e6])
+def test_check_env_judges_what_the_entry_point_returns(register, factor: float) -> None:
+    def make() -> gym.Env[Any, Any]:
+        env = Line()
+        env.observation_space = Box(-1000 * factor, 1000 * factor, (1,))
+        return gym.wrappers.TransformObservation(env, lambda x: x + 2000, None)
+
+    name = register(make, max_episode_steps=9)
+    if factor == 1.0:
+        with pytest.raises(EnvironmentFault, match="not within the observation space"):
+            check_env(name)
+    else:
+        check_env(name)
+
+
+@BOTH
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_returns_are_float64_sums_of_the_rewards_as_given(
+    register, num_envs: int, kind: Kind
+) -> None:
+    name = register(Line, max_episode_steps=700)
+    env = of_kind(make_env(name, num_envs=num_envs), kind)
+    policy = tanh_gaussian_actor(1, [-1.0], [1.0], num_cells=[2])
+    size = 800 * num_envs
+    (batch,) = make_collector(env, policy, total_frames=size, frames_per_batch=size)
+    found = batch["next", "episode_reward"].reshape(num_envs, 800)[:, [699, 799]]
+    wanted = [sum([0.1] * 700), sum([0.1] * 100)]
+    assert found.tolist() == [wanted] * num_envs
