@@ -181,7 +181,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         group=learner_group(),
     )
     if config.resume is None:
-        warm_start(loss_module, config.warm_start)
+        warm_start(loss_module, config.warm_start, env)
 
     # Replay of segments, and collection, both with the distribution that drew each action.
     random_policy = RandomBehavior(

@@ -135,7 +135,7 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         group=learner_group(),
     )
     if config.resume is None:
-        warm_start(loss_module, config.warm_start)
+        warm_start(loss_module, config.warm_start, env)
 
     # Replay and collection.
     policy = loss_module.policy()

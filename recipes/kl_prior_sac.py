@@ -122,7 +122,7 @@ def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         group=learner_group(),
     )
     if config.resume is None:
-        warm_start(loss_module, config.warm_start)
+        warm_start(loss_module, config.warm_start, env)
 
     # Replay and collection.
     policy = loss_module.policy()

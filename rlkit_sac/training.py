@@ -99,7 +99,8 @@ class Run:
 
     def _start(self, options: dict[str, Any], callback: Callback | None, name: str | None) -> Run:
         recipe = self.recipe or recipe_script(RunDirectory(self.path).info, str(self.path))
-        threads = torch.get_num_threads()
+        threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
+        torch.set_default_dtype(torch.float32)  # as in a process of its own
         try:
             with (
                 opened_recipe(find_recipe(str(recipe))) as (main, config_class),
@@ -116,6 +117,7 @@ class Run:
             raise
         finally:
             torch.set_num_threads(threads)
+            torch.set_default_dtype(dtype)
         return self
 
     def _command(self, path: Path) -> str:
@@ -146,7 +148,8 @@ def train(
         config: name of a configuration of the recipe, or a YAML file.
         env: Gymnasium id, or a function that makes an environment, for training and for evaluation.
             A run with a function is resumed from Python alone.
-        name: of the task, for the folder of a run whose environments a function makes.
+        name: of the task, for the folder of a run whose environments a function makes. Default:
+            that of the environment's ``spec``, in the namespace ``python``, or of its class.
         seed: of the run.
         callback: called after each batch of frames and its updates with the
             :class:`~rlkit_sac.runs.TrainingRun`; where it returns true, the run ends as complete.
@@ -166,12 +169,22 @@ def train(
     [120]
     """
     function = env if callable(env) else None
-    if (function is None) != (name is None) or (env is not function and not isinstance(env, str)):
-        text = "an id, or a function such as lambda: gym.make('Hopper-v5') together with name="
+    if (not isinstance(env, str | None) and function is None) or (name and function is None):
+        text = "an id, or a function such as lambda: gym.make('Hopper-v5'), which may have a name="
         raise ConfigError(f"env must be {text}, got env={env!r} and name={name!r}")
+    if function is not None and name is None:
+        name = _name_of(function)
     given = {"config": config, "env.id": name or env, "seed": seed}
     options |= {key: value for key, value in given.items() if value is not None}
     return Run(Path(), recipe, function)._start(options, callback, name)
+
+
+def _name_of(function: EnvFunction) -> str:
+    """The name of the task of a function's environments."""
+    (env := function()).close()
+    if env.spec is None:
+        return type(env.unwrapped).__name__
+    return f"python/{env.spec.id.rpartition('/')[2]}"  # it may be another task than the id's
 
 
 @contextmanager

@@ -7,11 +7,14 @@ import shlex
 import signal
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from gymnasium.envs.classic_control import PendulumEnv
+from gymnasium.wrappers import TimeLimit
 
 import rlkit_sac
 from rlkit_sac.errors import ConfigError
@@ -74,6 +77,51 @@ def test_a_function_makes_the_environments(tmp_path: Path) -> None:
         other.resume(**longer)
     with pytest.raises(ConfigError, match="unknown environment 'my_task'"):
         other.evaluate()
+
+
+class Sized(PendulumEnv):
+    """Notes what it was made of."""
+
+    made: ClassVar[list[object]] = []
+
+    def __init__(self, size: object = None, name: object = None) -> None:
+        super().__init__()
+        self.made.append((size, name))
+        self.spec = None
+
+
+def test_arguments_are_handed_on_as_they_are_and_those_of_evaluations_come_on_top() -> None:
+    size = (2, {1: "no"})
+    given = {"env.kwargs.size": size, "evaluation.kwargs": {"name": "test"}}
+    gym.register("Sized-v0", Sized, max_episode_steps=20)
+    try:
+        run = rlkit_sac.train("sac", env="Sized-v0", **QUICK, **given)
+        assert Sized.made[-2:] == [(size, None), (size, "test")]
+        run.resume(**{"collector.total_frames": 170})
+        assert Sized.made[-2:] == [(size, None), (size, "test")]
+        run.evaluate(episodes=1)
+        assert Sized.made[-1] == (size, "test")
+        odd = {"env.kwargs.name": len}
+        run = rlkit_sac.train("sac", env="Sized-v0", **QUICK, **odd)
+        more = {"collector.total_frames": 170}
+        with pytest.raises(ConfigError, match=r"env\.kwargs\.name was <built-in function len>"):
+            run.resume(**more)
+        run.resume(**more, **odd)
+    finally:
+        del gym.registry["Sized-v0"]
+
+
+def test_a_function_needs_no_name_and_the_default_type_is_that_of_a_process() -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        run = rlkit_sac.train("sac", env=pendulum, **QUICK)
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert run.path.parent == Path("runs/sac/python-Pendulum-v1")
+    own = rlkit_sac.train("sac", env=lambda: TimeLimit(Sized(), 20), **QUICK)
+    assert own.path.parent == Path("runs/sac/Sized")
+    assert own.evaluate(episodes=1).lengths.tolist() == [20]
 
 
 def test_a_callback_ends_a_run_as_complete_and_logs() -> None:
@@ -148,7 +196,6 @@ def test_ctrl_c_saves_and_raises(tmp_path: Path) -> None:
         ({"env": "Pendulun-v1"}, "env.id: unknown environment 'Pendulun-v1'"),
         ({"config": "pendulom"}, "no configuration of this name; did you mean pendulum"),
         ({"env": 3}, "got env=3 and name=None"),
-        ({"env": pendulum}, "together with name=, got env=<function pendulum"),
         ({"name": "my_task"}, "got env=None and name='my_task'"),
         ({"env": pendulum, "name": "Pendulum-v1"}, "'Pendulum-v1', which is an environment of"),
         (

@@ -33,7 +33,7 @@ def read_config(file: Path) -> dict[str, Any]:
         ['seed', 'update', 'update.lr_actor', 'update.periods']
     """
     try:
-        config = yaml.safe_load(file.read_text(encoding="utf-8"))
+        config = yaml.load(file.read_text(encoding="utf-8"), _Loader)
     except OSError as error:
         raise RunError(f"{file} cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, ValueError) as error:
@@ -46,6 +46,20 @@ def read_config(file: Path) -> dict[str, Any]:
         if isinstance(value, dict):
             values |= {f"{name}.{key}": entry for key, entry in value.items()}
     return values
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads tuples, and what stands for other objects of Python as text."""
+
+
+_Loader.add_multi_constructor(
+    "",
+    lambda self, _, node: (
+        tuple(self.construct_sequence(node, deep=True))
+        if isinstance(node, yaml.SequenceNode)
+        else node.value
+    ),
+)
 
 
 def config_cells(

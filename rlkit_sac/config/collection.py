@@ -12,8 +12,10 @@ from rlkit_sac.config.options import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    PythonObject,
     UnitFloat,
 )
+from rlkit_sac.errors import ConfigError
 
 
 @dataclass
@@ -96,7 +98,17 @@ class EnvConfig:
     """Keyword arguments of gymnasium.make, for example {goal_velocity: 0.1}."""
 
     def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of ``make_env`` for one environment."""
+        """The keyword arguments of ``make_env`` for one environment.
+
+        Raises:
+            ConfigError: for an argument of which a file has a description alone.
+        """
+        for name, value in self.kwargs.items():
+            if isinstance(value, PythonObject):
+                raise ConfigError(
+                    f"env.kwargs.{name} was {value.text}, which no file can hold: from Python, "
+                    f"give it again, as in Run(...).resume(**{{'env.kwargs.{name}': ...}})"
+                )
         apart = ("id", "num_envs")
         return {name: value for name, value in vars(self).items() if name not in apart}
 

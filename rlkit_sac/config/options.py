@@ -162,6 +162,16 @@ def read_value(given: Any, hint: Any) -> Any:
     raise TypeError(_describe(of_type))
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class PythonObject:
+    """What a file of options holds of an object that has no place there; it equals any object."""
+
+    text: str
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+
 def plain_value(value: Any) -> Any:
     """A value of Python as JSON has it: tuples and NumPy arrays as lists, paths as text.
 

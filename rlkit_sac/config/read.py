@@ -9,13 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
-from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
+import numpy as np
 import yaml
 
 from rlkit_sac.config.help import format_help
 from rlkit_sac.config.options import (
     Option,
+    PythonObject,
     config_errors,
     options_of,
     plain_value,
@@ -47,7 +49,10 @@ class Setting(NamedTuple):
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads 1e-3 as a number, and refuses a key that appears twice."""
+    """Reads YAML 1.2's core schema, where no, 9:30 and 1_000 are texts and 010 is ten.
+
+    A key that appears twice is refused.
+    """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         names = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
@@ -58,15 +63,39 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes what :class:`_Loader` reads back equal."""
+    """Writes what :class:`_Loader`, and YAML 1.1 too, reads back equal.
+
+    Of objects other than numbers, texts, lists, tuples, sets and mappings it writes a description.
+    """
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-for _class in (_Loader, _Dumper):
-    _number = re.compile(r"^[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$")
-    _class.add_implicit_resolver("tag:yaml.org,2002:float", _number, list("-+0123456789"))
+_TAG = "tag:yaml.org,2002:"
+_TUPLE, _OBJECT = f"{_TAG}python/tuple", "!python"
+_Loader.yaml_implicit_resolvers = {}  # not those of YAML 1.1
+for _name, _pattern, _first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+."),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+):
+    for _class in (_Loader, _Dumper):
+        _class.add_implicit_resolver(f"{_TAG}{_name}", re.compile(f"^({_pattern})$"), list(_first))
+_Loader.add_constructor(
+    f"{_TAG}int", lambda _, node: int(node.value, {"0o": 8, "0x": 16}.get(node.value[:2], 10))
+)
+_Loader.add_constructor(
+    _TUPLE, lambda self, node: tuple(self.construct_sequence(cast(yaml.SequenceNode, node), True))
+)
+_Loader.add_constructor(_OBJECT, lambda _, node: PythonObject(node.value))
+_Dumper.add_representer(tuple, lambda self, value: self.represent_sequence(_TUPLE, value))
+_Dumper.add_representer(PythonObject, lambda self, it: self.represent_scalar(_OBJECT, it.text))
+_scalar: Any = np.generic
+_Dumper.add_multi_representer(_scalar, lambda self, value: self.represent_data(value.item()))
+_Dumper.add_multi_representer(object, lambda self, it: self.represent_scalar(_OBJECT, repr(it)))
 
 
 def to_yaml(values: dict[str, Any]) -> str:
@@ -81,6 +110,11 @@ def to_yaml(values: dict[str, Any]) -> str:
     return yaml.dump(
         values, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True
     )
+
+
+def from_yaml(text: str) -> Any:
+    """Read what :func:`to_yaml` wrote."""
+    return yaml.load(text, _Loader)
 
 
 def read_yaml(file: Path, config: Any) -> list[Setting]:
@@ -191,6 +225,9 @@ def set_options(
     direct, problems = ([], []) if isinstance(given, Mapping) else _command_line(given)
     for name, value in given.items() if isinstance(given, Mapping) else ():
         setting = Setting(name, value, where=name)
+        if _is_free(_key_of(name, options), options):  # the environment's own, as it is
+            direct.append(setting)
+            continue
         try:
             direct.append(setting._replace(value=plain_value(value)))
         except TypeError as error:
@@ -273,6 +310,11 @@ def _key_of(key: str, options: Mapping[str, Option]) -> str | None:
     return key if key in options else next(mappings, None)
 
 
+def _is_free(key: str | None, options: Mapping[str, Option]) -> bool:
+    """Whether an option is a mapping to values of any type."""
+    return key is not None and get_args(without_limits(options[key].hint)) == (str, Any)
+
+
 def unknown_option(key: str, options: Mapping[str, Option], dashes: str = "") -> str:
     """What is said of an option that does not exist: the names that come near.
 
@@ -321,9 +363,10 @@ def _read(setting: Setting, hint: Any) -> Any:
         value = yaml.load(text, _Loader)
     except (yaml.YAMLError, ValueError):
         value = text
+    if value is None and text not in ("null", "~"):  # as in a comment
+        value = text
     try:
-        is_value = isinstance(value, bool | int | float | list | dict) or text in ("null", "~")
-        return read_value(value if is_value else text, hint)
+        return read_value(value, hint)
     except (TypeError, ValueError) as error:
         advice = f"; write '[{text.strip('()')}]'" if "," in text and "[" not in text else ""
         raise type(error)(f"{error}{advice}") from None

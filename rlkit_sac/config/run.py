@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from rlkit_sac.config.collection import EnvConfig
 from rlkit_sac.config.options import PositiveInt, UnitFloat
 
 
@@ -33,8 +34,19 @@ class EvaluationConfig:
     stop_at: float | None = None
     """Mean return of an evaluation at which the run ends early; null to use all frames."""
 
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    """Keyword arguments of the evaluation's environment, besides or in place of env.kwargs."""
+
     video: bool = False
     """Record a video of the best policy when the run ends."""
+
+    def env(self, training: EnvConfig) -> EnvConfig:
+        """The task as evaluations have it.
+
+        Args:
+            training: the task as training has it.
+        """
+        return replace(training, kwargs={**training.kwargs, **self.kwargs})
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""

@@ -37,7 +37,7 @@ from rlkit_sac.data import (
 )
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.workers.cluster import ray_cluster
-from rlkit_sac.envs import closing_env, make_env, observation_layout, reward_dim
+from rlkit_sac.envs import closing_env, describe_task, make_env, observation_layout, reward_dim
 from rlkit_sac.envs.gym_env import find_env_spec
 from rlkit_sac.envs.specs import action_mask_key
 from rlkit_sac.envs.tasks import NAMESPACE
@@ -58,7 +58,13 @@ from rlkit_sac.runs.machine import (
     resolve_device,
 )
 from rlkit_sac.runs.prior import check_prior_data, read_prior_data
-from rlkit_sac.runs.resume import PARAMETER_PREFIXES, check_resume, find_start, resume_after_restart
+from rlkit_sac.runs.resume import (
+    PARAMETER_PREFIXES,
+    check_resume,
+    check_spaces,
+    find_start,
+    resume_after_restart,
+)
 from rlkit_sac.runs.video import check_video
 from rlkit_sac.updates.steps import LossStep, Step, TargetStep
 from rlkit_sac.updates.update import Update
@@ -111,14 +117,19 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
         steps_per_batch(config.collector.batch_frames(num_envs), num_envs)
     with ExitStack() as opened:
 
-        def open_env(**options: Any) -> EnvBase:
+        def open_env(task: EnvConfig, **options: Any) -> EnvBase:
             with named("env.id"):
-                env = make_env(config.env.id, **config.env.arguments(), device=device, **options)
+                env = make_env(task.id, **task.arguments(), device=device, **options)
             return opened.enter_context(closing_env(env))
 
         seed_everything(seed)
-        env = open_env(num_envs=num_envs, first_index=num_envs * rank(), seed=config.seed)
+        env = open_env(
+            config.env, num_envs=num_envs, first_index=num_envs * rank(), seed=config.seed
+        )
         _check_task(config, env)
+        if start is not None:
+            with named("resume"):
+                check_spaces(start, env)
         workers = config.workers
         if workers.number:
             with named("workers.address" if workers.address else "workers.number"):
@@ -129,8 +140,12 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
         opened.enter_context(process_group(device))
         seed_everything(seed)  # again, since what came before may draw random numbers
         warn_without_updates(config.collector, num_envs)
+        eval_env = open_env(config.evaluation.env(config.env))
+        if describe_task(eval_env) != describe_task(env):
+            text = "the task has other spaces with them: leave them out"
+            raise ConfigError(f"evaluation.kwargs: {config.evaluation.kwargs}: {text}")
         try:
-            yield env, open_env()
+            yield env, eval_env
         except TaskError as error:
             raise ConfigError(f"env.id: {error}") from error.__cause__
 
@@ -139,7 +154,7 @@ def _check_task(config: BaseRunConfig, env: EnvBase) -> None:
     """Refuse options that need another task."""
     if config.evaluation.video:
         with named("evaluation.video"):
-            check_video(config.env)
+            check_video(config.evaluation.env(config.env))
     if (pixels := config.update.random_shift) and not has_images(env):
         text = f"is {pixels}, but the task has no images: leave it out"
         raise ConfigError(f"update.random_shift: {text}")
@@ -260,7 +275,7 @@ def make_replay(
     # The transitions that were put into the buffer are in its checkpoints.
     if source is not None and (config.resume is None or options["prior_share"] is not None):
         with named("replay.prior_data"):
-            data = read_prior_data(source)
+            data = read_prior_data(source, env)
             options["prior_data"] = check_prior_data(data, example, env.full_action_spec_unbatched)
     with named("replay.capacity"):
         replay = make_replay_buffer(example, **options, sampler=sampler, device=env.device)

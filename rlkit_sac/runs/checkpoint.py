@@ -30,6 +30,7 @@ from tensordict import TensorDict, TensorDictBase
 from torch import nn
 from torchrl.data import TensorDictReplayBuffer
 
+from rlkit_sac.config.read import from_yaml, to_yaml
 from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.evaluation import random_state, set_random_state
@@ -44,7 +45,7 @@ from rlkit_sac.runs.files import (
 )
 from rlkit_sac.updates.schedule import EveryFrames
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 MANIFEST = "checkpoint.json"
 STATE = "state.safetensors"
 _NAME = re.compile(r"step_([0-9]+)")
@@ -136,8 +137,8 @@ class Checkpoint:
             RunError: naming the file, if it is missing, damaged or of another format.
         """
         content = read_described(folder / MANIFEST, "a checkpoint", version=FORMAT_VERSION)
-        names = ("frames", "files", "segments", "config", "tree")
-        return cls(folder, **{name: content[name] for name in names})
+        parts = {name: content[name] for name in ("frames", "files", "segments", "tree")}
+        return cls(folder, config=from_yaml(content["config"]), **parts)
 
     @property
     def run_path(self) -> Path:
@@ -257,7 +258,7 @@ class Checkpoints:
         replay: the buffer, with a ring of ``capacity`` slots.
         policy: returns the files of the acting policy, as
             :func:`~rlkit_sac.runs.policy.policy_files` makes them.
-        config: the options of the run by dotted key, JSON values.
+        config: the options of the run by dotted key.
         interval: frames between two checkpoints.
         keep: newest checkpoints kept, besides that of the best evaluation.
         best: frames of the best evaluation among some.
@@ -284,7 +285,7 @@ class Checkpoints:
         self.folder = run_path / "checkpoints"
         self._replay_folder = run_path / "replay"
         self._parts, self._replay = dict(parts), replay
-        self._policy, self._config = policy, dict(config)
+        self._policy, self._config = policy, to_yaml(dict(config))
         self._every = EveryFrames(interval)
         self._keep, self._best, self._leader = keep, best, leader
         self._segments: dict[str, str] = {}
@@ -404,7 +405,7 @@ def write_folder(
     *,
     files: Mapping[str, bytes],
     segments: Mapping[str, str],
-    config: Mapping[str, Any],
+    config: str,
     tree: Any,
 ) -> Path:
     """Write a checkpoint to a partial folder, and rename that when all of it is on disk.
@@ -414,7 +415,7 @@ def write_folder(
         frames: of the run.
         files: content by name, for the folder itself.
         segments: checksums of the replay files it needs, by name.
-        config: JSON values of the run's options, by dotted key.
+        config: the options of the run by dotted key, as YAML.
         tree: JSON value.
 
     Raises:
@@ -427,7 +428,7 @@ def write_folder(
         "frames": frames,
         "files": {name: _sha256(content) for name, content in files.items()},
         "segments": dict(segments),
-        "config": dict(config),
+        "config": config,
         "tree": tree,
     }
     manifest["sha256"] = checksum(manifest)

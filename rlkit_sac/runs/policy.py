@@ -164,6 +164,20 @@ def load_act(
     return Act(policy.to(target).eval(), description["task"])
 
 
+def stored_task(folder: Path) -> dict[str, Any] | None:
+    """The task of the run of a policy, as :func:`~rlkit_sac.envs.describe_task` described it.
+
+    Args:
+        folder: of :func:`find_policy`.
+
+    Raises:
+        RunError: for a damaged file.
+    """
+    read = read_described(folder / "policy.json", "a policy", version=FORMAT_VERSION)
+    task: dict[str, Any] | None = read["task"]
+    return task
+
+
 def find_policy(run_dir: Path, which: str) -> Path:
     """The folder that :func:`load_policy` reads.
 
@@ -224,7 +238,7 @@ class StoredRun:
         for key, option in options_of(config).items():
             setattr(option.section, option.name, found.config.get(key, option.value))
         usual = config.evaluation
-        self.path, self.frames, self.task = found.run_path, found.frames, config.env
+        self.path, self.frames, self.task = found.run_path, found.frames, usual.env(config.env)
         self.episodes = usual.episodes if episodes is None else episodes
         self.seed = evaluation_seed(config.seed) if seed is None else seed
         self.deterministic = usual.deterministic if deterministic is None else deterministic

@@ -17,7 +17,8 @@ from rlkit_sac.errors import ConfigError, RlkitSacError, RunError, named, summar
 from rlkit_sac.modules import PolicyPrior, SameActionPrior, UniformPrior
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.runs.checkpoint import Checkpoint
-from rlkit_sac.runs.policy import load_policy
+from rlkit_sac.runs.policy import find_policy, load_policy, stored_task
+from rlkit_sac.runs.resume import check_units
 
 
 def make_prior(config: PriorConfig, env: EnvBase) -> nn.Module | None:
@@ -46,7 +47,9 @@ def make_prior(config: PriorConfig, env: EnvBase) -> nn.Module | None:
     elif config.kind == "policy":
         assert config.run is not None
         with named("prior.run"):
-            prior = PolicyPrior(load_policy(config.run, which=config.which).to(env.device))
+            folder = find_policy(Path(config.run), config.which)
+            check_units(stored_task(folder), env, config.run)
+            prior = PolicyPrior(load_policy(folder).to(env.device))
     else:
         assert config.factory is not None
         with named("prior.factory"):
@@ -140,19 +143,21 @@ def check_prior_data(
     return rows
 
 
-def read_prior_data(path: Path | str) -> TensorDictBase:
+def read_prior_data(path: Path | str, env: EnvBase | None = None) -> TensorDictBase:
     """Transitions of a run's replay, or of a TensorDict on disk.
 
     Args:
         path: run directory, for the replay of its newest checkpoint (under ``torchrun``, that of
             its first process), or one of its ``checkpoints/step_<frames>``; or a folder that
             ``TensorDict.save`` wrote.
+        env: whose actions must have the units of those of the run. Default: any.
 
     Returns:
         ``[*]``, on the CPU.
 
     Raises:
-        ConfigError: naming the folder, if it holds neither, or a file is damaged.
+        ConfigError: naming the folder, if it holds neither, or a file is damaged; or for actions in
+            other units.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -168,6 +173,8 @@ def read_prior_data(path: Path | str) -> TensorDictBase:
             raise ConfigError(f"{path} cannot be read: {summary(error)}") from error
     start = Checkpoint.find(folder)
     try:
+        if env is not None:
+            check_units(stored_task(start.folder), env, path)
         capacity = start.state()["replay"]["capacity"]
         return torch.cat([rows for _, rows in start.replay()])[-capacity:]
     except RunError as error:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
 from rlkit_sac.config import WarmStartConfig
 from rlkit_sac.config.options import flat_config
+from rlkit_sac.envs import describe_task
+from rlkit_sac.envs.task_spaces import conversions
+from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError, named, refuse
 from rlkit_sac.runs.checkpoint import Checkpoint, Checkpoints, first_misfit, step_folders
 from rlkit_sac.runs.config import BaseRunConfig
 from rlkit_sac.runs.directory import RunDirectory, read_evaluations
 from rlkit_sac.runs.machine import greatest, interrupted_run, num_ranks, rank, rank_folder
+from rlkit_sac.runs.policy import stored_task
 
 #: Options, and sections of options, that a resumed run may give other values.
 MAY_CHANGE = (
@@ -89,6 +95,65 @@ def resume_after_restart(config: BaseRunConfig) -> None:
         config.resume = str(run_path)
 
 
+def check_spaces(start: Checkpoint, env: EnvBase) -> None:
+    """Refuse to resume a run whose task has other spaces by now.
+
+    Args:
+        start: where it resumes.
+        env: of the task.
+
+    Raises:
+        ConfigError: naming what is another one.
+    """
+    stored, own = stored_task(start.folder), describe_task(env)
+    if stored is None or own is None or stored == own:
+        return
+    changes = [
+        f"{name} was {stored[name]} and is {own[name]} now"
+        for name in own
+        if stored.get(name) != own[name]
+    ]
+    raise ConfigError(
+        f"cannot resume from {start.folder}: of the task {'; '.join(changes)}. Give the task the "
+        "spaces that it had, or begin another run"
+    )
+
+
+def check_units(stored: dict[str, Any] | None, env: EnvBase, run: Path | str) -> None:
+    """Refuse to take over data or networks of a run whose actions have other units.
+
+    Args:
+        stored: the task of that run, if it was described.
+        env: of the run that takes them over.
+        run: where that run is.
+
+    Raises:
+        ConfigError: naming the bounds, or the option, that differ.
+    """
+    own = describe_task(env)
+    if stored is None or own is None:
+        return
+    (_, before), (_, now) = conversions(stored), conversions(own)
+    if not len(now.low):
+        return
+    for name, found, wanted in (
+        ("env.rescale_actions", before.rescale, now.rescale),
+        *(
+            (
+                f"the {x} bounds of the actions",
+                getattr(before, x).tolist(),
+                getattr(now, x).tolist(),
+            )
+            for x in ("low", "high")
+        ),
+    ):
+        if found != wanted:
+            raise ConfigError(
+                f"in {run} {name} was {found}, and is {wanted} here: the same action "
+                "would mean two things; let both have the same"
+            )
+
+
 def check_resume(config: BaseRunConfig, start: Checkpoint) -> None:
     """Refuse to resume a run that is complete, or with options that must not change.
 
@@ -159,6 +224,36 @@ def restore(start: Checkpoint, checkpoints: Checkpoints, run: RunDirectory) -> l
     return inexact_reasons
 
 
+def task_facts(env: EnvBase) -> dict[str, Any]:
+    """What makes the episodes of a task and where they end, for ``run.json``.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> task_facts(make_env("Pendulum-v1"))["max_episode_steps"]
+    200
+    """
+    if describe_task(env) is None:
+        return {}
+    spec = gym_envs(env)[0].spec
+    made_by = spec.entry_point
+    if callable(made_by):
+        made_by = f"{made_by.__module__}:{getattr(made_by, '__qualname__', made_by)}"
+    return {"max_episode_steps": spec.max_episode_steps, "entry_point": made_by}
+
+
+def changed_task(info: Any, facts: Any) -> list[str]:
+    """Why episodes are others than before; usually nothing.
+
+    Args:
+        info: of the run.
+        facts: of this session.
+    """
+    return [
+        f"the {name} of the task was {info[name]} and is {facts[name]} now"
+        for name in ("max_episode_steps", "entry_point")
+        if name in facts and name in info and info[name] != facts[name]
+    ]
+
+
 def compiled_otherwise(info: Any, facts: Any, updates: int) -> list[str]:
     """Why updates before or after a checkpoint are not compiled as in one run; usually nothing.
 
@@ -176,7 +271,7 @@ def compiled_otherwise(info: Any, facts: Any, updates: int) -> list[str]:
     return [f"updates were {ways[0]}, and are {ways[1]} now"]
 
 
-def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
+def warm_start(loss_module: LossModule, config: WarmStartConfig, env: EnvBase) -> None:
     """Load modules of a loss from a checkpoint of another run.
 
     Critics are loaded with their target networks; optimizers, replay and counters are not loaded.
@@ -184,14 +279,17 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig) -> None:
     Args:
         loss_module: the loss to be trained.
         config: which run, which modules; without a run nothing happens.
+        env: of this run.
 
     Raises:
-        ConfigError: if the checkpoint cannot be read, or a module is missing or of another shape.
+        ConfigError: if the checkpoint cannot be read, its actions have other units than those of
+            this run, or a module is missing or of another shape.
     """
     if config.run is None:
         return
     with named("warm_start.run"):
         start = Checkpoint.find(config.run)
+        check_units(stored_task(start.folder), env, start.run_path)
         saved = start.state()["loss"]
     own = loss_module.state_dict()
     shares = any(name.startswith("encoder_network") for name in own)

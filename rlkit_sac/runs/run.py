@@ -39,7 +39,7 @@ from rlkit_sac.runs.machine import (
     rank_folder,
 )
 from rlkit_sac.runs.policy import policy_files
-from rlkit_sac.runs.resume import compiled_otherwise, find_start, restore
+from rlkit_sac.runs.resume import changed_task, compiled_otherwise, find_start, restore, task_facts
 from rlkit_sac.runs.stop import StopRequest, deferred_signals
 from rlkit_sac.runs.video import record_best
 from rlkit_sac.updates.schedule import EveryFrames
@@ -297,6 +297,7 @@ def training_run(
         "device": str(eval_env.device),
         "num_threads": config.num_threads,
         "compile_from": update.compile_from,
+        **task_facts(eval_env),
         "parameters": sum(p.numel() for p in loss_module.parameters()),
         **({"ranks": num_ranks()} if num_ranks() > 1 else {}),
         **({"env_function": True} if config.env_function else {}),
@@ -419,6 +420,7 @@ def _begin(
         return
     if start is not None:
         write_config(directory.path, dataclasses.replace(config, resume=None))
+        reasons += changed_task(directory.info, facts)
         reasons += compiled_otherwise(directory.info, facts, log.updates)
         facts |= {"frames": log.frames, "updates": log.updates}
         facts |= {"resumed_at": resumed_at, "exact": not reasons}

@@ -1,4 +1,5 @@
 import dataclasses
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -187,6 +188,8 @@ json_values = st.recursive(
     | st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"])),
     lambda inner: (
         st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.integers(), inner, max_size=3)
         | st.dictionaries(st.text("abcdef.", min_size=1), inner, max_size=3)
     ),
     max_leaves=8,
@@ -207,15 +210,37 @@ def test_a_written_configuration_reads_back_equal(
 
 def test_values_of_python_stay_what_they_are() -> None:
     config = Config()
-    kwargs = {"mode": "no", "size": np.int64(3), "bounds": (0.5, "1e3")}
+    kwargs = {"mode": "no", "bounds": (0.5, "1e3"), "levels": {1: math.inf}, "make": print}
     given = {"env.kwargs": kwargs, "env.kwargs.other": "null", "seed": np.int64(7)}
     where, problems = set_options([config], given)
     assert problems == []
     assert where["seed"] == "seed"
-    expected = {"mode": "no", "size": 3, "bounds": [0.5, "1e3"], "other": "null"}
-    assert (config.env.kwargs, config.seed) == (expected, 7)
-    _, problems = set_options([Config()], {"env.kwargs.make": print, "seed": "7"})
+    assert (config.env.kwargs, config.seed) == ({**kwargs, "other": "null"}, 7)
+    _, problems = set_options([Config()], {"update.periods": print, "seed": "7"})
     assert problems == [
-        f"env.kwargs.make: must be numbers, texts, lists and mappings, got {print!r}",
+        f"update.periods: must be numbers, texts, lists and mappings, got {print!r}",
         "seed: must be a valid integer, got '7'",
     ]
+
+
+def test_what_a_file_cannot_hold_is_described_and_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(to_yaml({"env": {"kwargs": {"make": print, "size": 3}}}))
+    config = parse_config(Config, ["--config", str(file)])
+    assert config.env.kwargs == {"make": max, "size": 3}  # equal to any object, for a resume
+    with pytest.raises(ConfigError, match=r"env\.kwargs\.make was <built-in function print>"):
+        config.env.arguments()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(("no", "no"), ("9:30", "9:30"), ("1_000", "1_000"), ("2020-01-01", "2020-01-01")),
+        *(("010", 10), ("0o10", 8), ("1e3", 1000.0), ("-.inf", -math.inf), ("true", True)),
+        *(('"7"', "7"), ("'null'", "null"), ("null", None), ("#5", "#5"), ("a: b", {"a": "b"})),
+        *(("[1, no]", [1, "no"]), ("{a: 07}", {"a": 7}), ("[1,", "[1,")),
+    ],
+)
+def test_arguments_of_the_task_are_read_as_yaml_1_2(text: str, value: Any) -> None:
+    found = parse_config(Config, [f"--env.kwargs.mode={text}"]).env.kwargs["mode"]
+    assert (found, type(found)) == (value, type(value))

@@ -89,7 +89,7 @@ def make_replay_buffer(
         ConfigError: as :func:`check_replay_fits`, files cannot take their space on the disk,
             slices do not fit into it, two ways of sampling are asked for, stacks are not those
             of the example, of the sampler, or of environments in turn, prior data do not fit the
-            example, or their share is of another kind of buffer.
+            example or the capacity, or their share is of another kind of buffer.
 
     >>> from tensordict import TensorDict
     >>> buffer = make_replay_buffer(TensorDict(observation=torch.zeros(3)), capacity=100,
@@ -113,6 +113,11 @@ def make_replay_buffer(
         raise ConfigError("prior_share needs prior_data, prioritized false and storage 'tensor'")
     if prior_data is not None:
         prior_data = fitting(prior_data, example)
+        if prior_share is None and len(prior_data) > capacity:
+            raise ConfigError(
+                f"the prior data are {len(prior_data):,} transitions, more than the {capacity:,} "
+                "that the buffer holds: raise its capacity, or set prior_share"
+            )
     layout: dict[str, Any] = {"num_envs": num_envs, "frames_per_batch": frames_per_batch}
     drawn = layout | {
         "capacity": capacity,

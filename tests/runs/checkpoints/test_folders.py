@@ -21,7 +21,7 @@ def write(checkpoints: Path, frames: int) -> Path:
         frames,
         files=FILES,
         segments=segments,
-        config={"seed": 3},
+        config="seed: 3",
         tree={"count": [1, None]},
     )
 

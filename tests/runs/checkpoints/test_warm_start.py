@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from rlkit_sac.config import WarmStartConfig
+from rlkit_sac.envs import make_env
 from rlkit_sac.runs import read_config, warm_start
 from tests.recipes.loading import load_recipe
 
@@ -53,7 +54,7 @@ def saved(run):
 def test_named_modules_get_the_values_of_the_run_and_others_stay(run, modules, prefixes):
     module = loss()
     before = {name: value.clone() for name, value in module.state_dict().items()}
-    warm_start(module, WarmStartConfig(run=str(run), modules=modules))
+    warm_start(module, WarmStartConfig(run=str(run), modules=modules), make_env("Pendulum-v1"))
     for name, value in module.state_dict().items():
         source = saved(run) if name.startswith(prefixes) else before
         assert torch.equal(value, source[name]), name

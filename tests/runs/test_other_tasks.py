@@ -1,0 +1,116 @@
+"""What comes of another run, or of the run before, has the units and the spaces of the task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box
+
+import rlkit_sac
+from rlkit_sac.errors import ConfigError
+
+QUICK = {
+    **{"collector.init_random_frames": 30, "collector.learning_starts": 30},
+    **{"replay.batch_size": 8, "network.num_cells": [8], "collector.total_frames": 60},
+    **{"evaluation.interval": 40, "evaluation.episodes": 1, "logging.progress": False},
+}
+
+
+class Echo(gym.Env[Any, Any]):
+    """Observes the last action."""
+
+    action: ClassVar[Any] = Box(-1, 1, (1,))
+    observed: ClassVar[Any] = Box(-9, 9, (1,))
+
+    def __init__(self) -> None:
+        self.action_space, self.observation_space = self.action, self.observed
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        return np.array(action, np.float32), 1.0, False, False, {}
+
+
+@pytest.fixture
+def spaces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    monkeypatch.chdir(tmp_path)
+
+    def of(limit: int | None = 20, **spaces: Any) -> None:
+        gym.registry.pop("Echo-v0", None)
+        gym.register("Echo-v0", Echo, max_episode_steps=limit)
+        for name, space in spaces.items():
+            monkeypatch.setattr(Echo, name, space)
+
+    of()
+    yield of
+    del gym.registry["Echo-v0"]
+
+
+def train(recipe: str = "sac", **options: Any) -> rlkit_sac.Run:
+    return rlkit_sac.train(recipe, env="Echo-v0", **QUICK, **options)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "option"),
+    [
+        ("sac", "replay.prior_data"),
+        ("sac", "warm_start.run"),
+        ("kl_prior_sac", "prior.run"),
+    ],
+)
+def test_actions_of_other_units_are_refused(spaces: Any, recipe: str, option: str) -> None:
+    source = str(train().path)
+    given = {option: source}
+    if recipe == "kl_prior_sac":
+        given |= {"prior.kind": "policy"}
+    train(recipe, **given)
+    with pytest.raises(ConfigError, match=rf"{option}: in .* env\.rescale_actions was True"):
+        train(recipe, **given, **{"env.rescale_actions": False})
+    spaces(action=Box(-1, 2, (1,)))
+    with pytest.raises(ConfigError, match=rf"{option}: in .* high bounds .* \[1\.0\], and is \[2"):
+        train(recipe, **given)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"action": Box(-1, 2, (1,))},
+        {"observed": Box(-9, 8, (1,))},
+        {"observed": Box(-9, 9, (1,), np.float64)},
+    ],
+)
+def test_a_task_with_other_spaces_does_not_go_on(spaces: Any, changed: Any) -> None:
+    run = train()
+    before = (run.path / "run.json").read_bytes()
+    spaces(**changed)
+    with pytest.raises(ConfigError, match=r"resume: cannot resume .*_space was .* and is"):
+        run.resume(**{"collector.total_frames": 90})
+    assert (run.path / "run.json").read_bytes() == before
+
+
+def test_another_time_limit_is_told(spaces: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    run = train()
+    run.resume(**{"collector.total_frames": 90})
+    assert json.loads((run.path / "run.json").read_text())["exact"] is True
+    spaces(limit=15)
+    run.resume(**{"collector.total_frames": 120})
+    assert json.loads((run.path / "run.json").read_text())["exact"] is False
+    assert "max_episode_steps of the task was 20 and is 15 now" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"replay.prioritized": True}, {"replay.storage": "memmap"}]
+)
+def test_prior_data_beyond_the_capacity_are_refused(spaces: Any, options: Any) -> None:
+    source = {"replay.prior_data": str(train().path)}
+    train(**source, **options, **{"replay.capacity": 60})
+    with pytest.raises(ConfigError, match=r"replay\.capacity: .* are 60 .* more than the 59"):
+        train(**source, **options, **{"replay.capacity": 59})
