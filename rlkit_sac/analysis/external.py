@@ -19,6 +19,8 @@ from rlkit_sac.analysis.files import (
     read_each,
     read_rows,
 )
+from rlkit_sac.analysis.groups import warn
+from rlkit_sac.analysis.runs import check_frames
 from rlkit_sac.errors import ConfigError, RunError
 
 COLUMNS = {"evaluations": "return_mean", "episodes": "return"}
@@ -56,7 +58,9 @@ def load_external_runs(
     The return is, of Stable-Baselines3, `eval/mean_reward` for evaluations, and for episodes each
     return in the monitors, else `rollout/ep_rew_mean`, a mean over the last 100 episodes; of
     CleanRL, which logs episodes only, `charts/episodic_return`; of TorchRL `eval/reward` and
-    `train/reward`. Frames are the step of each entry, and in monitors the sum of the lengths.
+    `train/reward`. Frames are the step of each entry, and in monitors the sum of the lengths. Rows
+    are in the order of their file; where frames, or the time of a monitor, go back, as in a file
+    that two sessions wrote, a warning says so.
 
     Args:
         paths: a directory with logs, one above several, a file, or several of either.
@@ -149,6 +153,7 @@ def _read_run(
         if found is not None:
             check_numbers(file, entries[found], list(entries[found].columns))
             rows = entries[found].set_axis(["frames", COLUMNS[table]], axis=1).dropna()
+            check_frames(file, rows["frames"], strictly=table == "evaluations")
             return tags[found], told | hyperparameters, rows.astype({"frames": "int64"})
         seen += entries
     raise RunError(
@@ -192,8 +197,15 @@ def _read_monitors(files: Sequence[Path]) -> tuple[dict[str, Any], pd.DataFrame]
                 f"not {line[:80]!r}"
             ) from error
         rows = read_rows(file, ["r", "l", "t"], skip=1)
-        parts.append(rows.assign(t=rows["t"] + start))
-    rows = pd.concat(parts, ignore_index=True).sort_values("t", kind="stable")
+        begins = rows.index[rows["t"].diff() < 0]
+        if len(begins):
+            warn(
+                f"{file}, line {begins[0]}: the time goes back, as where another session begins; "
+                "its episodes are counted on"
+            )
+        session = rows.index.isin(begins).cumsum()
+        parts.append(rows.assign(t=rows["t"] + start, session=session))
+    rows = pd.concat(parts, ignore_index=True).sort_values(["session", "t"], kind="stable")
     table = {"frames": rows["l"].cumsum(), "return": rows["r"], "length": rows["l"]}
     # The id of an environment without a registration is "None".
     return {} if task in (None, "None") else {"task": task}, pd.DataFrame(table)

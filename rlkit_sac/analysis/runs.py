@@ -128,7 +128,7 @@ def _load_run(run_dir: Path, table: str) -> pd.DataFrame:
     description = read_description(run_dir / "run.json")
     file = run_dir / f"{table}.csv"
     rows = read_rows(file, TABLES[table])
-    _check_frames(file, rows["frames"], strictly=table != "episodes")
+    check_frames(file, rows["frames"], strictly=table != "episodes")
     for name in rows.columns:
         text = not_numbers(rows[name])
         if 0 < len(text) < rows[name].count():
@@ -142,8 +142,19 @@ def _load_run(run_dir: Path, table: str) -> pd.DataFrame:
     return pd.concat([identity, rows], axis=1)
 
 
-def _check_frames(file: Path, frames: pd.Series, *, strictly: bool) -> None:
-    """Refuse rows without frames, and warn of frames that do not increase."""
+def check_frames(file: Path, frames: pd.Series, *, strictly: bool) -> None:
+    """Refuse rows without frames, and warn of frames that do not increase.
+
+    Args:
+        file: for messages.
+        frames: of each row, by its line.
+        strictly: whether each must be above the one before.
+
+    Raises:
+        RunError: for a missing one.
+
+    >>> check_frames(Path("a.csv"), pd.Series([1, 2], index=[2, 3]), strictly=True)
+    """
     if frames.isna().any():
         raise RunError(f"{file}, line {frames.index[frames.isna()][0]}: frames is missing")
     steps = frames.diff()

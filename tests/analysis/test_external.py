@@ -1,6 +1,12 @@
+import time
+from contextlib import nullcontext
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.utils.tensorboard import SummaryWriter
 
 from rlkit_sac.analysis import load_external_runs
 from rlkit_sac.errors import RunError
@@ -73,3 +79,52 @@ def test_cleanrl_tells_task_algorithm_and_seed():
     assert data["return"].iloc[0] == pytest.approx(-876.488464)
     with pytest.raises(RunError, match=r"no eval/mean_reward or .*; it has charts/episodic_return"):
         load_external_runs(CLEANRL)
+
+
+@given(sessions=st.lists(st.lists(st.floats(0.5, 9), min_size=1, max_size=4), max_size=4))
+def test_sessions_in_one_monitor_stay_in_their_order(
+    tmp_path_factory: pytest.TempPathFactory, sessions: list[list[float]]
+) -> None:
+    folder = tmp_path_factory.mktemp("monitor")
+    times = [t for steps in sessions for t in np.cumsum(steps).tolist()]
+    lines = ['#{"t_start": 5.0, "env_id": "X-v0"}', "r,l,t"]
+    lines += [f"{number},10,{t}" for number, t in enumerate(times)]
+    (folder / "monitor.csv").write_text("\n".join(lines) + "\n")
+    restarts = (np.diff(times) < 0).any()
+    with pytest.warns(UserWarning, match="another session") if restarts else nullcontext():
+        data = load_external_runs(folder, table="episodes")
+    assert data["return"].tolist() == list(range(len(times)))
+    assert data["frames"].tolist() == [10 * (number + 1) for number in range(len(times))]
+
+
+def test_the_environments_of_two_sessions_are_joined_by_time(tmp_path: Path) -> None:
+    for env, returns in (("0", [1, 3, 5, 7]), ("1", [2, 4, 6, 8])):
+        times = [t + 0.5 * int(env) for t in (1, 2, 1, 2)]
+        rows = "".join(f"{r},1,{t}\n" for r, t in zip(returns, times, strict=True))
+        text = '#{"t_start": 0.0, "env_id": "X-v0"}\nr,l,t\n' + rows
+        (tmp_path / f"{env}.monitor.csv").write_text(text)
+    with pytest.warns(UserWarning, match=r"line 5: the time goes back"):
+        data = load_external_runs(tmp_path, table="episodes")
+    assert data["return"].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("system", ["sb3", "torchrl", "tensorboard"])
+def test_frames_that_go_back_are_told(tmp_path: Path, system: str) -> None:
+    rows = [(1000, 1.0), (2000, 2.0), (1000, 101.0), (2000, 102.0)]
+    if system == "sb3":
+        lines = ["time/total_timesteps,eval/mean_reward", *(f"{n},{v}" for n, v in rows)]
+        (tmp_path / "progress.csv").write_text("\n".join(lines) + "\n")
+    elif system == "torchrl":
+        file = tmp_path / "scalars" / "eval" / "reward.csv"
+        file.parent.mkdir(parents=True)
+        file.write_text("".join(f"{n},{v}\n" for n, v in rows))
+    else:
+        for session in (rows[:2], rows[2:]):
+            writer = SummaryWriter(str(tmp_path))
+            for frames, value in session:
+                writer.add_scalar("eval/mean_reward", value, frames)
+            writer.close()
+            time.sleep(1.1)  # the name of a file has the second
+    with pytest.warns(UserWarning, match="frames 1000 come after 2000"):
+        data = load_external_runs(tmp_path, task="X")
+    assert list(zip(data["frames"], data["return_mean"], strict=True)) == rows
