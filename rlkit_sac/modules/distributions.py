@@ -21,7 +21,7 @@ class TanhGaussian(Distribution):
         - 2\,(\log 2 - |u_d| - \log(1 + e^{-2|u_d|}))
 
     A sample is scored with its value before tanh, not by inverting tanh: where tanh rounds to one,
-    the inverse is wrong by up to 180 nats in float32. The density is in the
+    the inverse is wrong by hundreds of nats in float32. The density is in the
     units of the action. Source: Haarnoja et al. 2018 (arXiv:1812.05905), appendix C.
 
     Args:
@@ -51,6 +51,7 @@ class TanhGaussian(Distribution):
         high: Tensor | float = 1.0,
     ) -> None:
         self.loc, self.scale = loc, scale
+        self._drawn: tuple[Tensor, Tensor] | None = None  # the last action and its preimage
         unit_box = isinstance(low, float | int) and isinstance(high, float | int)
         self._box = None
         if not (unit_box and (low, high) == (-1, 1)):
@@ -76,7 +77,8 @@ class TanhGaussian(Distribution):
             (*sample_shape, *self.loc.shape), dtype=self.loc.dtype, device=self.loc.device
         )
         preimage = self.loc + self.scale * noise
-        return self._squash(preimage), self._log_densities(noise, preimage)
+        self._drawn = self._squash(preimage), preimage
+        return self._drawn[0], self._log_densities(noise, preimage)
 
     def rsample(self, sample_shape: SampleShape = ()) -> Tensor:
         """A sample through which gradients reach ``loc`` and ``scale``."""
@@ -85,19 +87,23 @@ class TanhGaussian(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-density ``[*]`` of any action in the closed box; finite at the bounds.
 
-        An action on a bound, or outside by rounding, is scored as the nearest one that tanh can
-        represent inside of it. For sampled actions :meth:`rsample_and_log_prob` is exact.
+        The tensor that was drawn last, itself and not a copy, is scored exactly, by its value
+        before tanh. Any other action has lost that value where tanh saturates: on a bound, or
+        outside by rounding, it is scored as the nearest one that tanh can represent inside.
         """
         return self.log_probs(value).sum(-1)
 
     def log_probs(self, value: Tensor) -> Tensor:
         """Log-density of each dimension of an action, ``[*, D]``; as :meth:`log_prob`."""
-        unit = value
-        if self._box is not None:
-            low, high = self._box
-            unit = (2 * value - high - low) / (high - low)
-        inside = 1 - torch.finfo(unit.dtype).eps / 2
-        preimage = unit.clamp(-inside, inside).atanh()
+        if self._drawn is not None and value is self._drawn[0]:
+            preimage = self._drawn[1]
+        else:
+            unit = value
+            if self._box is not None:
+                low, high = self._box
+                unit = (2 * value - high - low) / (high - low)
+            inside = 1 - torch.finfo(unit.dtype).eps / 2
+            preimage = unit.clamp(-inside, inside).atanh()
         return self._log_densities((preimage - self.loc) / self.scale, preimage)
 
     @property

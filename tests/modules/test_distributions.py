@@ -126,6 +126,25 @@ def test_saturated_samples_in_float32_are_scored_as_in_float64(
     torch.testing.assert_close(action.double(), wanted[0], rtol=0, atol=1e-6 * max(high - low, 1))
 
 
+@pytest.mark.parametrize("draw", ["sample", "rsample"])
+@given(loc=st.floats(-20, 20, width=32), scale=st.floats(2**-10, 7, width=32))
+def test_what_was_drawn_is_scored_by_its_value_before_tanh(
+    draw: str, loc: float, scale: float
+) -> None:
+    parameters = [torch.tensor([each]).requires_grad_() for each in (loc, scale)]
+    dist = FixedNoise(*parameters)
+    dist.noise = torch.tensor([1.5])
+    action = getattr(dist, draw)()
+    log_prob = dist.log_prob(action)
+    exact = [each.detach().double() for each in parameters]
+    wanted = reference(*exact, torch.tensor([1.5]).double(), -1, 1)[1]
+    torch.testing.assert_close(log_prob.double(), wanted, rtol=0, atol=2e-3)
+    if draw == "sample":  # the gradient of the score, at an action that does not move
+        (slope,) = torch.autograd.grad(log_prob, parameters[0])
+        torch.testing.assert_close(slope.item(), 1.5 / scale, rtol=1e-2, atol=1e-4)
+    dist.log_prob(action.clone())  # which has lost it
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(("low", "high"), [*BOXES, (-1 / 3, 0.7), (1e-7, 2e-7)])
 def test_no_sample_leaves_the_box(low: float, high: float, dtype: torch.dtype) -> None:
