@@ -116,6 +116,11 @@ class GaussianHead(nn.Module):
         if self.log_std_mode == "tanh":
             middle = 0.5 * (self.log_std_max + self.log_std_min)
             log_std = middle + 0.5 * (self.log_std_max - self.log_std_min) * log_std.tanh()
+        elif torch.is_grad_enabled():  # the gradient passes at a bound, in every version of PyTorch
+            least, most = self.log_std_min, self.log_std_max
+            log_std = torch.where(
+                log_std > most, most, torch.where(log_std < least, least, log_std)
+            )
         else:
             log_std = log_std.clamp(self.log_std_min, self.log_std_max)
         return loc.tanh() if self.tanh_loc else loc, log_std.exp()
