@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,18 @@ from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.data import ActingLoop
+from rlkit_sac.data.collect.collector import env_with_states
+from rlkit_sac.data.collect.finite import check_frames
 from rlkit_sac.errors import RunError
 from rlkit_sac.functional import weigh_rewards
 
 #: Frames after which an evaluation gives up on an episode.
 LONGEST_EPISODE = 100_000
+
+_ENDLESS = (
+    f"an episode did not end within {LONGEST_EPISODE:,} frames: give the environment a time limit "
+    "(env.max_episode_steps)"
+)
 
 # Frames whose numbers are checked at once, which takes less time than one by one.
 _CHECKED_TOGETHER = 50
@@ -105,8 +113,10 @@ def evaluate(
 
     Args:
         policy: the acting module.
-        env: what :func:`~rlkit_sac.envs.make_env` returned, for evaluations alone, on the policy's
-            device.
+        env: for evaluations alone, on the policy's device: what :func:`~rlkit_sac.envs.make_env`
+            returned, also with further transforms, or another environment of TorchRL. Returns are
+            the sums of the rewards as the task gives them, the entry ``episode_reward``; without
+            such an entry those of ``reward``.
         episodes: number of episodes, at least 1.
         seed: seed of the evaluation; choose another than that of training.
         deterministic: act with the mode of the policy, or with a sample.
@@ -133,12 +143,17 @@ def evaluate(
         set_exploration_type(mode),
         torch.no_grad(),
     ):
-        loop = ActingLoop(env, policy)
+        if ActingLoop.can_run(env, policy):
+            first_episodes = partial(_first_episodes, ActingLoop(env, policy))
+        else:
+            first_episodes = partial(
+                _first_episodes_of_torchrl, env_with_states(env, policy), policy
+            )
         for done in range(0, episodes, num_envs):
             # Reseeding each round keeps its initial states the same, however long the last took.
             env.set_seed(seed + done)
             try:
-                ended = _first_episodes(loop)
+                ended = first_episodes()
             except RunError as error:
                 raise type(error)(f"in an evaluation: {error}") from error.__cause__
             results += [ended[index] for index in range(min(num_envs, episodes - done))]
@@ -167,10 +182,27 @@ def _first_episodes(loop: ActingLoop) -> dict[int, tuple[NDArray[Any], int]]:
         loop.rollout(min(_CHECKED_TOGETHER, LONGEST_EPISODE - first), until=all_ended)
         if len(ended) == len(loop):
             return ended
-    raise RunError(
-        f"an episode did not end within {LONGEST_EPISODE:,} frames: give the environment a time "
-        "limit (env.max_episode_steps)"
-    )
+    raise RunError(_ENDLESS)
+
+
+def _first_episodes_of_torchrl(
+    env: EnvBase, policy: TensorDictModuleBase
+) -> dict[int, tuple[NDArray[Any], int]]:
+    """As :func:`_first_episodes`, stepping the environment with all its transforms."""
+    state, count = env.reset(), env.batch_size.numel()
+    ended: dict[int, tuple[NDArray[Any], int]] = {}
+    sums: Any = 0.0
+    for step in range(1, LONGEST_EPISODE + 1):
+        frame, state = env.step_and_maybe_reset(policy(state))
+        check_frames(frame.unsqueeze(-1), env, policy)
+        after = frame["next"]
+        sums = sums + after["reward"].double()
+        returns = after.get("episode_reward", sums).double().reshape(count, -1).cpu().numpy()
+        for index in after["done"].reshape(-1).nonzero().flatten().tolist():
+            ended.setdefault(index, (returns[index].copy(), step))
+        if len(ended) == count:
+            return ended
+    raise RunError(_ENDLESS)
 
 
 @contextmanager

@@ -3,10 +3,18 @@ import random
 import numpy as np
 import pytest
 import torch
-from tensordict.nn import TensorDictModule
-from torchrl.envs import EnvBase
+from tensordict.nn import TensorDictModule, TensorDictSequential
+from torchrl.envs import (
+    EnvBase,
+    GymEnv,
+    ObservationNorm,
+    SerialEnv,
+    StepCounter,
+    TransformedEnv,
+)
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
+from rlkit_sac.data.collect.collector import env_with_states
 from rlkit_sac.envs import make_env
 from rlkit_sac.modules import tanh_gaussian_actor
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate, seed_everything
@@ -137,3 +145,36 @@ def test_memory_runs_through_each_episode(cells: Cells, num_envs: int) -> None:
         assert found == returns_by_hand(policy, num_envs, STATES[cells])
         forgetful = returns_by_hand(policy, num_envs, [])
     assert not set(found) & set(forgetful)
+
+
+@pytest.mark.parametrize("memory", [None, "gru"])
+def test_the_transforms_of_the_environment_are_those_of_the_evaluation(env, policy, memory) -> None:
+    if memory is not None:
+        torch.manual_seed(0)
+        policy = recurrent_gaussian(memory)
+    halved = ObservationNorm(0.0, 0.5, in_keys=["observation"])
+    found = evaluate(policy, env.append_transform(halved), episodes=4, seed=11)
+    plain = make_env("Pendulum-v1", num_envs=env.batch_size.numel(), max_episode_steps=LIMIT)
+    halve = TensorDictModule(lambda x: 0.5 * x, ["observation"], ["observation"])
+    apart = TensorDictSequential(halve, policy)
+    wanted = evaluate(apart, env_with_states(plain, policy), episodes=4, seed=11)
+    np.testing.assert_allclose(found.returns, wanted.returns, rtol=1e-5)
+    assert found.lengths.tolist() == [LIMIT] * 4
+    if memory is None:
+        other = make_env("Pendulum-v1", num_envs=env.batch_size.numel(), max_episode_steps=LIMIT)
+        assert (
+            evaluate(policy, other, episodes=4, seed=11).returns.tolist() != found.returns.tolist()
+        )
+
+
+def test_an_environment_of_torchrl_is_evaluated(policy) -> None:
+    def make() -> EnvBase:
+        return TransformedEnv(GymEnv("Pendulum-v1"), StepCounter(max_steps=LIMIT))
+
+    env = SerialEnv(3, make)
+    found = evaluate(policy, env, episodes=5, seed=3)
+    with torch.no_grad(), set_exploration_type(ExplorationType.DETERMINISTIC):
+        env.set_seed(3)
+        rewards = env.rollout(LIMIT, policy)["next", "reward"]
+    np.testing.assert_allclose(found.returns[:3], rewards.sum(1).flatten(), rtol=1e-5)
+    assert found.lengths.tolist() == [LIMIT] * 5

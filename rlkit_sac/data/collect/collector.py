@@ -166,7 +166,7 @@ class TorchRLCollector(_CountingCollector):
         random_policy: TensorDictModuleBase | None = None,
         **options: int,
     ) -> None:
-        super().__init__(_with_states(env, policy), policy, **options)
+        super().__init__(env_with_states(env, policy), policy, **options)
         if random_policy is None and state_keys(policy):
             random_policy = uniform_policy(env, env.full_action_spec)
         self._random_first = None
@@ -216,8 +216,19 @@ class _RandomFirst(TensorDictModuleBase):
         return self.random_policy(tensordict) if self.is_random else tensordict
 
 
-def _with_states(env: EnvBase, policy: TensorDictModuleBase) -> EnvBase:
-    """The environment, with a transform that carries the state of the policy unless it has one."""
+def env_with_states(env: EnvBase, policy: TensorDictModuleBase) -> EnvBase:
+    """The environment, with a transform that carries the state of a memory unless it has one.
+
+    Args:
+        env: to which the transform is appended.
+        policy: with a memory or without.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> from rlkit_sac.modules import tanh_gaussian_actor
+    >>> env = make_env("Pendulum-v1")
+    >>> env_with_states(env, tanh_gaussian_actor(3, [-1.0], [1.0])) is env
+    True
+    """
     missing = set(state_keys(policy)) - set(env.observation_spec.keys(True, True))
     if not missing:
         return env
