@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -141,13 +142,23 @@ class ContinuousFactor(Factor):
     def spec(
         self, given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
     ) -> TensorSpec | None:
-        """The spec of the continuous action.
+        """The spec of the continuous action, without the dimensions of environments.
 
         Raises:
             ConfigError: for invalid bounds.
         """
         passed, own = action_leaf(given, key), action_leaf(of_actor, key)
-        return own if passed is None else passed
+        if passed is None or passed.ndim < 2 or passed.shape == getattr(own, "shape", None):
+            return own if passed is None else passed
+        if own is not None and passed.shape[-own.ndim :] == own.shape:
+            return passed[(0,) * (passed.ndim - own.ndim)]
+        warnings.warn(
+            f"action_spec has the shape {list(passed.shape)}, taken as one action of "
+            f"{passed.shape.numel()} dimensions: of a batched environment pass "
+            "env.action_spec_unbatched",
+            stacklevel=2,
+        )
+        return passed
 
     def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
         """The target entropy; it needs the spec unless it is given as a number."""

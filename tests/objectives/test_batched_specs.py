@@ -1,0 +1,58 @@
+"""The spec of a batched environment is that of one of its actions."""
+
+import pytest
+import torch
+from tensordict.nn import ProbabilisticTensorDictModule, ProbabilisticTensorDictSequential
+from torchrl.data import Bounded, Categorical, Composite, Unbounded
+
+from rlkit_sac.modules import (
+    TanhGaussian,
+    categorical_actor,
+    state_action_critic,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.modules.critics import action_value_critic
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss
+
+ONE = Bounded(-torch.tensor([1.0, 2.0]), torch.tensor([1.0, 3.0]))
+
+
+def target(spec, option):
+    actor = tanh_gaussian_actor(3, [-1.0, -2.0], [1.0, 3.0], num_cells=[4])
+    critic = state_action_critic(3, 2, num_cells=[4])
+    return ContinuousSACLoss(actor, critic, action_spec=spec, target_entropy=option).target_entropy
+
+
+@pytest.mark.parametrize("batch", [(64,), (4, 16)])
+@pytest.mark.parametrize("option", ["auto", "neg_dim", lambda spec: -spec.shape.numel()])
+def test_the_target_entropy_is_that_of_one_action(batch, option):
+    wanted = target(ONE, option)
+    specs = [Composite(action=ONE.expand(*batch, 2), shape=batch), ONE.expand(*batch, 2)]
+    if option != "auto":
+        specs.append(Unbounded((*batch, 2)))
+    assert [target(spec, option) for spec in specs] == [wanted] * len(specs)
+
+
+def test_without_a_spec_of_the_actor_the_reading_is_told():
+    actor = tanh_gaussian_actor(3, [-1.0, -2.0], [1.0, 3.0], num_cells=[4])
+    plain = ProbabilisticTensorDictSequential(
+        actor.module[0],
+        ProbabilisticTensorDictModule(
+            ["loc", "scale"], ["action"], distribution_class=TanhGaussian
+        ),
+    )
+    critic = state_action_critic(3, 2, num_cells=[4])
+    with pytest.warns(UserWarning, match=r"one action of 128 .*env\.action_spec_unbatched"):
+        ContinuousSACLoss(plain, critic, action_spec=ONE.expand(64, 2))
+
+
+def test_discrete_ones_have_the_number_of_actions():
+    found = [
+        DiscreteSACLoss(
+            categorical_actor(3, 5, num_cells=[4]),
+            action_value_critic(3, 5, num_cells=[4]),
+            action_spec=Categorical(5, shape=shape),
+        ).target_entropy
+        for shape in ((), (64,))
+    ]
+    assert found[0] == found[1]
