@@ -12,6 +12,7 @@ from rlkit_sac.functional.discrete import mask_logits as mask_logits
 from rlkit_sac.functional.discrete import normalized_log_prob as normalized_log_prob
 from rlkit_sac.functional.discrete import sample_categorical as sample_categorical
 from rlkit_sac.functional.discrete import taken_value as taken_value
+from rlkit_sac.functional.discrete import without_forbidden as without_forbidden
 from rlkit_sac.functional.gaussian import gaussian_entropy as gaussian_entropy
 from rlkit_sac.functional.gaussian import gaussian_kl as gaussian_kl
 from rlkit_sac.functional.gaussian import gaussian_kl_gradient as gaussian_kl_gradient

@@ -26,6 +26,23 @@ def mask_logits(logits: Tensor, allowed: Tensor | None) -> Tensor:
     return logits.masked_fill(~(allowed | ~allowed.any(-1, keepdim=True)), -math.inf)
 
 
+def without_forbidden(value: Tensor, allowed: Tensor | None) -> Tensor:
+    """Values with 0 for forbidden actions whose own is not finite, as minus infinity.
+
+    Their probability is 0, and the product of the two would be NaN.
+
+    Args:
+        value: ``[..., *, K]`` or ``[..., *, K, M]``.
+        allowed: bool ``[*, K]`` or ``[*, K, 1]``; ``None`` where all are.
+
+    >>> without_forbidden(torch.tensor([-torch.inf, 2.0]), torch.tensor([False, True]))
+    tensor([0., 2.])
+    """
+    if allowed is None:
+        return value
+    return torch.where(allowed | value.isfinite(), value, torch.zeros_like(value))
+
+
 def count_allowed(allowed: Tensor) -> Tensor:
     """Number of allowed actions ``[*]``, of a mask as :func:`mask_logits` reads it.
 

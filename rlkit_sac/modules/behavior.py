@@ -23,6 +23,7 @@ from torchrl.modules import MaskedOneHotCategorical, OneHotCategorical, Truncate
 from rlkit_sac.action_bounds import check_bounds
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import normalized_log_prob, sample_categorical
+from rlkit_sac.modules.action_mask import build_dist, read_action_mask
 from rlkit_sac.modules.notes import note_by
 
 ActionKind = Literal["discrete", "continuous"]
@@ -149,10 +150,11 @@ class BehaviorPolicy(TensorDictModuleBase):
 
     def _dist(self, states: TensorDictBase) -> Distribution:
         """The distribution; a memory writes its next state into the states."""
-        dist: Any = self.actor.get_dist(states)
         if self.mask_key is None:
-            return cast(Distribution, dist)
-        logits = normalized_log_prob(dist.logits, states.get(self.mask_key).bool())
+            return cast(Distribution, self.actor.get_dist(states))
+        dist: Any = build_dist(self.actor, self.actor.get_dist_params(states))
+        logits = getattr(dist, "given_logits", dist.logits)
+        logits = normalized_log_prob(logits, read_action_mask(states, self.mask_key, logits))
         return Categorical(logits=logits, validate_args=False)
 
 
@@ -204,7 +206,7 @@ class RandomBehavior(TensorDictModuleBase):
             buffer.expand(*tensordict.batch_size, *buffer.shape) for buffer in self.buffers()
         ]
         if self.mask_key is not None:
-            allowed = tensordict.get(self.mask_key).bool()
+            allowed = read_action_mask(tensordict, self.mask_key, parameters[0])
             parameters = [normalized_log_prob(parameters[0], allowed)]
         for key, value in zip(self.out_keys, (_sample(*parameters), *parameters), strict=True):
             tensordict.set(key, value.clone())

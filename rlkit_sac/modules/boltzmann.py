@@ -16,6 +16,7 @@ from torchrl.envs.utils import ExplorationType, exploration_type
 
 from rlkit_sac import functional as F
 from rlkit_sac.functional.sac import CriticReduction
+from rlkit_sac.modules.action_mask import read_action_mask
 from rlkit_sac.modules.memory import next_key, policy_states
 from rlkit_sac.modules.normalization import as_observed
 from rlkit_sac.modules.notes import Note, make_note
@@ -116,7 +117,7 @@ class BoltzmannPolicy(TensorDictModuleBase):
         if exploration_type() is ExplorationType.RANDOM:
             action = F.sample_categorical(self._log_prob(tensordict, value))
         elif self.prior is None:
-            action = F.mask_logits(value, self._allowed(tensordict)).argmax(-1)
+            action = F.mask_logits(value, self._allowed(tensordict, value)).argmax(-1)
         else:
             action = self._log_prob(tensordict, value).argmax(-1)
         for key, entry in zip(self.out_keys, (action, *states), strict=True):
@@ -129,15 +130,15 @@ class BoltzmannPolicy(TensorDictModuleBase):
         return Categorical(logits=self._log_prob(tensordict, value), validate_args=False)
 
     def _log_prob(self, states: TensorDictBase, value: Tensor) -> Tensor:
-        log_prior, allowed = None, self._allowed(states)
+        log_prior, allowed = None, self._allowed(states, value)
         if self.prior is not None:
             key = self.out_keys[0]
             raw = as_observed(states)
             log_prior = self.prior.log_prob_of_each_action(raw, value.shape[-1], key, allowed)
         return F.boltzmann_log_prob(value, self.alpha(), log_prior, allowed)
 
-    def _allowed(self, states: TensorDictBase) -> Tensor | None:
-        return None if self.mask_key is None else states.get(self.mask_key).bool()
+    def _allowed(self, states: TensorDictBase, value: Tensor) -> Tensor | None:
+        return read_action_mask(states, self.mask_key, value)
 
     def action_value(self, tensordict: TensorDictBase) -> Tensor:
         """The value ``[*, K]`` of each action, reduced over critics and reward dimensions."""

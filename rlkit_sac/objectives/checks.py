@@ -52,7 +52,8 @@ Add it, or let the networks read what is there
     names = ", ".join(map(repr, missing))
     role = roles.get(missing[0])
     mend = f"name it with set_keys({role}=...)" if role else "let the networks read what is there"
-    root = missing[0] if isinstance(missing[0], str) else missing[0][0]
+    path = (missing[0],) if isinstance(missing[0], str) else missing[0]
+    root = path[path[0] == "next"]
     if root in _WRITERS:
         mend = f"let the environment write it: {_WRITERS[root]}"
     raise BatchError(f"the batch has no entry {names}; it holds {held}. Add it, or {mend}")

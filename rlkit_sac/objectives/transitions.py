@@ -144,17 +144,6 @@ class TransitionKeys:
         return {unravel_key(("next", getattr(keys, role))): role for role in self._outcomes}
 
 
-def allowed_actions(states: TensorDictBase, keys: Any) -> Tensor | None:
-    """The mask ``[*, K]`` of allowed actions at some states, ``None`` for a loss that reads none.
-
-    Args:
-        states: of a batch.
-        keys: the accepted keys of the loss.
-    """
-    key = keys.action_mask
-    return None if key is None else states.get(key).bool()
-
-
 def detached(states: TensorDictBase, keys: Collection[NestedKey]) -> TensorDictBase:
     """States of which some entries have no gradient.
 

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModule
+from tensordict.nn import TensorDictModule, TensorDictSequential
 from torch import Tensor, nn
 from torch.distributions import Categorical
 from torchrl.data import Bounded, Composite
@@ -27,6 +27,7 @@ from rlkit_sac.modules import (
     PolicyPrior,
     RandomBehavior,
     SameActionPrior,
+    action_value_critic,
     tanh_gaussian_actor,
 )
 from rlkit_sac.modules.priors.frozen import FrozenPrior
@@ -55,6 +56,23 @@ class Whole(Columns):
         return self.network(torch.cat(inputs[:-1], -1))
 
 
+class Forbidding(Whole):
+    """A network that writes minus infinity for the forbidden actions by itself."""
+
+    forbidden = -torch.inf
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        out = super().forward(*inputs)
+        forbidden = torch.ones_like(out, dtype=torch.bool).scatter(-1, inputs[-1], False)
+        return out.masked_fill(forbidden, self.forbidden)
+
+
+class Loud(Forbidding):
+    """One whose outputs for forbidden actions are so large that they leave others no digits."""
+
+    forbidden = 1e13
+
+
 def network(kind: type[Columns], inputs: list[Any], output: str) -> TensorDictModule:
     size = OBS + DIM * (len(inputs) - 1)
     layers = nn.Sequential(nn.Linear(size, 8), nn.Tanh(), nn.Linear(8, NUM_ACTIONS)).double()
@@ -80,7 +98,7 @@ def hybrid(kind: type[Columns], mask: bool = False, **options: Any) -> LossModul
     critics = [network(kind, ["observation", key], "action_value") for _ in range(2)]
     if mask:
         rows = torch.tensor([[1, 0], [0, 1], [1, 1], [0, 0], [1, 0]])
-        options["parameter_mask"] = rows if kind is Whole else rows[FIXED]
+        options["parameter_mask"] = rows[FIXED] if kind is Columns else rows
     return HybridSACLoss(own.double(), critics, **options)
 
 
@@ -165,11 +183,12 @@ def made(make: Callable[..., LossModule], kind: type[Columns], options: dict[str
     return loss
 
 
+@pytest.mark.parametrize("kind", [Whole, Forbidding, Loud])
 @pytest.mark.parametrize("case", CASES)
-def test_a_mask_removes_the_outputs_of_forbidden_actions(case, monkeypatch) -> None:
+def test_a_mask_removes_the_outputs_of_forbidden_actions(case, kind, monkeypatch) -> None:
     make, options = CASES[case]
     monkeypatch.setattr(factors, "sample_categorical", lambda log_probs: log_probs.argmax(-1))
-    losses = [made(make, kind, options) for kind in (Whole, Columns)]
+    losses = [made(make, each, options) for each in (kind, Columns)]
     losses[0].set_keys(action_mask="action_mask")
     data = batches(losses[0], (6, 3), fixed="mask" in options)
     outs, gradients = [], []
@@ -299,6 +318,58 @@ def test_a_batch_without_the_mask_is_refused() -> None:
     loss.set_keys(action_mask=None)
     assert "action_mask" not in loss.in_keys
     loss(data.exclude("action_mask"))
+
+
+def test_atoms_of_forbidden_actions_may_be_minus_infinity() -> None:
+    outs = []
+    for kind in (Whole, Forbidding):
+        torch.manual_seed(0)
+        critics = []
+        for _ in range(2):
+            own = action_value_critic(OBS, NUM_ACTIONS, num_cells=[8], atoms=11).double()
+            logits = own.module[0]
+            fill = TensorDictModule(
+                lambda x, columns, kind=kind: (
+                    x
+                    if kind is Whole
+                    else x.masked_fill(
+                        torch.ones(*x.shape[:-1], dtype=torch.bool).scatter(-1, columns, False)[
+                            ..., None
+                        ],
+                        -torch.inf,
+                    )
+                ),
+                ["value_logits", "columns"],
+                ["value_logits"],
+            )
+            critics.append(TensorDictSequential(logits, fill, *own.module[1:]))
+        loss = DiscreteSACLoss(critics, action_spec=CategoricalSpec(NUM_ACTIONS))
+        loss.set_keys(action_mask="action_mask")
+        torch.manual_seed(1)
+        data, _ = batches(loss, (6,), fixed=False)
+        out = loss(data)
+        out["loss_qvalue"].backward()
+        outs.append([dict(out), [each.grad for each in loss.parameters()]])
+    torch.testing.assert_close(*outs, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("make", [discrete, hybrid, acer])
+@pytest.mark.parametrize("count", [1, NUM_ACTIONS + 1])
+def test_a_mask_of_another_shape_is_refused(make, count) -> None:
+    loss = made(make, Whole, {})
+    loss.set_keys(action_mask="action_mask")
+    data, _ = batches(loss, (4, 3), fixed=False)
+    wrong = torch.ones(4, 3, count, dtype=torch.bool)
+    wanted = rf"has the shape \[.*{count}\], wanted \[.*{NUM_ACTIONS}\]"
+    for place in ("action_mask", ("next", "action_mask")):
+        with pytest.raises(BatchError, match=wanted):
+            loss(data.clone().set(place, wrong))
+    with pytest.raises(BatchError, match=wanted):
+        loss.policy()(data.clone().set("action_mask", wrong))
+    with pytest.raises(BatchError, match=r"there is no 'action_mask': pass"):
+        loss.policy()(data.exclude("action_mask"))
+    with pytest.raises(BatchError, match=r"\('next', 'action_mask'\).*let the environment write"):
+        loss(data.exclude(("next", "action_mask")))
 
 
 def test_a_number_as_target_entropy_holds_in_every_state() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.functional import normalized_log_prob
+from rlkit_sac.functional import mask_logits, normalized_log_prob
 from rlkit_sac.functional.discrete import LOWEST_LOG_PROB
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.notes import note_by
@@ -109,14 +109,19 @@ class FrozenPrior(nn.Module):
                 gives none of them a probability, they are alike.
         """
         dist = self._dist(states, key)
-        logits = getattr(dist, "logits", None)
+        logits: Any = getattr(dist, "logits", None)
         if logits is None:
             index = torch.arange(num_actions, device=states.device)
             index = index.reshape(-1, *(1,) * states.ndim).expand(-1, *states.batch_size)
             logits = dist.log_prob(index).movedim(0, -1)
-        log_prob = normalized_log_prob(logits)
         if allowed is None:
-            return log_prob
+            return normalized_log_prob(logits)
+        # Large ones of forbidden actions would cost the others their digits.
+        logits = getattr(dist, "given_logits", logits)
+        best = mask_logits(logits, allowed).amax(-1, keepdim=True)
+        log_prob = normalized_log_prob(
+            torch.where(best.isfinite(), torch.minimum(logits, best), logits)
+        )
         never = log_prob <= LOWEST_LOG_PROB
         never &= (allowed & ~never).any(-1, keepdim=True)
         return normalized_log_prob(log_prob, allowed).masked_fill(never, LOWEST_LOG_PROB)

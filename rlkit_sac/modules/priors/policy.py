@@ -12,6 +12,7 @@ from torch import nn
 from torch.distributions import Distribution
 
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules.action_mask import note_logits
 from rlkit_sac.modules.normalization import NormalizedPolicy
 from rlkit_sac.modules.notes import note_by
 from rlkit_sac.modules.priors.parts import FactoredDistribution
@@ -68,7 +69,8 @@ class PolicyPrior(nn.Module):
         dists: dict[NestedKey, Distribution] = {}
         for step in _steps(self.actor):
             if hasattr(step, "get_dist"):
-                dists[_action_key(step)] = step.get_dist(states)
+                dist = dists[_action_key(step)] = step.get_dist(states)
+                note_logits(dist, step, states)
             else:
                 states = step(states)
         return next(iter(dists.values())) if len(dists) == 1 else FactoredDistribution(dists)

@@ -24,9 +24,11 @@ from rlkit_sac.functional import (
     masked_mean,
     opc_return,
     retrace_return,
+    without_forbidden,
 )
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
+from rlkit_sac.modules.action_mask import read_action_mask
 from rlkit_sac.modules.behavior import ActionKind, distribution_parameters
 from rlkit_sac.objectives.acer.segments import DUELING, SegmentLoss, Segments
 from rlkit_sac.objectives.acer.terms import (
@@ -38,7 +40,6 @@ from rlkit_sac.objectives.acer.terms import (
 )
 from rlkit_sac.objectives.arguments import LossOptions, read_options, takes
 from rlkit_sac.objectives.checks import check_action, check_index
-from rlkit_sac.objectives.transitions import allowed_actions
 
 _SPACES: dict[str, Any] = {"discrete": CategoricalSpace, "continuous": GaussianSpace}
 _DIAGNOSTICS = ("ratio", "truncated", "projected", "q_mean", "target_mean", "explained_variance")
@@ -351,7 +352,7 @@ class ACERLoss(SegmentLoss):
         average: Distribution,
     ) -> CategoricalTerms:
         action = segments.batch.get(self.tensor_keys.action)
-        allowed = allowed_actions(segments.states, self.tensor_keys)
+        allowed = self._allowed(segments.states, policy)
         log_prob = _log_probs(policy, allowed)
         check_index(action, log_prob.shape[-1], states.batch_size, self.tensor_keys.action)
         behavior = self._behavior(segments, log_prob)
@@ -361,6 +362,7 @@ class ACERLoss(SegmentLoss):
                 f"critic_network wrote values of the shape {list(values.shape)}, but the actor's "
                 f"logits have {list(log_prob.shape)}: wanted one value for each action"
             )
+        values = without_forbidden(values, allowed)
         return CategoricalTerms(
             log_prob,
             _log_probs(average, allowed),
@@ -401,13 +403,19 @@ class ACERLoss(SegmentLoss):
             self._space,
         )
 
+    def _allowed(self, states: TensorDictBase, policy: Distribution) -> Tensor | None:
+        (logits,) = distribution_parameters(policy)
+        return read_action_mask(states, self.tensor_keys.action_mask, logits)
+
     @torch.no_grad()
     def _next_value(self, states: TensorDictBase) -> Tensor:
         """V ``[*, T]`` of the states after each step."""
         if self.kind == "discrete":
-            allowed = allowed_actions(states, self.tensor_keys)
+            before = states
             policy, states = self._run_actor(states)
-            return (_log_probs(policy, allowed).exp() * self._action_values(states)).sum(-1)
+            allowed = self._allowed(before, policy)
+            values = without_forbidden(self._action_values(states), allowed)
+            return (_log_probs(policy, allowed).exp() * values).sum(-1)
         if not self._written_keys().isdisjoint(self._critic_state_keys()):
             _, states = self._run_actor(states)  # the critic reads what it writes
         inputs = self._head_inputs(DUELING[0], states)
@@ -446,6 +454,8 @@ class ACERLoss(SegmentLoss):
 def _log_probs(policy: Distribution, allowed: Tensor | None) -> Tensor:
     """Log-probabilities ``[*, A]``; half precision could not normalize them."""
     (logits,) = distribution_parameters(policy)
+    if allowed is not None:
+        logits = getattr(policy, "given_logits", logits)
     wide = full_precision(logits)
     same = wide is logits and allowed is None
     return logits if same else mask_logits(wide, allowed).log_softmax(-1)

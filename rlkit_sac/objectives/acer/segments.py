@@ -16,6 +16,7 @@ from torchrl.modules import ActorValueOperator
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules import BehaviorPolicy, EpsilonGreedy, StochasticDuelingNetwork
+from rlkit_sac.modules.action_mask import build_dist
 from rlkit_sac.modules.actors import policy_operator
 from rlkit_sac.modules.behavior import ActionKind, action_kind
 from rlkit_sac.objectives.acer.terms import full_precision
@@ -161,8 +162,7 @@ class SegmentLoss(LossContract):
         """The policy at some states, and the states with all that the actor writes."""
         actor = self._head(ACTOR)
         out = actor.get_dist_params(self._head_inputs(ACTOR, states, remembered))
-        policy = actor.build_dist_from_params(out)
-        return policy, out if out is states else states.update(out)
+        return build_dist(actor, out), out if out is states else states.update(out)
 
     @property
     def _dueling(self) -> StochasticDuelingNetwork:

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from torchrl.data import TensorSpec
 
 from rlkit_sac.errors import BatchError
-from rlkit_sac.functional import expected_value, taken_value, td_error
+from rlkit_sac.functional import expected_value, taken_value, td_error, without_forbidden
 from rlkit_sac.functional.sac import CriticReduction, LossFunction, reduce_critics
+from rlkit_sac.modules.action_mask import read_action_mask
 from rlkit_sac.modules.masked_critic import MaskedCritic, mask_matrix, used_dimensions
 from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.modules.reward_weights import RewardWeights
@@ -187,7 +188,7 @@ class Critics:
         remembered: str = CRITICS,
         masked: MaskedAction | None = None,
     ) -> Tensor:
-        network, batch_size = self.network, inputs.batch_size
+        network, states, batch_size = self.network, inputs, inputs.batch_size
         key = self.head.written or self.key(self.role)
         for needed in (key, self.key(self.role)):
             if needed not in map(unravel_key, network.out_keys):
@@ -208,6 +209,10 @@ class Critics:
         )
         if self.index_role is not None:
             q = self._of_each_action(q, batch_size)
+            if (mask_key := self.keys.action_mask) is not None:
+                allowed = read_action_mask(states, mask_key, q[0, ..., 0])
+                assert allowed is not None
+                q = without_forbidden(q, allowed.unsqueeze(-1))
         return q.to(members.dtype)  # which autocast may have lowered
 
     def of_taken(

@@ -304,7 +304,8 @@ class DiscreteFactor(Factor):
                 f"the actor has {dist.logits.shape[-1]} actions, but qvalue_network writes "
                 f"{num_actions} values"
             )
-        return normalized_log_prob(dist.logits, allowed)
+        given = dist.logits if allowed is None else getattr(dist, "given_logits", dist.logits)
+        return normalized_log_prob(given, allowed)
 
     def draw(self, log_probs: Tensor, log_prior: Tensor | None, allowed: Tensor | None) -> Draw:
         """The exact entropy of a policy, or an estimate from one sample, without gradient.

@@ -17,12 +17,12 @@ from rlkit_sac import functional as F
 from rlkit_sac.functional import masked_mean
 from rlkit_sac.functional.sac import CriticReduction
 from rlkit_sac.modules import BehaviorPolicy, BoltzmannPolicy
+from rlkit_sac.modules.action_mask import build_dist, read_action_mask
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.objectives.members import Members
 from rlkit_sac.objectives.sac.critics import CRITICS, Critics, ParameterMask
 from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
 from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor, factor_key, of_each
-from rlkit_sac.objectives.transitions import allowed_actions
 
 
 class Priors(nn.Module):
@@ -203,7 +203,7 @@ class FactoredPolicy:
         else:
             q, value = None, self.value(inputs, live)
         prior, count = self.priors.get(discrete.name), value.shape[-2]
-        allowed = allowed_actions(inputs, critics.keys)
+        allowed = read_action_mask(inputs, critics.keys.action_mask, value[..., 0])
         log_prior = None
         if prior is not None:
             key = discrete.action_key(critics.keys)
@@ -303,7 +303,12 @@ class FactoredPolicy:
 
 
 def actor_distribution(
-    actor: nn.Module, head: Any, params: TensorDictParams, states: TensorDictBase
+    actor: nn.Module,
+    head: Any,
+    params: TensorDictParams,
+    states: TensorDictBase,
+    *,
+    masked: bool = False,
 ) -> Distribution:
     """The distribution of an actor at some states, in the dtype of its parameters.
 
@@ -312,6 +317,7 @@ def actor_distribution(
         head: the actor, or what comes after its memory.
         params: of the actor.
         states: ``[*]``, with normalized observations, or what the head reads.
+        masked: whether a mask of actions will be applied to the logits.
     """
     like = next(params.values(True, True))
     # TorchRL calls losses in the deterministic mode; a draw needs the random one.
@@ -320,7 +326,9 @@ def actor_distribution(
         params.to_module(actor, preserve_module_state=False),
     ):
         if not torch.is_autocast_enabled(like.device.type):
+            if masked:
+                return build_dist(head, head.get_dist_params(states))
             return head.get_dist(states)
         found = head.get_dist_params(states)
         raised = found.apply(lambda x: x.to(like.dtype) if x.is_floating_point() else x)
-        return head.build_dist_from_params(raised)
+        return build_dist(head, raised)

@@ -363,7 +363,8 @@ class SoftActorCriticLoss(LossContract):
         if self.actor_network is not None:
             inputs = self._head_inputs("actor_network", self._normalized(states).copy())
             head, params = self._head("actor_network"), self.actor_network_params
-            dist = actor_distribution(self.actor_network, head, params, inputs)
+            masked = getattr(self.tensor_keys, "action_mask", None) is not None
+            dist = actor_distribution(self.actor_network, head, params, inputs, masked=masked)
         live = self._members(self.qvalue_network_params)
         return self._policy.sample(states, dist, live, self.alpha)
 
