@@ -80,6 +80,34 @@ def check_flag(batch: TensorDictBase, key: NestedKey, role: str) -> None:
         )
 
 
+def check_widths(
+    name: str, network: TensorDictModuleBase, batch: TensorDictBase, dtype: torch.dtype
+) -> None:
+    """Refuse entries that the first layer of a network cannot read.
+
+    Args:
+        name: of the network.
+        network: whose first layer is looked at if it is linear, and reads all of ``in_keys``.
+        batch: with these entries.
+        dtype: of the network's parameters.
+
+    Raises:
+        BatchError: naming the entry, its shape and type, and those that are wanted.
+    """
+    first = next((layer for layer in network.modules() if hasattr(layer, "weight")), None)
+    key, *others = network.in_keys
+    for place in (key, ("next", key)):
+        value, *rest = (batch.get(each, None) for each in (place, *others))
+        if not isinstance(first, nn.Linear) or value is None or None in rest:
+            return
+        wanted = first.in_features - sum(each.shape[-1] for each in rest)
+        if (value.shape[-1], value.dtype) != (wanted, dtype):
+            raise BatchError(
+                f"{place!r} has the shape {list(value.shape)} and the type {value.dtype}, but "
+                f"{name} wants {[*batch.batch_size, wanted]} of {dtype}"
+            )
+
+
 def check_action(action: Tensor, sampled: Tensor, key: NestedKey) -> None:
     """Refuse actions whose shape differs from that of the policy's actions.
 

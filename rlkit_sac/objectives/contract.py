@@ -21,7 +21,7 @@ from rlkit_sac.config.options import UnitFloat, check_value
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import ObservationNormalizer
-from rlkit_sac.objectives.checks import refuse_batch_norm, valid_steps
+from rlkit_sac.objectives.checks import check_widths, refuse_batch_norm, valid_steps
 from rlkit_sac.objectives.memory import Pass, RecurrentNetwork, Rows, TransitionsT
 from rlkit_sac.objectives.transitions import TransitionKeys, Transitions, detached
 
@@ -192,6 +192,20 @@ class LossContract(LossModule):
         parts = None if network is None else RecurrentNetwork.of(network, name)
         if parts is not None:
             self.recurrent[name] = parts
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """As :meth:`forward`; a batch that does not fit the networks is named.
+
+        Raises:
+            BatchError: for entries of another width or type than the networks read.
+        """
+        try:
+            return super().__call__(*args, **kwargs)
+        except RuntimeError as error:
+            if args and isinstance(args[0], TensorDictBase):
+                for name in self.network_names:
+                    check_widths(name, getattr(self, name), args[0], self._like.dtype)
+            raise error
 
     def _normalized(self, states: TensorDictBase) -> TensorDictBase:
         """States with normalized observations."""
