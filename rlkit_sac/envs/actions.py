@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from itertools import accumulate, islice, pairwise
 from math import prod
@@ -108,6 +109,7 @@ class ActionConversion:
         boxes, self.choices = _boxes_and_choices(space)
         values = [choice_values(leaf) for leaf in self.choices]
         self._sizes = [len(counts) for counts, _ in values]
+        self._told = False
         self.counts = np.array([n for counts, _ in values for n in counts], np.int64)
         self.starts = np.array([n for _, starts in values for n in starts], np.int64)
         #: How far apart two values of each choice are among the combinations.
@@ -165,6 +167,14 @@ class ActionConversion:
         array([3, 4])
         """
         if not isinstance(mask, tuple | dict):
+            if len(self.counts) > 1 and self.counts.sum() == self.num_choices and not self._told:
+                self._told = True
+                warnings.warn(
+                    f"a mask of {self.num_choices} numbers for the choices {self.counts.tolist()} "
+                    "is taken as one of their combinations; give a tuple of masks, one of each "
+                    "choice, if it is those side by side",
+                    stacklevel=2,
+                )
             return _checked_mask(mask, self.num_choices)
         joint = np.ones(1, bool)
         each = [

@@ -242,9 +242,18 @@ def with_shape(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """
     if array.shape == shape:
         return array
-    if [size for size in array.shape if size != 1] != [size for size in shape if size != 1]:
+    if not same_but_ones(array.shape, shape):
         raise ValueError(f"an array has the shape {list(array.shape)}, wanted {list(shape)}")
     return array.reshape(shape)
+
+
+def same_but_ones(first: Sequence[int], second: Sequence[int]) -> bool:
+    """Whether two shapes are the same without their axes of length 1.
+
+    >>> same_but_ones((3, 1), (3,)), same_but_ones((3, 1), (1, 2))
+    (True, False)
+    """
+    return [n for n in first if n != 1] == [n for n in second if n != 1]
 
 
 def image_key(path: Path) -> str:

@@ -14,7 +14,7 @@ from tensordict import NestedKey
 from torch import Tensor
 
 from rlkit_sac.envs.actions import at, choice_values, is_choice, leaves
-from rlkit_sac.envs.observations import is_image, pixels
+from rlkit_sac.envs.observations import is_image, pixels, same_but_ones
 from rlkit_sac.envs.task_spaces import conversions
 
 
@@ -79,8 +79,11 @@ class TaskTensors:
             raise ValueError(f"the observation is not one of {space}: {error!r}") from error
         _, first, values = found[0]
         front = values.shape[: values.ndim - len(first.shape or ())]
+        tensors = []
         for name, leaf, values in found:
             own = leaf.shape or ()
+            if same_but_ones(values.shape, front + own):
+                values = values.reshape(front + own)
             if values.shape != front + own or len(front) > 1:
                 raise ValueError(
                     f"{name} has the shape {list(values.shape)}, wanted {list(own)}, "
@@ -93,7 +96,8 @@ class TaskTensors:
                 index = values.reshape(-1, len(counts)) - starts
                 if (index < 0).any() or (index >= counts).any():
                     raise ValueError(f"{name} is {values.tolist()}, wanted {leaf}")
-        return [torch.from_numpy(values) for *_, values in found], front
+            tensors.append(torch.from_numpy(values))
+        return tensors, front
 
     def entries(self, tensors: Sequence[Tensor]) -> dict[NestedKey, Tensor]:
         """What a policy reads of the leaves of N observations."""
@@ -153,8 +157,13 @@ class TaskTensors:
 
 def _array(leaf: Space[Any], value: Any) -> NDArray[Any]:
     if isinstance(leaf, Box) and is_image(leaf):
-        return pixels(leaf, value)
-    return np.asarray(value).astype(_observed_type(leaf), casting="same_kind")
+        array = pixels(leaf, value)
+    else:
+        array = np.asarray(value).astype(_observed_type(leaf), casting="same_kind")
+    own = leaf.shape or ()
+    if array.shape[max(array.ndim - len(own), 0) :] != own and same_but_ones(array.shape, own):
+        return array.reshape(own)  # of a task that gives a scalar or a column
+    return array
 
 
 def _observed_type(leaf: Space[Any]) -> np.dtype[Any]:

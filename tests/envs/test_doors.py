@@ -7,13 +7,16 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rlkit_sac.data import make_collector
 from rlkit_sac.envs import check_env, make_env
+from rlkit_sac.envs.actions import ActionConversion
 from rlkit_sac.envs.observations import ArrayReward, ObservationConversion
+from rlkit_sac.envs.task_spaces import space_to_json
+from rlkit_sac.envs.task_tensors import TaskTensors
 from rlkit_sac.errors import ConfigError, EnvironmentFault
 from rlkit_sac.modules import tanh_gaussian_actor
 from tests.data.collect.kinds import BOTH, Kind, of_kind
@@ -167,3 +170,30 @@ def test_returns_are_float64_sums_of_the_rewards_as_given(
     found = batch["next", "episode_reward"].reshape(num_envs, 800)[:, [699, 799]]
     wanted = [sum([0.1] * 700), sum([0.1] * 100)]
     assert found.tolist() == [wanted] * num_envs
+
+
+@given(
+    shape=st.sampled_from([(), (1,), (3,)]), column=st.booleans(), number=st.sampled_from([0, 4])
+)
+def test_act_takes_the_shapes_that_training_takes(shape: Any, column: bool, number: int) -> None:
+    space = Dict(at=Box(-9, 9, (3,)), one=Box(-9, 9, shape))
+    actions = space_to_json(Box(-1, 1, (1,)))
+    task = {"observation_space": space_to_json(space), "action_space": actions}
+    tensors = TaskTensors({**task, "observation_indices": None, "rescale_actions": True})
+    front = (number,) if number else ()
+    given_shape = () if shape == (1,) and column and not number else (*shape, *[1] * column)
+    observation = {"at": np.ones((*front, 3)), "one": np.full((*front, *given_shape), 2.0)}
+    found, in_front = tensors.observed(observation)
+    assert in_front == front
+    assert found[1].shape == (*front, *shape)
+
+
+def test_a_flat_mask_with_two_readings_is_told_once() -> None:
+    convert = ActionConversion(MultiDiscrete([2, 2]), rescale=True)
+    with pytest.warns(UserWarning, match=r"choices \[2, 2\] is taken as one of their combinations"):
+        assert convert.allowed(np.array([1, 0, 1, 1])).tolist() == [True, False, True, True]
+    convert.allowed(np.array([1, 0, 1, 1]))
+    convert = ActionConversion(MultiDiscrete([2, 3]), rescale=True)
+    convert.allowed(np.ones(6))
+    with pytest.raises(ValueError, match="6"):
+        convert.allowed(np.ones(5))
