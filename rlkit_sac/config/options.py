@@ -115,8 +115,6 @@ def options_of(config: Any) -> dict[str, Option]:
 def flat_config(config: Any) -> dict[str, Any]:
     """The options of a run by dotted key, without ``resume``, which does not describe the run.
 
-    All are JSON values: keys of mappings become strings.
-
     Args:
         config: a (nested) configuration dataclass.
 
@@ -126,7 +124,7 @@ def flat_config(config: Any) -> dict[str, Any]:
     """
     options = options_of(config)
     options.pop("resume", None)
-    return {key: plain_value(option.value) for key, option in options.items()}
+    return {key: option.value for key, option in options.items()}
 
 
 _OF_TYPE = ("_type", "none_required", "literal_error")
