@@ -85,7 +85,7 @@ def main(config: CloneConfig) -> Path:
     device = resolve_device(config.device)
     with closing_env(make_env(config.env.id, **config.env.arguments(), device=device)) as env:
         with named("data"):
-            data = read_prior_data(config.data)
+            data = read_prior_data(config.data, env)
         policy = clone(data, env, config)
         returns = evaluate(policy, env, episodes=10, seed=0).returns
         save_policy(config.output, policy, task=describe_task(env))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import torch
 from tensordict import NestedKey, TensorDict, TensorDictBase
@@ -30,6 +31,30 @@ if TYPE_CHECKING:
 
 Reduction = Literal["mean", "sum", "none"]
 ScalarOutputMode = Literal["exclude", "non_tensor"]
+
+
+Result = TypeVar("Result")
+
+
+def names_misfits(method: Callable[..., Result]) -> Callable[..., Result]:
+    """Let a method of a loss name entries of another width or type than its networks read.
+
+    Args:
+        method: of a batch. Where it raises a `RuntimeError`, PyTorch's for what does not fit, such
+            an entry is looked for, and becomes a `BatchError`.
+    """
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Result:
+        try:
+            return method(self, *args, **kwargs)
+        except RuntimeError:
+            if args and isinstance(args[0], TensorDictBase):
+                for name in self.network_names:
+                    check_widths(name, getattr(self, name), args[0], self._like.dtype)
+            raise
+
+    return call
 
 
 class LossContract(LossModule):
@@ -193,19 +218,7 @@ class LossContract(LossModule):
         if parts is not None:
             self.recurrent[name] = parts
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """As :meth:`forward`; a batch that does not fit the networks is named.
-
-        Raises:
-            BatchError: for entries of another width or type than the networks read.
-        """
-        try:
-            return super().__call__(*args, **kwargs)
-        except RuntimeError as error:
-            if args and isinstance(args[0], TensorDictBase):
-                for name in self.network_names:
-                    check_widths(name, getattr(self, name), args[0], self._like.dtype)
-            raise error
+    __call__ = names_misfits(LossModule.__call__)
 
     def _normalized(self, states: TensorDictBase) -> TensorDictBase:
         """States with normalized observations."""

@@ -15,7 +15,7 @@ from tensordict.nn import TensorDictModuleBase
 from rlkit_sac.config import EnvConfig, EvaluationConfig
 from rlkit_sac.config.options import Seed, options_of
 from rlkit_sac.envs import closing_env, make_env
-from rlkit_sac.errors import RunError
+from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules.rebuild import build_from_note, checked_note
 from rlkit_sac.runs.acting import Act, own_tensor
 from rlkit_sac.runs.checkpoint import Checkpoint, step_folders, step_of
@@ -223,7 +223,8 @@ class StoredRun:
         reward_weights: ``[M]``, ``None`` for ones.
 
     Raises:
-        ConfigError: if the checkpoint is missing or damaged.
+        ConfigError: if the checkpoint is missing or damaged, or its environment is not that of
+            :func:`~rlkit_sac.envs.make_env` alone.
     """
 
     def __init__(
@@ -237,6 +238,11 @@ class StoredRun:
         found, config = Checkpoint.find(checkpoint), _Options()
         for key, option in options_of(config).items():
             setattr(option.section, option.name, found.config.get(key, option.value))
+        if stored_task(found.folder) is None:
+            raise ConfigError(
+                f"{found.run_path} was evaluated in an environment with transforms of its own, "
+                "which no file holds: make it, and call evaluate(policy, env)"
+            )
         usual = config.evaluation
         self.path, self.frames, self.task = found.run_path, found.frames, usual.env(config.env)
         self.episodes = usual.episodes if episodes is None else episodes

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
@@ -120,7 +121,7 @@ def check_spaces(start: Checkpoint, env: EnvBase) -> None:
 
 
 def check_units(stored: dict[str, Any] | None, env: EnvBase, run: Path | str) -> None:
-    """Refuse to take over data or networks of a run whose actions have other units.
+    """Refuse to take over data or networks of a run whose numbers have other meanings.
 
     Args:
         stored: the task of that run, if it was described.
@@ -128,30 +129,28 @@ def check_units(stored: dict[str, Any] | None, env: EnvBase, run: Path | str) ->
         run: where that run is.
 
     Raises:
-        ConfigError: naming the bounds, or the option, that differ.
+        ConfigError: naming the option, or what of the actions, that differs.
     """
     own = describe_task(env)
     if stored is None or own is None:
         return
     (_, before), (_, now) = conversions(stored), conversions(own)
-    if not len(now.low):
-        return
-    for name, found, wanted in (
-        ("env.rescale_actions", before.rescale, now.rescale),
-        *(
-            (
-                f"the {x} bounds of the actions",
-                getattr(before, x).tolist(),
-                getattr(now, x).tolist(),
-            )
-            for x in ("low", "high")
-        ),
-    ):
-        if found != wanted:
-            raise ConfigError(
-                f"in {run} {name} was {found}, and is {wanted} here: the same action "
-                "would mean two things; let both have the same"
-            )
+    if not (np.all(now.low == -1) and np.all(now.high == 1)):  # or it makes no difference
+        _check_equal("env.rescale_actions", before.rescale, now.rescale, run)
+    _check_equal(
+        "env.observation_indices", stored["observation_indices"], own["observation_indices"], run
+    )
+    for name, text in (("low", "lower bounds"), ("high", "upper bounds"), ("counts", "choices")):
+        found, wanted = (getattr(each, name).tolist() for each in (before, now))
+        _check_equal(f"the {text} of the actions", found, wanted, run)
+
+
+def _check_equal(name: str, found: Any, wanted: Any, run: Path | str) -> None:
+    if found != wanted:
+        raise ConfigError(
+            f"in {run} {name} was {found}, and is {wanted} here: the same numbers would mean two "
+            "things; let both have the same"
+        )
 
 
 def check_resume(config: BaseRunConfig, start: Checkpoint) -> None:

@@ -36,3 +36,12 @@ def test_an_entry_of_another_width_or_type_is_named(kind, where):
         with pytest.raises((BatchError, RuntimeError)) as error:
             loss(data.clone().set(where, wrong))
         assert isinstance(error.value, BatchError), error.value
+
+
+def test_so_it_is_where_a_loss_is_computed_alone():
+    loss = own_loss("continuous")
+    data = batch_of("continuous")
+    data["observation"] = torch.zeros(5, 2, 7)
+    for alone in (loss.qvalue_loss, loss.actor_loss, loss.alpha_loss):
+        with pytest.raises(BatchError, match=r"'observation' has the shape \[5, 2, 7\]"):
+            alone(data.clone())

@@ -72,10 +72,12 @@ def test_actions_of_other_units_are_refused(spaces: Any, recipe: str, option: st
     if recipe == "kl_prior_sac":
         given |= {"prior.kind": "policy"}
     train(recipe, **given)
-    with pytest.raises(ConfigError, match=rf"{option}: in .* env\.rescale_actions was True"):
-        train(recipe, **given, **{"env.rescale_actions": False})
+    train(recipe, **given, **{"env.rescale_actions": False})  # of the same bounds
     spaces(action=Box(-1, 2, (1,)))
-    with pytest.raises(ConfigError, match=rf"{option}: in .* high bounds .* \[1\.0\], and is \[2"):
+    with pytest.raises(ConfigError, match=rf"{option}: in .* upper bounds .* \[1\.0\], and is \[2"):
+        train(recipe, **given)
+    given[option] = str(train(**{"env.rescale_actions": False}).path)
+    with pytest.raises(ConfigError, match=rf"{option}: in .* env\.rescale_actions was False"):
         train(recipe, **given)
 
 

@@ -22,7 +22,7 @@ from rlkit_sac.modules.acting import acting_policy
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.objectives.arguments import SACOptions, read_options
 from rlkit_sac.objectives.checks import actor_keys, cut_steps, refuse_batch_norm
-from rlkit_sac.objectives.contract import LossContract
+from rlkit_sac.objectives.contract import LossContract, names_misfits
 from rlkit_sac.objectives.members import Members, critic_list, register_critics
 from rlkit_sac.objectives.memory import Pass
 from rlkit_sac.objectives.sac.critics import (
@@ -246,12 +246,14 @@ class SoftActorCriticLoss(LossContract):
             scalars |= self._statistics(critics, draw, read.valid)
         return self._output(losses, scalars, tensordict)
 
+    @names_misfits
     def qvalue_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
         """``loss_qvalue`` alone, with ``td_error`` ``[*]``, which is written into the batch."""
         *_, critics = self._critic_pass(tensordict)
         loss = self.qvalue_coef * critics.losses.sum(0)
         return self._reduce_alone(loss, tensordict), {"td_error": critics.td_error}
 
+    @names_misfits
     def actor_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
         """``loss_actor`` alone, with the temperatures, entropies and divergences.
 
@@ -266,6 +268,7 @@ class SoftActorCriticLoss(LossContract):
             )
         return self._alone(self._actor_loss, tensordict)
 
+    @names_misfits
     def alpha_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
         """``loss_alpha`` alone, with the temperatures, entropies and divergences."""
         return self._alone(self._alpha_loss, tensordict)
