@@ -135,6 +135,8 @@ def check_units(stored: dict[str, Any] | None, env: EnvBase, run: Path | str) ->
     if stored is None or own is None:
         return
     (_, before), (_, now) = conversions(stored), conversions(own)
+    if before.agent_space().__class__ is not now.agent_space().__class__:
+        return  # of which the data or the weights will tell
     if not (np.all(now.low == -1) and np.all(now.high == 1)):  # or it makes no difference
         _check_equal("env.rescale_actions", before.rescale, now.rescale, run)
     _check_equal(

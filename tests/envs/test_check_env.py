@@ -25,16 +25,16 @@ class Faulty(gym.Env):
         return np.array(self.observation, np.float32), self.reward, False, False, {}
 
 
-gym.register("Faulty-v0", Faulty, max_episode_steps=20)
+gym.register("Checked-v0", Faulty, max_episode_steps=20)
 
 
 def test_an_environment_that_keeps_what_it_declares_passes():
-    check_env("Faulty-v0", kwargs={"observation": [0.5, -0.5]})
+    check_env("Checked-v0", kwargs={"observation": [0.5, -0.5]})
 
 
 def test_what_it_does_not_keep_is_a_fault():
-    with pytest.raises(EnvironmentFault, match=r"^Faulty-v0: AssertionError: .*reward"):
-        check_env("Faulty-v0", kwargs={"observation": [0.5, 0.5], "reward": np.nan})
+    with pytest.raises(EnvironmentFault, match=r"^Checked-v0: AssertionError: .*reward"):
+        check_env("Checked-v0", kwargs={"observation": [0.5, 0.5], "reward": np.nan})
 
 
 class OwnNumbers(Faulty):

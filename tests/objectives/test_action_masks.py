@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -183,8 +184,13 @@ def made(make: Callable[..., LossModule], kind: type[Columns], options: dict[str
     return loss
 
 
-@pytest.mark.parametrize("kind", [Whole, Forbidding, Loud])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "kind"),
+    [
+        *((case, Whole) for case in CASES),
+        *product(("discrete", "actor, prior", "hybrid, prior", "ACER"), (Forbidding, Loud)),
+    ],
+)
 def test_a_mask_removes_the_outputs_of_forbidden_actions(case, kind, monkeypatch) -> None:
     make, options = CASES[case]
     monkeypatch.setattr(factors, "sample_categorical", lambda log_probs: log_probs.argmax(-1))
@@ -274,7 +280,7 @@ def policies() -> dict[str, Any]:
     return found
 
 
-DRAWS = 1_000_000
+DRAWS = 200_000
 
 
 @pytest.mark.parametrize("name", policies())

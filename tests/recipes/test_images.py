@@ -117,7 +117,7 @@ CASES |= {
     "hybrid_sac, stacks": (HYBRID, 63, "images", "hybrid", STACKS),
     "acer, stacks": (ACER, 72, "mixed", "discrete", STACKS),
 }
-QUICK = ("sac", "sac, shared", "discrete_sac", "acer", "sac, stacks", "acer, stacks")
+QUICK = ("sac", "discrete_sac", "acer", "sac, stacks")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else slow) for n in CASES])
@@ -204,6 +204,7 @@ def test_stacks_that_cannot_be_are_refused(workplace, capsys, options, message):
     SAC.assert_refused(capsys, workplace, options, message)
 
 
+@slow
 def test_a_run_starts_with_the_encoder_of_another(workplace):
     task = shlex.split(dot("color", "box"))
     run = SAC.train(*task, "--network.shared_encoder", "true")

@@ -199,8 +199,10 @@ WAIT = "{seed1: wait, seed2: wait, seed3: wait}"
 
 @pytest.mark.parametrize(
     ("seeds", "jobs", "finished", "interrupted"),
-    [("0-3", "1", [0], [1]), ("1-3", "2", [], [1, 2])],
-    ids=["jobs1", "jobs2"],
+    [
+        pytest.param("0-3", "1", [0], [1], id="jobs1", marks=pytest.mark.slow),
+        pytest.param("1-3", "2", [], [1, 2], id="jobs2"),
+    ],
 )
 @pytest.mark.parametrize(
     ("number", "code"),
