@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +19,7 @@ from rlkit_sac.analysis import load_runs
 from rlkit_sac.cli.recipe_files import find_recipe, opened_recipe
 from rlkit_sac.cli.resume import recipe_script
 from rlkit_sac.config.read import set_options
+from rlkit_sac.envs.gym_env import env_name
 from rlkit_sac.errors import ConfigError, refuse
 from rlkit_sac.runs import EvaluationResult, TrainingRun, load_policy
 from rlkit_sac.runs.directory import RunDirectory
@@ -130,7 +131,7 @@ class Run:
 def train(
     recipe: str | PathLike[str],
     *,
-    config: str | PathLike[str] | None = None,
+    config: str | PathLike[str] | Mapping[str, Any] | None = None,
     env: str | EnvFunction | None = None,
     name: str | None = None,
     seed: int | None = None,
@@ -145,15 +146,16 @@ def train(
     Args:
         recipe: name of one that comes with the package, or path of a script with a function
             ``main(config: Class)``.
-        config: name of a configuration of the recipe, or a YAML file.
-        env: Gymnasium id, or a function that makes an environment, for training and for evaluation.
+        config: name of a configuration of the recipe, a YAML file, or what one holds.
+        env: Gymnasium id, or a class or function that makes an environment, for training and for
+            evaluation.
             A run with a function is resumed from Python alone.
         name: of the task, for the folder of a run whose environments a function makes. Default:
             that of the environment's ``spec``, in the namespace ``python``, or of its class.
         seed: of the run.
         callback: called after each batch of frames and its updates with the
             :class:`~rlkit_sac.runs.TrainingRun`; where it returns true, the run ends as complete.
-        options: of the recipe, by dotted key.
+        options: of the recipe, by dotted key, or by section as in ``loss={"gamma": 0.98}``.
 
     Raises:
         ConfigError: for wrong options, before anything is created.
@@ -172,8 +174,8 @@ def train(
     if (not isinstance(env, str | None) and function is None) or (name and function is None):
         text = "an id, or a function such as lambda: gym.make('Hopper-v5'), which may have a name="
         raise ConfigError(f"env must be {text}, got env={env!r} and name={name!r}")
-    if function is not None and name is None:
-        name = _name_of(function)
+    if function is not None:
+        name = _name_of(function) if name is None else env_name(name)
     given = {"config": config, "env.id": name or env, "seed": seed}
     options |= {key: value for key, value in given.items() if value is not None}
     return Run(Path(), recipe, function)._start(options, callback, name)
@@ -183,7 +185,7 @@ def _name_of(function: EnvFunction) -> str:
     """The name of the task of a function's environments."""
     (env := function()).close()
     if env.spec is None:
-        return type(env.unwrapped).__name__
+        return env_name(type(env.unwrapped).__name__)
     return f"python/{env.spec.id.rpartition('/')[2]}"  # it may be another task than the id's
 
 

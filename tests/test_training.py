@@ -13,10 +13,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+import yaml
 from gymnasium.envs.classic_control import PendulumEnv
 from gymnasium.wrappers import TimeLimit
 
 import rlkit_sac
+from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import load_policy
 from tests.reliability.runs import SHORT, assert_same_run
@@ -122,6 +124,28 @@ def test_a_function_needs_no_name_and_the_default_type_is_that_of_a_process() ->
     own = rlkit_sac.train("sac", env=lambda: TimeLimit(Sized(), 20), **QUICK)
     assert own.path.parent == Path("runs/sac/Sized")
     assert own.evaluate(episodes=1).lengths.tolist() == [20]
+    env = make_env(Sized, num_envs=2, kwargs={"size": 3}, max_episode_steps=20)
+    assert env.rollout(30)["next", "truncated"].sum() == 2
+    assert Sized.made[-2:] == [(3, None)] * 2
+
+
+def test_options_may_be_nested_as_in_a_file() -> None:
+    config = {"loss": {"gamma": 0.9, "alpha_init": 0.1}, "seed": 4}
+    own = {"loss": {"gamma": 0.8}, "update.lr_actor": 1e-4, "update": {"lr_qvalue": 2e-4}}
+    run = rlkit_sac.train("sac", config=config, **QUICK, **own)
+    stored = yaml.safe_load((run.path / "config.yaml").read_text())
+    assert (stored["loss"]["gamma"], stored["loss"]["alpha_init"], stored["seed"]) == (0.8, 0.1, 4)
+    assert (stored["update"]["lr_actor"], stored["update"]["lr_qvalue"]) == (1e-4, 2e-4)
+    with pytest.raises(ConfigError, match=r"section 'loss' must hold 'key: value' lines, not 3"):
+        rlkit_sac.train("sac", loss=3)
+    with pytest.raises(ConfigError) as error:
+        rlkit_sac.train("sac", config={"loss": {"gama": 1}}, buffer_size=10, learning_rate=1e-3)
+    assert str(error.value).split("\n") == [
+        "config: loss.gama: unknown option; did you mean loss.gamma?",
+        "buffer_size: unknown option; did you mean replay.capacity?",
+        "learning_rate: unknown option; did you mean update.lr_actor or update.lr_qvalue or "
+        "update.lr_alpha?",
+    ]
 
 
 def test_a_callback_ends_a_run_as_complete_and_logs() -> None:

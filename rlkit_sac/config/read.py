@@ -143,20 +143,20 @@ def read_yaml(file: Path, config: Any) -> list[Setting]:
         raise ConfigError(" ".join(str(error).split())) from error
     except ValueError as error:
         raise ConfigError(f"{file} cannot be read: {error}") from error
-    sections = [prefix[:-1] for prefix, _ in sections_of(config)]
+    return list(_walk(content, config, where=f"{file}: "))
 
-    def walk(values: Any, prefix: str) -> Iterator[Setting]:
-        if not isinstance(values, dict | None):
-            what = f"section {prefix[:-1]!r}" if prefix else "the file"
-            raise ConfigError(f"{file}: {what} must hold 'key: value' lines, not {values!r}")
-        for name, value in (values or {}).items():
-            key = f"{prefix}{name}"
-            if key in sections:
-                yield from walk(value, f"{key}.")
-            else:
-                yield Setting(key, value, f"{file}: {key}")
 
-    return list(walk(content, ""))
+def _walk(values: Any, config: Any, where: str, prefix: str = "") -> Iterator[Setting]:
+    """The settings in nested values, as those of a file, by the sections of a configuration."""
+    if not isinstance(values, Mapping | None):
+        what = f"section {prefix[:-1]!r}" if prefix else "the file"
+        raise ConfigError(f"{where}{what} must hold 'key: value' lines, not {values!r}")
+    for name, value in (values or {}).items():
+        key = f"{prefix}{name}"
+        if any(section == f"{key}." for section, _ in sections_of(config)):
+            yield from _walk(value, config, where, f"{key}.")
+        else:
+            yield Setting(key, value, f"{where}{key}")
 
 
 def parse_config(
@@ -203,7 +203,8 @@ def set_options(
     Args:
         configs: configuration dataclasses with their defaults; no two of them share a key. The last
             one is that of the recipe, whose examples ``--help`` shows.
-        given: a command line as in `parse_config`, or values by dotted key.
+        given: a command line as in `parse_config`, or values by dotted key or nested by section,
+            whose ``config`` may be such values too, which the others override.
         stored_options: the options by dotted key of the run that ``--resume`` names; the files and
             the command line override them.
 
@@ -222,16 +223,10 @@ def set_options(
     if {"-h", "--help"} & set(given):
         print(format_help(type(recipe), options), end="")
         raise SystemExit(0)
-    direct, problems = ([], []) if isinstance(given, Mapping) else _command_line(given)
-    for name, value in given.items() if isinstance(given, Mapping) else ():
-        setting = Setting(name, value, where=name)
-        if _is_free(_key_of(name, options), options):  # the environment's own, as it is
-            direct.append(setting)
-            continue
-        try:
-            direct.append(setting._replace(value=plain_value(value)))
-        except TypeError as error:
-            problems.append(f"{name}: {error}")
+    if isinstance(given, Mapping):
+        direct, problems = _of_python(given, recipe, options)
+    else:
+        direct, problems = _command_line(given)
     settings: list[Setting] = []
     wrong: set[str] = set()  # keys that could not be read, which have their defaults
 
@@ -282,11 +277,34 @@ def _command_line(argv: Sequence[str]) -> tuple[list[Setting], list[str]]:
         if not equals and rest and not rest[0].startswith("--"):
             value = rest.pop(0) if name.startswith("--") else ""
         if not name.startswith("--"):
-            problems.append(f"unexpected argument {name!r}; options are written --name value")
+            before = f"{settings[-1].where} {settings[-1].value},{name}" if settings else ""
+            advice = (
+                f"several values are written {before}"
+                if before
+                else "options are written --name value"
+            )
+            problems.append(f"unexpected argument {name!r}; {advice}")
         elif not value:
             problems.append(f"{name}: needs a value; write {name} VALUE")
         else:
             settings.append(Setting(name[2:], value, name, is_text=True))
+    return settings, problems
+
+
+def _of_python(
+    given: Mapping[str, Any], config: Any, options: Mapping[str, Option]
+) -> tuple[list[Setting], list[str]]:
+    """The options among values of Python, by dotted keys or nested, and a line for each problem."""
+    settings, problems, direct = [], [], dict(given)
+    first = direct.pop("config") if isinstance(direct.get("config"), Mapping) else {}
+    for setting in (*_walk(first, config, "config: "), *_walk(direct, config, "")):
+        if _is_free(_key_of(setting.key, options), options):  # the task's own, as it is
+            settings.append(setting)
+            continue
+        try:
+            settings.append(setting._replace(value=plain_value(setting.value)))
+        except TypeError as error:
+            problems.append(f"{setting.where}: {error}")
     return settings, problems
 
 
@@ -315,6 +333,15 @@ def _is_free(key: str | None, options: Mapping[str, Option]) -> bool:
     return key is not None and get_args(without_limits(options[key].hint)) == (str, Any)
 
 
+# What other libraries call some options.
+_ELSEWHERE = {
+    **{"learning_rate": "lr", "buffer_size": "capacity", "gradient_steps": "utd_ratio"},
+    **{"train_freq": "frames_per_batch", "tau": "target_update_tau", "ent_coef": "alpha_init"},
+    **{"total_timesteps": "total_frames", "n_envs": "num_envs", "net_arch": "num_cells"},
+    **{"hidden_sizes": "num_cells", "verbose": "progress", "env_kwargs": "kwargs"},
+}
+
+
 def unknown_option(key: str, options: Mapping[str, Option], dashes: str = "") -> str:
     """What is said of an option that does not exist: the names that come near.
 
@@ -331,8 +358,10 @@ def unknown_option(key: str, options: Mapping[str, Option], dashes: str = "") ->
     if inside:
         return f"is a section; its options are {', '.join(dashes + each for each in inside)}"
     name = key.replace("-", "_").rpartition(".")[2]
+    name = _ELSEWHERE.get(name, name)
     names = {each.rpartition(".")[2] for each in options}
-    near = difflib.get_close_matches(key, options, n=1, cutoff=0.75)
+    near = [each for each in options if each.rpartition(".")[2] == name]
+    near = near or difflib.get_close_matches(key, options, n=1, cutoff=0.75)
     if not near:
         close = difflib.get_close_matches(name, names, n=1)
         close = close or [each for each in names if each.startswith(name) or each.endswith(name)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
@@ -66,6 +67,15 @@ def find_env_spec(env_id: str) -> EnvSpec:
             f"unknown environment {env_id!r}: {error} (name an environment of another package "
             "together with the module that registers it: 'module:Name-v0')"
         ) from error
+
+
+def env_name(text: str) -> str:
+    """A name that Gymnasium takes, of any text.
+
+    >>> env_name("my task"), env_name("<lambda>")
+    ('my-task', 'lambda')
+    """
+    return re.sub(r"[^\w/-]+", "-", text).strip("-") or "task"
 
 
 def make_gym_env(

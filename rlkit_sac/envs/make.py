@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import gymnasium as gym
 import torch
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import env_checker
@@ -23,7 +24,7 @@ from torchrl.envs import (
 )
 
 from rlkit_sac.envs.action_masks import ActionMasks
-from rlkit_sac.envs.gym_env import find_env_spec, make_gym_env
+from rlkit_sac.envs.gym_env import env_name, find_env_spec, make_gym_env
 from rlkit_sac.envs.seeding import EpisodeSeeding
 from rlkit_sac.envs.torchrl_env import (
     EpisodeReturn,
@@ -36,7 +37,7 @@ from rlkit_sac.errors import EnvironmentFault, summary
 
 
 def make_env(
-    env_id: str | EnvSpec,
+    env_id: str | EnvSpec | Callable[..., gym.Env[Any, Any]],
     *,
     num_envs: int = 1,
     first_index: int = 0,
@@ -78,7 +79,8 @@ def make_env(
             ``Platform-v0``, ``Moving-v0``, ``Sliding-v0``, ``HardMove-v0``, ``HardMove-v1``,
             ``Goal-v0``.
             MO-Gymnasium's ids that begin with ``mo-`` need no module. Or a task of Gymnasium's
-            registry, for a process in which it is not registered.
+            registry, for a process in which it is not registered; or a class or function that
+            makes a new environment in each call.
         num_envs: environments that run side by side. Default: 1.
         first_index: index of the first environment, where others of the run are made elsewhere.
             Default: 0.
@@ -107,9 +109,11 @@ def make_env(
     >>> env.rollout(5)["next", "reward"].shape
     torch.Size([5, 1])
     """
+    if callable(env_id):
+        env_id = EnvSpec(env_name(env_id.__name__), entry_point=env_id)
     create = partial(
         _make_single,
-        env_id if isinstance(env_id, EnvSpec) else find_env_spec(env_id),
+        find_env_spec(env_id) if isinstance(env_id, str) else env_id,
         seed=seed,
         rescale_actions=rescale_actions,
         action_mask=action_mask,

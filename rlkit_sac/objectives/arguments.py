@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from inspect import Signature, signature
 from typing import Any, Literal, TypeVar
 
 from tensordict.nn import TensorDictModuleBase
@@ -13,6 +14,7 @@ from torchrl.data import TensorSpec
 
 from rlkit_sac.config.loss import ReturnConfig
 from rlkit_sac.config.options import NonNegativeInt, check_config, check_value, plain_value
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
 
@@ -82,6 +84,18 @@ class SACOptions(LossOptions):
     """Call the critics one after another."""
 
 
+# What the constructors of TorchRL's losses have besides.
+_OF_TORCHRL = {
+    **dict.fromkeys(("delay_qvalue", "delay_value"), "target networks are always there"),
+    "delay_actor": "the policy has no target network",
+    "separate_losses": "leave it out; no loss trains the networks of another",
+    "skip_done_states": "leave it out; the value of a terminal state never reaches a target",
+    "priority_key": "set_keys(priority=...) names it",
+    **dict.fromkeys(("num_actions", "action_space"), "pass action_spec"),
+    "target_entropy_weight": "target_entropy takes 'scaled_log_k', or the number itself",
+}
+
+
 def read_options(
     loss: type[Any], given: Mapping[str, Any], *, mask: bool = False
 ) -> tuple[Any, Any]:
@@ -107,6 +121,11 @@ def read_options(
     if "target_entropy" in own:
         options.target_entropy = own["target_entropy"]
     others = {name: value for name, value in given.items() if name not in own}
+    if unknown := [name for name in others if name not in signature(loss.options_class).parameters]:
+        told = [f"{name}: {_OF_TORCHRL[name]}" for name in unknown if name in _OF_TORCHRL]
+        near = get_close_matches(unknown[0], signature(loss).parameters, n=1)
+        advice = "; ".join(told) or (f"did you mean {near[0]}?" if near else "see its signature")
+        raise ConfigError(f"{loss.__name__} has no option {', '.join(unknown)}: {advice}")
     return loss.options_class(**others), options
 
 
@@ -124,18 +143,18 @@ def takes(section: type[ReturnConfig], others: type[LossOptions]) -> Callable[[C
         others: the options that are no fields of it.
 
     >>> from rlkit_sac.objectives import DiscreteSACLoss
-    >>> inspect.signature(DiscreteSACLoss).parameters["gamma"].default
+    >>> signature(DiscreteSACLoss).parameters["gamma"].default
     0.99
     """
 
     def add(loss: Class) -> Class:
-        own = [*inspect.signature(loss.__init__).parameters.values()][:-1]
-        options = inspect.signature(section).parameters
+        own = [*signature(loss.__init__).parameters.values()][:-1]
+        options = signature(section).parameters
         numbers = [options[name] for name in section().arguments()]
         names = {each.name for each in own}
-        shown = [*numbers, *inspect.signature(others).parameters.values()]
+        shown = [*numbers, *signature(others).parameters.values()]
         shown = [each.replace(kind=each.KEYWORD_ONLY) for each in shown if each.name not in names]
-        loss.__init__.__signature__ = inspect.Signature([*own, *shown])
+        loss.__init__.__signature__ = Signature([*own, *shown])
         loss.section, loss.options_class = section, others
         return loss
 

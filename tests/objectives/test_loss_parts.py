@@ -14,7 +14,8 @@ from torch import Tensor
 from torchrl.objectives import LossModule, ValueEstimators
 
 from rlkit_sac import objectives
-from rlkit_sac.modules import TanhGaussian
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules import TanhGaussian, state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import (
     ACERLoss,
     ContinuousSACLoss,
@@ -225,3 +226,13 @@ def test_a_loss_is_at_most_three_classes_away_from_torchrls(loss) -> None:
     chain = loss.__mro__[: loss.__mro__.index(LossModule)]
     between = [each for each in chain[1:] if each is not Generic]
     assert len(between) <= 2, between
+
+
+def test_an_option_that_a_loss_does_not_have_is_named():
+    parts = tanh_gaussian_actor(3, [-1.0], [1.0]), state_action_critic(3, 1)
+    for options, words in (
+        ({"delay_actor": False}, "no option delay_actor: delay_actor: the policy has no target"),
+        ({"gama": 0.9}, r"no option gama: did you mean gamma\?"),
+    ):
+        with pytest.raises(ConfigError, match=f"ContinuousSACLoss has {words}"):
+            ContinuousSACLoss(*parts, **options)
