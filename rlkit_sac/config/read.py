@@ -271,18 +271,17 @@ def set_options(
 
 def _command_line(argv: Sequence[str]) -> tuple[list[Setting], list[str]]:
     """The options of a command line, and a line for each word that is none."""
-    settings, problems, rest = [], [], list(argv)
+    settings: list[Setting] = []
+    problems, rest = [], list(argv)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
         if not equals and rest and not rest[0].startswith("--"):
             value = rest.pop(0) if name.startswith("--") else ""
         if not name.startswith("--"):
-            before = f"{settings[-1].where} {settings[-1].value},{name}" if settings else ""
-            advice = (
-                f"several values are written {before}"
-                if before
-                else "options are written --name value"
-            )
+            advice = "options are written --name value"
+            if settings:
+                last = settings[-1]
+                advice = f"several values are written {last.where} {last.value},{name}"
             problems.append(f"unexpected argument {name!r}; {advice}")
         elif not value:
             problems.append(f"{name}: needs a value; write {name} VALUE")
