@@ -12,8 +12,8 @@ from rlkit_sac.config.options import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
-    PythonObject,
     UnitFloat,
+    described,
 )
 from rlkit_sac.errors import ConfigError
 
@@ -104,9 +104,9 @@ class EnvConfig:
             ConfigError: for an argument of which a file has a description alone.
         """
         for name, value in self.kwargs.items():
-            if isinstance(value, PythonObject):
+            if lost := next(described(value), None):
                 raise ConfigError(
-                    f"env.kwargs.{name} was {value.text}, which no file can hold: from Python, "
+                    f"env.kwargs.{name} was {lost.text}, which no file can hold: from Python, "
                     f"give it again, as in Run(...).resume(**{{'env.kwargs.{name}': ...}})"
                 )
         apart = ("id", "num_envs")

@@ -170,6 +170,19 @@ class PythonObject:
         return True
 
 
+def described(value: Any) -> Iterator[PythonObject]:
+    """The objects in a value of which there is a description alone.
+
+    >>> list(described({"size": 3, "make": [PythonObject("<function make>")]}))
+    [PythonObject(text='<function make>')]
+    """
+    if isinstance(value, PythonObject):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from described(each)
+
+
 def plain_value(value: Any) -> Any:
     """A value of Python as JSON has it: tuples and NumPy arrays as lists, paths as text.
 

@@ -225,9 +225,9 @@ def test_values_of_python_stay_what_they_are() -> None:
 
 def test_what_a_file_cannot_hold_is_described_and_asked_for(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
-    file.write_text(to_yaml({"env": {"kwargs": {"make": print, "size": 3}}}))
+    file.write_text(to_yaml({"env": {"kwargs": {"make": [print], "size": 3}}}))
     config = parse_config(Config, ["--config", str(file)])
-    assert config.env.kwargs == {"make": max, "size": 3}  # equal to any object, for a resume
+    assert config.env.kwargs == {"make": [max], "size": 3}  # equal to any object, for a resume
     with pytest.raises(ConfigError, match=r"env\.kwargs\.make was <built-in function print>"):
         config.env.arguments()
 
