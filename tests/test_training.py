@@ -189,6 +189,14 @@ def test_names_of_a_runs_own_numbers_are_not_logged(name: str) -> None:
         rlkit_sac.train("sac", callback=lambda run: run.log(**{name: 1.0}), **QUICK)
 
 
+def test_what_is_no_number_is_not_logged() -> None:
+    for value in ("high", torch.zeros(2)):
+        with pytest.raises(
+            ConfigError, match=r"run\.log: mood must be a number, got .*(high|tensor)"
+        ):
+            rlkit_sac.train("sac", callback=lambda run, v=value: run.log(mood=v), **QUICK)
+
+
 def test_ctrl_c_saves_and_raises(tmp_path: Path) -> None:
     def interrupt(run: rlkit_sac.runs.TrainingRun) -> None:
         if run.frames == 93:

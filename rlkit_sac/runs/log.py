@@ -121,14 +121,19 @@ class TrainingLog:
         """Keep metrics of a user for the next row.
 
         Raises:
-            ConfigError: for the name of a column of the package.
+            ConfigError: for the name of a column of the package, and what is no number.
         """
         taken = {*_COLUMNS, *_TAKEN, *self._scalar_names}.intersection(values)
         if taken:
             raise ConfigError(f"a run has {min(taken)!r} already: log another name")
         if not values:
             return
-        own = {name: float(value) for name, value in values.items()}
+        own = {}
+        for name, value in values.items():
+            try:
+                own[name] = float(value)
+            except (RuntimeError, TypeError, ValueError) as error:
+                raise ConfigError(f"run.log: {name} must be a number, got {value!r}") from error
         self._own.add({name: torch.tensor(own[name], dtype=torch.float64) for name in own})
         self.latest |= own
 
