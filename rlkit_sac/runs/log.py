@@ -128,12 +128,7 @@ class TrainingLog:
             raise ConfigError(f"a run has {min(taken)!r} already: log another name")
         if not values:
             return
-        own = {}
-        for name, value in values.items():
-            try:
-                own[name] = float(value)
-            except (RuntimeError, TypeError, ValueError) as error:
-                raise ConfigError(f"run.log: {name} must be a number, got {value!r}") from error
+        own = {name: _number(name, value) for name, value in values.items()}
         self._own.add({name: torch.tensor(own[name], dtype=torch.float64) for name in own})
         self.latest |= own
 
@@ -180,6 +175,13 @@ class TrainingLog:
         self._run.write(table, row)
         if self.loggers is not None:
             self.loggers.write(table, row)
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise ConfigError(f"run.log: {name} must be a number, got {value!r}") from error
 
 
 def finished_episodes(
