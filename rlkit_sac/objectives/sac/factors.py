@@ -32,10 +32,10 @@ from rlkit_sac.objectives.checks import action_leaf, discrete_leaf, hybrid_leaf
 from rlkit_sac.objectives.sac.draws import Draw
 from rlkit_sac.objectives.sac.target_entropy import (
     TargetEntropy,
-    continuous_target_entropy,
+    continuous_target,
     continuous_target_kld,
     default_discrete_kld,
-    discrete_target_entropy,
+    discrete_target,
     refuse_target_entropy,
 )
 
@@ -163,7 +163,7 @@ class ContinuousFactor(Factor):
     def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
         """The target entropy; it needs the spec unless it is given as a number."""
         if prior is None:
-            return continuous_target_entropy(self.target, spec, min_prob=self.min_prob)
+            return continuous_target(self.target, spec, min_prob=self.min_prob)
         refuse_target_entropy(self.target)
         return -continuous_target_kld(self.target_kld, spec)
 
@@ -262,7 +262,7 @@ class DiscreteFactor(Factor):
     def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
         """The target entropy, or ``None`` if only the critics know the number of actions."""
         if prior is None:
-            return discrete_target_entropy(self.target, spec=spec, min_prob=self.min_prob)
+            return discrete_target(self.target, spec=spec, min_prob=self.min_prob)
         refuse_target_entropy(self.target)
         if self.target_kld is not None:
             return -self.target_kld
@@ -284,7 +284,7 @@ class DiscreteFactor(Factor):
         num_actions: Any = draw.num_allowed if by_state else draw.log_probs.shape[-1]
         if draw.log_prior is not None:
             return -default_discrete_kld(num_actions)
-        return discrete_target_entropy(self.target, num_actions=num_actions, min_prob=self.min_prob)
+        return discrete_target(self.target, num_actions=num_actions, min_prob=self.min_prob)
 
     def actor_log_probs(
         self, dist: Distribution, num_actions: int, allowed: Tensor | None

@@ -20,7 +20,7 @@ _NEEDS_SPEC = (
 )
 
 
-def continuous_target_entropy(
+def continuous_target(
     option: TargetEntropy, spec: TensorSpec | None, *, min_prob: float = 0.1
 ) -> float:
     """The target entropy of a continuous policy.
@@ -36,7 +36,7 @@ def continuous_target_entropy(
         ConfigError: for a missing or unbounded spec.
 
     >>> spec = Bounded(-1.0, 1.0, (6,))
-    >>> round(continuous_target_entropy("auto", spec), 6)
+    >>> round(continuous_target("auto", spec), 6)
     -9.656627
     """
     if isinstance(option, Real | Tensor):
@@ -57,7 +57,7 @@ def continuous_target_entropy(
     return F.continuous_target_entropy(low, high, min_prob)
 
 
-def discrete_target_entropy(
+def discrete_target(
     option: TargetEntropy,
     *,
     spec: TensorSpec | None = None,
@@ -80,7 +80,7 @@ def discrete_target_entropy(
         ConfigError: for a function without a spec.
 
     >>> from torchrl.data import Categorical
-    >>> round(discrete_target_entropy("scaled_log_k", spec=Categorical(2)), 6)
+    >>> round(discrete_target("scaled_log_k", spec=Categorical(2)), 6)
     0.679284
     """
     count = num_actions if spec is None else spec.space.n
