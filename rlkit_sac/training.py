@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
@@ -18,10 +19,12 @@ from tensordict.nn import TensorDictModuleBase
 from rlkit_sac.analysis import load_runs
 from rlkit_sac.cli.recipe_files import find_recipe, opened_recipe
 from rlkit_sac.cli.resume import recipe_script
+from rlkit_sac.config.options import described
 from rlkit_sac.config.read import set_options
 from rlkit_sac.envs.gym_env import env_name
-from rlkit_sac.errors import ConfigError, refuse
+from rlkit_sac.errors import ConfigError, refuse, summary
 from rlkit_sac.runs import EvaluationResult, TrainingRun, load_policy
+from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.directory import RunDirectory
 from rlkit_sac.runs.launch import call_recipe, stored_options
 from rlkit_sac.runs.policy import StoredRun, find_policy
@@ -51,6 +54,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.path = Path(self.path)
+        self._kwargs: dict[str, Any] = {}  # of the task, as they were given
 
     @property
     def evaluations(self) -> pd.DataFrame:
@@ -81,7 +85,8 @@ class Run:
         Raises:
             ConfigError: as of :func:`train`, and for a run that cannot be resumed.
         """
-        options = {"resume": self.path, **options}
+        given = {f"env.kwargs.{name}": value for name, value in self._kwargs.items()}
+        options = {"resume": self.path, **given, **options}
         return self._start(options, callback, RunDirectory(self.path).info["task"])
 
     def evaluate(self, which: Which = "last", **other: Any) -> EvaluationResult:
@@ -95,22 +100,27 @@ class Run:
             ConfigError: for a run whose function that makes environments was not given.
         """
         checkpoint = find_policy(self.path, which)
-        with _made_by(self.env, RunDirectory(self.path).info["task"]):
-            return StoredRun(checkpoint, **other).evaluate(load_policy(checkpoint))
+        run = StoredRun(checkpoint, **other)
+        lost = [key for key, value in run.task.kwargs.items() if any(described(value))]
+        run.task.kwargs |= {key: self._kwargs[key] for key in lost if key in self._kwargs}
+        with _made_by(self.env, RunDirectory(self.path).info["task"], run.task.kwargs):
+            return run.evaluate(load_policy(checkpoint))
 
     def _start(self, options: dict[str, Any], callback: Callback | None, name: str | None) -> Run:
         recipe = self.recipe or recipe_script(RunDirectory(self.path).info, str(self.path))
         threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
         torch.set_default_dtype(torch.float32)  # as in a process of its own
+        self._kwargs |= _task_kwargs(options)
+        stored = Checkpoint.find(self.path).config["env.kwargs"] if "resume" in options else {}
         try:
             with (
                 opened_recipe(find_recipe(str(recipe))) as (main, config_class),
-                _made_by(self.env, name),
+                _made_by(self.env, name, {**stored, **self._kwargs}),
             ):
                 config = config_class()
                 vars(config).update(callback=callback, env_function=self.env is not None)
-                stored = partial(stored_options, config)
-                where, problems = set_options([config], options, stored_options=stored)
+                read = partial(stored_options, config)
+                where, problems = set_options([config], options, stored_options=read)
                 refuse(problems)
                 self.path = call_recipe(main, config, where)
         except BaseException as error:
@@ -175,30 +185,47 @@ def train(
         text = "an id, or a function such as lambda: gym.make('Hopper-v5'), which may have a name="
         raise ConfigError(f"env must be {text}, got env={env!r} and name={name!r}")
     if function is not None:
-        name = _name_of(function) if name is None else env_name(name)
+        example = _made(function, _task_kwargs(options))
+        name = _name_of(example) if name is None else env_name(name)
     given = {"config": config, "env.id": name or env, "seed": seed}
     options |= {key: value for key, value in given.items() if value is not None}
     return Run(Path(), recipe, function)._start(options, callback, name)
 
 
-def _name_of(function: EnvFunction) -> str:
-    """The name of the task of a function's environments."""
-    (env := function()).close()
+def _task_kwargs(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of the task among options by dotted key."""
+    each = {key[11:]: value for key, value in options.items() if key.startswith("env.kwargs.")}
+    return {**options.get("env.kwargs", {}), **each}
+
+
+def _made(function: EnvFunction, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
+    """An environment of a function, closed."""
+    try:
+        env = function(**deepcopy(dict(kwargs)))
+        env.close()
+    except Exception as error:
+        raise ConfigError(f"env: {function!r} made no environment: {summary(error)}") from error
+    return env
+
+
+def _name_of(env: gym.Env[Any, Any]) -> str:
+    """The name of the task of a function's environment."""
     if env.spec is None:
         return env_name(type(env.unwrapped).__name__)
     return f"python/{env.spec.id.rpartition('/')[2]}"  # it may be another task than the id's
 
 
 @contextmanager
-def _made_by(function: EnvFunction | None, name: str | None) -> Iterator[None]:
+def _made_by(
+    function: EnvFunction | None, name: str | None, kwargs: Mapping[str, Any]
+) -> Iterator[None]:
     """In the block a function makes the environments of this id."""
     if function is None or name is None:
         yield
         return
     if name in gym.registry:
         raise ConfigError(f"name is {name!r}, which is an environment of Gymnasium's registry")
-    (env := function()).close()
-    limit = getattr(env.spec, "max_episode_steps", None)
+    limit = getattr(_made(function, kwargs).spec, "max_episode_steps", None)
     try:
         gym.register(name, function, max_episode_steps=limit)
     except gym.error.Error as error:

@@ -107,8 +107,11 @@ def test_arguments_are_handed_on_as_they_are_and_those_of_evaluations_come_on_to
         run = rlkit_sac.train("sac", env="Sized-v0", **QUICK, **odd)
         more = {"collector.total_frames": 170}
         with pytest.raises(ConfigError, match=r"env\.kwargs\.name was <built-in function len>"):
-            run.resume(**more)
-        run.resume(**more, **odd)
+            rlkit_sac.Run(run.path).resume(**more)
+        run.resume(**more)
+        assert Sized.made[-1] == (None, len)
+        run.evaluate(episodes=1)
+        assert Sized.made[-1] == (None, len)
     finally:
         del gym.registry["Sized-v0"]
 
@@ -127,6 +130,17 @@ def test_a_function_needs_no_name_and_the_default_type_is_that_of_a_process() ->
     env = make_env(Sized, num_envs=2, kwargs={"size": 3}, max_episode_steps=20)
     assert env.rollout(30)["next", "truncated"].sum() == 2
     assert Sized.made[-2:] == [(3, None)] * 2
+
+
+def test_a_function_is_asked_with_the_arguments_of_the_task() -> None:
+    def make(limit: int) -> gym.Env:
+        return gym.make("Pendulum-v1", max_episode_steps=limit)
+
+    run = rlkit_sac.train("sac", env=make, **QUICK, **{"env.kwargs": {"limit": 12}})
+    assert set(run.episodes["length"]) == {12}
+    assert rlkit_sac.Run(run.path, env=make).evaluate(episodes=1).lengths.tolist() == [12]
+    with pytest.raises(ConfigError, match="made no environment: TypeError"):
+        rlkit_sac.train("sac", env=make, **QUICK)
 
 
 def test_options_may_be_nested_as_in_a_file() -> None:

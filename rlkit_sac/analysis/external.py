@@ -185,7 +185,7 @@ def _logs(
 
 def _read_monitors(files: Sequence[Path]) -> tuple[dict[str, Any], pd.DataFrame]:
     """The task, and the episodes of the environments of one run in the order of their ends."""
-    parts = []
+    parts, tasks = [], set()
     for file in files:
         line = file.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
         try:
@@ -205,10 +205,14 @@ def _read_monitors(files: Sequence[Path]) -> tuple[dict[str, Any], pd.DataFrame]
             )
         session = rows.index.isin(begins).cumsum()
         parts.append(rows.assign(t=rows["t"] + start, session=session))
+        tasks.add(task)
     rows = pd.concat(parts, ignore_index=True).sort_values(["session", "t"], kind="stable")
     table = {"frames": rows["l"].cumsum(), "return": rows["r"], "length": rows["l"]}
     # The id of an environment without a registration is "None".
-    return {} if task in (None, "None") else {"task": task}, pd.DataFrame(table)
+    if len(tasks) > 1:
+        warn(f"{files[0].parent}: monitors of several tasks are read as one run, {sorted(tasks)}")
+    known = len(tasks) == 1 and task not in (None, "None")
+    return {"task": task} if known else {}, pd.DataFrame(table)
 
 
 def _read_events(run: Path) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
@@ -228,5 +232,7 @@ def _read_events(run: Path) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
         values = dict(re.findall(r"^\|(\w+)\|(.*)\|$", text, re.MULTILINE))
         names = {"recipe": "exp_name", "task": "env_id", "seed": "seed"}
         told = {name: values[key] for name, key in names.items() if key in values}
+        if not told.get("seed", "0").isdigit():  # as None
+            del told["seed"]
     scalars = {tag: [(x.step, x.value) for x in events.Scalars(tag)] for tag in tags["scalars"]}
     return {tag: pd.DataFrame(rows) for tag, rows in scalars.items()}, told

@@ -55,8 +55,9 @@ class _Loader(yaml.SafeLoader):
     """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        names = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
-        if twice := [name for name, count in names.items() if count > 1]:
+        scalars = (key for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        names = Counter((key.value, key.tag) for key in scalars)
+        if twice := [name for (name, _), count in names.items() if count > 1]:
             text = f"key {twice[0]!r} appears twice"
             raise yaml.constructor.ConstructorError(problem=text, problem_mark=node.start_mark)
         return super().construct_mapping(node, deep=deep)

@@ -280,6 +280,8 @@ def leaves(
     """
     if isinstance(space, Tuple):
         parts: dict[Any, Space[Any]] = dict(enumerate(space.spaces))
+        if value is not None and len(value) != len(parts):
+            raise ValueError(f"{len(value)} parts were given, wanted {len(parts)}")
     elif isinstance(space, Dict):
         parts = space.spaces
     else:
@@ -358,7 +360,10 @@ def _masks(nested: Any) -> Iterator[Any]:
 
 
 def _checked_mask(mask: Any, count: Any) -> NDArray[np.bool_]:
-    array = np.array(mask, bool)
+    given = np.asarray(mask)
+    if given.dtype.kind not in "biuf" or not np.isfinite(given).all():
+        raise ValueError(f"action_mask must hold 0 and 1, or false and true, got {mask!r}")
+    array = given.astype(bool)
     if array.shape[-1:] != (count,):
         raise ValueError(f"action_mask has the shape {list(array.shape)}, wanted [{count}]")
     return array

@@ -123,7 +123,7 @@ def make_gym_env(
         env = FrameStack(env, frame_stack) if frame_stack > 1 else env
         env = EpisodeSeeding(env, seed=seed, env_index=env_index)
         env = AdaptedActions(ArrayReward(env), rescale=rescale_actions)
-        env = ArrayObservation(env, indices=observation_indices)
+        env = ArrayObservation(env, indices=observation_indices, refuse_masks=action_mask)
         return NamedFaults(env, env_index=env_index)
     except Exception as error:  # spaces that are not supported, or none at all
         with suppress(Exception):

@@ -12,8 +12,8 @@ from gymnasium.spaces import Box, Discrete, Space, flatten, flatten_space
 from numpy.typing import NDArray
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
-from rlkit_sac.envs.actions import Path, leaves
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.envs.actions import Path, is_choice, leaves
+from rlkit_sac.errors import ConfigError, EnvironmentFault
 
 # Above this, a `Discrete` beside a `Box` is taken for a counter, and becomes one number.
 _MOST_CATEGORIES = 32
@@ -45,6 +45,8 @@ class ArrayObservation(gym.Wrapper[Any, Any, Any, Any]):
     Args:
         env: any Gymnasium environment.
         indices: the entries of the vector that are kept, in this order. Default: all.
+        refuse_masks: whether a mask in ``info`` of an environment whose first reset had none is an
+            error. Default: False.
 
     Raises:
         ConfigError: the observations cannot be flattened to a fixed size, or are no vectors with
@@ -58,8 +60,17 @@ class ArrayObservation(gym.Wrapper[Any, Any, Any, Any]):
     Box(-1.0, 1.0, (2,), float32)
     """
 
-    def __init__(self, env: gym.Env[Any, Any], *, indices: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        *,
+        indices: Sequence[int] | None = None,
+        refuse_masks: bool = False,
+    ) -> None:
         super().__init__(env)
+        self._refuse_masks = refuse_masks and any(
+            is_choice(leaf) for _, leaf, _ in leaves(env.action_space)
+        )
         self.observation_conversion = ObservationConversion(env.observation_space, indices=indices)
         # TorchRL names a bare RGB image "pixels"; a dictionary keeps one key for all.
         self.observation_space = self.observation_conversion.agent_space()
@@ -80,6 +91,8 @@ class ArrayObservation(gym.Wrapper[Any, Any, Any, Any]):
     def entries(self, observation: Any, info: dict[str, Any]) -> dict[str, NDArray[Any]]:
         """Returns the entries of the observation space."""
         found = self.observation_conversion(observation)
+        if self._refuse_masks and not self._has_mask and ACTION_MASK in info:
+            raise EnvironmentFault(f"gave an {ACTION_MASK}, which its first reset did not give,")
         return found | {ACTION_MASK: info[ACTION_MASK]} if self._has_mask else found
 
 

@@ -43,6 +43,7 @@ def describe_task(env: EnvBase) -> dict[str, Any] | None:
             "observation_indices": observations.indices,
             "action_space": space_to_json(actions.space),
             "rescale_actions": actions.rescale,
+            "action_mask": task.has_wrapper_attr("mask_space"),
         }
         read: dict[str, Any] = json.loads(json.dumps(described))
         conversions(read)

@@ -95,15 +95,15 @@ class TanhGaussian(Distribution):
 
     def log_probs(self, value: Tensor) -> Tensor:
         """Log-density of each dimension of an action, ``[*, D]``; as :meth:`log_prob`."""
-        if self._drawn is not None and value is self._drawn[0]:
-            preimage = self._drawn[1]
-        else:
-            unit = value
-            if self._box is not None:
-                low, high = self._box
-                unit = (2 * value - high - low) / (high - low)
-            inside = 1 - torch.finfo(unit.dtype).eps / 2
-            preimage = unit.clamp(-inside, inside).atanh()
+        unit = value
+        if self._box is not None:
+            low, high = self._box
+            unit = (2 * value - high - low) / (high - low)
+        inside = 1 - torch.finfo(unit.dtype).eps / 2
+        preimage = unit.clamp(-inside, inside).atanh()
+        if self._drawn is not None and value is self._drawn[0]:  # unless it was changed in place
+            drawn = self._drawn[1]
+            preimage = torch.where(value == self._squash(drawn), drawn, preimage)
         return self._log_densities((preimage - self.loc) / self.scale, preimage)
 
     @property

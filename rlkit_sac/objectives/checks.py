@@ -101,6 +101,9 @@ def check_widths(
         if not isinstance(first, nn.Linear) or value is None or None in rest:
             return
         wanted = first.in_features - sum(each.shape[-1] for each in rest)
+        for other, entry in zip(others, rest, strict=True):
+            if entry.dtype != dtype:
+                raise BatchError(f"{other!r} has the type {entry.dtype}, but {name} wants {dtype}")
         if (value.shape[-1], value.dtype) != (wanted, dtype):
             raise BatchError(
                 f"{place!r} has the shape {list(value.shape)} and the type {value.dtype}, but "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,12 @@ def check_units(stored: dict[str, Any] | None, env: EnvBase, run: Path | str) ->
     """
     own = describe_task(env)
     if stored is None or own is None:
+        if stored is not own:
+            warnings.warn(
+                f"whether the numbers of {run} have the meaning of those here is not known: one of "
+                "the environments has transforms of its own",
+                stacklevel=2,
+            )
         return
     (_, before), (_, now) = conversions(stored), conversions(own)
     if before.agent_space().__class__ is not now.agent_space().__class__:
@@ -142,7 +149,8 @@ def check_units(stored: dict[str, Any] | None, env: EnvBase, run: Path | str) ->
     _check_equal(
         "env.observation_indices", stored["observation_indices"], own["observation_indices"], run
     )
-    for name, text in (("low", "lower bounds"), ("high", "upper bounds"), ("counts", "choices")):
+    names = {"low": "lower bounds", "high": "upper bounds", "counts": "choices", "starts": "starts"}
+    for name, text in names.items():
         found, wanted = (getattr(each, name).tolist() for each in (before, now))
         _check_equal(f"the {text} of the actions", found, wanted, run)
 

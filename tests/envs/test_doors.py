@@ -18,7 +18,7 @@ from rlkit_sac.envs.observations import ArrayReward, ObservationConversion
 from rlkit_sac.envs.task_spaces import space_to_json
 from rlkit_sac.envs.task_tensors import TaskTensors
 from rlkit_sac.errors import ConfigError, EnvironmentFault
-from rlkit_sac.modules import tanh_gaussian_actor
+from rlkit_sac.modules import categorical_actor, tanh_gaussian_actor
 from tests.data.collect.kinds import BOTH, Kind, of_kind
 
 
@@ -197,3 +197,36 @@ def test_a_flat_mask_with_two_readings_is_told_once() -> None:
     convert.allowed(np.ones(6))
     with pytest.raises(ValueError, match="6"):
         convert.allowed(np.ones(5))
+
+
+@pytest.mark.parametrize("mask", [[0.0, -np.inf, -np.inf], [np.nan, 0, 1], ["1", "0", "1"]])
+def test_a_mask_of_other_numbers_is_refused(mask: Any) -> None:
+    with pytest.raises(ValueError, match="action_mask must hold 0 and 1"):
+        ActionConversion(Discrete(3), rescale=True).allowed(np.array(mask))
+
+
+def test_surplus_parts_of_an_observation_are_refused() -> None:
+    convert = ObservationConversion(Tuple([Box(-1, 1, (2,)), Box(-1, 1, (2,))]))
+    with pytest.raises(ValueError, match="3 parts were given, wanted 2"):
+        convert((np.zeros(2), np.zeros(2), np.zeros(2)))
+
+
+class Late(Line):
+    """Gives a mask in its steps alone."""
+
+    action_space = Discrete(2)  # type: ignore[assignment]
+
+    def step(self, action: Any) -> Any:
+        *outcome, info = super().step(action)
+        return *outcome, {**info, "action_mask": np.ones(2)}
+
+
+@BOTH
+def test_a_mask_that_the_first_reset_did_not_give_is_told(register, kind: Kind) -> None:
+    name = register(Late, max_episode_steps=9)
+    env = of_kind(make_env(name), kind)
+    policy = categorical_actor(1, 2, num_cells=[2])
+    with pytest.raises(EnvironmentFault, match="which its first reset did not give"):
+        list(make_collector(env, policy, total_frames=4, frames_per_batch=4))
+    env = of_kind(make_env(name, action_mask=False), kind)
+    list(make_collector(env, policy, total_frames=4, frames_per_batch=4))

@@ -148,16 +148,17 @@ class ContinuousFactor(Factor):
             ConfigError: for invalid bounds.
         """
         passed, own = action_leaf(given, key), action_leaf(of_actor, key)
-        if passed is None or passed.ndim < 2 or passed.shape == getattr(own, "shape", None):
-            return own if passed is None else passed
-        if own is not None and passed.shape[-own.ndim :] == own.shape:
+        if passed is None:
+            return own
+        if own is not None and own.ndim and passed.shape[-own.ndim :] == own.shape:
             return passed[(0,) * (passed.ndim - own.ndim)]
-        warnings.warn(
-            f"action_spec has the shape {list(passed.shape)}, taken as one action of "
-            f"{passed.shape.numel()} dimensions: of a batched environment pass "
-            "env.action_spec_unbatched",
-            stacklevel=2,
-        )
+        if own is not None or passed.ndim > 1:
+            warnings.warn(
+                f"action_spec has the shape {list(passed.shape)}, taken as one action of "
+                f"{passed.shape.numel()} dimensions: of a batched environment pass "
+                "env.action_spec_unbatched",
+                stacklevel=2,
+            )
         return passed
 
     def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
