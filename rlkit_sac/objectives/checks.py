@@ -87,7 +87,7 @@ def check_widths(
 
     Args:
         name: of the network.
-        network: whose first layer is looked at if it is linear, and reads all of ``in_keys``.
+        network: without a memory; its first layer is looked at if that is linear.
         batch: with these entries.
         dtype: of the network's parameters.
 
@@ -100,11 +100,13 @@ def check_widths(
         value, *rest = (batch.get(each, None) for each in (place, *others))
         if not isinstance(first, nn.Linear) or value is None or None in rest:
             return
-        wanted = first.in_features - sum(each.shape[-1] for each in rest)
         for other, entry in zip(others, rest, strict=True):
             if entry.dtype != dtype:
                 raise BatchError(f"{other!r} has the type {entry.dtype}, but {name} wants {dtype}")
-        if (value.shape[-1], value.dtype) != (wanted, dtype):
+        beside, width = sum(each.shape[-1] for each in rest), value.shape[-1]
+        wanted = first.in_features - beside
+        # A network may read its first entry alone in its first layer.
+        if value.dtype != dtype or width not in (wanted, first.in_features):
             raise BatchError(
                 f"{place!r} has the shape {list(value.shape)} and the type {value.dtype}, but "
                 f"{name} wants {[*batch.batch_size, wanted]} of {dtype}"
