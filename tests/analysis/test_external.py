@@ -128,3 +128,16 @@ def test_frames_that_go_back_are_told(tmp_path: Path, system: str) -> None:
     with pytest.warns(UserWarning, match="frames 1000 come after 2000"):
         data = load_external_runs(tmp_path, task="X")
     assert list(zip(data["frames"], data["return_mean"], strict=True)) == rows
+
+
+def test_monitors_of_several_tasks_are_told(tmp_path: Path) -> None:
+    for number, task in enumerate(("A-v0", "B-v0")):
+        text = f'#{{"t_start": 0.0, "env_id": "{task}"}}\nr,l,t\n1,10,1\n'
+        (tmp_path / f"{number}.monitor.csv").write_text(text)
+    with (
+        pytest.warns(UserWarning, match=r"several tasks are read as one run, \['A-v0', 'B-v0'\]"),
+        pytest.raises(RunError, match="do not tell its task"),
+    ):
+        load_external_runs(tmp_path, table="episodes")
+    with pytest.warns(UserWarning, match="several tasks"):
+        assert len(load_external_runs(tmp_path, table="episodes", task="both")) == 2

@@ -143,6 +143,10 @@ def test_what_was_drawn_is_scored_by_its_value_before_tanh(
         (slope,) = torch.autograd.grad(log_prob, parameters[0])
         torch.testing.assert_close(slope.item(), 1.5 / scale, rtol=1e-2, atol=1e-4)
     dist.log_prob(action.clone())  # which has lost it
+    with torch.no_grad():
+        action.mul_(0.5)  # another action by now
+    own = dist.log_prob(action.detach())
+    torch.testing.assert_close(dist.log_prob(action), own, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -46,6 +46,11 @@ def test_without_a_spec_of_the_actor_the_reading_is_told():
         ContinuousSACLoss(plain, critic, action_spec=ONE.expand(64, 2))
 
 
+def test_one_that_contradicts_the_actor_is_told():
+    with pytest.warns(UserWarning, match="taken as one action of 3 dimensions"):
+        target(Bounded(-1.0, 1.0, (3,)), "neg_dim")
+
+
 def test_discrete_ones_have_the_number_of_actions():
     found = [
         DiscreteSACLoss(
