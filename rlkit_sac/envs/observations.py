@@ -12,7 +12,7 @@ from gymnasium.spaces import Box, Discrete, Space, flatten, flatten_space
 from numpy.typing import NDArray
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
-from rlkit_sac.envs.actions import Path, is_choice, leaves
+from rlkit_sac.envs.actions import Path, at, is_choice, leaves
 from rlkit_sac.errors import ConfigError, EnvironmentFault
 
 # Above this, a `Discrete` beside a `Box` is taken for a counter, and becomes one number.
@@ -153,13 +153,14 @@ class ObservationConversion:
             numbers = np.asarray(observation)
         else:
             vector = []
-            for key, (_, leaf, value) in zip(
+            for key, (path, leaf, value) in zip(
                 self.keys, leaves(self.space, observation), strict=True
             ):
                 if key is None:
-                    vector.append(self._flatten(leaf, value))
+                    vector.append(self._flatten(path, leaf, value))
                     continue
-                entries[key] = with_shape(pixels(cast(Box, leaf), value), leaf.shape or ())
+                image = pixels(cast(Box, leaf), value)
+                entries[key] = with_shape(image, leaf.shape or (), path)
             if not vector:
                 return entries
             numbers = np.concatenate(vector)
@@ -201,13 +202,13 @@ class ObservationConversion:
         """Whether a part of the space becomes one number, and not a one-hot vector."""
         return self._counts and isinstance(leaf, Discrete) and int(leaf.n) > _MOST_CATEGORIES
 
-    def _flatten(self, leaf: Space[Any], value: Any) -> Any:
+    def _flatten(self, path: Path, leaf: Space[Any], value: Any) -> Any:
         if isinstance(leaf, Discrete) and self.is_count(leaf):
             return [min(max((value - int(leaf.start)) / (int(leaf.n) - 1), 0.0), 1.0)]
         if isinstance(leaf, Box):  # Gymnasium would cast it to the declared type
-            return with_shape(np.asarray(value), leaf.shape or ()).ravel()
+            return with_shape(np.asarray(value), leaf.shape or (), path).ravel()
         if not leaf.contains(value):
-            raise ValueError(f"the observation has {value!r}, wanted one of {leaf}")
+            raise ValueError(f"the observation{at(path)} has {value!r}, wanted one of {leaf}")
         return flatten(leaf, value)
 
 
@@ -241,8 +242,13 @@ def pixels(leaf: Box, value: Any) -> NDArray[Any]:
     return array.astype(leaf.dtype, casting="unsafe" if array.dtype.kind in "biu" else "same_kind")
 
 
-def with_shape(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+def with_shape(array: NDArray[Any], shape: tuple[int, ...], path: Path | None = ()) -> NDArray[Any]:
     """An array of a shape that differs in axes of length 1 at most.
+
+    Args:
+        array: of an observation, or a reward.
+        shape: that the space declares.
+        path: of the part of the observation, for messages; ``None`` of a reward.
 
     Raises:
         ValueError: for any other.
@@ -251,12 +257,13 @@ def with_shape(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     (3,)
     >>> with_shape(np.zeros((4, 4, 3)), (3, 4, 4))
     Traceback (most recent call last):
-    ValueError: an array has the shape [4, 4, 3], wanted [3, 4, 4]
+    ValueError: the observation has the shape [4, 4, 3], wanted [3, 4, 4]
     """
     if array.shape == shape:
         return array
     if not same_but_ones(array.shape, shape):
-        raise ValueError(f"an array has the shape {list(array.shape)}, wanted {list(shape)}")
+        what = "the reward" if path is None else f"the observation{at(path)}"
+        raise ValueError(f"{what} has the shape {list(array.shape)}, wanted {list(shape)}")
     return array.reshape(shape)
 
 
@@ -322,4 +329,5 @@ class ArrayReward(gym.RewardWrapper[Any, Any]):
         """Returns the reward as an array of the declared shape."""
         if isinstance(reward, float) and self._shape == (1,):  # the usual ones, in less time
             return np.array([reward], np.float32)
-        return with_shape(np.asarray(reward), self._shape).astype(np.float32, casting="same_kind")
+        array = with_shape(np.asarray(reward), self._shape, None)
+        return array.astype(np.float32, casting="same_kind")

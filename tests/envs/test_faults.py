@@ -52,6 +52,6 @@ def test_an_exception_is_told_with_environment_step_episode_and_seed(
 def test_an_observation_of_another_size_than_its_space_is_a_fault(options: dict[str, Any]) -> None:
     error = fault(kwargs={"how": "shape", "step": 3}, **options)
     assert str(error) == (
-        "environment 0 raised ValueError: an array has the shape [2], wanted [3] in step 3 "
+        "environment 0 raised ValueError: the observation has the shape [2], wanted [3] in step 3 "
         f"of its episode 1 (reset seed {episode_seed(3, 0, 1)})"
     )

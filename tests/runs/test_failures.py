@@ -53,4 +53,6 @@ def test_the_traceback_of_an_environment_begins_in_its_own_code() -> None:
 
 def test_what_an_environment_returned_comes_without_a_traceback() -> None:
     (line,) = printed(3)
-    assert line.startswith("error: environment 0 raised ValueError: an array has the shape [3]")
+    assert line.startswith(
+        "error: environment 0 raised ValueError: the observation has the shape [3]"
+    )
