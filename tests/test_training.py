@@ -241,6 +241,7 @@ def test_ctrl_c_saves_and_raises(tmp_path: Path) -> None:
         ({"update.utd_rato": 2}, "update.utd_rato: unknown option; did you mean update.utd"),
         ({"env": "Pendulun-v1"}, "env.id: unknown environment 'Pendulun-v1'"),
         ({"config": "pendulom"}, "no configuration of this name; did you mean pendulum"),
+        ({"config": "platform"}, "config: platform is a configuration of hybrid_sac, not of sac"),
         ({"env": 3}, "got env=3 and name=None"),
         ({"name": "my_task"}, "got env=None and name='my_task'"),
         ({"env": pendulum, "name": "Pendulum-v1"}, "'Pendulum-v1', which is an environment of"),

@@ -22,7 +22,7 @@ def find_config(given: str, config_class: type[object]) -> Path:
         The file, or the path that was given for a recipe that comes with none.
 
     Raises:
-        ConfigError: if there is neither; near names come first.
+        ConfigError: if there is neither, naming the recipe that has one, or near names.
 
     >>> find_config("my_settings.yaml", dict)
     PosixPath('my_settings.yaml')
@@ -37,6 +37,10 @@ def find_config(given: str, config_class: type[object]) -> Path:
     for file in files:
         if file.with_suffix("").parts[-len(wanted) :] == wanted:
             return file
+    others = sorted((script.parent / "configs").glob(f"*/{path.stem}.yaml"))
+    if others:
+        own = " and ".join(file.parent.name for file in others)
+        raise ConfigError(f"{path.stem} is a configuration of {own}, not of {script.stem}")
     names = [file.stem for file in files]
     near = difflib.get_close_matches(path.stem, names, n=len(names))
     hint = f"did you mean {near[0]}? " if near else ""
