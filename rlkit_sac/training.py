@@ -184,18 +184,22 @@ def train(
     if (not isinstance(env, str | None) and function is None) or (name and function is None):
         text = "an id, or a function such as lambda: gym.make('Hopper-v5'), which may have a name="
         raise ConfigError(f"env must be {text}, got env={env!r} and name={name!r}")
+    options |= {} if config is None else {"config": config}
     if function is not None:
         example = _made(function, _task_kwargs(options))
         name = _name_of(example) if name is None else env_name(name)
-    given = {"config": config, "env.id": name or env, "seed": seed}
+    given = {"env.id": name or env, "seed": seed}
     options |= {key: value for key, value in given.items() if value is not None}
     return Run(Path(), recipe, function)._start(options, callback, name)
 
 
 def _task_kwargs(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of the task among options by dotted key."""
+    """The arguments of the task among options by dotted key, and in a configuration of Python."""
+    config = options.get("config")
+    nested = config if isinstance(config, Mapping) else {}
     each = {key[11:]: value for key, value in options.items() if key.startswith("env.kwargs.")}
-    return {**options.get("env.kwargs", {}), **each}
+    first = nested.get("env", {}).get("kwargs", {}) | nested.get("env.kwargs", {})
+    return {**first, **options.get("env.kwargs", {}), **each}
 
 
 def _made(function: EnvFunction, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:

@@ -139,6 +139,8 @@ def test_a_function_is_asked_with_the_arguments_of_the_task() -> None:
     run = rlkit_sac.train("sac", env=make, **QUICK, **{"env.kwargs": {"limit": 12}})
     assert set(run.episodes["length"]) == {12}
     assert rlkit_sac.Run(run.path, env=make).evaluate(episodes=1).lengths.tolist() == [12]
+    run = rlkit_sac.train("sac", env=make, **QUICK, config={"env": {"kwargs": {"limit": 13}}})
+    assert set(run.episodes["length"]) == {13}
     with pytest.raises(ConfigError, match="made no environment: TypeError"):
         rlkit_sac.train("sac", env=make, **QUICK)
 
