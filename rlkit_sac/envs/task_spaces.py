@@ -18,7 +18,7 @@ _BOUNDS = ("low", "high")
 
 
 def describe_task(env: EnvBase) -> dict[str, Any] | None:
-    """The spaces of a task, what is kept of its observation, and the units of its actions, as JSON.
+    """The spaces of a task, what is kept of its observation, and how actions are given, as JSON.
 
     Args:
         env: of the task.

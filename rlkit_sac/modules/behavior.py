@@ -23,7 +23,7 @@ from torchrl.modules import MaskedOneHotCategorical, OneHotCategorical, Truncate
 from rlkit_sac.action_bounds import check_bounds
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import normalized_log_prob, sample_categorical
-from rlkit_sac.modules.action_mask import build_dist, read_action_mask
+from rlkit_sac.modules.allowed_actions import build_dist, read_action_mask
 from rlkit_sac.modules.notes import note_by
 
 ActionKind = Literal["discrete", "continuous"]

@@ -111,7 +111,7 @@ def check_spaces(start: Checkpoint, env: EnvBase) -> None:
     if stored is None or own is None or stored == own:
         return
     changes = [
-        f"{name} was {stored[name]} and is {own[name]} now"
+        f"{name} was {stored.get(name)} and is {own[name]} now"
         for name in own
         if stored.get(name) != own[name]
     ]

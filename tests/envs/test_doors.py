@@ -44,24 +44,10 @@ class Line(gym.Env[Any, Any]):
         return np.array([self.steps], np.float32), 0.1, False, False, {}
 
 
-@pytest.fixture
-def register():
-    made = []
-
-    def of(entry_point: Any, **options: Any) -> str:
-        made.append(f"Door{len(made)}-v0")
-        gym.register(made[-1], entry_point, **options)
-        return made[-1]
-
-    yield of
-    for name in made:
-        del gym.registry[name]
-
-
 @pytest.mark.parametrize("wrap", [lambda env: env, lambda env: gym.wrappers.ClipReward(env, -1, 1)])
 def test_two_environments_are_not_one_object(register, wrap) -> None:
     one = Line()
-    name = register(lambda: wrap(one))
+    name = register(entry_point=lambda: wrap(one))
     env = make_env(name)
     with pytest.raises(ConfigError, match=f"{name}: .* in use already"):
         make_env(name)
@@ -73,14 +59,14 @@ def test_two_environments_are_not_one_object(register, wrap) -> None:
 
 def test_one_that_was_dropped_is_free_again(register) -> None:
     one = Line()
-    name = register(lambda: one)
+    name = register(entry_point=lambda: one)
     make_env("Pendulum-v1")  # the first one of a process is kept by an exception in TorchRL
     for _ in range(2):
         make_env(name).reset()  # and is collected
 
 
 def test_a_constructor_may_change_its_arguments(register) -> None:
-    name = register(Line)
+    name = register(entry_point=Line)
     kwargs = {"settings": {"goal": 5, "walls": []}}
     for _ in range(2):
         make_env(name, kwargs=kwargs, num_envs=2).reset()
@@ -149,7 +135,7 @@ def test_check_env_judges_what_the_entry_point_returns(register, factor: float) 
         env.observation_space = Box(-1000 * factor, 1000 * factor, (1,))
         return gym.wrappers.TransformObservation(env, lambda x: x + 2000, None)
 
-    name = register(make, max_episode_steps=9)
+    name = register(entry_point=make, max_episode_steps=9)
     if factor == 1.0:
         with pytest.raises(EnvironmentFault, match="not within the observation space"):
             check_env(name)
@@ -162,7 +148,7 @@ def test_check_env_judges_what_the_entry_point_returns(register, factor: float) 
 def test_returns_are_float64_sums_of_the_rewards_as_given(
     register, num_envs: int, kind: Kind
 ) -> None:
-    name = register(Line, max_episode_steps=700)
+    name = register(entry_point=Line, max_episode_steps=700)
     env = of_kind(make_env(name, num_envs=num_envs), kind)
     policy = tanh_gaussian_actor(1, [-1.0], [1.0], num_cells=[2])
     size = 800 * num_envs
@@ -223,7 +209,7 @@ class Late(Line):
 
 @BOTH
 def test_a_mask_that_the_first_reset_did_not_give_is_told(register, kind: Kind) -> None:
-    name = register(Late, max_episode_steps=9)
+    name = register(entry_point=Late, max_episode_steps=9)
     env = of_kind(make_env(name), kind)
     policy = categorical_actor(1, 2, num_cells=[2])
     with pytest.raises(EnvironmentFault, match="which its first reset did not give"):

@@ -116,3 +116,15 @@ def test_prior_data_beyond_the_capacity_are_refused(spaces: Any, options: Any) -
     train(**source, **options, **{"replay.capacity": 60})
     with pytest.raises(ConfigError, match=r"replay\.capacity: .* are 60 .* more than the 59"):
         train(**source, **options, **{"replay.capacity": 59})
+
+
+def test_runs_whose_environments_have_transforms_are_not_taken_for_others(
+    spaces: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("rlkit_sac.runs.run.describe_task", lambda env: None)  # as of such
+        run = train()
+    with pytest.raises(ConfigError, match="environment with transforms of its own"):
+        run.evaluate()
+    with pytest.warns(UserWarning, match="is not known: one of the environments has transforms"):
+        train(**{"replay.prior_data": str(run.path)})

@@ -21,8 +21,8 @@ from rlkit_sac.analysis.estimates import Estimator, Statistic
 from rlkit_sac.analysis.files import Paths
 from rlkit_sac.analysis.performance import final_performance
 from rlkit_sac.analysis.report import sections
-from rlkit_sac.analysis.report.figures import MOST_ROWS, Figures
 from rlkit_sac.analysis.report.html_table import escape
+from rlkit_sac.analysis.report.plotly_figures import MOST_ROWS, Figures
 from rlkit_sac.analysis.report.results import read_results
 from rlkit_sac.errors import ConfigError
 

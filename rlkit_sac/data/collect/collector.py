@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -22,7 +23,7 @@ from rlkit_sac.envs import action_mask_key, load_episodes, save_episodes
 from rlkit_sac.errors import RunError
 
 
-class _CountingCollector:
+class _CountingCollector(ABC):
     """What both collectors share: the frames of the run.
 
     Attributes:
@@ -65,9 +66,9 @@ class _CountingCollector:
             self.frames += batch.numel()
             yield batch
 
+    @abstractmethod
     def _collect(self, *, random: bool) -> TensorDictBase:
         """The next batch, which is finite, or the `RunError` of an environment or the policy."""
-        raise NotImplementedError
 
     def end(self) -> None:
         """Collect no further batch."""

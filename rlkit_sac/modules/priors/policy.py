@@ -12,7 +12,7 @@ from torch import nn
 from torch.distributions import Distribution
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.action_mask import note_logits
+from rlkit_sac.modules.allowed_actions import note_logits
 from rlkit_sac.modules.normalization import NormalizedPolicy
 from rlkit_sac.modules.notes import note_by
 from rlkit_sac.modules.priors.parts import FactoredDistribution

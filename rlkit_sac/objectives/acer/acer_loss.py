@@ -28,7 +28,7 @@ from rlkit_sac.functional import (
 )
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
-from rlkit_sac.modules.action_mask import read_action_mask
+from rlkit_sac.modules.allowed_actions import read_action_mask
 from rlkit_sac.modules.behavior import ActionKind, distribution_parameters
 from rlkit_sac.objectives.acer.segments import DUELING, SegmentLoss, Segments
 from rlkit_sac.objectives.acer.terms import (

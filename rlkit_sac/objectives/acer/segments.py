@@ -16,8 +16,8 @@ from torchrl.modules import ActorValueOperator
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules import BehaviorPolicy, EpsilonGreedy, StochasticDuelingNetwork
-from rlkit_sac.modules.action_mask import build_dist
 from rlkit_sac.modules.actors import policy_operator
+from rlkit_sac.modules.allowed_actions import build_dist
 from rlkit_sac.modules.behavior import ActionKind, action_kind
 from rlkit_sac.objectives.acer.terms import full_precision
 from rlkit_sac.objectives.checks import (

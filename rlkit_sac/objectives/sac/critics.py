@@ -17,7 +17,7 @@ from torchrl.data import TensorSpec
 from rlkit_sac.errors import BatchError
 from rlkit_sac.functional import expected_value, taken_value, td_error, without_forbidden
 from rlkit_sac.functional.sac import CriticReduction, LossFunction, reduce_critics
-from rlkit_sac.modules.action_mask import read_action_mask
+from rlkit_sac.modules.allowed_actions import read_action_mask
 from rlkit_sac.modules.masked_critic import MaskedCritic, mask_matrix, used_dimensions
 from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.modules.reward_weights import RewardWeights

@@ -17,7 +17,7 @@ from rlkit_sac import functional as F
 from rlkit_sac.functional import masked_mean
 from rlkit_sac.functional.sac import CriticReduction
 from rlkit_sac.modules import BehaviorPolicy, BoltzmannPolicy
-from rlkit_sac.modules.action_mask import build_dist, read_action_mask
+from rlkit_sac.modules.allowed_actions import build_dist, read_action_mask
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.objectives.members import Members
 from rlkit_sac.objectives.sac.critics import CRITICS, Critics, ParameterMask

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rlkit_sac.analysis.estimates import Estimator
-from rlkit_sac.analysis.report.figures import Figures
+from rlkit_sac.analysis.report.plotly_figures import Figures
 from rlkit_sac.analysis.report.results import read_results
 from tests.analysis.report.conftest import RECIPES, SEEDS, TASKS
 

@@ -111,11 +111,8 @@ class Figures:
                 warnings.simplefilter("ignore", UserWarning)
             lines = comparable_lines(rows, self._results.by, same_interval=same_interval)
         for key, line in lines:
-            of_means, banded = Estimator(), estimator is not None
-            curve = aggregate_curves(
-                [(key, line)], column, None, estimator or of_means, interval=banded
-            )
-            yield key, line, curve
+            how, banded = estimator or Estimator(), estimator is not None
+            yield key, line, aggregate_curves([(key, line)], column, None, how, interval=banded)
 
     def _draw(
         self, figure: Figure, panel: int, key: Key, curve: pd.DataFrame, count: str = ""
