@@ -15,13 +15,15 @@ import gymnasium as gym
 import pandas as pd
 import torch
 from tensordict.nn import TensorDictModuleBase
+from torchrl.envs import EnvBase
 
 from rlkit_sac.analysis import load_runs
 from rlkit_sac.cli.recipe_files import find_recipe, opened_recipe
 from rlkit_sac.cli.resume import recipe_script
 from rlkit_sac.config.options import described
 from rlkit_sac.config.read import set_options
-from rlkit_sac.envs.gym_env import env_name
+from rlkit_sac.envs.gym_env import env_name, importable_name
+from rlkit_sac.envs.torchrl_env import base_env
 from rlkit_sac.errors import ConfigError, refuse, summary
 from rlkit_sac.runs import EvaluationResult, TrainingRun, load_policy
 from rlkit_sac.runs.checkpoint import Checkpoint
@@ -30,7 +32,7 @@ from rlkit_sac.runs.launch import call_recipe, stored_options
 from rlkit_sac.runs.policy import StoredRun, find_policy
 from rlkit_sac.runs.stop import note_results
 
-EnvFunction = Callable[..., gym.Env[Any, Any]]
+EnvFunction = Callable[..., gym.Env[Any, Any] | EnvBase]
 Callback = Callable[[TrainingRun], object]
 Which = Literal["last", "best"]
 
@@ -157,11 +159,12 @@ def train(
         recipe: name of one that comes with the package, or path of a script with a function
             ``main(config: Class)``.
         config: name of a configuration of the recipe, a YAML file, or what one holds.
-        env: Gymnasium id, or a class or function that makes an environment, for training and for
-            evaluation.
-            A run with a function is resumed from Python alone.
+        env: Gymnasium id, ``module:function``, or a class or function that makes an environment of
+            Gymnasium or TorchRL, for training and for evaluation. The run of one that no module has
+            by its name, such as a ``lambda``, is resumed from Python alone.
         name: of the task, for the folder of a run whose environments a function makes. Default:
-            that of the environment's ``spec``, in the namespace ``python``, or of its class.
+            ``module:function``; of one without such a name that of the environment's ``spec``, in
+            the namespace ``python``, or of its class.
         seed: of the run.
         callback: called after each batch of frames and its updates with the
             :class:`~rlkit_sac.runs.TrainingRun`; where it returns true, the run ends as complete.
@@ -186,8 +189,11 @@ def train(
         raise ConfigError(f"env must be {text}, got env={env!r} and name={name!r}")
     options |= {} if config is None else {"config": config}
     if function is not None:
-        example = _made(function, _task_kwargs(options))
-        name = _name_of(example) if name is None else env_name(name)
+        if name is None and (env := importable_name(function)):
+            function = None
+        else:
+            example = _made(function, _task_kwargs(options))
+            name = _name_of(example) if name is None else env_name(name)
     given = {"env.id": name or env, "seed": seed}
     options |= {key: value for key, value in given.items() if value is not None}
     return Run(Path(), recipe, function)._start(options, callback, name)
@@ -202,7 +208,7 @@ def _task_kwargs(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**first, **options.get("env.kwargs", {}), **each}
 
 
-def _made(function: EnvFunction, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
+def _made(function: EnvFunction, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any] | EnvBase:
     """An environment of a function, closed."""
     try:
         env = function(**deepcopy(dict(kwargs)))
@@ -212,8 +218,10 @@ def _made(function: EnvFunction, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]
     return env
 
 
-def _name_of(env: gym.Env[Any, Any]) -> str:
+def _name_of(env: gym.Env[Any, Any] | EnvBase) -> str:
     """The name of the task of a function's environment."""
+    if isinstance(env, EnvBase):
+        return f"python/{type(base_env(env)).__name__}"
     if env.spec is None:
         return env_name(type(env.unwrapped).__name__)
     return f"python/{env.spec.id.rpartition('/')[2]}"  # it may be another task than the id's

@@ -8,11 +8,14 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from copy import deepcopy
+from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any
+from operator import attrgetter
+from typing import Any, cast
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
+from torchrl.envs import EnvBase, GymWrapper
 
 from rlkit_sac.envs.action_masks import with_action_masks
 from rlkit_sac.envs.actions import AdaptedActions
@@ -45,6 +48,7 @@ def find_env_spec(env_id: str) -> EnvSpec:
     Args:
         env_id: ``Name-v0``, ``namespace/Name-v0`` or ``module:Name-v0``; the package's own tasks
             need no namespace, and names with ``mo-``, ``MinAtar/`` or ``ALE/`` first no module.
+            Or ``module:function``, a class or function that makes a new environment in each call.
 
     Raises:
         ConfigError: the module cannot be imported or the id is unknown; Gymnasium names a near one.
@@ -60,6 +64,10 @@ def find_env_spec(env_id: str) -> EnvSpec:
             _import(own, env_id)
     if name not in gym.registry and f"{NAMESPACE}/{name}" in gym.registry:
         name = f"{NAMESPACE}/{name}"
+    if module and name not in gym.registry:
+        with suppress(AttributeError):
+            made_by = attrgetter(name)(importlib.import_module(module))
+            return EnvSpec(env_id, entry_point=made_by)
     try:
         return gym.spec(name)
     except gym.error.Error as error:
@@ -67,6 +75,21 @@ def find_env_spec(env_id: str) -> EnvSpec:
             f"unknown environment {env_id!r}: {error} (name an environment of another package "
             "together with the module that registers it: 'module:Name-v0')"
         ) from error
+
+
+def importable_name(made_by: Any) -> str | None:
+    """``module:function`` of what a module has by its name; ``None`` where it has not.
+
+    >>> importable_name(gym.wrappers.TimeLimit), importable_name(lambda: None)
+    ('gymnasium.wrappers.common:TimeLimit', None)
+    """
+    module, name = getattr(made_by, "__module__", None), getattr(made_by, "__qualname__", "")
+    if module in (None, "__main__") or "<" in name:
+        return None
+    with suppress(AttributeError, ImportError):
+        if attrgetter(name)(importlib.import_module(module)) is made_by:
+            return f"{module}:{name}"
+    return None
 
 
 def env_name(text: str) -> str:
@@ -80,6 +103,7 @@ def env_name(text: str) -> str:
 
 def make_gym_env(
     spec: EnvSpec,
+    env: gym.Env[Any, Any],
     *,
     seed: int,
     env_index: int,
@@ -87,35 +111,28 @@ def make_gym_env(
     action_mask: bool,
     frame_stack: int,
     observation_indices: Sequence[int] | None,
-    max_episode_steps: int | None,
-    kwargs: Mapping[str, Any],
-    render_mode: str | None,
 ) -> gym.Env[Any, Any]:
-    """Builds one environment: time limit, seeded episodes, adapted actions, rewards, observations.
+    """Puts wrappers on an environment: seeded episodes, adapted actions, rewards, observations.
 
     Args:
-        spec: entry of the registry.
+        spec: of the environment.
+        env: that :func:`create` made.
         seed: seed of the run.
         env_index: position among the environments that run side by side, from 0.
         rescale_actions: whether continuous actions are given in [-1, 1].
         action_mask: whether masks of allowed actions are looked for.
         frame_stack: frames of each image that are observed at once.
         observation_indices: the entries of a vector observation that are kept, None for all.
-        max_episode_steps: time limit in frames; None keeps the registered one.
-        kwargs: arguments of the environment's constructor.
-        render_mode: Gymnasium's render mode, None for no rendering.
 
     Raises:
-        ConfigError: the environment cannot be built, is one that is in use already, or its spaces
-            are not supported.
+        ConfigError: the environment is one that is in use already, or its spaces are not supported.
 
-    >>> env = make_gym_env(find_env_spec("Pendulum-v1"), seed=0, env_index=0, rescale_actions=True,
-    ...                    action_mask=True, frame_stack=1, observation_indices=None,
-    ...                    max_episode_steps=None, kwargs={}, render_mode=None)
+    >>> spec = find_env_spec("Pendulum-v1")
+    >>> env = make_gym_env(spec, create(spec), seed=0, env_index=0, rescale_actions=True,
+    ...                    action_mask=True, frame_stack=1, observation_indices=None)
     >>> env.action_space
     Box(-1.0, 1.0, (1,), float32)
     """
-    env = _create(spec, max_episode_steps, kwargs, render_mode)
     refuse_shared(env, spec.id)
     try:
         env = with_action_masks(env) if action_mask else env
@@ -155,21 +172,45 @@ def _import(module: str, env_id: str) -> None:
         ) from error
 
 
-def _create(
+def create(
     spec: EnvSpec,
-    max_episode_steps: int | None,
-    kwargs: Mapping[str, Any],
-    render_mode: str | None,
-) -> gym.Env[Any, Any]:
+    max_episode_steps: int | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    render_mode: str | None = None,
+) -> gym.Env[Any, Any] | EnvBase:
+    """Makes an environment, of Gymnasium or, by a function, of TorchRL.
+
+    Args:
+        spec: of the registry, or with a function that makes it.
+        max_episode_steps: time limit in frames of one of Gymnasium; None keeps the registered one.
+        kwargs: arguments of the environment's constructor.
+        render_mode: Gymnasium's render mode, None for no rendering.
+
+    Raises:
+        ConfigError: it cannot be built.
+
+    >>> create(find_env_spec("torchrl.envs:PendulumEnv")).batch_size
+    torch.Size([])
+    """
     try:
-        arguments = deepcopy(dict(kwargs))  # which a constructor may change
+        arguments = deepcopy(dict(kwargs or {}))  # which a constructor may change
         if render_mode is not None:
             arguments["render_mode"] = render_mode
         with _quiet_gymnasium(), _quiet_mujoco(spec):
+            made_by: Any = spec.entry_point
+            if callable(made_by):
+                made: Any = made_by(**{**deepcopy(spec.kwargs), **arguments})
+                if isinstance(made, gym.vector.VectorEnv):
+                    made = GymWrapper(made)
+                if isinstance(made, EnvBase):
+                    return made
+                spec, arguments = replace(spec, entry_point=cast(Any, lambda **_: made)), {}
             # The passive checker warns about the environment's own style on the first steps.
             env = gym.make(
                 spec, max_episode_steps=max_episode_steps, disable_env_checker=True, **arguments
             )
+            if callable(made_by) and env.unwrapped.spec is not None:
+                env.unwrapped.spec.entry_point = made_by
     except gym.error.DependencyNotInstalled as error:
         extra = _extra_of(spec)
         advice = error if extra is None else f"pip install 'rlkit_sac[{extra}]'"

@@ -15,6 +15,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import env_checker
 from gymnasium.wrappers import OrderEnforcing, TimeLimit
 from torchrl.envs import (
+    BatchSizeTransform,
     Compose,
     EnvBase,
     InitTracker,
@@ -24,8 +25,9 @@ from torchrl.envs import (
 )
 
 from rlkit_sac.envs.action_masks import ActionMasks
-from rlkit_sac.envs.gym_env import env_name, find_env_spec, make_gym_env
-from rlkit_sac.envs.seeding import EpisodeSeeding
+from rlkit_sac.envs.adapted_env import AdaptedEnv
+from rlkit_sac.envs.gym_env import create, env_name, find_env_spec, make_gym_env
+from rlkit_sac.envs.seeding import EpisodeSeeding, episode_seed
 from rlkit_sac.envs.torchrl_env import (
     EpisodeReturn,
     EpisodicGymWrapper,
@@ -33,11 +35,11 @@ from rlkit_sac.envs.torchrl_env import (
     base_env,
     wrapper_of,
 )
-from rlkit_sac.errors import EnvironmentFault, summary
+from rlkit_sac.errors import ConfigError, EnvironmentFault, summary
 
 
 def make_env(
-    env_id: str | EnvSpec | Callable[..., gym.Env[Any, Any]],
+    env_id: str | EnvSpec | Callable[..., Any],
     *,
     num_envs: int = 1,
     first_index: int = 0,
@@ -111,26 +113,57 @@ def make_env(
     """
     if callable(env_id):
         env_id = EnvSpec(env_name(env_id.__name__), entry_point=env_id)
-    create = partial(
-        _make_single,
-        find_env_spec(env_id) if isinstance(env_id, str) else env_id,
-        seed=seed,
-        rescale_actions=rescale_actions,
-        action_mask=action_mask,
-        frame_stack=frame_stack,
-        observation_indices=observation_indices,
-        max_episode_steps=max_episode_steps,
-        kwargs=dict(kwargs or {}),
-        render_mode=render_mode,
-    )
+    spec = find_env_spec(env_id) if isinstance(env_id, str) else env_id
+    construct = partial(create, spec, max_episode_steps, kwargs, render_mode)
+    seen: dict[str, Any] = {
+        "rescale_actions": rescale_actions,
+        "action_mask": action_mask,
+        "observation_indices": observation_indices,
+    }
+    made = construct()
+    if isinstance(made, EnvBase):
+        if frame_stack > 1:
+            raise ConfigError(
+                f"{spec.id}: env.frame_stack is for Gymnasium: use TorchRL's CatFrames"
+            )
+        if num_envs > 1 and not made.batch_size:
+            if made.batch_locked:
+                made = SerialEnv(num_envs, construct)
+            else:
+                made = TransformedEnv(made, BatchSizeTransform(batch_size=[num_envs]))
+        adapted = _adapt(made.to(device), spec.id, num_envs, **seen)
+        adapted.set_seed(episode_seed(seed, first_index, 0))
+        counter = StepCounter(max_steps=max_episode_steps)
+        return TransformedEnv(adapted, Compose(InitTracker(), counter, PreviousAction()))
+    seen |= {"seed": seed, "frame_stack": frame_stack}
+    first = [made]  # whose spaces are known to be right; the others are made alike
+
+    def single(*, env_index: int, device: torch.device | str = "cpu") -> EpisodicGymWrapper:
+        env = first.pop() if first else construct()
+        assert isinstance(env, gym.Env)
+        env = make_gym_env(spec, env, env_index=env_index, **seen)
+        return EpisodicGymWrapper(env, categorical_action_encoding=True, device=device)
+
     if num_envs == 1:
-        base = create(env_index=first_index, device=device)
+        base = single(env_index=first_index, device=device)
     else:
         arguments = [{"env_index": first_index + index} for index in range(num_envs)]
-        base = SerialEnv(num_envs, create, create_env_kwargs=arguments, device=device)
+        base = SerialEnv(num_envs, single, create_env_kwargs=arguments, device=device)
     return TransformedEnv(
         base, Compose(InitTracker(), StepCounter(), EpisodeReturn(), PreviousAction())
     )
+
+
+def _adapt(env: EnvBase, name: str, num_envs: int, **options: Any) -> AdaptedEnv:
+    if num_envs not in (1, env.batch_size.numel()):
+        raise ConfigError(
+            f"{name}: env.num_envs is {num_envs}, but the function made a batch of "
+            f"{env.batch_size.numel()}: give the number to the function (env.kwargs)"
+        )
+    try:
+        return AdaptedEnv(env, **options)
+    except ConfigError as error:
+        raise ConfigError(f"{name}: {error}") from error
 
 
 @contextmanager
@@ -185,17 +218,3 @@ def check_env(env_id: str, *, kwargs: Mapping[str, Any] | None = None) -> None:
                 raise EnvironmentFault(f"{env_id}: {summary(error)}") from error
             # A generator of its own may obey the seed all the same, as that of MinAtar.
             print(f"warning: {env_id}: {error}", file=sys.stderr)
-
-
-def _make_single(
-    spec: EnvSpec,
-    *,
-    env_index: int,
-    device: torch.device | str = "cpu",
-    **options: Any,
-) -> EpisodicGymWrapper:
-    return EpisodicGymWrapper(
-        make_gym_env(spec, env_index=env_index, **options),
-        categorical_action_encoding=True,
-        device=device,
-    )

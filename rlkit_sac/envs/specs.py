@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import torch
 from torch import Tensor
 from torchrl.data import Bounded, Categorical, Composite, TensorSpec
-from torchrl.envs import EnvBase
+from torchrl.envs import EnvBase, TransformedEnv
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
-from rlkit_sac.envs.torchrl_env import gym_envs
+from rlkit_sac.envs.actions import ActionConversion
+from rlkit_sac.envs.adapted_env import AdaptedEnv, adapted_task
+from rlkit_sac.envs.observations import ObservationConversion
+from rlkit_sac.envs.task_spaces import conversions, space_to_json
+from rlkit_sac.envs.torchrl_env import GymnasiumEnvs, gym_envs
 from rlkit_sac.errors import TaskError
 
 
@@ -111,7 +116,10 @@ def parameter_mask(env: EnvBase) -> Tensor | None:
     >>> parameter_mask(make_env("rlkit_sac/Moving-v0")) is None
     True
     """
-    mask = gym_envs(env)[0].get_wrapper_attr("parameter_mask")
+    if (task := adapted_task(env)) is not None:
+        mask = task.parameter_mask
+    else:
+        mask = gym_envs(env)[0].get_wrapper_attr("parameter_mask")
     return None if mask is None else torch.as_tensor(mask, device=env.device)
 
 
@@ -130,7 +138,58 @@ def observation_layout(env: EnvBase) -> list[dict[str, Any]]:
     >>> observation_layout(make_env("Pendulum-v1"))
     [{'key': 'observation', 'shape': [3]}]
     """
-    return gym_envs(env)[0].get_wrapper_attr("observation_conversion").layout()
+    return task_conversions(env)[0].layout()
+
+
+def describe_task(env: EnvBase) -> dict[str, Any] | None:
+    """The spaces of a task, what is kept of its observation, and how actions are given, as JSON.
+
+    Args:
+        env: of the task.
+
+    Returns:
+        ``None`` for an environment that :func:`~rlkit_sac.envs.make_env` did not make, or with
+        spaces other than `Box`, `Discrete`, `MultiBinary`, `MultiDiscrete`, `Tuple` and `Dict`, or
+        with names that JSON does not have, such as tuples.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> describe_task(make_env("CartPole-v1"))["action_space"]
+    {'kind': 'Discrete', 'n': 2, 'start': 0}
+    """
+    if isinstance(env, TransformedEnv) and isinstance(env.base_env, AdaptedEnv):
+        return env.base_env.task.description if len(env.transform) == 3 else None
+    if not GymnasiumEnvs.can_step(env):
+        return None
+    observations, actions = task_conversions(env)
+    try:
+        described = {
+            "observation_space": space_to_json(observations.space),
+            "observation_indices": observations.indices,
+            "action_space": space_to_json(actions.space),
+            "rescale_actions": actions.rescale,
+            "action_mask": gym_envs(env)[0].has_wrapper_attr("mask_space"),
+        }
+        read: dict[str, Any] = json.loads(json.dumps(described))
+        conversions(read)
+    except TypeError:
+        return None
+    return read
+
+
+def task_conversions(env: EnvBase) -> tuple[ObservationConversion, ActionConversion]:
+    """From a task's observations to the agent's, and back from its actions.
+
+    Args:
+        env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> task_conversions(make_env("CartPole-v1"))[1].space
+    Discrete(2)
+    """
+    if (task := adapted_task(env)) is not None:
+        return task.tensors.observe, task.tensors.to_task
+    of_task = gym_envs(env)[0].get_wrapper_attr
+    return of_task("observation_conversion"), of_task("action_conversion")
 
 
 def action_mask_key(env: EnvBase) -> str | None:

@@ -2,63 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
 from numpy.typing import NDArray
-from torchrl.envs import EnvBase
 
 from rlkit_sac.envs.actions import ActionConversion
 from rlkit_sac.envs.observations import ObservationConversion
-from rlkit_sac.envs.torchrl_env import GymnasiumEnvs, gym_envs
 
 _BOUNDS = ("low", "high")
-
-
-def describe_task(env: EnvBase) -> dict[str, Any] | None:
-    """The spaces of a task, what is kept of its observation, and how actions are given, as JSON.
-
-    Args:
-        env: of the task.
-
-    Returns:
-        ``None`` for an environment that :func:`~rlkit_sac.envs.make_env` did not make, or with
-        spaces other than `Box`, `Discrete`, `MultiBinary`, `MultiDiscrete`, `Tuple` and `Dict`, or
-        with names that JSON does not have, such as tuples.
-
-    >>> from rlkit_sac.envs import make_env
-    >>> describe_task(make_env("CartPole-v1"))["action_space"]
-    {'kind': 'Discrete', 'n': 2, 'start': 0}
-    """
-    if not GymnasiumEnvs.can_step(env):
-        return None
-    task = gym_envs(env)[0]
-    observations = task.get_wrapper_attr("observation_conversion")
-    actions = task.get_wrapper_attr("action_conversion")
-    try:
-        described = {
-            "observation_space": space_to_json(observations.space),
-            "observation_indices": observations.indices,
-            "action_space": space_to_json(actions.space),
-            "rescale_actions": actions.rescale,
-            "action_mask": task.has_wrapper_attr("mask_space"),
-        }
-        read: dict[str, Any] = json.loads(json.dumps(described))
-        conversions(read)
-    except TypeError:
-        return None
-    return read
 
 
 def conversions(task: dict[str, Any]) -> tuple[ObservationConversion, ActionConversion]:
     """From a task's observations to the agent's, and back from its actions.
 
     Args:
-        task: what :func:`describe_task` returned.
+        task: what :func:`~rlkit_sac.envs.describe_task` returned.
 
-    >>> from rlkit_sac.envs import make_env
+    >>> from rlkit_sac.envs import describe_task, make_env
     >>> observe, act = conversions(describe_task(make_env("Pendulum-v1")))
     >>> act(np.array([0.5]))
     array([1.], dtype=float32)

@@ -33,6 +33,7 @@ class TaskTensors:
 
     Args:
         task: what :func:`~rlkit_sac.envs.describe_task` returned.
+        device: of the tensors. Default: the CPU.
 
     Attributes:
         inputs: type and shape of the tensors of an observation, by name: ``observation``, or for
@@ -48,7 +49,7 @@ class TaskTensors:
             [-2.]])]
     """
 
-    def __init__(self, task: dict[str, Any]) -> None:
+    def __init__(self, task: dict[str, Any], *, device: torch.device | None = None) -> None:
         self.observe, self.to_task = conversions(task)
         self._observed = [leaf for _, leaf, _ in leaves(self.observe.space)]
         self._acted = [
@@ -57,9 +58,11 @@ class TaskTensors:
         ]
         self.inputs = _described("observation", self.observe.space, _observed_type)
         self.outputs = _described("action", self.to_task.space, lambda leaf: leaf.dtype)
+        no_float64 = device is not None and device.type == "mps"
         self._strides, self._counts, self._starts, self._low, self._high = (
-            torch.from_numpy(getattr(self.to_task, name).copy())
+            (each.float() if no_float64 and each.is_floating_point() else each).to(device)
             for name in ("strides", "counts", "starts", "low", "high")
+            for each in [torch.from_numpy(getattr(self.to_task, name).copy())]
         )
 
     def observed(self, observation: Any) -> tuple[list[Tensor], tuple[int, ...]]:
@@ -115,7 +118,7 @@ class TaskTensors:
         return entries
 
     def actions(self, written: Mapping[NestedKey, Tensor]) -> list[Tensor]:
-        """The leaves of N actions, of what a policy writes, on the CPU."""
+        """The leaves of N actions, of what a policy writes, on the device of this object."""
         both = len(self._low) > 0 and len(self._counts) > 0
         boxes = chosen = torch.empty(0)
         if len(self._low):
@@ -142,14 +145,15 @@ class TaskTensors:
         if not isinstance(leaf, Discrete | MultiDiscrete):
             return value.reshape(-1, prod(leaf.shape or ())).float()
         counts, starts = choice_values(leaf)
-        values = value.reshape(-1, len(counts)) - torch.tensor(starts)
+        values = value.reshape(-1, len(counts)) - torch.tensor(starts, device=value.device)
         if self.observe.is_count(leaf):
             return (values.double() / (counts[0] - 1)).clamp(0, 1).float()
-        hot = [values[:, i, None] == torch.arange(count) for i, count in enumerate(counts)]
+        each = [torch.arange(count, device=value.device) for count in counts]
+        hot = [values[:, i, None] == numbers for i, numbers in enumerate(each)]
         return torch.cat(hot, -1).float()
 
     def _in_bounds(self, values: Tensor) -> Tensor:
-        values = values.double()
+        values = values.to(self._low.dtype)
         if self.to_task.rescale:
             values = (1 - values) * (0.5 * self._low) + (1 + values) * (0.5 * self._high)
         return values.clamp(self._low, self._high)

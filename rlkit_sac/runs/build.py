@@ -9,6 +9,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+import gymnasium as gym
 import torch
 from tensordict import TensorDictBase
 from tensordict.nn import TensorDictModule, TensorDictModuleBase
@@ -47,7 +48,7 @@ from rlkit_sac.modules.encoders import is_vector
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.config import BaseRunConfig
-from rlkit_sac.runs.evaluation import rank_seed, seed_everything
+from rlkit_sac.runs.evaluation import evaluation_env, rank_seed, seed_everything
 from rlkit_sac.runs.machine import (
     check_installed,
     learner_group,
@@ -113,19 +114,22 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
         with named("resume"):
             check_resume(config, start)
     seed, num_envs = rank_seed(config.seed, rank()), config.batch_envs
-    with named("collector.frames_per_batch"):
-        steps_per_batch(config.collector.batch_frames(num_envs), num_envs)
     with ExitStack() as opened:
-
-        def open_env(task: EnvConfig, **options: Any) -> EnvBase:
-            with named("env.id"):
-                env = make_env(task.id, **task.arguments(), device=device, **options)
-            return opened.enter_context(closing_env(env))
-
         seed_everything(seed)
-        env = open_env(
-            config.env, num_envs=num_envs, first_index=num_envs * rank(), seed=config.seed
-        )
+        with named("env.id"):
+            env = make_env(
+                config.env.id,
+                **config.env.arguments(),
+                num_envs=num_envs,
+                first_index=num_envs * rank(),
+                seed=config.seed,
+                device=device,
+            )
+        opened.enter_context(closing_env(env))
+        if not config.workers.number:
+            num_envs = config.env.num_envs = env.batch_size.numel()  # a function may choose it
+        with named("collector.frames_per_batch"):
+            steps_per_batch(config.collector.batch_frames(num_envs), num_envs)
         _check_task(config, env)
         if start is not None:
             with named("resume"):
@@ -140,7 +144,10 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
         opened.enter_context(process_group(device))
         seed_everything(seed)  # again, since what came before may draw random numbers
         warn_without_updates(config.collector, num_envs)
-        eval_env = open_env(config.evaluation.env(config.env))
+        usual = config.evaluation
+        with named("env.id"):
+            eval_env = evaluation_env(usual.env(config.env), episodes=usual.episodes, device=device)
+        opened.enter_context(closing_env(eval_env))
         if describe_task(eval_env) != describe_task(env):
             text = "the task has other spaces with them: leave them out"
             raise ConfigError(f"evaluation.kwargs: {config.evaluation.kwargs}: {text}")
@@ -193,9 +200,11 @@ def limit_episodes(env: EnvConfig, start: Checkpoint | None = None) -> None:
         env.max_episode_steps = start.config["env.max_episode_steps"]
         return
     env.max_episode_steps = TIME_LIMIT
+    unknown = callable(task.entry_point) and env.id not in gym.registry
+    limit = "may have no time limit" if unknown else "declares no time limit"
     _warn(
-        f"{env.id} declares no time limit: its episodes end after {TIME_LIMIT} frames at the "
-        "latest (env.max_episode_steps)"
+        f"{env.id} {limit}: its episodes end after {TIME_LIMIT} frames at the latest "
+        "(env.max_episode_steps)"
     )
 
 

@@ -16,9 +16,12 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
+from rlkit_sac.config import EnvConfig
 from rlkit_sac.data import ActingLoop
 from rlkit_sac.data.collect.collector import env_with_states
 from rlkit_sac.data.collect.finite import check_frames
+from rlkit_sac.envs import make_env
+from rlkit_sac.envs.adapted_env import adapted_task
 from rlkit_sac.errors import RunError
 from rlkit_sac.functional import weigh_rewards
 
@@ -92,6 +95,23 @@ def per_dimension(name: str, values: Sequence[float]) -> dict[str, float]:
     ({'return_0': 3.0, 'return_1': -1.0}, {})
     """
     return {f"{name}_{m}": value for m, value in enumerate(values)} if len(values) > 1 else {}
+
+
+def evaluation_env(task: EnvConfig, *, episodes: int, **options: Any) -> EnvBase:
+    """The environment of evaluations: one, or as many as the episodes where one step does all.
+
+    Args:
+        task: as evaluations have it.
+        episodes: of an evaluation.
+        options: further ones of :func:`~rlkit_sac.envs.make_env`.
+
+    >>> evaluation_env(EnvConfig("torchrl.envs:PendulumEnv"), episodes=5).batch_size
+    torch.Size([5])
+    """
+    env = make_env(task.id, **task.arguments(), **options)
+    if adapted_task(env) is None or env.batch_locked:
+        return env
+    return make_env(task.id, **task.arguments(), **options, num_envs=episodes)
 
 
 def evaluate(

@@ -14,13 +14,13 @@ from tensordict.nn import TensorDictModuleBase
 
 from rlkit_sac.config import EnvConfig, EvaluationConfig
 from rlkit_sac.config.options import Seed, options_of
-from rlkit_sac.envs import closing_env, make_env
+from rlkit_sac.envs import closing_env
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules.rebuild import build_from_note, checked_note
 from rlkit_sac.runs.acting import Act, own_tensor
 from rlkit_sac.runs.checkpoint import Checkpoint, step_folders, step_of
 from rlkit_sac.runs.directory import best_frames
-from rlkit_sac.runs.evaluation import EvaluationResult, evaluate, evaluation_seed
+from rlkit_sac.runs.evaluation import EvaluationResult, evaluate, evaluation_env, evaluation_seed
 from rlkit_sac.runs.files import (
     checksum,
     os_errors_named,
@@ -260,7 +260,7 @@ class StoredRun:
         Raises:
             RunError: as of :func:`~rlkit_sac.runs.evaluate`.
         """
-        with closing_env(make_env(self.task.id, **self.task.arguments())) as env:
+        with closing_env(evaluation_env(self.task, episodes=self.episodes)) as env:
             return evaluate(
                 policy,
                 env,

@@ -14,6 +14,7 @@ from torchrl.objectives import LossModule
 from rlkit_sac.config import WarmStartConfig
 from rlkit_sac.config.options import flat_config
 from rlkit_sac.envs import describe_task
+from rlkit_sac.envs.adapted_env import adapted_task
 from rlkit_sac.envs.task_spaces import conversions
 from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError, named, refuse
@@ -240,7 +241,7 @@ def task_facts(env: EnvBase) -> dict[str, Any]:
     >>> task_facts(make_env("Pendulum-v1"))["max_episode_steps"]
     200
     """
-    if describe_task(env) is None:
+    if describe_task(env) is None or adapted_task(env) is not None:
         return {}
     spec = gym_envs(env)[0].spec
     made_by = spec.entry_point

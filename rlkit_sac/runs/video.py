@@ -17,7 +17,8 @@ from torchrl.envs.utils import ExplorationType, set_exploration_type, step_mdp
 
 from rlkit_sac.config import EnvConfig
 from rlkit_sac.envs import closing_env, make_env
-from rlkit_sac.envs.torchrl_env import gym_envs
+from rlkit_sac.envs.adapted_env import adapted_task
+from rlkit_sac.envs.torchrl_env import base_env, gym_envs
 from rlkit_sac.errors import ConfigError, summary
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.evaluation import LONGEST_EPISODE, separate_random_streams
@@ -82,8 +83,7 @@ def record_video(
     check_installed("imageio", "imageio_ffmpeg", extra="video")
     from imageio.v2 import get_writer
 
-    task, *_ = gym_envs(env)
-    fps = task.metadata.get("render_fps") or 30
+    fps = getattr(_task(env), "metadata", {}).get("render_fps") or 30
     options = (
         {"fps": fps, "macro_block_size": 2}
         if format == "mp4"
@@ -180,6 +180,9 @@ def check_video(task: EnvConfig) -> None:
     """
     check_installed("imageio", "imageio_ffmpeg", extra="video")
     with closing_env(_rendered(task)) as env:
+        if env.batch_size.numel() > 1:
+            text = f"a video is of one environment, got {env.batch_size.numel()}"
+            raise ConfigError(f"{text}: give evaluation.kwargs that make one")
         env.reset()
         _image(env)
 
@@ -206,11 +209,15 @@ def _image(env: EnvBase) -> Any:
     if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         os.environ.setdefault("MUJOCO_GL", "egl")  # the default needs a display
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # the default complains
-    (task,) = gym_envs(env)
     try:
-        return task.render()
+        return _task(env).render()
     except Exception as error:  # any that a library for graphics raises
         raise ConfigError(
-            f"{task.spec.id} cannot be rendered on this machine: {summary(error)}; for tasks "
-            "of MuJoCo, MUJOCO_GL=egl or MUJOCO_GL=osmesa chooses what to render with"
+            f"the task cannot be rendered on this machine: {summary(error)}; for tasks of MuJoCo, "
+            "MUJOCO_GL=egl or MUJOCO_GL=osmesa chooses what to render with"
         ) from error
+
+
+def _task(env: EnvBase) -> Any:
+    """What renders: the environment of Gymnasium, or that under all transforms of TorchRL."""
+    return gym_envs(env)[0] if adapted_task(env) is None else base_env(env)

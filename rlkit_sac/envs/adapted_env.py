@@ -1,0 +1,290 @@
+"""TorchRL environments, batched or not, in the package's conventions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+import torch
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space
+from tensordict import NestedKey, TensorDictBase
+from tensordict.utils import unravel_key
+from torch import Tensor
+from torch.nn.functional import one_hot
+from torchrl.data import (
+    Binary,
+    Bounded,
+    Categorical,
+    Composite,
+    MultiCategorical,
+    MultiOneHot,
+    NonTensor,
+    OneHot,
+    TensorSpec,
+    Unbounded,
+)
+from torchrl.envs import EnvBase, Transform, TransformedEnv
+
+from rlkit_sac.envs.action_masks import ACTION_MASK
+from rlkit_sac.envs.actions import leaves
+from rlkit_sac.envs.task_spaces import space_to_json
+from rlkit_sac.envs.task_tensors import TaskTensors
+from rlkit_sac.errors import ConfigError, EnvironmentFault, summary
+
+# What an environment may count by itself, which no network reads, and the mask.
+_NOT_OBSERVED = ("step_count", "is_init", "episode_reward", "prev_action", ACTION_MASK)
+
+
+class AdaptedEnv(TransformedEnv):
+    """An environment of TorchRL, seen and acted upon as those of :func:`~rlkit_sac.envs.make_env`.
+
+    Its exceptions become `EnvironmentFault`.
+
+    Args:
+        env: with the batch size ``[]`` or ``[N]``, on any device.
+        options: of :class:`TaskEntries`.
+
+    Raises:
+        ConfigError: as of :class:`TaskEntries`, and for another batch size or reward.
+
+    >>> from torchrl.envs import GymEnv
+    >>> env = AdaptedEnv(GymEnv("CartPole-v1"))
+    >>> env.full_action_spec["action"], env.rollout(3)["observation"].shape
+    (Categorical(... n=2..., torch.Size([3, 4]))
+    """
+
+    def __init__(self, env: EnvBase, **options: Any) -> None:
+        if env.batch_dims > 1:
+            raise ConfigError(f"the batch size is {list(env.batch_size)}, wanted [] or [N]")
+        if list(env.reward_keys) != ["reward"]:
+            raise ConfigError(f"the rewards are {env.reward_keys}, wanted one, named 'reward'")
+        super().__init__(env, TaskEntries(env, **options))
+
+    @property
+    def task(self) -> TaskEntries:
+        """What converts its entries."""
+        return cast(TaskEntries, self.transform)
+
+    def rand_action(self, tensordict: TensorDictBase | None = None) -> TensorDictBase:
+        """Draws uniformly from the agent's actions."""
+        return EnvBase.rand_action(self, tensordict)
+
+    def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
+        try:
+            return super()._step(tensordict)
+        except Exception as error:
+            raise EnvironmentFault(f"the environment raised {summary(error)} in a step") from error
+
+    def _reset(self, tensordict: TensorDictBase | None = None, **kwargs: Any) -> TensorDictBase:
+        try:
+            return super()._reset(tensordict, **kwargs)
+        except Exception as error:
+            raise EnvironmentFault(f"the environment raised {summary(error)} in a reset") from error
+
+
+def adapted_task(env: EnvBase) -> TaskEntries | None:
+    """What converts the entries of an environment of TorchRL; ``None`` for one of Gymnasium."""
+    while isinstance(env, TransformedEnv) and not isinstance(env, AdaptedEnv):
+        env = env.base_env
+    return env.task if isinstance(env, AdaptedEnv) else None
+
+
+class TaskEntries(Transform):
+    """Turns the entries of any environment of TorchRL into those that networks read, and back.
+
+    The leaves of the specs are the spaces of a task, as
+    :class:`~rlkit_sac.envs.observations.ArrayObservation` and
+    :class:`~rlkit_sac.envs.actions.AdaptedActions` describe those of Gymnasium: a vector and images
+    are observed, and the agent's action becomes what the specs want, such as one-hot. Rewards are
+    float32, and ``episode_reward`` is their float64 sum. Leaves that the agent does not observe are
+    left out, unless the environment reads them in its next step.
+
+    Args:
+        env: to which it is appended.
+        rescale_actions: whether continuous actions are in [-1, 1]. Default: True.
+        action_mask: whether the mask that the environment gives as ``action_mask`` `[*, K]` becomes
+            an entry. Default: True.
+        observation_indices: the entries of the vector that are kept. Default: all.
+
+    Attributes:
+        tensors: the conversions.
+        description: what :func:`~rlkit_sac.envs.describe_task` returns.
+
+    Raises:
+        ConfigError: for leaves that no network can read or give, naming their keys.
+    """
+
+    def __init__(
+        self,
+        env: EnvBase,
+        *,
+        rescale_actions: bool = True,
+        action_mask: bool = True,
+        observation_indices: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__()
+        specs = env.observation_spec_unbatched
+        observed = Composite({k: s for k, s in specs.items() if k not in _NOT_OBSERVED})
+        space, self._observed = _task_space(observed, _observation_space)
+        actions, self._acted = _task_space(env.full_action_spec_unbatched, _action_space)
+        self._action_specs = [env.full_action_spec_unbatched[key] for key in self._acted]
+        self.masked = action_mask and ACTION_MASK in specs.keys()  # noqa: SIM118
+        self.description: dict[str, Any] = {
+            "observation_space": space_to_json(space),
+            "observation_indices": observation_indices,
+            "action_space": space_to_json(actions),
+            "rescale_actions": rescale_actions,
+            "action_mask": self.masked,
+        }
+        device = env.device or torch.device("cpu")
+        self.tensors = TaskTensors(self.description, device=device)
+        self.parameter_mask = getattr(env, "parameter_mask", self.tensors.to_task.parameter_mask())
+        sums = torch.float32 if device.type == "mps" else torch.float64
+        self._total = Unbounded(env.reward_spec.shape, device, sums)
+        kept = {*env.state_spec.keys(True, True), *([ACTION_MASK] if self.masked else ())}
+        self._left_out = [key for key in env.observation_spec.keys(True, True) if key not in kept]
+        self._batch = env.batch_size
+
+    def _call(self, next_tensordict: TensorDictBase) -> TensorDictBase:
+        spaces = [leaf for _, leaf, _ in leaves(self.tensors.observe.space)]
+        found = [
+            next_tensordict.get(key).reshape(-1, *(leaf.shape or ()))
+            for key, leaf in zip(self._observed, spaces, strict=True)
+        ]
+        next_tensordict = next_tensordict.exclude(*self._left_out, inplace=True)
+        for key, value in self.tensors.entries(found).items():
+            next_tensordict.set(key, value.reshape(*self._batch, *value.shape[1:]))
+        if self.masked:
+            next_tensordict.set(ACTION_MASK, next_tensordict.get(ACTION_MASK).bool())
+        return next_tensordict
+
+    def _reset(
+        self, tensordict: TensorDictBase, tensordict_reset: TensorDictBase
+    ) -> TensorDictBase:
+        return self._call(tensordict_reset).set("episode_reward", self._total.zero())
+
+    def _step(self, tensordict: TensorDictBase, next_tensordict: TensorDictBase) -> TensorDictBase:
+        reward = next_tensordict.get("reward")
+        total = tensordict.get("episode_reward") + reward.to(self._total.dtype)
+        entries = {"episode_reward": total, "reward": reward.float()}
+        return self._call(next_tensordict).update(entries)
+
+    def _inv_call(self, tensordict: TensorDictBase) -> TensorDictBase:
+        dims = len(self._batch)
+        written = {
+            key: value.reshape(-1, *value.shape[dims:])
+            for key, value in tensordict.select("action").items(True, True)
+        }
+        values = self.tensors.actions(written)
+        for key, spec, value in zip(self._acted, self._action_specs, values, strict=True):
+            tensordict.set(key, _as_spec(spec, value).reshape(*self._batch, *spec.shape))
+        return tensordict
+
+    def transform_observation_spec(self, observation_spec: Composite) -> Composite:
+        """Replaces what is observed by the agent's entries."""
+        for key in self._left_out:
+            del observation_spec[key]
+        for key, box in self.tensors.observe.agent_space().items():
+            dtype = torch.from_numpy(np.empty(0, box.dtype)).dtype
+            shape = (*self._batch, *(box.shape or ()))
+            observation_spec[key] = Unbounded(shape, self._total.device, dtype)
+        if self.masked:
+            mask = observation_spec[ACTION_MASK]
+            observation_spec[ACTION_MASK] = Binary(
+                shape=mask.shape, device=mask.device, dtype=torch.bool
+            )
+        observation_spec["episode_reward"] = self._total.clone()
+        return observation_spec
+
+    def transform_reward_spec(self, reward_spec: Composite) -> Composite:
+        """Makes it float32."""
+        return Composite(reward=Unbounded(self._total.shape, self._total.device), shape=self._batch)
+
+    def transform_input_spec(self, input_spec: Composite) -> Composite:
+        """Replaces what is acted by the agent's action."""
+        agent = self.tensors.to_task.agent_space()
+        parts: dict[NestedKey, Any] = {"action": agent}
+        if isinstance(agent, Dict):
+            both = cast(Dict, agent["action"]).spaces
+            parts = {("action", name): space for name, space in both.items()}
+        spec = Composite(shape=self._batch, device=self._total.device)
+        for key, part in parts.items():
+            one = (
+                Categorical(int(part.n))
+                if isinstance(part, Discrete)
+                else Bounded(part.low, part.high, dtype=torch.float32)
+            )
+            spec[key] = one.to(self._total.device).expand(*self._batch, *one.shape)
+        input_spec["full_action_spec"] = spec
+        return input_spec
+
+
+def _task_space(
+    specs: Composite, space_of: Callable[[TensorSpec], Space[Any]]
+) -> tuple[Space[Any], list[NestedKey]]:
+    """The space of specs, or of the only leaf, and the keys of the leaves."""
+
+    def nested(specs: Composite, path: tuple[str, ...] = ()) -> Dict:
+        space = Dict()
+        for name, spec in specs.items():
+            where = (*path, name)
+            if isinstance(spec, Composite):
+                space.spaces[name] = nested(spec, where)
+                continue
+            try:
+                space.spaces[name] = space_of(spec)
+            except TypeError as error:
+                raise ConfigError(f"{'.'.join(where)} is {error}") from error
+        return space
+
+    space = nested(specs)
+    found = [(path, leaf) for path, leaf, _ in leaves(space)]
+    keys = [unravel_key(path) for path, _ in found]
+    return (found[0][1] if len(found) == 1 else space), keys
+
+
+def _observation_space(spec: TensorSpec) -> Space[Any]:
+    """Of a leaf: choices are an index, images keep their type, and all else are numbers."""
+    shape = tuple(spec.shape)
+    if isinstance(spec, NonTensor) or -1 in shape:
+        raise TypeError("text, an object, or of no fixed size, which no network can read")
+    if type(spec) is Categorical and spec.dtype != torch.bool:
+        return MultiDiscrete(np.full(shape, spec.space.n)) if shape else Discrete(spec.space.n)
+    if spec.dtype == torch.uint8 and len(shape) > 1:
+        return Box(0, 255, shape, np.uint8)
+    if isinstance(spec, Bounded):
+        low, high = spec.space.low.float().cpu().numpy(), spec.space.high.float().cpu().numpy()
+        return Box(low, high, dtype=np.float32)
+    return Box(-np.inf, np.inf, shape, np.float32)
+
+
+def _action_space(spec: TensorSpec) -> Space[Any]:
+    """Of a leaf: boxes, and choices whatever their encoding."""
+    shape = tuple(spec.shape)
+    if isinstance(spec, MultiOneHot):
+        return MultiDiscrete([each.n for each in spec.space])
+    if isinstance(spec, OneHot):
+        return Discrete(spec.space.n)
+    if isinstance(spec, Binary):
+        return MultiBinary(shape)
+    if isinstance(spec, MultiCategorical):
+        return MultiDiscrete(spec.nvec.cpu().numpy())
+    if isinstance(spec, Categorical):
+        return MultiDiscrete(np.full(shape, spec.space.n)) if shape else Discrete(spec.space.n)
+    if isinstance(spec, Bounded):
+        dtype = torch.empty(0, dtype=spec.dtype).numpy().dtype
+        return Box(spec.space.low.cpu().numpy(), spec.space.high.cpu().numpy(), dtype=dtype)
+    if isinstance(spec, Unbounded):
+        return Box(-np.inf, np.inf, shape, np.float32)
+    raise TypeError(f"a {type(spec).__name__}, which no policy can give")
+
+
+def _as_spec(spec: TensorSpec, value: Tensor) -> Tensor:
+    """Choices in the encoding that a spec wants."""
+    if isinstance(spec, MultiOneHot):
+        parts = zip(value.unbind(-1), spec.space, strict=True)
+        value = torch.cat([one_hot(index, each.n) for index, each in parts], -1)
+    elif isinstance(spec, OneHot):
+        value = one_hot(value, spec.space.n)
+    return value.to(spec.dtype)
