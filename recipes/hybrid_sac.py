@@ -38,6 +38,7 @@ from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import HybridSACLoss
 from rlkit_sac.runs import (
     RunConfig,
+    critic_inputs,
     first_compiled_update,
     learner_group,
     make_envs,
@@ -84,19 +85,18 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
     # Networks and loss.
     num_actions, action_low, action_high = hybrid_action_bounds(env)
-    sizes = {
-        "observation_dim": observation_inputs(config.network, env),
-        "memory": memory_options(config.network, env),
-    }
+    memory = memory_options(config.network, env)
     actor = tanh_gaussian_actor(
-        **sizes,
+        observation_inputs(config.network, env),
+        memory=memory,
         action_low=action_low,
         action_high=action_high,
         action_key=("action", "continuous"),
         **config.network.actor_arguments(),
     ).to(device)
     critic = hybrid_critic(
-        **sizes,
+        critic_inputs(config.network, env),
+        memory=memory,
         action_dim=len(action_low),
         num_actions=num_actions,
         reward_dim=reward_dim(env),

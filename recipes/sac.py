@@ -25,6 +25,7 @@ from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
     RunConfig,
+    critic_inputs,
     first_compiled_update,
     learner_group,
     make_envs,
@@ -63,18 +64,17 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
     # Networks and loss.
     action_low, action_high = continuous_action_bounds(env)
-    sizes = {
-        "observation_dim": observation_inputs(config.network, env),
-        "memory": memory_options(config.network, env),
-    }
+    memory = memory_options(config.network, env)
     actor = tanh_gaussian_actor(
-        **sizes,
+        observation_inputs(config.network, env),
+        memory=memory,
         action_low=action_low,
         action_high=action_high,
         **config.network.actor_arguments(),
     ).to(device)
     critic = state_action_critic(
-        **sizes,
+        critic_inputs(config.network, env),
+        memory=memory,
         action_dim=len(action_low),
         reward_dim=reward_dim(env),
         **config.network.critic_arguments(),

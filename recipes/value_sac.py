@@ -29,6 +29,7 @@ from rlkit_sac.modules import state_action_critic, state_critic, tanh_gaussian_a
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
     RunConfig,
+    critic_inputs,
     first_compiled_update,
     learner_group,
     make_envs,
@@ -70,17 +71,17 @@ def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
     # Networks and loss.
     action_low, action_high = continuous_action_bounds(env)
-    observations = {
-        "observation_dim": observation_inputs(config.network, env),
-        "memory": memory_options(config.network, env),
-    }
+    memory = memory_options(config.network, env)
     actor = tanh_gaussian_actor(
-        **observations,
+        observation_inputs(config.network, env),
+        memory=memory,
         action_low=action_low,
         action_high=action_high,
         **config.network.actor_arguments(),
     ).to(device)
-    sizes = observations | {
+    sizes = {
+        "observation_dim": critic_inputs(config.network, env),
+        "memory": memory,
         "reward_dim": reward_dim(env),
         "output_init": config.network.output_init,
     }

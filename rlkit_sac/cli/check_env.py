@@ -34,7 +34,9 @@ SUMMARY = "show the spaces of an environment, and which recipes train it"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The id; what comes after it are options of the section ``env``."""
     parser.usage = "rlkit-sac check-env ID [--env.OPTION VALUE ...]"
-    parser.add_argument("id", metavar="ID", help="Gymnasium id, Name-v0 or module:Name-v0")
+    parser.add_argument(
+        "id", metavar="ID", help="Gymnasium id, Name-v0 or module:Name-v0; or module:function"
+    )
     add_options(parser)
 
 
@@ -70,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"\ntrain it: {shlex.join(command)}")
     else:
         print("\nno recipe trains it; docs/own_task.md says what a task needs")
-    check_env(task.id, kwargs=task.kwargs)
+    check_env(task.id, kwargs=task.kwargs, max_episode_steps=task.max_episode_steps)
     return 0 if fitting else 1
 
 
@@ -78,17 +80,18 @@ def _describe(env: EnvBase) -> dict[str, str]:
     """The task in Gymnasium's terms, and what networks make of it."""
     from gymnasium.spaces import Dict
 
-    from rlkit_sac.envs import action_mask_key, parameter_mask, reward_dim
+    from rlkit_sac.envs import action_mask_key, parameter_mask, reward_dim, task_conversions
+    from rlkit_sac.envs.adapted_env import adapted_task
     from rlkit_sac.envs.torchrl_env import gym_envs
 
-    of_task = gym_envs(env)[0].get_wrapper_attr
-    policy_action = of_task("action_space")
+    observations, actions = task_conversions(env)
+    policy_action = actions.agent_space()
     if isinstance(policy_action, Dict):  # hybrid
         policy_action = policy_action["action"]
     spaces = {
-        "observation": of_task("observation_conversion").space,
+        "observation": observations.space,
         **{f"  {key}": text for key, text in _observed(env).items()},
-        "action": of_task("action_conversion").space,
+        "action": actions.space,
         "  policy gives": policy_action,
     }
     facts = {name: textwrap.shorten(str(space), 160) for name, space in spaces.items()}
@@ -102,22 +105,25 @@ def _describe(env: EnvBase) -> dict[str, str]:
         text = f"continuous dimensions that each choice uses, {', '.join(used)}"
         facts["mask"] = textwrap.shorten(text, 160)
     if (key := action_mask_key(env)) is not None:
-        place = "observation" if of_task("is_observed") else "info"
+        place = "observation"
+        if adapted_task(env) is None and not gym_envs(env)[0].get_wrapper_attr("is_observed"):
+            place = "info"
         count = env.observation_spec_unbatched[key].shape[-1]
         facts["allowed"] = f"{place}['{key}'], of {count} actions"
-    if (limit := of_task("spec").max_episode_steps) is not None:
+    if adapted_task(env) is not None:
+        facts["environments"] = f"{env.batch_size.numel()} in one, on {env.device}"
+    elif (limit := gym_envs(env)[0].spec.max_episode_steps) is not None:
         facts["time limit"] = f"{limit} frames"
     return facts
 
 
 def _observed(env: EnvBase) -> dict[str, object]:
     """What networks read, by entry where there are images."""
-    from rlkit_sac.envs import observation_layout
-    from rlkit_sac.envs.torchrl_env import gym_envs
+    from rlkit_sac.envs import observation_layout, task_conversions
     from rlkit_sac.modules.encoders import encoder_kind, image_size
 
     layout = observation_layout(env)
-    seen = dict(gym_envs(env)[0].get_wrapper_attr("observation_conversion").agent_space())
+    seen = dict(task_conversions(env)[0].agent_space())
     if not any("scale" in entry for entry in layout):
         return {"network sees": seen["observation"]}
     for entry in layout:

@@ -74,7 +74,8 @@ class EnvConfig:
     """
 
     id: str = "Pendulum-v1"
-    """Gymnasium id of the task."""
+    """Gymnasium id of the task, or module:function that makes an environment of Gymnasium or
+    TorchRL."""
 
     num_envs: Annotated[int, Field(ge=1, le=10_000)] = 1
     """Environments stepped together."""
@@ -91,11 +92,14 @@ class EnvConfig:
     observation_indices: list[int] | None = None
     """Entries of a vector observation that the policy sees, for example [0, 1]; null for all."""
 
+    observation_keys: list[str] | None = None
+    """Parts of a structured observation that the policy sees, such as [policy]; null for all."""
+
     max_episode_steps: PositiveInt | None = None
     """Time limit in frames; null keeps the task's own, or is 10,000 where it has none."""
 
     kwargs: dict[str, Any] = field(default_factory=dict)
-    """Keyword arguments of gymnasium.make, for example {goal_velocity: 0.1}."""
+    """Keyword arguments of gymnasium.make, or of the function, for example {goal_velocity: 0.1}."""
 
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments of ``make_env`` for one environment.

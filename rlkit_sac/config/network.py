@@ -58,6 +58,10 @@ class NetworkConfig(LayersConfig):
     """Actor and critics read the features of one encoder of images, which the critics alone train
     and which has no target; otherwise each network has an encoder of its own."""
 
+    critic_keys: list[str] | None = None
+    """Parts of a structured observation that critics read, and the policy need not have; null for
+    what the policy observes."""
+
     critic_layer_norm: bool = False
     """Layer normalization of the critics' hidden layers, before the activation."""
 
@@ -78,7 +82,7 @@ class NetworkConfig(LayersConfig):
         own = {
             name.removeprefix("critic_"): value
             for name, value in asdict(self).items()
-            if name.startswith("critic_")
+            if name.startswith("critic_") and name != "critic_keys"
         }
         return {"num_cells": self.num_cells, "activation": self.activation, **own}
 

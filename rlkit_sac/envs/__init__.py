@@ -9,6 +9,7 @@ from rlkit_sac.envs.make import make_env as make_env
 from rlkit_sac.envs.specs import action_mask_key as action_mask_key
 from rlkit_sac.envs.specs import check_scalar_reward as check_scalar_reward
 from rlkit_sac.envs.specs import continuous_action_bounds as continuous_action_bounds
+from rlkit_sac.envs.specs import critic_layout as critic_layout
 from rlkit_sac.envs.specs import describe_task as describe_task
 from rlkit_sac.envs.specs import discrete_action_count as discrete_action_count
 from rlkit_sac.envs.specs import has_discrete_actions as has_discrete_actions
@@ -17,5 +18,6 @@ from rlkit_sac.envs.specs import observation_dim as observation_dim
 from rlkit_sac.envs.specs import observation_layout as observation_layout
 from rlkit_sac.envs.specs import parameter_mask as parameter_mask
 from rlkit_sac.envs.specs import reward_dim as reward_dim
+from rlkit_sac.envs.specs import task_conversions as task_conversions
 from rlkit_sac.envs.torchrl_env import GymnasiumEnvs as GymnasiumEnvs
 from rlkit_sac.envs.torchrl_env import PreviousAction as PreviousAction

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space
-from tensordict import NestedKey, TensorDictBase
+from tensordict import NestedKey, TensorDict, TensorDictBase
 from tensordict.utils import unravel_key
 from torch import Tensor
 from torch.nn.functional import one_hot
@@ -28,6 +28,7 @@ from torchrl.envs import EnvBase, Transform, TransformedEnv
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.actions import leaves
+from rlkit_sac.envs.observations import for_critics
 from rlkit_sac.envs.task_spaces import space_to_json
 from rlkit_sac.envs.task_tensors import TaskTensors
 from rlkit_sac.errors import ConfigError, EnvironmentFault, summary
@@ -77,6 +78,8 @@ class AdaptedEnv(TransformedEnv):
             raise EnvironmentFault(f"the environment raised {summary(error)} in a step") from error
 
     def _reset(self, tensordict: TensorDictBase | None = None, **kwargs: Any) -> TensorDictBase:
+        if tensordict is None and not self.batch_locked:  # or one first state would be all of them
+            tensordict = TensorDict(batch_size=self.batch_size, device=self.device)
         try:
             return super()._reset(tensordict, **kwargs)
         except Exception as error:
@@ -106,6 +109,8 @@ class TaskEntries(Transform):
         action_mask: whether the mask that the environment gives as ``action_mask`` `[*, K]` becomes
             an entry. Default: True.
         observation_indices: the entries of the vector that are kept. Default: all.
+        observation_keys: the leaves, or groups of them, that are observed. Default: all.
+        critic_keys: those that critics read. Default: the same.
 
     Attributes:
         tensors: the conversions.
@@ -122,11 +127,19 @@ class TaskEntries(Transform):
         rescale_actions: bool = True,
         action_mask: bool = True,
         observation_indices: Sequence[int] | None = None,
+        observation_keys: Sequence[str] | None = None,
+        critic_keys: Sequence[str] | None = None,
     ) -> None:
         super().__init__()
         specs = env.observation_spec_unbatched
-        observed = Composite({k: s for k, s in specs.items() if k not in _NOT_OBSERVED})
-        space, self._observed = _task_space(observed, _observation_space)
+        observed = {k: s for k, s in specs.items() if k not in _NOT_OBSERVED}
+
+        def reader(keys: Sequence[str] | None) -> tuple[Space[Any], list[NestedKey]]:
+            if unknown := set(keys or ()) - observed.keys():
+                raise ConfigError(f"{unknown} are to be observed, of {list(observed)}")
+            return _task_space({key: observed[key] for key in keys or observed}, _observation_space)
+
+        space, self._observed = reader(observation_keys)
         actions, self._acted = _task_space(env.full_action_spec_unbatched, _action_space)
         self._action_specs = [env.full_action_spec_unbatched[key] for key in self._acted]
         self.masked = action_mask and ACTION_MASK in specs.keys()  # noqa: SIM118
@@ -139,6 +152,11 @@ class TaskEntries(Transform):
         }
         device = env.device or torch.device("cpu")
         self.tensors = TaskTensors(self.description, device=device)
+        self.critic: TaskTensors | None = None
+        if critic_keys is not None:
+            space, self._read_by_critics = reader(critic_keys)
+            own = {"observation_space": space_to_json(space), "observation_indices": None}
+            self.critic = TaskTensors({**self.description, **own}, device=device)
         self.parameter_mask = getattr(env, "parameter_mask", self.tensors.to_task.parameter_mask())
         sums = torch.float32 if device.type == "mps" else torch.float64
         self._total = Unbounded(env.reward_spec.shape, device, sums)
@@ -147,17 +165,28 @@ class TaskEntries(Transform):
         self._batch = env.batch_size
 
     def _call(self, next_tensordict: TensorDictBase) -> TensorDictBase:
-        spaces = [leaf for _, leaf, _ in leaves(self.tensors.observe.space)]
-        found = [
-            next_tensordict.get(key).reshape(-1, *(leaf.shape or ()))
-            for key, leaf in zip(self._observed, spaces, strict=True)
-        ]
+        entries = self._entries(self.tensors, self._observed, next_tensordict)
+        if self.critic is not None:
+            entries |= for_critics(
+                self._entries(self.critic, self._read_by_critics, next_tensordict)
+            )
         next_tensordict = next_tensordict.exclude(*self._left_out, inplace=True)
-        for key, value in self.tensors.entries(found).items():
+        for key, value in entries.items():
             next_tensordict.set(key, value.reshape(*self._batch, *value.shape[1:]))
         if self.masked:
             next_tensordict.set(ACTION_MASK, next_tensordict.get(ACTION_MASK).bool())
         return next_tensordict
+
+    def _entries(
+        self, tensors: TaskTensors, keys: list[NestedKey], read: TensorDictBase
+    ) -> dict[NestedKey, Tensor]:
+        spaces = (leaf for _, leaf, _ in leaves(tensors.observe.space))
+        return tensors.entries(
+            [
+                read.get(key).reshape(-1, *(leaf.shape or ()))
+                for key, leaf in zip(keys, spaces, strict=True)
+            ]
+        )
 
     def _reset(
         self, tensordict: TensorDictBase, tensordict_reset: TensorDictBase
@@ -185,7 +214,10 @@ class TaskEntries(Transform):
         """Replaces what is observed by the agent's entries."""
         for key in self._left_out:
             del observation_spec[key]
-        for key, box in self.tensors.observe.agent_space().items():
+        spaces = self.tensors.observe.agent_space().spaces
+        if self.critic is not None:
+            spaces |= for_critics(self.critic.observe.agent_space().spaces)
+        for key, box in spaces.items():
             dtype = torch.from_numpy(np.empty(0, box.dtype)).dtype
             shape = (*self._batch, *(box.shape or ()))
             observation_spec[key] = Unbounded(shape, self._total.device, dtype)
@@ -221,11 +253,11 @@ class TaskEntries(Transform):
 
 
 def _task_space(
-    specs: Composite, space_of: Callable[[TensorSpec], Space[Any]]
+    specs: Mapping[str, TensorSpec] | Composite, space_of: Callable[[TensorSpec], Space[Any]]
 ) -> tuple[Space[Any], list[NestedKey]]:
     """The space of specs, or of the only leaf, and the keys of the leaves."""
 
-    def nested(specs: Composite, path: tuple[str, ...] = ()) -> Dict:
+    def nested(specs: Mapping[str, TensorSpec] | Composite, path: tuple[str, ...] = ()) -> Dict:
         space = Dict()
         for name, spec in specs.items():
             where = (*path, name)

@@ -111,6 +111,8 @@ def make_gym_env(
     action_mask: bool,
     frame_stack: int,
     observation_indices: Sequence[int] | None,
+    observation_keys: Sequence[str] | None,
+    critic_keys: Sequence[str] | None,
 ) -> gym.Env[Any, Any]:
     """Puts wrappers on an environment: seeded episodes, adapted actions, rewards, observations.
 
@@ -123,13 +125,16 @@ def make_gym_env(
         action_mask: whether masks of allowed actions are looked for.
         frame_stack: frames of each image that are observed at once.
         observation_indices: the entries of a vector observation that are kept, None for all.
+        observation_keys: the parts of a `Dict` that are observed, None for all.
+        critic_keys: those that critics read, None for the same.
 
     Raises:
         ConfigError: the environment is one that is in use already, or its spaces are not supported.
 
     >>> spec = find_env_spec("Pendulum-v1")
     >>> env = make_gym_env(spec, create(spec), seed=0, env_index=0, rescale_actions=True,
-    ...                    action_mask=True, frame_stack=1, observation_indices=None)
+    ...                    action_mask=True, frame_stack=1, observation_indices=None,
+    ...                    observation_keys=None, critic_keys=None)
     >>> env.action_space
     Box(-1.0, 1.0, (1,), float32)
     """
@@ -140,7 +145,13 @@ def make_gym_env(
         env = FrameStack(env, frame_stack) if frame_stack > 1 else env
         env = EpisodeSeeding(env, seed=seed, env_index=env_index)
         env = AdaptedActions(ArrayReward(env), rescale=rescale_actions)
-        env = ArrayObservation(env, indices=observation_indices, refuse_masks=action_mask)
+        env = ArrayObservation(
+            env,
+            indices=observation_indices,
+            keys=observation_keys,
+            critic_keys=critic_keys,
+            refuse_masks=action_mask,
+        )
         return NamedFaults(env, env_index=env_index)
     except Exception as error:  # spaces that are not supported, or none at all
         with suppress(Exception):

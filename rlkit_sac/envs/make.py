@@ -23,9 +23,10 @@ from torchrl.envs import (
     StepCounter,
     TransformedEnv,
 )
+from torchrl.envs.utils import check_env_specs
 
 from rlkit_sac.envs.action_masks import ActionMasks
-from rlkit_sac.envs.adapted_env import AdaptedEnv
+from rlkit_sac.envs.adapted_env import AdaptedEnv, adapted_task
 from rlkit_sac.envs.gym_env import create, env_name, find_env_spec, make_gym_env
 from rlkit_sac.envs.seeding import EpisodeSeeding, episode_seed
 from rlkit_sac.envs.torchrl_env import (
@@ -36,6 +37,9 @@ from rlkit_sac.envs.torchrl_env import (
     wrapper_of,
 )
 from rlkit_sac.errors import ConfigError, EnvironmentFault, summary
+
+# Within which an environment is watched for the end of an episode.
+_STEPS_TO_AN_END = 2_000
 
 
 def make_env(
@@ -49,6 +53,8 @@ def make_env(
     action_mask: bool = True,
     frame_stack: int = 1,
     observation_indices: Sequence[int] | None = None,
+    observation_keys: Sequence[str] | None = None,
+    critic_keys: Sequence[str] | None = None,
     max_episode_steps: int | None = None,
     kwargs: Mapping[str, Any] | None = None,
     render_mode: str | None = None,
@@ -96,6 +102,9 @@ def make_env(
             :class:`~rlkit_sac.envs.FrameStack` does. Default: 1.
         observation_indices: the entries of a vector observation that ``observation`` holds, in this
             order, counted from 0 after flattening; the others are hidden. Default: all.
+        observation_keys: the parts of a structured observation that ``observation`` and images
+            hold. Default: all.
+        critic_keys: those that critics read, as ``critic_observation``. Default: the same.
         max_episode_steps: time limit in frames instead of the registered one.
         kwargs: arguments of the environment's constructor.
         render_mode: Gymnasium's render mode.
@@ -119,6 +128,8 @@ def make_env(
         "rescale_actions": rescale_actions,
         "action_mask": action_mask,
         "observation_indices": observation_indices,
+        "observation_keys": observation_keys,
+        "critic_keys": critic_keys,
     }
     made = construct()
     if isinstance(made, EnvBase):
@@ -184,17 +195,21 @@ def closing_env(env: EnvBase) -> Iterator[EnvBase]:
         env.close(raise_if_closed=False)
 
 
-def check_env(env_id: str, *, kwargs: Mapping[str, Any] | None = None) -> None:
-    """Checks that an environment can be built, by Gymnasium's ``check_env`` too.
+def check_env(
+    env_id: str, *, kwargs: Mapping[str, Any] | None = None, max_episode_steps: int | None = None
+) -> None:
+    """Checks that an environment can be built, by Gymnasium's or TorchRL's own checks too.
 
     Gymnasium checks what the entry point returns, with the wrappers that it put on.
 
     What Gymnasium advises against is a warning, and so are random numbers of its own, of which
-    Gymnasium cannot tell whether they follow the seed.
+    Gymnasium cannot tell whether they follow the seed. An environment of TorchRL whose last
+    observation of an episode is the first of the next, so that the true one is lost, is a warning.
 
     Args:
-        env_id: Gymnasium id, ``Name-v0`` or ``module:Name-v0``.
+        env_id: Gymnasium id, ``Name-v0`` or ``module:Name-v0``, or ``module:function``.
         kwargs: arguments of the environment's constructor.
+        max_episode_steps: time limit in frames.
 
     Raises:
         ConfigError: as :func:`make_env`.
@@ -205,16 +220,39 @@ def check_env(env_id: str, *, kwargs: Mapping[str, Any] | None = None) -> None:
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: unknown environment 'Pendulun-v1': ... Did you mean: `Pendulum`...
     """
-    with closing_env(make_env(env_id, kwargs=kwargs)) as env:
-        task = wrapper_of(base_env(env).gym_env(), EpisodeSeeding).env
-        while isinstance(task, (ActionMasks, TimeLimit, OrderEnforcing)):
-            task = task.env  # what the entry point returned
+    with closing_env(make_env(env_id, kwargs=kwargs, max_episode_steps=max_episode_steps)) as env:
+        if (task := adapted_task(env)) is not None:
+            _check_torchrl(env, env_id, next(iter(task.tensors.observe.agent_space())))
+            return
+        wrapped = wrapper_of(base_env(env).gym_env(), EpisodeSeeding).env
+        while isinstance(wrapped, (ActionMasks, TimeLimit, OrderEnforcing)):
+            wrapped = wrapped.env  # what the entry point returned
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", ".*different from the unwrapped version")
-                env_checker.check_env(task, skip_render_check=True, skip_close_check=True)
+                env_checker.check_env(wrapped, skip_render_check=True, skip_close_check=True)
         except Exception as error:
             if "does not call `super().reset(seed=seed)`" not in str(error):
                 raise EnvironmentFault(f"{env_id}: {summary(error)}") from error
             # A generator of its own may obey the seed all the same, as that of MinAtar.
             print(f"warning: {env_id}: {error}", file=sys.stderr)
+
+
+def _check_torchrl(env: EnvBase, env_id: str, key: str) -> None:
+    """TorchRL's own check, and whether the true last observation of an episode is there."""
+    try:
+        check_env_specs(env)
+    except Exception as error:
+        raise EnvironmentFault(f"{env_id}: {summary(error)}") from error
+    state = env.reset()
+    for _ in range(_STEPS_TO_AN_END):
+        frame, state = env.step_and_maybe_reset(env.rand_action(state))
+        ended = frame["next", "done"].squeeze(-1)
+        if ended.any():
+            same = frame["next", key][ended] == state[key][ended]
+            if same.all():
+                text = "the last observation of an episode is the first of the next: a value "
+                text += "function learns from the wrong state at a time limit"
+                print(f"warning: {env_id}: {text}", file=sys.stderr)
+            return
+    print(f"warning: {env_id}: no episode ended in {_STEPS_TO_AN_END} steps", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import shorten
 from typing import Any, cast
 
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.actions import Path, at, is_choice, leaves
 from rlkit_sac.errors import ConfigError, EnvironmentFault
+
+#: The vector that critics read, where it is another than the policy's.
+CRITIC_OBSERVATION = "critic_observation"
 
 # Above this, a `Discrete` beside a `Box` is taken for a counter, and becomes one number.
 _MOST_CATEGORIES = 32
@@ -45,6 +48,9 @@ class ArrayObservation(gym.Wrapper[Any, Any, Any, Any]):
     Args:
         env: any Gymnasium environment.
         indices: the entries of the vector that are kept, in this order. Default: all.
+        keys: the parts of a `Dict` that are observed. Default: all.
+        critic_keys: the parts of a `Dict` that critics read, as the entry ``critic_observation``,
+            and images as above. Default: none of their own.
         refuse_masks: whether a mask in ``info`` of an environment whose first reset had none is an
             error. Default: False.
 
@@ -65,15 +71,23 @@ class ArrayObservation(gym.Wrapper[Any, Any, Any, Any]):
         env: gym.Env[Any, Any],
         *,
         indices: Sequence[int] | None = None,
+        keys: Sequence[str] | None = None,
+        critic_keys: Sequence[str] | None = None,
         refuse_masks: bool = False,
     ) -> None:
         super().__init__(env)
         self._refuse_masks = refuse_masks and any(
             is_choice(leaf) for _, leaf, _ in leaves(env.action_space)
         )
-        self.observation_conversion = ObservationConversion(env.observation_space, indices=indices)
+        space = env.observation_space
+        self.observation_conversion = ObservationConversion(selected(space, keys), indices=indices)
+        self.critic_conversion: ObservationConversion | None = None
         # TorchRL names a bare RGB image "pixels"; a dictionary keeps one key for all.
         self.observation_space = self.observation_conversion.agent_space()
+        if critic_keys is not None:
+            self.critic_conversion = ObservationConversion(selected(space, critic_keys))
+            own = for_critics(self.critic_conversion.agent_space().spaces)
+            self.observation_space.spaces |= own
         self._has_mask = env.has_wrapper_attr("mask_space")
         if self._has_mask:
             self.observation_space[ACTION_MASK] = env.get_wrapper_attr("mask_space")
@@ -91,6 +105,8 @@ class ArrayObservation(gym.Wrapper[Any, Any, Any, Any]):
     def entries(self, observation: Any, info: dict[str, Any]) -> dict[str, NDArray[Any]]:
         """Returns the entries of the observation space."""
         found = self.observation_conversion(observation)
+        if self.critic_conversion is not None:
+            found |= for_critics(self.critic_conversion(observation))
         if self._refuse_masks and not self._has_mask and ACTION_MASK in info:
             raise EnvironmentFault(f"gave an {ACTION_MASK}, which its first reset did not give,")
         return found | {ACTION_MASK: info[ACTION_MASK]} if self._has_mask else found
@@ -210,6 +226,34 @@ class ObservationConversion:
         if not leaf.contains(value):
             raise ValueError(f"the observation{at(path)} has {value!r}, wanted one of {leaf}")
         return flatten(leaf, value)
+
+
+def selected(space: Space[Any], keys: Sequence[str] | None) -> Space[Any]:
+    """The parts of a `Dict` with these keys, in their order; without keys the space itself.
+
+    Raises:
+        ConfigError: for a key that there is not.
+
+    >>> selected(gym.spaces.Dict(at=Discrete(2), door=Discrete(3)), ["door"])
+    Dict('door': Discrete(3))
+    """
+    if keys is None:
+        return space
+    parts = space.spaces if isinstance(space, gym.spaces.Dict) else {}
+    if not keys or not parts.keys() >= set(keys):
+        raise ConfigError(f"{list(keys)} are to be observed, but the parts are {list(parts)}")
+    chosen = gym.spaces.Dict()
+    chosen.spaces = {key: parts[key] for key in keys}
+    return chosen
+
+
+def for_critics(entries: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Entries, of which the vector has the name that critics alone read.
+
+    >>> for_critics({"image_camera": 1, "observation": 2})
+    {'image_camera': 1, 'critic_observation': 2}
+    """
+    return {CRITIC_OBSERVATION if k == "observation" else k: value for k, value in entries.items()}
 
 
 def is_image(leaf: Space[Any]) -> bool:

@@ -13,7 +13,7 @@ from torchrl.envs import EnvBase, TransformedEnv
 from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.actions import ActionConversion
 from rlkit_sac.envs.adapted_env import AdaptedEnv, adapted_task
-from rlkit_sac.envs.observations import ObservationConversion
+from rlkit_sac.envs.observations import ObservationConversion, for_critics
 from rlkit_sac.envs.task_spaces import conversions, space_to_json
 from rlkit_sac.envs.torchrl_env import GymnasiumEnvs, gym_envs
 from rlkit_sac.errors import TaskError
@@ -139,6 +139,25 @@ def observation_layout(env: EnvBase) -> list[dict[str, Any]]:
     [{'key': 'observation', 'shape': [3]}]
     """
     return task_conversions(env)[0].layout()
+
+
+def critic_layout(env: EnvBase) -> list[dict[str, Any]]:
+    """What critics observe, as :func:`observation_layout` tells it of the policy.
+
+    Args:
+        env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> critic_layout(make_env("Pendulum-v1"))
+    [{'key': 'observation', 'shape': [3]}]
+    """
+    if (task := adapted_task(env)) is not None:
+        own = None if task.critic is None else task.critic.observe
+    else:
+        own = gym_envs(env)[0].get_wrapper_attr("critic_conversion")
+    if own is None:
+        return observation_layout(env)
+    return [entry | {"key": for_critics({entry["key"]: 0}).popitem()[0]} for entry in own.layout()]
 
 
 def describe_task(env: EnvBase) -> dict[str, Any] | None:

@@ -77,6 +77,9 @@ class SACOptions(LossOptions):
     observation_normalizer: ObservationNormalizer | None = None
     """Normalizes the observations of networks and policy; ``observe()`` updates its statistics."""
 
+    critic_normalizer: ObservationNormalizer | None = None
+    """That of critics which read another entry than the policy."""
+
     reward_normalizer: RewardNormalizer | None = None
     """Normalizes the rewards in the targets, before ``reward_scale``; updated in the same way."""
 

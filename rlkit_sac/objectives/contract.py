@@ -224,8 +224,11 @@ class LossContract(LossModule):
 
     def _normalized(self, states: TensorDictBase) -> TensorDictBase:
         """States with normalized observations."""
-        normalizer: ObservationNormalizer | None = getattr(self, "observation_normalizer", None)
-        return states if normalizer is None else normalizer.normalized(states)
+        for name in ("observation_normalizer", "critic_normalizer"):
+            normalizer: ObservationNormalizer | None = getattr(self, name, None)
+            if normalizer is not None and normalizer.key in states.keys():  # noqa: SIM118
+                states = normalizer.normalized(states)
+        return states
 
     def _select(
         self,

@@ -38,8 +38,16 @@ from rlkit_sac.data import (
 )
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.workers.cluster import ray_cluster
-from rlkit_sac.envs import closing_env, describe_task, make_env, observation_layout, reward_dim
+from rlkit_sac.envs import (
+    closing_env,
+    critic_layout,
+    describe_task,
+    make_env,
+    observation_layout,
+    reward_dim,
+)
 from rlkit_sac.envs.gym_env import find_env_spec
+from rlkit_sac.envs.observations import CRITIC_OBSERVATION
 from rlkit_sac.envs.specs import action_mask_key
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError, TaskError, named
@@ -124,6 +132,7 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
                 first_index=num_envs * rank(),
                 seed=config.seed,
                 device=device,
+                critic_keys=config.critic_keys,
             )
         opened.enter_context(closing_env(env))
         if not config.workers.number:
@@ -341,7 +350,14 @@ def run_collector(
     # The task itself, since it may be registered in this process alone.
     task = find_env_spec(config.env.id)
     return make_worker_collector(
-        partial(make_env, task, num_envs=num_envs, seed=config.seed, **config.env.arguments()),
+        partial(
+            make_env,
+            task,
+            num_envs=num_envs,
+            seed=config.seed,
+            critic_keys=config.critic_keys,
+            **config.env.arguments(),
+        ),
         policy,
         workers=workers.number,
         num_envs=num_envs,
@@ -451,8 +467,21 @@ def observation_inputs(config: LayersConfig, env: EnvBase) -> int | EncoderOptio
     >>> observation_inputs(LayersConfig(), make_env("CartPole-v1"))
     4
     """
-    layout = observation_layout(env)
-    if is_vector(layout):
+    return _inputs(config, env, observation_layout(env))
+
+
+def critic_inputs(config: LayersConfig, env: EnvBase) -> int | EncoderOptions:
+    """As :func:`observation_inputs`, of critics, which may read more than the policy.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> critic_inputs(LayersConfig(), make_env("CartPole-v1"))
+    4
+    """
+    return _inputs(config, env, critic_layout(env))
+
+
+def _inputs(config: LayersConfig, env: EnvBase, layout: Any) -> int | EncoderOptions:
+    if is_vector(layout) and layout[0]["key"] == "observation":
         return int(layout[0]["shape"][0])
     if getattr(config, "shared_encoder", False):
         with torch.device("meta"):
@@ -507,15 +536,23 @@ def make_normalizers(
     dtype = torch.float32 if device.type == "mps" else torch.float64  # which MPS does not have
     found: dict[str, nn.Module] = {}
     if config.observations:
-        (*_, last) = observation_layout(env)  # images come first
+        last, of_critics = observation_layout(env)[-1], critic_layout(env)[-1]  # after images
         if "scale" in last or len(last["shape"]) > 1:
             raise ConfigError(
                 "normalization.observations: is for vectors, but the task has none (pixels are "
                 "divided by their largest value already): set it to false"
             )
-        found["observation_normalizer"] = ObservationNormalizer(
-            last["shape"][0], clip=config.clip, dtype=dtype, group=learner_group()
-        ).to(device)
+        own = {"observation_normalizer": last}
+        if of_critics["key"] == CRITIC_OBSERVATION:
+            own["critic_normalizer"] = of_critics
+        for name, entry in own.items():
+            found[name] = ObservationNormalizer(
+                entry["shape"][0],
+                clip=config.clip,
+                key=entry["key"],
+                dtype=dtype,
+                group=learner_group(),
+            ).to(device)
     if config.rewards:
         found["reward_normalizer"] = RewardNormalizer(
             gamma,

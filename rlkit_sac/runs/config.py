@@ -88,6 +88,11 @@ class BaseRunConfig:
         return getattr(self.replay, "slice_length", getattr(self.collector, "t_max", 1))
 
     @property
+    def critic_keys(self) -> list[str] | None:
+        """What critics observe, if not the same as the policy."""
+        return getattr(self.network, "critic_keys", None)
+
+    @property
     def batch_envs(self) -> int:
         """Environments whose frames make up a batch of the collector."""
         return self.workers.batch_envs(self.env.num_envs)

@@ -127,6 +127,7 @@ class SoftActorCriticLoss(LossContract):
         self.deactivate_vmap = given.deactivate_vmap
         self.diagnostics = given.diagnostics
         self.observation_normalizer = given.observation_normalizer
+        self.critic_normalizer = given.critic_normalizer
         self.reward_normalizer = given.reward_normalizer
 
         if actor_network is None:
@@ -173,7 +174,7 @@ class SoftActorCriticLoss(LossContract):
             keys=self.tensor_keys,
             encoded=self._encoded_keys,
             memory=self.recurrent.get(CRITICS),
-            normalizer=self.observation_normalizer,
+            normalizer=self.critic_normalizer or self.observation_normalizer,
             weights=self._reward_weights,
             loss_function=options.loss_function,
         )
@@ -426,8 +427,9 @@ class SoftActorCriticLoss(LossContract):
     def observe(self, batch: TensorDictBase) -> None:
         """Update the normalizers with new frames, ``[T]`` or ``[N, T]``, in order."""
         keys, following = self.tensor_keys, batch.get("next")
-        if self.observation_normalizer is not None:
-            self.observation_normalizer.observe(batch.get(self.observation_normalizer.key))
+        for normalizer in (self.observation_normalizer, self.critic_normalizer):
+            if normalizer is not None:
+                normalizer.observe(batch.get(normalizer.key))
         if self.reward_normalizer is not None:
             self.reward_normalizer.observe(following.get(keys.reward), following.get(keys.done))
 
