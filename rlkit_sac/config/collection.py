@@ -83,6 +83,10 @@ class EnvConfig:
     rescale_actions: bool = True
     """Present bounded continuous actions to the policy as [-1, 1]."""
 
+    action_bounds: list[float] | list[list[float]] | None = None
+    """Bounds of continuous actions, [low, high] or one for each dimension, where the task's own are
+    infinite or too wide to explore; null for those of the task."""
+
     action_mask: bool = True
     """Choose among the actions that the task's masks allow, where it gives masks."""
 

@@ -85,6 +85,10 @@ class LoggingConfig:
     interval: PositiveInt = 500
     """Frames between two rows of metrics.csv."""
 
+    episodes_per_write: PositiveInt = 64
+    """Most rows of episodes.csv for a batch; of more episodes that end in it one row has the
+    means."""
+
     progress: bool = True
     """Show a progress bar."""
 

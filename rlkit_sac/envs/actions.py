@@ -19,6 +19,9 @@ from rlkit_sac.errors import ConfigError
 
 #: Most combinations of several choices: a critic has an output for each.
 MOST_COMBINATIONS = 4096
+# Symmetric bounds, from which on a tanh policy explores next to nothing of what matters.
+_WIDE = 100.0
+
 _SUPPORTED = (
     "supported are a Box with finite bounds, Discrete, MultiDiscrete, MultiBinary, and any Tuple "
     "or Dict of these: wrap the environment in gymnasium.wrappers.TransformAction"
@@ -52,6 +55,7 @@ class AdaptedActions(gym.ActionWrapper[Any, Any, Any]):
         env: environment with an action space of boxes and choices, in any nest of `Tuple` and
             `Dict`.
         rescale: whether the agent's vector lies in [-1, 1].
+        bounds: of :func:`with_bounds`. Default: those of the environment.
 
     Attributes:
         parameter_mask: bool `[K, D]`, where the boxes follow each other in one `Tuple` and exactly
@@ -72,9 +76,10 @@ class AdaptedActions(gym.ActionWrapper[Any, Any, Any]):
     (array([30.], dtype=float32), array([0.], dtype=float32), array([215.], dtype=float32))
     """
 
-    def __init__(self, env: gym.Env[Any, Any], *, rescale: bool) -> None:
+    def __init__(self, env: gym.Env[Any, Any], *, rescale: bool, bounds: Any = None) -> None:
         super().__init__(env)
-        self.action_conversion = ActionConversion(env.action_space, rescale=rescale)
+        space = with_bounds(env.action_space, bounds)
+        self.action_conversion = ActionConversion(space, rescale=rescale)
         self.parameter_mask = self.action_conversion.parameter_mask()
         self.action_space = self.action_conversion.agent_space()
 
@@ -258,6 +263,49 @@ class ActionConversion:
             values[..., i:j].reshape(batch + shape).astype(dtype)
             for i, j, shape, dtype in self._boxes
         )
+
+
+def with_bounds(space: Space[Any], bounds: Any) -> Space[Any]:
+    """A space whose boxes of numbers have other bounds.
+
+    Args:
+        space: of actions.
+        bounds: ``[low, high]``, or one for each dimension of the agent's vector. ``None`` leaves
+            the space as it is, with a warning of bounds that are too wide to explore.
+
+    Raises:
+        ConfigError: for bounds of another shape.
+
+    >>> with_bounds(Box(-np.inf, np.inf, (2,)), [[-1, 1], [0, 3]])
+    Box([-1.  0.], [1. 3.], (2,), float32)
+    """
+    boxes = [leaf for _, leaf, _ in leaves(space) if isinstance(leaf, Box) and not is_choice(leaf)]
+    if bounds is None:
+        if any(((b.high == -b.low) & (b.high >= _WIDE) & (b.high < np.inf)).any() for b in boxes):
+            text = f"the actions {space} are wide: give env.action_bounds what the task needs"
+            warnings.warn(text, stacklevel=2)
+        return space
+    total = sum(box.low.size for box in boxes)
+    try:
+        rows = iter(np.broadcast_to(np.array(bounds, float), (total, 2)))
+    except ValueError:
+        raise ConfigError(
+            f"env.action_bounds is {bounds}: wanted [low, high], or {total} of these"
+        ) from None
+
+    def build(part: Space[Any]) -> Space[Any]:
+        if isinstance(part, Tuple):
+            return Tuple([build(each) for each in part.spaces])
+        if isinstance(part, Dict):
+            built = Dict()
+            built.spaces = {name: build(each) for name, each in part.spaces.items()}
+            return built
+        if is_choice(part) or not isinstance(part, Box):
+            return part
+        own = np.array(list(islice(rows, part.low.size)), part.dtype).reshape(*part.shape, 2)
+        return Box(own[..., 0], own[..., 1], dtype=part.dtype.type)
+
+    return build(space)
 
 
 def leaves(

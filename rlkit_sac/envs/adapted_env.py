@@ -24,13 +24,14 @@ from torchrl.data import (
     TensorSpec,
     Unbounded,
 )
-from torchrl.envs import EnvBase, Transform, TransformedEnv
+from torchrl.envs import EnvBase, SerialEnv, Transform, TransformedEnv
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
-from rlkit_sac.envs.actions import leaves
+from rlkit_sac.envs.actions import leaves, with_bounds
 from rlkit_sac.envs.observations import for_critics
 from rlkit_sac.envs.task_spaces import space_to_json
 from rlkit_sac.envs.task_tensors import TaskTensors
+from rlkit_sac.envs.torchrl_env import base_env
 from rlkit_sac.errors import ConfigError, EnvironmentFault, summary
 
 # What an environment may count by itself, which no network reads, and the mask.
@@ -50,9 +51,10 @@ class AdaptedEnv(TransformedEnv):
         ConfigError: as of :class:`TaskEntries`, and for another batch size or reward.
 
     >>> from torchrl.envs import GymEnv
-    >>> env = AdaptedEnv(GymEnv("CartPole-v1"))
-    >>> env.full_action_spec["action"], env.rollout(3)["observation"].shape
-    (Categorical(... n=2..., torch.Size([3, 4]))
+    >>> env = AdaptedEnv(GymEnv("CartPole-v1"))  # whose own actions are one-hot
+    >>> rollout = env.rollout(3)
+    >>> rollout["observation"].shape, rollout["action"].shape
+    (torch.Size([3, 4]), torch.Size([3]))
     """
 
     def __init__(self, env: EnvBase, **options: Any) -> None:
@@ -106,6 +108,7 @@ class TaskEntries(Transform):
     Args:
         env: to which it is appended.
         rescale_actions: whether continuous actions are in [-1, 1]. Default: True.
+        action_bounds: as of :func:`~rlkit_sac.envs.make_env`. Default: those of the spec.
         action_mask: whether the mask that the environment gives as ``action_mask`` `[*, K]` becomes
             an entry. Default: True.
         observation_indices: the entries of the vector that are kept. Default: all.
@@ -125,6 +128,7 @@ class TaskEntries(Transform):
         env: EnvBase,
         *,
         rescale_actions: bool = True,
+        action_bounds: Any = None,
         action_mask: bool = True,
         observation_indices: Sequence[int] | None = None,
         observation_keys: Sequence[str] | None = None,
@@ -146,7 +150,7 @@ class TaskEntries(Transform):
         self.description: dict[str, Any] = {
             "observation_space": space_to_json(space),
             "observation_indices": observation_indices,
-            "action_space": space_to_json(actions),
+            "action_space": space_to_json(with_bounds(actions, action_bounds)),
             "rescale_actions": rescale_actions,
             "action_mask": self.masked,
         }
@@ -157,7 +161,9 @@ class TaskEntries(Transform):
             space, self._read_by_critics = reader(critic_keys)
             own = {"observation_space": space_to_json(space), "observation_indices": None}
             self.critic = TaskTensors({**self.description, **own}, device=device)
-        self.parameter_mask = getattr(env, "parameter_mask", self.tensors.to_task.parameter_mask())
+        base = base_env(env)
+        given = None if isinstance(base, SerialEnv) else getattr(base, "parameter_mask", None)
+        self.parameter_mask = self.tensors.to_task.parameter_mask() if given is None else given
         sums = torch.float32 if device.type == "mps" else torch.float64
         self._total = Unbounded(env.reward_spec.shape, device, sums)
         kept = {*env.state_spec.keys(True, True), *([ACTION_MASK] if self.masked else ())}

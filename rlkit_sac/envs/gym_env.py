@@ -108,6 +108,7 @@ def make_gym_env(
     seed: int,
     env_index: int,
     rescale_actions: bool,
+    action_bounds: Any,
     action_mask: bool,
     frame_stack: int,
     observation_indices: Sequence[int] | None,
@@ -122,6 +123,7 @@ def make_gym_env(
         seed: seed of the run.
         env_index: position among the environments that run side by side, from 0.
         rescale_actions: whether continuous actions are given in [-1, 1].
+        action_bounds: their bounds, None for those of the environment.
         action_mask: whether masks of allowed actions are looked for.
         frame_stack: frames of each image that are observed at once.
         observation_indices: the entries of a vector observation that are kept, None for all.
@@ -133,8 +135,9 @@ def make_gym_env(
 
     >>> spec = find_env_spec("Pendulum-v1")
     >>> env = make_gym_env(spec, create(spec), seed=0, env_index=0, rescale_actions=True,
-    ...                    action_mask=True, frame_stack=1, observation_indices=None,
-    ...                    observation_keys=None, critic_keys=None)
+    ...                    action_bounds=None, action_mask=True, frame_stack=1,
+    ...                    observation_indices=None, observation_keys=None,
+    ...                    critic_keys=None)
     >>> env.action_space
     Box(-1.0, 1.0, (1,), float32)
     """
@@ -144,7 +147,7 @@ def make_gym_env(
         # Within the seeded episode, which a resumed run repeats.
         env = FrameStack(env, frame_stack) if frame_stack > 1 else env
         env = EpisodeSeeding(env, seed=seed, env_index=env_index)
-        env = AdaptedActions(ArrayReward(env), rescale=rescale_actions)
+        env = AdaptedActions(ArrayReward(env), rescale=rescale_actions, bounds=action_bounds)
         env = ArrayObservation(
             env,
             indices=observation_indices,

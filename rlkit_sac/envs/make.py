@@ -50,6 +50,7 @@ def make_env(
     seed: int = 0,
     device: torch.device | str = "cpu",
     rescale_actions: bool = True,
+    action_bounds: Any = None,
     action_mask: bool = True,
     frame_stack: int = 1,
     observation_indices: Sequence[int] | None = None,
@@ -96,6 +97,8 @@ def make_env(
         device: where the tensors lie. Default: CPU.
         rescale_actions: whether continuous actions are in [-1, 1] instead of the environment's
             bounds. Default: True.
+        action_bounds: of continuous actions, ``[low, high]`` or one for each dimension, for tasks
+            whose own are infinite or too wide. Default: those of the task.
         action_mask: whether the masks of allowed actions that a task gives become an entry.
             Default: True.
         frame_stack: frames of each image that are observed at once, oldest first, as
@@ -126,6 +129,7 @@ def make_env(
     construct = partial(create, spec, max_episode_steps, kwargs, render_mode)
     seen: dict[str, Any] = {
         "rescale_actions": rescale_actions,
+        "action_bounds": action_bounds,
         "action_mask": action_mask,
         "observation_indices": observation_indices,
         "observation_keys": observation_keys,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -24,6 +24,8 @@ from rlkit_sac.envs import make_env
 from rlkit_sac.envs.adapted_env import adapted_task
 from rlkit_sac.errors import RunError
 from rlkit_sac.functional import weigh_rewards
+
+_T = TypeVar("_T")
 
 #: Frames after which an evaluation gives up on an episode.
 LONGEST_EPISODE = 100_000
@@ -84,7 +86,7 @@ class EvaluationResult:
         }
 
 
-def per_dimension(name: str, values: Sequence[float]) -> dict[str, float]:
+def per_dimension(name: str, values: Sequence[_T]) -> dict[str, _T]:
     """Columns for each dimension of a vector reward; none for a scalar one.
 
     Args:

@@ -99,14 +99,14 @@ class TrainingLog:
         """Wall time since the run began."""
         return time.perf_counter() - self._started
 
-    def collected(self, batch: TensorDictBase, *, reward_weights: Tensor | None = None) -> None:
+    def collected(self, batch: TensorDictBase, **options: Any) -> None:
         """Count the frames of a batch and write the episodes that ended in it.
 
         Args:
             batch: collected frames.
-            reward_weights: weights of a vector reward; default ones.
+            options: further ones of :func:`finished_episodes`.
         """
-        for row in finished_episodes(batch, frames=self.frames, reward_weights=reward_weights):
+        for row in finished_episodes(batch, frames=self.frames, **options):
             self._write("episodes", row | {"seconds": self.seconds})
             self.latest["return"] = row["return"]
         self.frames += batch.numel() * num_ranks()
@@ -185,7 +185,11 @@ def _number(name: str, value: Any) -> float:
 
 
 def finished_episodes(
-    batch: TensorDictBase, *, frames: int, reward_weights: Tensor | None = None
+    batch: TensorDictBase,
+    *,
+    frames: int,
+    reward_weights: Tensor | None = None,
+    most_rows: int | None = None,
 ) -> list[dict[str, Any]]:
     """A row of ``episodes.csv`` for each episode that ends in a batch, in the order of their ends.
 
@@ -193,6 +197,8 @@ def finished_episodes(
         batch: collected frames ``[T]``, or ``[N, T]`` of N environments stepped together.
         frames: frames of the run before this batch.
         reward_weights: weights ``[M]`` of a vector reward; default ones.
+        most_rows: of more episodes than these there is one row of means, with their number as
+            ``episodes``, and ``env`` empty. Default: no limit.
 
     Returns:
         Rows with ``frames`` (of the run at the episode's end), ``env``, ``return`` (undiscounted),
@@ -216,20 +222,23 @@ def finished_episodes(
         return []
     after = batch.get("next").select("done", "terminated", "episode_reward", "step_count")
     after = after.reshape(-1, batch.shape[-1]).transpose(0, 1)  # [T, N]: time first
-    rows = []
-    for t, env in after.get("done").squeeze(-1).nonzero().tolist():
-        end = after[t, env]
-        rows.append(
-            {
-                "frames": frames + (t + 1) * after.shape[1] * num_ranks(),
-                "env": env,
-                "return": weigh_rewards(end["episode_reward"], reward_weights).item(),
-                **per_dimension("return", end["episode_reward"].tolist()),
-                "length": end["step_count"].item(),
-                "terminated": end["terminated"].item(),
-            }
-        )
-    return rows
+    step, env = after.get("done").squeeze(-1).nonzero(as_tuple=True)
+    ends = after[step, env]
+    sums = ends.get("episode_reward")
+    columns = {
+        "frames": frames + (step + 1) * (after.shape[1] * num_ranks()),
+        "env": env,
+        "return": weigh_rewards(sums, reward_weights),
+        **per_dimension("return", list(sums.unbind(-1))),
+        "length": ends.get("step_count").squeeze(-1),
+        "terminated": ends.get("terminated").squeeze(-1),
+    }
+    if most_rows is not None and len(step) > most_rows:
+        means = {name: values.double().mean().item() for name, values in columns.items()}
+        last = frames + batch.numel() * num_ranks()
+        return [means | {"frames": last, "env": None, "episodes": len(step)}]
+    lists = (values.tolist() for values in columns.values())
+    return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
 
 class MetricsAverage:

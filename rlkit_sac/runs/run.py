@@ -98,6 +98,7 @@ class TrainingRun:
             deterministic=config.evaluation.deterministic,
         )
         self._stop_at = config.evaluation.stop_at
+        self._most_rows = config.logging.episodes_per_write
         self._before, self._updates_before = log.frames, log.updates
         self._update, self._graphs, self._most_updates = update, 0, 1
         self._foreseen = -1  # updates when one that may compile was foreseen
@@ -123,7 +124,7 @@ class TrainingRun:
         Episodes are weighted by the present ``reward_weights`` of the loss.
         """
         self._before, self._updates_before = self.frames, self.updates
-        self._log.collected(batch, reward_weights=self._reward_weights)
+        self._log.collected(batch, reward_weights=self._reward_weights, most_rows=self._most_rows)
         self._apply_schedules(self.frames)
 
     def updated(self, scalars: Mapping[str, Tensor]) -> None:

@@ -34,7 +34,9 @@ def episode_statistics(episodes: pd.DataFrame, by: Sequence[str]) -> pd.DataFram
     rows = []
     for key, group in split(episodes, ["task", *by]):
         runs = group.groupby("run")
-        row = {**key, "runs": runs.ngroups, "episodes": len(group)}
+        # A row is one episode, or the means of so many.
+        counts = group.get("episodes", pd.Series(index=group.index, dtype=float)).fillna(1)
+        row = {**key, "runs": runs.ngroups, "episodes": int(counts.sum())}
         for name in ("length", "return", "terminated"):
             # A column of flags that lacks one holds objects.
             cells = group[name] if name in group else pd.Series(index=group.index, dtype=float)
