@@ -13,6 +13,7 @@ figures go to a run directory. ``--help`` lists every option.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -54,6 +55,7 @@ from rlkit_sac.modules import (
 from rlkit_sac.objectives import ACERLoss
 from rlkit_sac.runs import (
     BaseRunConfig,
+    build_network,
     first_compiled_update,
     learner_group,
     make_envs,
@@ -124,20 +126,29 @@ def make_networks(
 ) -> dict[str, Any]:
     """Actor and critic, or both on one trunk, as keyword arguments of the loss."""
     policy, layers = config.head_arguments(kind), config.perceptron_arguments()
+    build = partial(build_network, config)
     if kind == "discrete":
         if config.shared_trunk:
-            return {"actor_critic": categorical_actor_critic(**sizes, **policy)}
-        actor, critic = categorical_actor(**sizes, **policy), action_value_critic(**sizes, **layers)
+            return {"actor_critic": build(categorical_actor_critic, **sizes, **policy)}
+        actor, critic = (
+            build(categorical_actor, **sizes, **policy),
+            build(action_value_critic, **sizes, **layers),
+        )
         return {"actor_network": actor, "critic_network": critic}
     if config.shared_trunk:
-        both = gaussian_actor_critic(**sizes, **policy, num_samples=config.num_samples)
+        both = build(gaussian_actor_critic, **sizes, **policy, num_samples=config.num_samples)
         return {"actor_critic": both}
     critic = StochasticDuelingNetwork(
-        state_critic(sizes["observation_dim"], memory=sizes["memory"], **layers),
-        state_action_critic(**sizes, **layers),
+        build(
+            state_critic,
+            observation_dim=sizes["observation_dim"],
+            memory=sizes["memory"],
+            **layers,
+        ),
+        build(state_action_critic, **sizes, **layers),
         config.num_samples,
     )
-    return {"actor_network": gaussian_actor(**sizes, **policy), "critic_network": critic}
+    return {"actor_network": build(gaussian_actor, **sizes, **policy), "critic_network": critic}
 
 
 def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:

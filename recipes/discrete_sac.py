@@ -31,6 +31,7 @@ from rlkit_sac.modules import action_value_critic, categorical_actor
 from rlkit_sac.objectives import DiscreteSACLoss
 from rlkit_sac.runs import (
     RunConfig,
+    build_network,
     critic_inputs,
     first_compiled_update,
     learner_group,
@@ -93,16 +94,22 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         "num_actions": discrete_action_count(env),
         "memory": memory_options(config.network, env),
     }
-    critic = action_value_critic(
-        critic_inputs(config.network, env),
+    critic = build_network(
+        config.network,
+        action_value_critic,
+        observation_dim=critic_inputs(config.network, env),
         **sizes,
         reward_dim=reward_dim(env),
         **config.network.critic_arguments(),
     ).to(device)
     actor = None
     if config.actor:
-        actor = categorical_actor(
-            observation_inputs(config.network, env), **sizes, **config.network.actor_arguments()
+        actor = build_network(
+            config.network,
+            categorical_actor,
+            observation_dim=observation_inputs(config.network, env),
+            **sizes,
+            **config.network.actor_arguments(),
         ).to(device)
     loss_module = DiscreteSACLoss(
         critic,

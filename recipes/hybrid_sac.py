@@ -38,6 +38,7 @@ from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import HybridSACLoss
 from rlkit_sac.runs import (
     RunConfig,
+    build_network,
     critic_inputs,
     first_compiled_update,
     learner_group,
@@ -86,16 +87,20 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     # Networks and loss.
     num_actions, action_low, action_high = hybrid_action_bounds(env)
     memory = memory_options(config.network, env)
-    actor = tanh_gaussian_actor(
-        observation_inputs(config.network, env),
+    actor = build_network(
+        config.network,
+        tanh_gaussian_actor,
+        observation_dim=observation_inputs(config.network, env),
         memory=memory,
         action_low=action_low,
         action_high=action_high,
         action_key=("action", "continuous"),
         **config.network.actor_arguments(),
     ).to(device)
-    critic = hybrid_critic(
-        critic_inputs(config.network, env),
+    critic = build_network(
+        config.network,
+        hybrid_critic,
+        observation_dim=critic_inputs(config.network, env),
         memory=memory,
         action_dim=len(action_low),
         num_actions=num_actions,

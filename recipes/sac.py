@@ -25,6 +25,7 @@ from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
     RunConfig,
+    build_network,
     critic_inputs,
     first_compiled_update,
     learner_group,
@@ -65,15 +66,19 @@ def train(config: SACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     # Networks and loss.
     action_low, action_high = continuous_action_bounds(env)
     memory = memory_options(config.network, env)
-    actor = tanh_gaussian_actor(
-        observation_inputs(config.network, env),
+    actor = build_network(
+        config.network,
+        tanh_gaussian_actor,
+        observation_dim=observation_inputs(config.network, env),
         memory=memory,
         action_low=action_low,
         action_high=action_high,
         **config.network.actor_arguments(),
     ).to(device)
-    critic = state_action_critic(
-        critic_inputs(config.network, env),
+    critic = build_network(
+        config.network,
+        state_action_critic,
+        observation_dim=critic_inputs(config.network, env),
         memory=memory,
         action_dim=len(action_low),
         reward_dim=reward_dim(env),

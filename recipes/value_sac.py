@@ -29,6 +29,7 @@ from rlkit_sac.modules import state_action_critic, state_critic, tanh_gaussian_a
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
     RunConfig,
+    build_network,
     critic_inputs,
     first_compiled_update,
     learner_group,
@@ -72,8 +73,10 @@ def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     # Networks and loss.
     action_low, action_high = continuous_action_bounds(env)
     memory = memory_options(config.network, env)
-    actor = tanh_gaussian_actor(
-        observation_inputs(config.network, env),
+    actor = build_network(
+        config.network,
+        tanh_gaussian_actor,
+        observation_dim=observation_inputs(config.network, env),
         memory=memory,
         action_low=action_low,
         action_high=action_high,
@@ -86,13 +89,21 @@ def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         "output_init": config.network.output_init,
     }
     critics = [
-        state_action_critic(
-            action_dim=len(action_low), **sizes, **config.network.critic_arguments()
+        build_network(
+            config.network,
+            state_action_critic,
+            action_dim=len(action_low),
+            **sizes,
+            **config.network.critic_arguments(),
         ).to(device)
         for _ in range(config.loss.num_qvalue_nets)
     ]
-    value = state_critic(
-        **sizes, num_cells=config.network.num_cells, activation=config.network.activation
+    value = build_network(
+        config.network,
+        state_critic,
+        **sizes,
+        num_cells=config.network.num_cells,
+        activation=config.network.activation,
     ).to(device)
     loss_module = ContinuousSACLoss(
         actor,

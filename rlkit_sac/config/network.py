@@ -18,6 +18,9 @@ class LayersConfig:
     'relu'
     """
 
+    builder: str | None = None
+    """Function that makes the networks, as module:function; null for those of the package."""
+
     num_cells: Widths = field(default_factory=lambda: [256, 256])
     """Widths of the hidden layers."""
 
@@ -41,8 +44,8 @@ class LayersConfig:
     """Layers of each memory."""
 
     def layer_arguments(self) -> dict[str, Any]:
-        """All but encoder and memory, as keyword arguments of a network."""
-        apart = ("encoder", "memory", "shared_encoder")
+        """All but builder, encoder and memory, as keyword arguments of a network."""
+        apart = ("builder", "encoder", "memory", "shared_encoder")
         return {name: value for name, value in asdict(self).items() if not name.startswith(apart)}
 
 

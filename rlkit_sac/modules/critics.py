@@ -22,6 +22,7 @@ VALUE_LOGITS = "value_logits"
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
+@noted
 def state_action_critic(
     observation_dim: int | EncoderOptions,
     action_dim: int,
@@ -82,6 +83,7 @@ def state_action_critic(
     return state.before(*_heads(network, [*state.keys, "action"], "state_action_value", atoms))
 
 
+@noted
 def state_critic(
     observation_dim: int | EncoderOptions,
     *,

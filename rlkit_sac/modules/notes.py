@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
 from inspect import isfunction, signature
+from operator import attrgetter
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
-from tensordict.nn import TensorDictSequential
+from tensordict.nn import TensorDictModuleBase, TensorDictSequential
 from torch import nn
+
+from rlkit_sac.errors import ConfigError, summary
 
 #: The name of a function or class of this package and its arguments, JSON values and other notes.
 Note: TypeAlias = dict[str, Any]
@@ -45,6 +49,33 @@ def noted(builder: Callable[P, ModuleT]) -> Callable[P, ModuleT]:
 
     BUILDERS[builder.__name__] = build
     return build
+
+
+@noted
+def built_by(builder: str, default: str, arguments: dict[str, Any]) -> nn.Module:
+    """The network that a function of one's own makes.
+
+    Args:
+        builder: ``module:function``, called with the function of the package that makes such a
+            network, and the keyword arguments of that.
+        default: name of that function, such as ``tanh_gaussian_actor``.
+        arguments: of the network.
+
+    Raises:
+        ConfigError: the function cannot be imported, or returned no module.
+
+    >>> built_by("torch.nn:Linear", "categorical_actor", {})
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: torch.nn:Linear made no network of categorical_actor: TypeError...
+    """
+    module, _, name = builder.partition(":")
+    try:
+        network = attrgetter(name)(import_module(module))(BUILDERS[default], **arguments)
+    except Exception as error:
+        raise ConfigError(f"{builder} made no network of {default}: {summary(error)}") from error
+    if not isinstance(network, TensorDictModuleBase):
+        raise ConfigError(f"{builder} returned {network!r}, wanted a TensorDictModule")
+    return network
 
 
 def note_by(*names: str) -> property:

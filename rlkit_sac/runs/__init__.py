@@ -1,5 +1,6 @@
 """What recipes share beside their loop: parts, tables, evaluation, checkpoints, seeds."""
 
+from rlkit_sac.runs.build import build_network as build_network
 from rlkit_sac.runs.build import critic_inputs as critic_inputs
 from rlkit_sac.runs.build import limit_episodes as limit_episodes
 from rlkit_sac.runs.build import make_envs as make_envs

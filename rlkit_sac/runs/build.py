@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import gymnasium as gym
 import torch
@@ -54,6 +54,7 @@ from rlkit_sac.errors import ConfigError, TaskError, named
 from rlkit_sac.modules import EncoderOptions, MemoryOptions, observation_encoder
 from rlkit_sac.modules.encoders import is_vector
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
+from rlkit_sac.modules.notes import built_by
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.config import BaseRunConfig
 from rlkit_sac.runs.evaluation import evaluation_env, rank_seed, seed_everything
@@ -77,6 +78,8 @@ from rlkit_sac.runs.resume import (
 from rlkit_sac.runs.video import check_video
 from rlkit_sac.updates.steps import LossStep, Step, TargetStep
 from rlkit_sac.updates.update import Update
+
+_M = TypeVar("_M", bound=nn.Module)
 
 #: Time limit in frames of a task that declares none.
 TIME_LIMIT = 10_000
@@ -427,6 +430,27 @@ def update_steps(config: UpdateConfig, groups: Collection[str]) -> list[Step]:
             losses = tuple(f"loss_{name}" for name in names)
             steps.append(LossStep(losses, names, period, recompute))
     return steps
+
+
+def build_network(config: LayersConfig, default: Callable[..., _M], **arguments: Any) -> _M:
+    """A network by ``config.builder``, or by the function of the package.
+
+    Args:
+        config: which builder.
+        default: makes such a network.
+        arguments: of the network, JSON values.
+
+    Raises:
+        ConfigError: the builder made none.
+
+    >>> from rlkit_sac.modules import categorical_actor
+    >>> build_network(LayersConfig(), categorical_actor, observation_dim=3, num_actions=2).out_keys
+    ['logits', 'action']
+    """
+    if config.builder is None:
+        return default(**arguments)
+    with named("network.builder"):
+        return cast(_M, built_by(config.builder, default.__name__, arguments))
 
 
 def memory_options(config: LayersConfig, env: EnvBase) -> MemoryOptions | None:
