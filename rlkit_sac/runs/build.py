@@ -28,6 +28,7 @@ from rlkit_sac.config import (
     UpdateConfig,
 )
 from rlkit_sac.config.options import check_config
+from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.data import (
     AnyCollector,
     WorkerCollector,
@@ -46,7 +47,6 @@ from rlkit_sac.modules import EncoderOptions, MemoryOptions, observation_encoder
 from rlkit_sac.modules.encoders import is_vector
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.runs.checkpoint import Checkpoint
-from rlkit_sac.runs.config import BaseRunConfig
 from rlkit_sac.runs.evaluation import rank_seed, seed_everything
 from rlkit_sac.runs.machine import (
     check_installed,
