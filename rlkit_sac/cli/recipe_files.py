@@ -84,13 +84,11 @@ class _Declarations(SourceFileLoader):
 
 def _declares(node: ast.stmt) -> bool:
     """Whether a statement is the docstring, a dataclass, ``main``, or an import that they need."""
-    if isinstance(node, ast.ImportFrom):
-        name = node.module or ""
-        return name.partition(".")[0] in sys.stdlib_module_names or "rlkit_sac.config" in name
-    if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Constant)
-    if isinstance(node, ast.FunctionDef):
-        return node.name == "main"
+    match node:
+        case ast.ImportFrom(module=str(name)):
+            return name.split(".")[0] in sys.stdlib_module_names or "rlkit_sac.config" in name
+        case ast.Expr(ast.Constant()) | ast.FunctionDef(name="main"):
+            return True
     return isinstance(node, ast.ClassDef) and bool(node.decorator_list)
 
 
@@ -106,7 +104,7 @@ def print_help(script: Path, options: Sequence[str]) -> None:
     if not {"-h", "--help"} & set(options):
         return
     from rlkit_sac.config.read import set_options
-    from rlkit_sac.config.several import SeveralOptions
+    from rlkit_sac.config.run import SeveralOptions
 
     with (
         suppress(OSError, ImportError, NameError, ConfigError),

@@ -75,18 +75,16 @@ def _measured(recipes: Path) -> dict[tuple[str, str], tuple[str, str, str, int]]
     The evaluations are those of the documentation, which the wheel has beside the recipes.
     """
     files = recipes / "evaluations.csv", recipes.parent / "docs" / "data" / "evaluations.csv"
-    runs: dict[tuple[str, str, str], dict[str, dict[int, float]]] = {}
+    curves: dict[tuple[str, str, str], dict[int, list[float]]] = {}
     with next(file for file in files if file.exists()).open(encoding="utf-8") as rows:
         for row in csv.DictReader(rows):
-            key = row["recipe"], row["configuration"], row["task"]
-            curve = runs.setdefault(key, {}).setdefault(row["seed"], {})
-            curve[int(row["frames"])] = float(row["return_mean"])
+            curve = curves.setdefault((row["recipe"], row["configuration"], row["task"]), {})
+            curve.setdefault(int(row["frames"]), []).append(float(row["return_mean"]))
     found = {}
-    for (recipe, name, task), curves in runs.items():
-        last = max(set.intersection(*map(set, curves.values())))
-        value = mean(curve[last] for curve in curves.values())
-        text = f"{value:,.{0 if abs(value) >= 100 else 2}f}"
-        found[recipe, name] = task, text, f"{last:,}", len(curves)
+    for (recipe, name, task), curve in curves.items():
+        last, returns = max(curve.items(), key=lambda at: (len(at[1]), at[0]))
+        text = f"{mean(returns):,.{0 if abs(mean(returns)) >= 100 else 2}f}"
+        found[recipe, name] = task, text, f"{last:,}", len(returns)
     return found
 
 

@@ -18,12 +18,7 @@ from rlkit_sac.config.collection import (
 from rlkit_sac.config.loss import LossConfig, ReturnConfig
 from rlkit_sac.config.network import LayersConfig, NetworkConfig, NormalizationConfig
 from rlkit_sac.config.options import PositiveFloat, Seed
-from rlkit_sac.config.run import (
-    CheckpointConfig,
-    EvaluationConfig,
-    LoggingConfig,
-    WarmStartConfig,
-)
+from rlkit_sac.config.run import CheckpointConfig, EvaluationConfig, LoggingConfig, WarmStartConfig
 from rlkit_sac.config.update import StepConfig, UpdateConfig
 
 #: Longest rows of which a memory's update is compiled: each step adds to the graph.

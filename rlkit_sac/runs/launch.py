@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from rlkit_sac.config.options import config_errors
 from rlkit_sac.config.read import set_options
-from rlkit_sac.config.several import SeveralOptions
+from rlkit_sac.config.run import SeveralOptions
 from rlkit_sac.errors import ConfigError, refuse, summary
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.runs.machine import check_installed, num_ranks, rank

@@ -23,7 +23,7 @@ from rlkit_sac.analysis import (
     plot_learning_curves,
     write_table,
 )
-from rlkit_sac.config.several import SeveralOptions
+from rlkit_sac.config.run import SeveralOptions
 from rlkit_sac.errors import RlkitSacError
 from rlkit_sac.output import summary_table
 from rlkit_sac.runs.files import make_new_folder

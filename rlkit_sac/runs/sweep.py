@@ -39,7 +39,7 @@ from rlkit_sac.config.options import (
     without_limits,
 )
 from rlkit_sac.config.read import read_yaml, to_yaml, unknown_option
-from rlkit_sac.config.several import SeveralOptions
+from rlkit_sac.config.run import SeveralOptions
 from rlkit_sac.errors import ConfigError, RunError, one_line, refuse, summary
 from rlkit_sac.output import summary_table
 from rlkit_sac.runs.directory import read_evaluations

@@ -154,7 +154,8 @@ def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
         (["--env", "A-v0"], "--env: is a section; its options are --env.id, --env.num_envs, "),
         (["--network.num_cells", "64,64"], "--network.num_cells: must be a valid list, got '64,64'"
          "; write '[64,64]'"),
-        (["--seed", "0", "1", "2"], "unexpected argument '1'; several values are written --seed 0,1,2"),
+        (["--seed", "0", "1", "2"], "unexpected argument '1'; several values are "
+         "written --seed 0,1,2"),
         (["seed"], "unexpected argument 'seed'; options are written --name value"),
         (["--config", "no/such.y"], "--config: no/such.y cannot be read: No such file"),
     ],

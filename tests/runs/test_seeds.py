@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from rlkit_sac.config import Seed
-from rlkit_sac.config.several import SeveralOptions
+from rlkit_sac.config.run import SeveralOptions
 from rlkit_sac.runs import launch, run_recipe
 from rlkit_sac.runs.stop import resume_command
 from tests.processes import Process
