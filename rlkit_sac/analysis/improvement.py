@@ -34,12 +34,13 @@ def probability_of_improvement(
         \frac1M \sum_{m=1}^M \frac1{N_m K_m} \sum_{i,j}
         \bigl([x_{mi} > y_{mj}] + \tfrac12 [x_{mi} = y_{mj}]\bigr).
 
-    That of one task is the statistic of the Mann-Whitney test divided by its maximum
+    That of one task is the statistic of the Mann-Whitney test, divided by its maximum
     :math:`N_m K_m`; `p_value` is that of the two-sided test by `scipy.stats.mannwhitneyu`, which is
-    exact where a group has at most 8 runs and no values are equal. Values are compared within a task only, so they need no normalization; how
-    large a difference is does not matter. In the bootstrap the runs of each task and group are
-    resampled among themselves. See Agarwal et al., "Deep Reinforcement Learning at the Edge of the
-    Statistical Precipice", 2021, https://arxiv.org/abs/2108.13264, section 4.3.
+    exact where a group has at most 8 runs and no values are equal. Values are compared within a
+    task only, so they need no normalization; how large a difference is does not matter. In the
+    bootstrap the runs of each task and group are resampled among themselves. See Agarwal et al.,
+    "Deep Reinforcement Learning at the Edge of the Statistical Precipice", 2021,
+    https://arxiv.org/abs/2108.13264, section 4.3.
 
     Args:
         data: a table of :func:`load_runs`, as for :func:`final_performance`.
@@ -56,7 +57,8 @@ def probability_of_improvement(
         single run on some task), and `p_value` (NaN with several tasks: test each by itself).
 
     Raises:
-        ConfigError: scipy is not installed, there is a single group, the groups were not run on the same tasks, or one of
+        ImportError: SciPy, of the extra `plots`, is not installed.
+        ConfigError: there is a single group, the groups were not run on the same tasks, or one of
             the reasons of :func:`final_performance`.
 
     Example:
@@ -69,13 +71,8 @@ def probability_of_improvement(
         0  acer   sac      1       2       2   0.25  0.0   1.0  0.666667
         1   sac  acer      1       2       2   0.75  0.0   1.0  0.666667
     """
-    try:
-        from scipy.stats import mannwhitneyu
-    except ImportError as error:
-        raise ConfigError(
-            "the Mann-Whitney test needs scipy, which is not installed: "
-            "pip install 'rlkit_sac[plots]'"
-        ) from error
+    from scipy.stats import mannwhitneyu  # of the extra `plots`
+
     estimator = Estimator(_improvement, confidence, resamples, seed)
     groups = [
         (describe(key), list(values.values()))

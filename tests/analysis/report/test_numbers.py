@@ -43,7 +43,7 @@ def test_curves_are_means_and_ranges_of_three_runs(runs, figures, recipe, task):
     )
     np.testing.assert_allclose(band.y, [*returns["max"], *returns["min"][::-1]])
     (single,) = lines(figure, f"{recipe}: each run")
-    assert single.visible == "legendonly"
+    assert not single.visible
     wanted = [[*table["return_mean"], np.nan] for table in tables]
     np.testing.assert_allclose(single.y, np.concatenate(wanted))
 
