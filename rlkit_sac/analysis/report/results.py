@@ -142,7 +142,7 @@ def _table(load: Callable[..., pd.DataFrame], runs: Paths, **options: Any) -> li
     try:
         rows = load(runs, **options)
     except (ConfigError, RunError) as error:
-        warnings.warn(f"no {options['table']} of any run: {error}", stacklevel=2)
+        warnings.warn(f"no {options['table']} were read: {error}", stacklevel=2)
         return []
     return [rows] if len(rows) else []
 
