@@ -7,7 +7,7 @@
     rlkit-sac train acer --seeds 0,1,2 --jobs 2
 
 Each batch of segments gives one update by itself, then some from replay. Tables, checkpoints and
-figures go to a run directory. ``--help`` lists every option.
+figures go to a run directory. ``--help all`` lists every option.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
+
+import rlkit_sac.cli.early_help  # noqa: F401 (--help needs no PyTorch)
 
 from torch.optim import RMSprop
 from torchrl.envs import EnvBase
@@ -28,6 +30,7 @@ from rlkit_sac.config import (
     ACERReplayConfig,
     ACERUpdateConfig,
     ACERWarmStartConfig,
+    BaseRunConfig,
     EnvConfig,
     EvaluationConfig,
 )
@@ -54,7 +57,6 @@ from rlkit_sac.modules import (
 )
 from rlkit_sac.objectives import ACERLoss
 from rlkit_sac.runs import (
-    BaseRunConfig,
     build_network,
     first_compiled_update,
     learner_group,

@@ -5,7 +5,7 @@
     rlkit-sac train hybrid_sac --prior.kind policy --prior.run cloned
 
 It maximizes the likelihood of the actions, whether continuous, discrete or mixed. The policy goes
-to a folder, and can be the prior of other runs. ``--help`` lists every option.
+to a folder, and can be the prior of other runs. ``--help all`` lists every option.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import rlkit_sac.cli.early_help  # noqa: F401 (--help needs no PyTorch)
 
 import torch
 from tensordict import NestedKey, TensorDictBase

@@ -6,13 +6,15 @@
     rlkit-sac train discrete_sac --actor true --loss.target_entropy scaled_log_k
     rlkit-sac train discrete_sac --seeds 0,1,2 --jobs 2
 
-Tables, checkpoints and figures go to a run directory. ``--help`` lists every option.
+Tables, checkpoints and figures go to a run directory. ``--help all`` lists every option.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import rlkit_sac.cli.early_help  # noqa: F401 (--help needs no PyTorch)
 
 from torch.optim import Adam
 from torchrl.envs import EnvBase
@@ -24,13 +26,13 @@ from rlkit_sac.config import (
     EnvConfig,
     NetworkConfig,
     ReplayConfig,
+    RunConfig,
 )
 from rlkit_sac.data import example_transition, random_shift
 from rlkit_sac.envs import action_mask_key, discrete_action_count, observation_layout, reward_dim
 from rlkit_sac.modules import action_value_critic, categorical_actor
 from rlkit_sac.objectives import DiscreteSACLoss
 from rlkit_sac.runs import (
-    RunConfig,
     build_network,
     critic_inputs,
     first_compiled_update,

@@ -6,13 +6,15 @@
     rlkit-sac train hybrid_sac --loss.target_entropy [0.3,neg_dim] --loss.parameter_mask true
     rlkit-sac train hybrid_sac --seeds 0,1,2 --jobs 2
 
-Tables, checkpoints and figures go to a run directory. ``--help`` lists every option.
+Tables, checkpoints and figures go to a run directory. ``--help all`` lists every option.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import rlkit_sac.cli.early_help  # noqa: F401 (--help needs no PyTorch)
 
 from torch.optim import Adam
 from torchrl.envs import EnvBase
@@ -24,6 +26,7 @@ from rlkit_sac.config import (
     HybridNetworkConfig,
     PriorConfig,
     ReplayConfig,
+    RunConfig,
 )
 from rlkit_sac.data import example_transition, random_shift
 from rlkit_sac.envs import (
@@ -37,7 +40,6 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import HybridSACLoss
 from rlkit_sac.runs import (
-    RunConfig,
     build_network,
     critic_inputs,
     first_compiled_update,

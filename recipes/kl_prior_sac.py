@@ -7,7 +7,7 @@
     rlkit-sac train kl_prior_sac --seeds 0,1,2 --jobs 2
 
 The loss holds a frozen copy of the prior, and its temperature is tuned to a divergence from it.
-Tables, checkpoints and figures go to a run directory. ``--help`` lists every option.
+Tables, checkpoints and figures go to a run directory. ``--help all`` lists every option.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import rlkit_sac.cli.early_help  # noqa: F401 (--help needs no PyTorch)
+
 from torch.optim import Adam
 from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
-from rlkit_sac.config import GaussianNetworkConfig, KLPriorLossConfig, PriorConfig
+from rlkit_sac.config import GaussianNetworkConfig, KLPriorLossConfig, PriorConfig, RunConfig
 from rlkit_sac.data import example_transition, random_shift
 from rlkit_sac.envs import continuous_action_bounds, observation_layout, reward_dim
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
-    RunConfig,
     build_network,
     critic_inputs,
     first_compiled_update,

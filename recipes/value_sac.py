@@ -5,7 +5,7 @@
     rlkit-sac train value_sac --env.id InvertedPendulum-v5 --collector.total_frames 15000
     rlkit-sac train value_sac --seeds 0,1,2 --jobs 2
 
-Tables, checkpoints and figures go to a run directory. ``--help`` lists every option.
+Tables, checkpoints and figures go to a run directory. ``--help all`` lists every option.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import rlkit_sac.cli.early_help  # noqa: F401 (--help needs no PyTorch)
+
 from torch.optim import Adam
 from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.config import (
     ContinuousLossConfig,
+    RunConfig,
     ValueNetworkConfig,
     ValueUpdateConfig,
     WarmStartConfig,
@@ -28,7 +31,6 @@ from rlkit_sac.envs import continuous_action_bounds, observation_layout, reward_
 from rlkit_sac.modules import state_action_critic, state_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import (
-    RunConfig,
     build_network,
     critic_inputs,
     first_compiled_update,

@@ -50,10 +50,12 @@ def load_external_runs(
 
     The search goes down from each path. A directory is a run if it holds one of
 
-    - `progress.csv` or `*monitor.csv` of Stable-Baselines3. Monitors with a name of their own,
-      `<name>.monitor.csv`, are each a run, `<name>`; those numbered by environment are one;
+    - `progress.csv` or `*monitor.csv` of Stable-Baselines3. Several monitors with a name of their
+      own, `<name>.monitor.csv`, are each a run, `<name>`; those numbered by environment are one;
     - TensorBoard's event files, such as those of CleanRL, Stable-Baselines3 and TorchRL;
     - `scalars/`, written by TorchRL's `CSVLogger`.
+
+    What lies in the directory of a run of ours is left out.
 
     The return is, of Stable-Baselines3, `eval/mean_reward` for evaluations, and for episodes each
     return in the monitors, else `rollout/ep_rew_mean`, a mean over the last 100 episodes; of
@@ -94,15 +96,9 @@ def load_external_runs(
     """
     if table not in COLUMNS:
         raise ConfigError(f"table is {table!r}; choose 'evaluations' or 'episodes'")
-    roots = [Path(os.path.realpath(path)) for path in as_paths(paths)]  # a link may lead to itself
-    files = [file for root in roots for file in [root, *files_below(root)]]
-    runs: dict[Path, list[Path]] = {}
-    for file in dict.fromkeys(files):
-        run = _run_of(file)
-        if run is not None and file.is_file():
-            runs.setdefault(run, []).append(file)
+    runs = find_external_runs(paths)
     if not runs:
-        where = ", ".join(map(str, roots)) or "an empty list of paths"
+        where = ", ".join(map(str, as_paths(paths))) or "an empty list of paths"
         raise ConfigError(
             f"no logs found under {where}: progress.csv, *monitor.csv, *.tfevents.* and "
             "scalars/*.csv are read"
@@ -119,6 +115,27 @@ def load_external_runs(
         return pd.concat([head.astype({"seed": "Int64"}), rows], axis=1)
 
     return pd.concat(read_each(list(runs), read).values(), ignore_index=True)
+
+
+def find_external_runs(paths: Paths) -> dict[Path, list[Path]]:
+    """The runs of other systems at or below some paths, each with its files.
+
+    Args:
+        paths: as of :func:`load_external_runs`.
+    """
+    roots = [Path(os.path.realpath(path)) for path in as_paths(paths)]  # a link may lead to itself
+    files = dict.fromkeys(file for root in roots for file in [root, *files_below(root)])
+    ours = {file.parent for file in files if file.name == "run.json"}
+    runs: dict[Path, list[Path]] = {}
+    for file in files:
+        run = _run_of(file)
+        if run is not None and file.is_file() and ours.isdisjoint(file.parents):
+            runs.setdefault(run, []).append(file)
+    for run in list(runs):  # the only monitor beside a log is of the same run
+        named = [each for each in runs if each.parent == run and runs[each][0].parent == run]
+        if len(named) == 1:
+            runs[run] += runs.pop(named[0])
+    return runs
 
 
 def _run_of(file: Path) -> Path | None:

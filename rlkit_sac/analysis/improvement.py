@@ -34,11 +34,13 @@ def probability_of_improvement(
         \frac1M \sum_{m=1}^M \frac1{N_m K_m} \sum_{i,j}
         \bigl([x_{mi} > y_{mj}] + \tfrac12 [x_{mi} = y_{mj}]\bigr).
 
-    That of one task is the statistic of `scipy.stats.mannwhitneyu`, divided by its maximum
-    :math:`N_m K_m`. Values are compared within a task only, so they need no normalization; how
-    large a difference is does not matter. In the bootstrap the runs of each task and group are
-    resampled among themselves. See Agarwal et al., "Deep Reinforcement Learning at the Edge of the
-    Statistical Precipice", 2021, https://arxiv.org/abs/2108.13264, section 4.3.
+    That of one task is the statistic of the Mann-Whitney test, divided by its maximum
+    :math:`N_m K_m`; `p_value` is that of the two-sided test by `scipy.stats.mannwhitneyu`, which is
+    exact where a group has at most 8 runs and no values are equal. Values are compared within a
+    task only, so they need no normalization; how large a difference is does not matter. In the
+    bootstrap the runs of each task and group are resampled among themselves. See Agarwal et al.,
+    "Deep Reinforcement Learning at the Edge of the Statistical Precipice", 2021,
+    https://arxiv.org/abs/2108.13264, section 4.3.
 
     Args:
         data: a table of :func:`load_runs`, as for :func:`final_performance`.
@@ -52,9 +54,10 @@ def probability_of_improvement(
     Returns:
         A table with one row for each ordered pair of groups: their names `x` and `y`, `tasks`,
         `runs_x` and `runs_y` (of all tasks), `value`, `low` and `high` (NaN if a group has a
-        single run on some task).
+        single run on some task), and `p_value` (NaN with several tasks: test each by itself).
 
     Raises:
+        ImportError: SciPy, of the extra `plots`, is not installed.
         ConfigError: there is a single group, the groups were not run on the same tasks, or one of
             the reasons of :func:`final_performance`.
 
@@ -64,10 +67,12 @@ def probability_of_improvement(
         ...     "frames": 100, "return_mean": [5.0, 7.0, 6.0, 4.0],
         ... })
         >>> probability_of_improvement(data)
-              x     y  tasks  runs_x  runs_y  value  low  high
-        0  acer   sac      1       2       2   0.25  0.0   1.0
-        1   sac  acer      1       2       2   0.75  0.0   1.0
+              x     y  tasks  runs_x  runs_y  value  low  high   p_value
+        0  acer   sac      1       2       2   0.25  0.0   1.0  0.666667
+        1   sac  acer      1       2       2   0.75  0.0   1.0  0.666667
     """
+    from scipy.stats import mannwhitneyu  # of the extra `plots`
+
     estimator = Estimator(_improvement, confidence, resamples, seed)
     groups = [
         (describe(key), list(values.values()))
@@ -82,7 +87,8 @@ def probability_of_improvement(
     for (x_name, x), (y_name, y) in itertools.permutations(groups, 2):
         pair = {"x": x_name, "y": y_name, "tasks": len(x)}
         counts = {"runs_x": sum(map(len, x)), "runs_y": sum(map(len, y))}
-        table.append({**pair, **counts, **estimator.columns(*x, *y)})
+        p_value = mannwhitneyu(x[0], y[0]).pvalue if len(x) == 1 else np.nan
+        table.append({**pair, **counts, **estimator.columns(*x, *y), "p_value": p_value})
     return pd.DataFrame(table)
 
 

@@ -98,18 +98,19 @@ def load_runs(
     return data
 
 
-def find_runs(paths: Paths) -> list[Path]:
+def find_runs(paths: Paths, *, required: bool = True) -> list[Path]:
     """The run directories at or below some paths, each once.
 
     Args:
         paths: as of :func:`load_runs`.
+        required: whether there must be one.
 
     Raises:
-        ConfigError: a path does not exist, or no run is found.
+        ConfigError: a path does not exist, or no run is found that is required.
     """
     roots = as_paths(paths)
     run_dirs = list(dict.fromkeys(run_dir for root in roots for run_dir in _runs_below(root)))
-    if not run_dirs:
+    if required and not run_dirs:
         where = ", ".join(map(str, roots)) or "an empty list of paths"
         raise ConfigError(
             f"no run found under {where}: a run directory holds a run.json; give the directory a "

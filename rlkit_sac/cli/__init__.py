@@ -93,7 +93,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if not {"", os.getcwd()} & set(sys.path):
         sys.path.append(os.getcwd())  # for the module of a user's own environment
-    if arguments.command not in ("recipes", "report") and sys.stderr.isatty():
+    asks_help = {"-h", "--help"} & set(getattr(arguments, "options", ()))
+    if not (arguments.command in ("recipes", "report") or asks_help) and sys.stderr.isatty():
         print("loading PyTorch", file=sys.stderr)  # for some seconds nothing else happens
     try:
         with ended_by_interrupts():

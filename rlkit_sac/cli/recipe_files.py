@@ -9,7 +9,8 @@ import os
 import runpy
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -72,6 +73,48 @@ def summary(script: Path) -> str:
     return text.partition("\n")[0]
 
 
+class _Declarations(SourceFileLoader):
+    """Loads of a recipe what tells its options: no other statement is run, nor PyTorch imported."""
+
+    def get_code(self, fullname: str) -> Any:
+        tree = ast.parse(self.get_data(self.path))
+        tree.body = [node for node in tree.body if _declares(node)]
+        return self.source_to_code(tree, self.path)
+
+
+def _declares(node: ast.stmt) -> bool:
+    """Whether a statement is the docstring, a dataclass, ``main``, or an import that they need."""
+    match node:
+        case ast.ImportFrom(module=str(name)):
+            return name.split(".")[0] in sys.stdlib_module_names or "rlkit_sac.config" in name
+        case ast.Expr(ast.Constant()) | ast.FunctionDef(name="main"):
+            return True
+    return isinstance(node, ast.ClassDef) and bool(node.decorator_list)
+
+
+def print_help(script: Path, options: Sequence[str]) -> None:
+    """Print the options of a recipe and exit, if they are asked for, without PyTorch.
+
+    A script whose classes need more than its imports from ``rlkit_sac.config`` answers by itself.
+
+    Args:
+        script: the recipe.
+        options: its command line.
+    """
+    if not {"-h", "--help"} & set(options):
+        return
+    from rlkit_sac.config.read import set_options
+    from rlkit_sac.config.run import SeveralOptions
+
+    with (
+        suppress(OSError, ImportError, NameError, ConfigError),
+        opened_recipe(script, loader=_Declarations) as (_, config_class),
+    ):
+        config = config_class()
+        several = [SeveralOptions()] if hasattr(config, "seed") else []
+        set_options([*several, config], options)
+
+
 def add_recipe(parser: argparse.ArgumentParser) -> None:
     """Add ``RECIPE``; what comes after it is for the recipe."""
     text = "name of a recipe, see `rlkit-sac recipes`, or path of a script (.py)"
@@ -86,13 +129,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 @contextmanager
-def opened_recipe(script: Path) -> Iterator[tuple[Callable[[Any], Path], type[Any]]]:
+def opened_recipe(
+    script: Path, *, loader: type[SourceFileLoader] = SourceFileLoader
+) -> Iterator[tuple[Callable[[Any], Path], type[Any]]]:
     """The function ``main`` of a recipe, and the class of its configuration.
 
     In the block the script can import what lies beside it.
 
     Args:
         script: of the recipe.
+        loader: reads it.
 
     Raises:
         ConfigError: for a script without ``main(config: Class)``.
@@ -102,7 +148,8 @@ def opened_recipe(script: Path) -> Iterator[tuple[Callable[[Any], Path], type[An
     'SACConfig'
     """
     with _started(script):
-        spec = spec_from_file_location(f"rlkit_sac_recipe_{script.stem}", script)
+        name = f"rlkit_sac_recipe_{script.stem}"
+        spec = spec_from_file_location(name, script, loader=loader(name, str(script)))
         assert spec is not None
         assert spec.loader is not None
         module = module_from_spec(spec)
@@ -126,6 +173,7 @@ def run_script(script: Path, options: Sequence[str]) -> None:
     Raises:
         SystemExit: as :func:`~rlkit_sac.runs.run_recipe`.
     """
+    print_help(script, options)
     with _started(script, *options):
         runpy.run_path(str(script), run_name="__main__")
 

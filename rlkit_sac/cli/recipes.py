@@ -10,11 +10,15 @@ Examples:
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import shutil
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import mean
+
+import yaml
 
 from rlkit_sac.cli.recipe_files import find_recipe, shipped_recipes, summary
 from rlkit_sac.errors import ConfigError
@@ -50,21 +54,38 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_list() -> None:
-    width = max(60, shutil.get_terminal_size().columns)
-    for name, script in shipped_recipes().items():
-        print(textwrap.fill(f"{name}: {summary(script)}", width))
+    recipes = shipped_recipes()
+    measured = _measured(recipes["sac"].parent)
+    row = "{:<32}{:<27}{:>7}{:>10}{:>4}".format
+    print(row("configuration", "task", "return", "frames", "n"))
+    for name, script in recipes.items():
+        print(f"\n{textwrap.fill(f'{name}: {summary(script)}', 80)}")
+        if (name, "defaults") in measured:
+            print(row("  (defaults)", *measured[name, "defaults"]))
         for config in sorted((script.parent / "configs" / name).glob("*.yaml")):
-            text = textwrap.shorten(_description(config), width - 32, placeholder=" ...")
-            print(f"  {config.stem:<30}{text}")
-        print()
+            task = yaml.safe_load(config.read_text(encoding="utf-8"))["env"]["id"]
+            print(row(f"  {config.stem}", *measured.get((name, config.stem), (task, *"---"))))
+    print("\nReturns are means over n runs of the last evaluation of all; -: not measured.")
     print("Train with one: rlkit-sac train RECIPE --config CONFIGURATION")
 
 
-def _description(config: Path) -> str:
-    """The comment at the top of a configuration, after the command that uses it."""
-    lines = config.read_text(encoding="utf-8").splitlines()[1:]
-    end = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
-    return " ".join(line.lstrip("# ") for line in lines[:end]).strip()
+def _measured(recipes: Path) -> dict[tuple[str, str], tuple[str, str, str, int]]:
+    """Task, return, frames and runs of each recipe and configuration that was measured.
+
+    The evaluations are those of the documentation, which the wheel has beside the recipes.
+    """
+    files = recipes / "evaluations.csv", recipes.parent / "docs" / "data" / "evaluations.csv"
+    curves: dict[tuple[str, str, str], dict[int, list[float]]] = {}
+    with next(file for file in files if file.exists()).open(encoding="utf-8") as rows:
+        for row in csv.DictReader(rows):
+            curve = curves.setdefault((row["recipe"], row["configuration"], row["task"]), {})
+            curve.setdefault(int(row["frames"]), []).append(float(row["return_mean"]))
+    found = {}
+    for (recipe, name, task), curve in curves.items():
+        last, returns = max(curve.items(), key=lambda at: (len(at[1]), at[0]))
+        text = f"{mean(returns):,.{0 if abs(mean(returns)) >= 100 else 2}f}"
+        found[recipe, name] = task, text, f"{last:,}", len(returns)
+    return found
 
 
 def _copy(recipe: Path, target: Path) -> None:

@@ -4,6 +4,7 @@ Examples:
     rlkit-sac report runs/sac/Pendulum-v1/<run>
     rlkit-sac report runs --output report.html
     rlkit-sac report runs/sac runs/acer -o both.html --by recipe,loss.gamma
+    rlkit-sac report runs logs_of_sb3 -o both.html --task Pendulum-v1
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ SUMMARY = "write one HTML page about runs: curves, tables, metrics, options"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The runs, the page, and how runs become groups."""
     parser.add_argument(
-        "runs", metavar="RUNS", nargs="+", help="run directories, or directories above runs"
+        "runs",
+        metavar="RUNS",
+        nargs="+",
+        help="run directories, or directories above runs, "
+        "also with logs of Stable-Baselines3, CleanRL and TorchRL",
     )
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="(default: report.html in RUNS, if that is one)"
@@ -47,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of the intervals (default: 0.95)",
     )
     parser.add_argument("--title", help="of the page (default: the tasks)")
+    parser.add_argument("--task", help="of logs that do not tell it")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -65,6 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
             statistic=arguments.statistic,
             confidence=arguments.confidence,
             title=arguments.title,
+            task=arguments.task,
         )
     for note in notes:
         print(f"warning: {note.message}", file=sys.stderr)

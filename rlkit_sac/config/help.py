@@ -17,6 +17,17 @@ from typing import Any, Literal, get_args, get_origin
 
 from rlkit_sac.config.options import Option, limits_of
 
+FEW = 25  # options that are shown without a choice of the common ones
+COMMON = {
+    *("seed", "seeds", "jobs", "device", "resume", "actor", "env.id", "env.num_envs", "env.kwargs"),
+    *("collector.total_frames", "collector.init_random_frames", "collector.t_max"),
+    *("replay.capacity", "replay.batch_size", "network.num_cells", "network.activation"),
+    *("loss.gamma", "loss.alpha_init", "loss.target_entropy", "loss.beta"),
+    *("update.lr", "update.lr_actor", "update.lr_qvalue", "update.lr_alpha", "update.lr_value"),
+    *("update.utd_ratio", "update.n_times_replay", "update.target_update_tau"),
+    *("evaluation.interval", "evaluation.episodes", "logging.dir"),
+}
+
 
 @cache
 def field_texts(section: type[Any]) -> dict[str, str]:
@@ -44,15 +55,19 @@ def field_texts(section: type[Any]) -> dict[str, str]:
     return texts
 
 
-def format_help(config_class: type[Any], options: Mapping[str, Option]) -> str:
+def format_help(
+    config_class: type[Any], options: Mapping[str, Option], *, every: bool = False
+) -> str:
     """The help text: each option with its meaning, limits and default, grouped by section.
 
-    It is as wide as the terminal, and ends with the examples of the recipe.
+    It is as wide as the terminal, and ends with the examples of the recipe. Of many options it has
+    the common ones, and says at its end how to see the others.
 
     Args:
         config_class: its docstring says what the program does; that of its module has the examples,
             as indented lines that begin with ``rlkit-sac``.
         options: by dotted key, with their defaults.
+        every: whether to show every option.
 
     >>> from rlkit_sac.config import CheckpointConfig
     >>> from rlkit_sac.config.options import options_of
@@ -65,11 +80,15 @@ def format_help(config_class: type[Any], options: Mapping[str, Option]) -> str:
                            (default: 5000)
     ...
     """
+    shown = [key for key in options if every or len(options) <= FEW or key in COMMON]
+    examples = _examples(sys.modules[config_class.__module__].__doc__ or "")
+    text = f"These are {len(shown)} of {len(options)} options; see all with --help all."
+    rest = text if len(shown) < len(options) else ""
     width = shutil.get_terminal_size().columns - 2  # as argparse has it
     parser = argparse.ArgumentParser(
         usage="%(prog)s [--config FILE] [--OPTION VALUE ...]",
         description=textwrap.fill((config_class.__doc__ or "").strip().split("\n")[0], width),
-        epilog=_examples(sys.modules[config_class.__module__].__doc__ or ""),
+        epilog="\n\n".join(filter(None, [examples, rest])),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -79,8 +98,8 @@ def format_help(config_class: type[Any], options: Mapping[str, Option]) -> str:
         "line overrides it.",
     )
     groups: dict[str, Any] = {"": parser}
-    for key, option in options.items():
-        section = key.rpartition(".")[0]
+    for key in shown:
+        option, section = options[key], key.rpartition(".")[0]
         if section not in groups:
             groups[section] = parser.add_argument_group(section)
         text = field_texts(option.section.__class__).get(option.name, "")

@@ -167,7 +167,8 @@ def parse_config(
     """Build a configuration from its defaults, then ``--config`` files, then dotted options.
 
     Options are written ``--update.lr_actor 1e-3`` or ``--update.lr_actor=1e-3``; an entry of a
-    dictionary ``--env.kwargs.name value``. ``--help`` prints every option and exits.
+    dictionary ``--env.kwargs.name value``. ``--help`` prints the common options and exits, and
+    ``--help all`` every option.
 
     Args:
         config_class: a dataclass whose fields all have defaults; nested dataclasses are sections.
@@ -222,7 +223,7 @@ def set_options(
     recipe = configs[-1]
     options = {key: option for each in configs for key, option in options_of(each).items()}
     if {"-h", "--help"} & set(given):
-        print(format_help(type(recipe), options), end="")
+        print(format_help(type(recipe), options, every="all" in given), end="")
         raise SystemExit(0)
     if isinstance(given, Mapping):
         direct, problems = _of_python(given, recipe, options)
@@ -281,8 +282,11 @@ def _command_line(argv: Sequence[str]) -> tuple[list[Setting], list[str]]:
         if not name.startswith("--"):
             advice = "options are written --name value"
             if settings:
-                last = settings[-1]
-                advice = f"several values are written {last.where} {last.value},{name}"
+                last, words = settings[-1], [name]
+                while rest and not rest[0].startswith("--"):
+                    words.append(rest.pop(0))
+                values = ",".join([str(last.value), *words])
+                advice = f"several values are written {last.where} {values}"
             problems.append(f"unexpected argument {name!r}; {advice}")
         elif not value:
             problems.append(f"{name}: needs a value; write {name} VALUE")
@@ -367,7 +371,7 @@ def unknown_option(key: str, options: Mapping[str, Option], dashes: str = "") ->
         close = close or [each for each in names if each.startswith(name) or each.endswith(name)]
         near = [each for each in options if each.rpartition(".")[2] in close]
     advice = f"did you mean {' or '.join(dashes + each for each in near)}?"
-    return f"unknown option; {advice if near else 'see --help for all options'}"
+    return f"unknown option; {advice if near else 'see --help all'}"
 
 
 def _set(option: Option, setting: Setting, *, entry: str) -> None:

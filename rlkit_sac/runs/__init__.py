@@ -1,5 +1,7 @@
 """What recipes share beside their loop: parts, tables, evaluation, checkpoints, seeds."""
 
+from rlkit_sac.config.recipe import BaseRunConfig as BaseRunConfig
+from rlkit_sac.config.recipe import RunConfig as RunConfig
 from rlkit_sac.runs.build import build_network as build_network
 from rlkit_sac.runs.build import critic_inputs as critic_inputs
 from rlkit_sac.runs.build import limit_episodes as limit_episodes
@@ -14,8 +16,6 @@ from rlkit_sac.runs.build import shared_encoder as shared_encoder
 from rlkit_sac.runs.build import update_steps as update_steps
 from rlkit_sac.runs.checkpoint import Checkpoint as Checkpoint
 from rlkit_sac.runs.checkpoint import Checkpoints as Checkpoints
-from rlkit_sac.runs.config import BaseRunConfig as BaseRunConfig
-from rlkit_sac.runs.config import RunConfig as RunConfig
 from rlkit_sac.runs.directory import RunDirectory as RunDirectory
 from rlkit_sac.runs.evaluation import EvaluationResult as EvaluationResult
 from rlkit_sac.runs.evaluation import evaluate as evaluate

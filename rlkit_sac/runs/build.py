@@ -29,6 +29,7 @@ from rlkit_sac.config import (
     UpdateConfig,
 )
 from rlkit_sac.config.options import check_config
+from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.data import (
     AnyCollector,
     WorkerCollector,
@@ -56,7 +57,6 @@ from rlkit_sac.modules.encoders import is_vector
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.notes import built_by
 from rlkit_sac.runs.checkpoint import Checkpoint
-from rlkit_sac.runs.config import BaseRunConfig
 from rlkit_sac.runs.evaluation import evaluation_env, rank_seed, seed_everything
 from rlkit_sac.runs.machine import (
     check_installed,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from rlkit_sac.config.recipe import LONGEST_COMPILED_ROW, BaseRunConfig
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.runs.config import LONGEST_COMPILED_ROW, BaseRunConfig
 from rlkit_sac.updates.ranks import lost_ranks_named
 
 if TYPE_CHECKING:

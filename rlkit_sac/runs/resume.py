@@ -13,13 +13,13 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.config import WarmStartConfig
 from rlkit_sac.config.options import flat_config
+from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.envs import describe_task
 from rlkit_sac.envs.adapted_env import adapted_task
 from rlkit_sac.envs.task_spaces import conversions
 from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError, named, refuse
 from rlkit_sac.runs.checkpoint import Checkpoint, Checkpoints, first_misfit, step_folders
-from rlkit_sac.runs.config import BaseRunConfig
 from rlkit_sac.runs.directory import RunDirectory, read_evaluations
 from rlkit_sac.runs.machine import greatest, interrupted_run, num_ranks, rank, rank_folder
 from rlkit_sac.runs.policy import stored_task

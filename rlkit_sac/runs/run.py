@@ -21,12 +21,12 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.analysis import load_runs, plot_learning_curves
 from rlkit_sac.config.options import flat_config
+from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.data import AnyCollector, SliceSampler, WorkerCollector
 from rlkit_sac.envs import describe_task
 from rlkit_sac.errors import ConfigError, RlkitSacError, WorkersLost
 from rlkit_sac.output import summary_table
 from rlkit_sac.runs.checkpoint import Checkpoint, Checkpoints, step_folders
-from rlkit_sac.runs.config import BaseRunConfig
 from rlkit_sac.runs.directory import RunDirectory, write_config
 from rlkit_sac.runs.evaluation import evaluate, evaluation_seed
 from rlkit_sac.runs.log import ProgressBar, RunLoggers, TrainingLog

@@ -39,11 +39,12 @@ from rlkit_sac.config.options import (
     without_limits,
 )
 from rlkit_sac.config.read import read_yaml, to_yaml, unknown_option
+from rlkit_sac.config.run import SeveralOptions
 from rlkit_sac.errors import ConfigError, RunError, one_line, refuse, summary
 from rlkit_sac.output import summary_table
 from rlkit_sac.runs.directory import read_evaluations
 from rlkit_sac.runs.files import os_errors_named, write_atomically
-from rlkit_sac.runs.seeds import Processes, SeveralOptions
+from rlkit_sac.runs.seeds import Processes
 from rlkit_sac.signals import on_signals
 
 #: Seconds without a sign of life after which a trial of another process counts as killed.

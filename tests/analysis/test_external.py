@@ -141,3 +141,19 @@ def test_monitors_of_several_tasks_are_told(tmp_path: Path) -> None:
         load_external_runs(tmp_path, table="episodes")
     with pytest.warns(UserWarning, match="several tasks"):
         assert len(load_external_runs(tmp_path, table="episodes", task="both")) == 2
+
+
+def test_the_files_of_a_run_are_one_and_those_of_our_runs_are_left_out(tmp_path: Path) -> None:
+    log, ours = tmp_path / "log", tmp_path / "ours"
+    log.mkdir()
+    ours.mkdir()
+    (log / "progress.csv").write_text("time/total_timesteps,eval/mean_reward\n10,1.0\n")
+    monitor = '#{"t_start": 1.0, "env_id": "Ant-v5"}\nr,l,t\n2.0,10,0.5\n'
+    (log / "train.monitor.csv").write_text(monitor)
+    (ours / "run.json").touch()
+    (ours / "events.out.tfevents.1").touch()
+    tables = [load_external_runs(tmp_path, table=name) for name in ("evaluations", "episodes")]
+    for table in tables:
+        assert table[["run", "task"]].to_numpy().tolist() == [[str(log.resolve()), "Ant-v5"]]
+    (log / "eval.monitor.csv").write_text(monitor)
+    assert load_external_runs(tmp_path, table="episodes")["run"].nunique() == 2

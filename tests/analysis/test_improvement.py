@@ -49,10 +49,20 @@ def enumerated_interval(confidence, *tasks):
 
 def test_all_ordered_pairs_by_hand(groups):
     table = probability_of_improvement(groups(b=[[3, 3, 0]], a=[[1, 2]], c=[[3, 1]]))
-    assert list(table.columns) == ["x", "y", "tasks", "runs_x", "runs_y", "value", "low", "high"]
+    assert list(table.columns) == [
+        "x",
+        "y",
+        "tasks",
+        "runs_x",
+        "runs_y",
+        "value",
+        "low",
+        "high",
+        "p_value",
+    ]
     # a over b wins 1 > 0 and 2 > 0 of 6 pairs, a over c ties 1 = 1 and wins 2 > 1 of 4, b over c
     # ties 3 = 3 and wins 3 > 1, each twice, of 6.
-    assert table.drop(columns=["low", "high"]).to_numpy().tolist() == [
+    assert table.drop(columns=["low", "high", "p_value"]).to_numpy().tolist() == [
         ["a", "b", 1, 2, 3, pytest.approx(2 / 6)],
         ["a", "c", 1, 2, 2, 1.5 / 4],
         ["b", "a", 1, 3, 2, pytest.approx(4 / 6)],
@@ -75,6 +85,29 @@ def test_the_value_is_the_share_of_pairs_won_on_average_over_tasks(groups, tasks
     assert forth["value"] + back["value"] == pytest.approx(1.0)
     for row in (forth, back):
         assert 0 <= row["low"] <= row["high"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("x", "y"), [([1, 3, 5], [2, 6, 7, 8]), ([9, 8], [1, 2, 3]), ([4, 1, 2], [3, 6, 5])]
+)
+def test_the_exact_p_value_is_that_of_all_assignments_of_the_values(groups, x, y):
+    table = probability_of_improvement(groups(x=[x], y=[y]), resamples=FAST)
+    both = {*x, *y}
+    differences = [
+        abs(wins(chosen, both - {*chosen}) - 0.5) for chosen in itertools.combinations(both, len(x))
+    ]
+    observed = abs(wins(x, y) - 0.5)
+    share = np.mean([difference >= observed - 1e-12 for difference in differences])
+    assert table["p_value"].tolist() == pytest.approx([share, share])
+
+
+@given(x=FEW, y=FEW)
+def test_the_p_value_is_that_of_scipy_on_one_task_and_missing_on_several(groups, x, y):
+    one = probability_of_improvement(groups(x=[x], y=[y]), resamples=FAST)
+    expected = scipy.stats.mannwhitneyu(x, y).pvalue
+    assert one["p_value"].tolist() == pytest.approx([expected, expected], nan_ok=True)
+    two = probability_of_improvement(groups(x=[x, x], y=[y, y]), resamples=FAST)
+    assert two["p_value"].isna().all()
 
 
 @pytest.mark.parametrize("confidence", [0.95, 0.7, 0.4])

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from rlkit_sac import __version__
@@ -15,6 +16,7 @@ from rlkit_sac.cli.recipe_files import shipped_recipes
 from tests.recipes.loading import RECIPES, config_files
 
 ROOT = RECIPES.parent
+MEASURED = ROOT / "docs" / "data" / "evaluations.csv"
 LONG = "x" * 300  # more than a file system takes
 LIGHT = """
 import sys
@@ -44,6 +46,40 @@ def test_help_lists_and_mistakes_need_no_pytorch() -> None:
         assert f"usage: rlkit-sac {name}" in done.stdout
     assert done.stdout.count("Examples:\n    rlkit-sac ") == 2 + len(COMMANDS)
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", shipped_recipes())
+def test_the_common_options_need_no_pytorch_and_are_among_all(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = str(shipped_recipes()[name])
+    page = process("-X", "importtime", script, "--help", stdout=subprocess.PIPE)
+    imported = {line.split()[-1] for line in page.stderr.splitlines()}
+    assert "rlkit_sac.config" in imported
+    assert "torch" not in imported
+    with pytest.raises(SystemExit, match="0"):
+        main(["train", name, "--help", "all"])
+    common, every = (
+        [line.split()[0] for line in text.splitlines() if line.startswith("  --")]
+        for text in (page.stdout, capsys.readouterr().out)
+    )
+    assert {"--config", "--env.id", "--device"} < set(common) <= set(every)
+    assert len(common) < 30
+    hint = f"These are {len(common) - 1} of {len(every) - 1} options; see all with --help all.\n"
+    assert page.stdout.endswith(hint) == (common != every)
+
+
+def test_a_script_with_other_imports_answers_by_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = (RECIPES / "sac.py").read_text(encoding="utf-8")
+    script = tmp_path / "mine.py"
+    script.write_text(
+        source.replace(", RunConfig", "").replace("runs import (", "runs import (\n    RunConfig,")
+    )
+    with pytest.raises(SystemExit, match="0"):
+        main(["train", str(script), "--help"])
+    assert "--help all" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -94,6 +130,11 @@ def test_recipes_are_listed_with_their_configurations(capsys: pytest.CaptureFixt
             assert f"\n  {config.stem} " in listed
             command = f"# rlkit-sac train {name} --config {config.stem}\n"
             assert config.read_text(encoding="utf-8").startswith(command)
+    rows = pd.read_csv(MEASURED).query("configuration == 'halfcheetah' and frames == 100_000")
+    value = f"{rows['return_mean'].mean():,.0f}"
+    lines = [line.split() for line in listed.splitlines() if line.startswith("  halfcheetah  ")]
+    assert ["halfcheetah", "HalfCheetah-v5", value, "100,000", "3"] in lines
+    assert ["halfcheetah", "HalfCheetah-v5", "-", "-", "-"] in lines  # of ACER
 
 
 def test_a_copy_has_its_configurations_and_overwrites_nothing(

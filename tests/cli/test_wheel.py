@@ -34,6 +34,7 @@ def test_it_holds_each_recipe_with_its_files(wheel: Path) -> None:
         for pattern in ("*.py", "configs/*/*.yaml", "priors/*.py", "spaces/*.yaml")
         for file in RECIPES.glob(pattern)
     }
+    files.add("rlkit_sac/recipes/evaluations.csv")
     assert files == {name for name in names if name.startswith("rlkit_sac/recipes/")}
     assert {"rlkit_sac/py.typed", "rlkit_sac/__main__.py"} <= names
     page = RECIPES.parent / "rlkit_sac" / "analysis" / "report"

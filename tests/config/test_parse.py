@@ -150,10 +150,12 @@ def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
         (["--seed="], "--seed: needs a value; write --seed VALUE"),
         (["--sed", "1"], "--sed: unknown option; did you mean --seed?"),
         (["--lr", "1"], "--lr: unknown option; did you mean --update.lr_actor or --update.lr_"),
-        (["--xyzzy", "1"], "--xyzzy: unknown option; see --help for all options"),
+        (["--xyzzy", "1"], "--xyzzy: unknown option; see --help all"),
         (["--env", "A-v0"], "--env: is a section; its options are --env.id, --env.num_envs, "),
         (["--network.num_cells", "64,64"], "--network.num_cells: must be a valid list, got '64,64'"
          "; write '[64,64]'"),
+        (["--seed", "0", "1", "2"], "unexpected argument '1'; several values are "
+         "written --seed 0,1,2"),
         (["seed"], "unexpected argument 'seed'; options are written --name value"),
         (["--config", "no/such.y"], "--config: no/such.y cannot be read: No such file"),
     ],
@@ -169,7 +171,7 @@ def test_defaults_are_valid_and_every_field_has_help(
 ) -> None:
     assert parse_config(section, []) == section()
     with pytest.raises(SystemExit) as caught:
-        parse_config(section, ["--help"])
+        parse_config(section, ["--help", "all"])
     assert caught.value.code == 0
     blocks = capsys.readouterr().out.split("\n  --")[2:]
     fields = [f.name for f in dataclasses.fields(section)]

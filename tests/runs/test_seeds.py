@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 from rlkit_sac.config import Seed
+from rlkit_sac.config.run import SeveralOptions
 from rlkit_sac.runs import launch, run_recipe
-from rlkit_sac.runs.seeds import SeveralOptions
 from rlkit_sac.runs.stop import resume_command
 from tests.processes import Process
 from tests.runs import scripted

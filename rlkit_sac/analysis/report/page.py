@@ -31,13 +31,14 @@ if TYPE_CHECKING:
 
 
 def write_report(
-    paths: Paths,
+    paths: Paths | pd.DataFrame,
     path: str | PathLike[str],
     *,
     by: str | Sequence[str] = ("recipe",),
     statistic: Statistic = "mean",
     confidence: float = 0.95,
     title: str | None = None,
+    task: str | None = None,
 ) -> None:
     r"""Write one HTML page about runs, which needs no other file and no network.
 
@@ -50,17 +51,20 @@ def write_report(
     left out. Warnings stand on the page.
 
     Args:
-        paths: a run directory, a directory above runs, or several of either.
+        paths: a run directory, a directory above runs, or several of either, also with logs that
+            :func:`load_external_runs` reads; or a table of it or of :func:`load_runs`.
         path: the page, `.html`; an existing one is replaced. Missing directories are created.
         by: the grouping columns besides the task, such as `("recipe", "update.lr_actor")`. Default
             `("recipe",)`.
         statistic: `"mean"` (default) or `"iqm"`, the interquartile mean, over the runs of a group.
         confidence: level of the intervals. Default 0.95.
         title: of the page. Default: the tasks.
+        task: of the logs of other systems. Default: what their files tell.
 
     Raises:
         ConfigError: plotly is not installed, a path does not exist, no run is found, `by` names
-            what no configuration has, or the page has another suffix or cannot be written.
+            what no configuration or column has, or the page has another suffix or cannot be
+            written.
         RunError: no run can be read.
 
     Example:
@@ -85,7 +89,7 @@ def write_report(
         ) from error
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        results = read_results(paths, by)
+        results = read_results(paths, by, task)
         figures = Figures(results, Estimator(statistic, confidence))
         tasks = sorted(set(map(str, results.runs["task"])))
         curves = _charts({task: figures.returns(task) for task in tasks})
@@ -104,11 +108,12 @@ def write_report(
         Path(__file__).with_name(name).read_text(encoding="utf-8")
         for name in ("report.css", "template.html")
     )
-    scripts = re.findall("<script[^>]*>(.*?)</script>", library + curves + metrics, re.DOTALL)
+    scripts = re.findall("(?s)<script[^>]*>(.*?)</script>", library + curves + metrics + template)
     text = Template(template).substitute(
         style=style,
         library=library,
         script_hashes=" ".join(map(_hash, scripts)),
+        legend=sections.legend(results),
         curves=curves,
         metrics=metrics,
         title=escape(title or f"Runs on {', '.join(tasks)}"),

@@ -48,7 +48,7 @@ class Figures:
         self._results, self._estimator = results, estimator
 
     def returns(self, task: str) -> Figure:
-        """Evaluations and training episodes side by side; single runs are in the legend.
+        """Evaluations and training episodes side by side; single runs are hidden at first.
 
         Args:
             task: its name.
@@ -134,7 +134,6 @@ class Figures:
                 line={"width": 0},
                 mode="lines",
                 hoverinfo="skip",
-                showlegend=False,
                 **shared,
             )
         name = _text(f"{describe(self._results.groups[number])}{count}")
@@ -148,14 +147,13 @@ class Figures:
             opacity=0.6 if key["line"] else 1,
             customdata=curve[["low", "high"]] if interval else None,
             hovertemplate=f"%{{y:.6g}}{interval}<extra>{name}</extra>",
-            showlegend=name not in {trace.name for trace in figure.data},
             **shared,
         )
 
     def _draw_runs(
         self, figure: Figure, panel: int, key: Key, line: pd.DataFrame, column: str
     ) -> None:
-        """Every run of a line, hidden until its name in the legend is clicked."""
+        """Every run of a line, hidden until the page's legend asks for it."""
         if line["run"].nunique() < 2:
             return
         number = self._results.group_of(key)
@@ -169,10 +167,10 @@ class Figures:
             name=name,
             mode="lines",
             line={"color": look(number)[0], "width": 1},
-            visible="legendonly",
+            visible=False,
+            meta="run",
             hovertemplate="%{y:.6g}",
-            showlegend=name not in {trace.name for trace in figure.data},
-            **_place_of(figure, panel, name),
+            **_place_of(figure, panel, f"group {number}"),
         )
 
 
@@ -190,9 +188,9 @@ def _panels(titles: list[str], columns: int, *, height: int) -> Figure:
     )
     figure.update_layout(
         template="plotly_white",
-        height=height * rows + 80,
+        height=height * rows + 60,
         margin={"l": 50, "r": 20, "t": 60, "b": 40},
-        legend={"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom"},
+        showlegend=False,
         hovermode="x unified",
         hoverlabel={"namelength": -1},
     )
@@ -201,7 +199,7 @@ def _panels(titles: list[str], columns: int, *, height: int) -> Figure:
 
 
 def _place_of(figure: Figure, panel: int, group: str) -> dict[str, Any]:
-    """The panel of a trace, and the traces that its name in the legend hides and shows."""
+    """The panel of a trace, and the traces that a box of the page's legend hides and shows."""
     row, column = divmod(panel, len(figure._grid_ref[0]))
     return {"row": row + 1, "col": column + 1, "legendgroup": group}
 

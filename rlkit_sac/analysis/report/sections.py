@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from rlkit_sac.analysis.config_columns import config_cells, differing_names
-from rlkit_sac.analysis.figures import look
+from rlkit_sac.analysis.figures import LINE_STYLES, look
 from rlkit_sac.analysis.groups import Key, describe, split
 from rlkit_sac.analysis.report.episodes import episode_statistics
 from rlkit_sac.analysis.report.html_table import HTML, escape, html_table
@@ -20,6 +20,7 @@ from rlkit_sac.analysis.report.results import Results
 # Entries of run.json that tell how numbers and speed came about.
 _SYSTEM = ("host", "platform", "python", "git_revision", "device", "num_threads", "parameters")
 _VIDEOS = {".mp4", ".gif", ".webm"}
+_BORDERS = dict(zip(LINE_STYLES, ("solid", "dashed", "dotted", "double"), strict=True))
 _MOST_VALUES = 4  # that a cell lists
 
 
@@ -38,6 +39,15 @@ def results_section(results: Results, performance: pd.DataFrame, interval: str) 
     groups = [group.groupby("run") for _, group in split(rows, ["task", *results.by])]
     table = performance.assign(frames=[_ends(runs["frames"].max()) for runs in groups])
     return _group_table(results, table.rename(columns=titles), "Final performance")
+
+
+def legend(results: Results) -> HTML:
+    """A box for each group, which hides and shows it in all charts."""
+    boxes = (
+        f'<label><input type="checkbox" value="group {at}" checked>{_group(results, key)}</label>'
+        for at, key in enumerate(results.groups)
+    )
+    return HTML("\n".join(boxes))
 
 
 def episodes_section(results: Results) -> HTML:
@@ -77,7 +87,7 @@ def runs_section(results: Results) -> HTML:
     """A row for each run: how far it is and how it ended; then the commands."""
     rows, commands = [], []
     for row in results.runs.to_dict("records"):
-        run, info = row["run"], results.descriptions[row["run"]]
+        run, info = row["run"], results.descriptions.get(row["run"], {})
         frames, seconds = _progress(results, run)
         total = results.configs.get(run, {}).get("collector.total_frames")
         status = escape(row["status"])
@@ -106,6 +116,8 @@ def runs_section(results: Results) -> HTML:
 def system_section(results: Results) -> HTML:
     """Versions and hardware: what all runs share, and a row for each run of what differs."""
     facts = {run: _system(info) for run, info in results.descriptions.items()}
+    if not facts:
+        return HTML("<p>No run tells its versions.</p>")
     names = list(dict.fromkeys(name for each in facts.values() for name in each))
     columns = {name: [each.get(name) for each in facts.values()] for name in names}
     same = [name for name, values in columns.items() if all(v == values[0] for v in values)]
@@ -159,8 +171,8 @@ def _group_table(results: Results, table: pd.DataFrame, caption: str) -> HTML:
 
 def _group(results: Results, row: Mapping[Any, Any]) -> HTML:
     key = {name: None if pd.isna(row[name]) else row[name] for name in results.by}
-    number = results.group_of(key)
-    swatch = f'<span class="swatch" style="background: {look(number)[0]}"></span>'
+    color, style = look(results.group_of(key))
+    swatch = f'<span class="swatch" style="border-top: 3px {_BORDERS[style]} {color}"></span>'
     return HTML(f"{swatch}{escape(describe(key))}")
 
 

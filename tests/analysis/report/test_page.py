@@ -8,8 +8,9 @@ import re
 import pandas as pd
 import pytest
 
-from rlkit_sac.analysis import write_report
-from tests.analysis.report.conftest import TASKS, Parsed, write_run
+from rlkit_sac.analysis import load_external_runs, load_runs, write_report
+from rlkit_sac.errors import ConfigError
+from tests.analysis.report.conftest import RECIPES, TASKS, Parsed, write_run
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'`${x}<!--"
 
@@ -31,7 +32,7 @@ def test_a_browser_may_run_its_own_scripts_and_load_nothing(page):
     (policy,) = (a["content"] for tag, a in parsed.elements if a.get("http-equiv"))
     rules = {rule.split()[0]: rule.split()[1:] for rule in policy.split(";")}
     own = scripts(page.read_text())
-    assert len(own) == 1 + 2 * len(TASKS)  # plotly, returns and metrics
+    assert len(own) == 2 + 2 * len(TASKS)  # plotly, returns and metrics, the legend
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in own]
     assert rules["script-src"] == [f"'sha256-{digest}'" for digest in digests]
     assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == ["'none'"]
@@ -65,7 +66,7 @@ def test_what_a_stranger_writes_is_text(page, tmp_path):
     assert scripts(text)[0] == scripts(page.read_text())[0]
     tags = {tag for tag, _ in harmless.elements}
     assert {tag for tag, _ in parsed.elements} <= tags | {"code", "aside", "ul", "li"}
-    assert len([tag for tag, _ in parsed.elements if tag == "script"]) == 3  # of one task
+    assert len([tag for tag, _ in parsed.elements if tag == "script"]) == 4  # of one task
     for _, attributes in parsed.elements:
         assert not any(name.startswith("on") for name in attributes)
     links = [a["href"] for tag, a in parsed.elements if tag == "a" and a["href"][0] != "#"]
@@ -124,3 +125,33 @@ def test_notes_name_no_python(tmp_path):
     for part in ("have the seed 0", "lines of their own", "end early"):
         assert part in notes
     assert not re.search(r"by=|load_runs|data\[", notes)
+
+
+def test_logs_of_other_systems_and_a_table_give_the_same_results(runs, tmp_path):
+    progress = "time/total_timesteps,eval/mean_reward\n" + "\n".join(
+        f"{frames},{frames / 10}" for frames in range(100, 1001, 100)
+    )
+    log = tmp_path / "sb3" / "progress.csv"
+    log.parent.mkdir()
+    log.write_text(progress + "\n")
+    with pytest.warns(UserWarning, match=r"no episodes were read: .*sb3 has no charts/"):
+        write_report([runs, log.parent], tmp_path / "paths.html", task="Ant-v5")
+    data = pd.concat([load_runs(runs), load_external_runs(log.parent, task="Ant-v5")])
+    write_report(data, tmp_path / "table.html")
+    texts = [(tmp_path / name).read_text() for name in ("paths.html", "table.html")]
+    first, second = (re.search(r'<section id="results">.*?</section>', t, re.S)[0] for t in texts)
+    assert first == second
+    assert "Stable-Baselines3" in first
+    legend = re.search(r"<fieldset.*?</fieldset>", texts[0], re.DOTALL)[0]
+    assert legend.count('value="group ') == len(RECIPES) + 1
+    assert "sb3" in texts[0][texts[0].index('<section id="runs">') :]
+
+
+def test_a_log_without_a_task_is_named_and_costs_no_other_run(tmp_path):
+    write_run(tmp_path / "ours", "sac", "Ant-v5", 0)
+    (tmp_path / "progress.csv").write_text("time/total_timesteps,eval/mean_reward\n1,2.0\n")
+    with pytest.warns(UserWarning, match="do not tell its task"):
+        write_report(tmp_path, tmp_path / "page.html")
+    assert "1 run " in (tmp_path / "page.html").read_text()
+    with pytest.raises(ConfigError, match="the table has no column frames"):
+        write_report(load_runs(tmp_path).drop(columns="frames"), tmp_path / "page.html")

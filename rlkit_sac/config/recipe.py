@@ -7,26 +7,19 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from rlkit_sac.config import (
-    CheckpointConfig,
+from rlkit_sac.config.collection import (
     CollectorConfig,
     EnvConfig,
-    EvaluationConfig,
     FramesConfig,
-    LayersConfig,
-    LoggingConfig,
-    LossConfig,
-    NetworkConfig,
-    NormalizationConfig,
     ReplayConfig,
-    ReturnConfig,
-    StepConfig,
     StorageConfig,
-    UpdateConfig,
-    WarmStartConfig,
     WorkersConfig,
 )
+from rlkit_sac.config.loss import LossConfig, ReturnConfig
+from rlkit_sac.config.network import LayersConfig, NetworkConfig, NormalizationConfig
 from rlkit_sac.config.options import PositiveFloat, Seed
+from rlkit_sac.config.run import CheckpointConfig, EvaluationConfig, LoggingConfig, WarmStartConfig
+from rlkit_sac.config.update import StepConfig, UpdateConfig
 
 #: Longest rows of which a memory's update is compiled: each step adds to the graph.
 LONGEST_COMPILED_ROW = 16
