@@ -95,7 +95,7 @@ def note_by(*names: str) -> property:
     return property(note)
 
 
-def make_note(builder: str, **arguments: Any) -> Note | None:
+def make_note(builder: str, /, **arguments: Any) -> Note | None:
     """A note, in which each module among the arguments stands for its own.
 
     Args:
