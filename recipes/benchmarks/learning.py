@@ -203,8 +203,20 @@ def filled(page: str) -> str:
 def results() -> pd.DataFrame:
     """A row for each group of runs: how it ends."""
     table = final_performance(groups(), by=["recipe", "configuration"])
-    columns = ["recipe", "configuration", "task", "frames", "runs", "mean", "low", "high", "best"]
-    return table.sort_values(["recipe", "task"])[columns]
+    table = table.sort_values(["recipe", "task"])
+    table["mean"] = [interval(*row) for row in table[["mean", "low", "high"]].to_numpy()]
+    return table[["recipe", "configuration", "task", "frames", "runs", "mean", "best"]]
+
+
+def interval(value: float, low: float, high: float) -> str:
+    """A mean with its interval, if there is one.
+
+    Args:
+        value: the mean.
+        low: end of the interval, NaN for a single run.
+        high: its other end.
+    """
+    return f"{value:.4g}" + ("" if np.isnan(low) else f" [{low:.4g}, {high:.4g}]")
 
 
 def beside_published() -> pd.DataFrame:
@@ -229,11 +241,11 @@ def beside_published() -> pd.DataFrame:
             {
                 "configuration": f"{row['recipe']}/{row['configuration']}",
                 **curve[["frames", "runs"]],
-                **{"mean": curve["value"], "low": curve["low"], "high": curve["high"]},
+                "mean": interval(curve["value"], curve["low"], curve["high"]),
                 "published": f"[{row['system']}]({row['source']}) {told}",
             }
         )
-    table = pd.DataFrame(rows).groupby(list(rows[0])[:-1], dropna=False)["published"]
+    table = pd.DataFrame(rows).groupby(list(rows[0])[:-1])["published"]
     return table.agg("; ".join).reset_index()
 
 
