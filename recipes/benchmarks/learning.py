@@ -205,7 +205,8 @@ def results() -> pd.DataFrame:
     table = final_performance(groups(), by=["recipe", "configuration"])
     table = table.sort_values(["recipe", "task"])
     table["mean"] = [interval(*row) for row in table[["mean", "low", "high"]].to_numpy()]
-    return table[["recipe", "configuration", "task", "frames", "runs", "mean", "best"]]
+    table["configuration"] = table["recipe"] + "/" + table["configuration"]
+    return table[["configuration", "task", "frames", "runs", "mean", "best"]]
 
 
 def interval(value: float, low: float, high: float) -> str:
