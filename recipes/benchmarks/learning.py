@@ -205,7 +205,8 @@ def results() -> pd.DataFrame:
     table = final_performance(groups(), by=["recipe", "configuration"])
     table = table.sort_values(["recipe", "task"])
     table["mean"] = [interval(*row) for row in table[["mean", "low", "high"]].to_numpy()]
-    table["configuration"] = table["recipe"] + "/" + table["configuration"]
+    recipe = table["recipe"].str.removesuffix(LONGER)
+    table["configuration"] = recipe + "/" + table["configuration"]
     return table[["configuration", "task", "frames", "runs", "mean", "best"]]
 
 
