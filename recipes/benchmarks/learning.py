@@ -207,7 +207,7 @@ def results() -> pd.DataFrame:
     table["mean"] = [interval(*row) for row in table[["mean", "low", "high"]].to_numpy()]
     recipe = table["recipe"].str.removesuffix(LONGER)
     table["configuration"] = recipe + "/" + table["configuration"]
-    return table[["configuration", "task", "frames", "runs", "mean", "best"]]
+    return table[["configuration", "task", "frames", "runs", "mean"]]
 
 
 def interval(value: float, low: float, high: float) -> str:
