@@ -201,19 +201,28 @@ def filled(page: str) -> str:
 
 
 def results() -> pd.DataFrame:
-    """A row for each group of runs: how it ends, and the versions it was made with."""
+    """A row for each group of runs: how it ends."""
     table = final_performance(groups(), by=["recipe", "configuration"])
-    versions = (
-        read("runs").groupby(GROUP)["rlkit_sac"].agg(lambda each: ", ".join(sorted(set(each))))
-    )
-    keys = zip(*(table[name].str.removesuffix(LONGER) for name in GROUP), strict=True)
-    table["version"] = [versions[key] for key in keys]
-    columns = ["recipe", "task", "configuration", "frames", "runs", "mean", "low", "high", "best"]
-    return table.sort_values(["recipe", "task"])[[*columns, "version"]]
+    table = table.sort_values(["recipe", "task"])
+    table["mean"] = [interval(*row) for row in table[["mean", "low", "high"]].to_numpy()]
+    recipe = table["recipe"].str.removesuffix(LONGER)
+    table["configuration"] = recipe + "/" + table["configuration"]
+    return table[["configuration", "task", "frames", "runs", "mean"]]
+
+
+def interval(value: float, low: float, high: float) -> str:
+    """A mean with its interval, if there is one.
+
+    Args:
+        value: the mean.
+        low: end of the interval, NaN for a single run.
+        high: its other end.
+    """
+    return f"{value:.4g}" + ("" if np.isnan(low) else f" [{low:.4g}, {high:.4g}]")
 
 
 def beside_published() -> pd.DataFrame:
-    """A row for each published return: ours after as many frames, or at the end if that is less."""
+    """Our returns beside published ones after as many frames, or at the end if that is less."""
     data = groups()
     rows = []
     for row in read("published").to_dict("records"):
@@ -222,26 +231,24 @@ def beside_published() -> pd.DataFrame:
         if parts[0].empty:
             continue
         part = next((p for p in parts if p["frames"].max() >= row["frames"]), parts[0])
-        frames = np.nanmin([row["frames"], part["frames"].max()])
+        # A curve with a point at 49,998 frames and one at 50,000 are the same place.
+        frames = int(np.nanmin([np.round(row["frames"], -2), part["frames"].max()]))
         curve = learning_curves(part, frames=[frames]).iloc[0]
-        kind = ", training episodes" if row["kind"] == "training" else ""
+        told = f"{row['return']:.4g}" + (f" ± {row['std']:.4g}" if row["std"] > 0 else "")
+        if row["frames"] > 1.01 * frames:
+            told += f" at {row['frames']:,.0f}"
+        if row["kind"] == "training":
+            told += " in training"
         rows.append(
             {
-                "task": row["task"],
-                "recipe": row["recipe"],
+                "configuration": f"{row['recipe']}/{row['configuration']}",
                 **curve[["frames", "runs"]],
-                **{"mean": curve["value"], "low": curve["low"], "high": curve["high"]},
-                "published": row["return"],
-                "± std": row["std"],
-                "its runs": row["runs"],
-                "its frames": row["frames"],
-                "by": f"[{row['system']}]({row['source']}), {row['published_task']}{kind}",
+                "mean": interval(curve["value"], curve["low"], curve["high"]),
+                "published": f"[{row['system']}]({row['source']}) {told}",
             }
         )
-    whole = ["frames", "runs", "its runs", "its frames"]
-    return (
-        pd.DataFrame(rows).sort_values(["task", "its frames"]).astype(dict.fromkeys(whole, "Int64"))
-    )
+    table = pd.DataFrame(rows).groupby(list(rows[0])[:-1])["published"]
+    return table.agg("; ".join).reset_index()
 
 
 if __name__ == "__main__":

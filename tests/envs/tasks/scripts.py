@@ -1,4 +1,7 @@
-"""Policies written by hand that solve the tasks."""
+"""Policies written by hand that solve the tasks.
+
+`python -m tests.envs.tasks.scripts` plays 1,000 episodes of each, and of uniform actions.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,10 @@ import math
 from functools import cache
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
+
+import rlkit_sac.envs  # noqa: F401, registers the tasks
 
 _RUN, _HOP, _LEAP = range(3)
 
@@ -104,3 +110,37 @@ def goal_policy(observation: Any) -> Any:
     kick = max(0.0, (ball_x + ball_y) / 2 + 1.2)
     parameters = ([kick, 0.0], [aim], [aim])
     return choice, tuple(np.array(parameter, np.float32) for parameter in parameters)
+
+
+def play(env: gym.Env[Any, Any], policy: Any = None, episodes: int = 1000) -> str:
+    """Mean and standard deviation of the return, and the share of episodes at the goal."""
+    returns, ends = np.zeros(episodes), np.zeros(episodes)
+    for episode in range(episodes):
+        observation, _ = env.reset(seed=episode)
+        over = False
+        while not over:
+            action = policy(observation) if policy else env.action_space.sample()
+            observation, reward, terminated, truncated, _ = env.step(action)
+            ends[episode] = reward
+            returns[episode] += reward
+            over = terminated or truncated
+    reached = returns > 0.9999 if "Platform" in str(env) else ends > 0.5
+    return f"{returns.mean():6.3f} ± {returns.std():.3f}  {reached.mean():5.1%}"
+
+
+SCRIPTS = {
+    "Platform-v0": platform_policy,
+    "Moving-v0": driving_policy,
+    "Sliding-v0": driving_policy,
+    "HardMove-v0": actuator_policy,
+    "HardMove-v1": greedy_policy,
+    "Goal-v0": goal_policy,
+}
+
+if __name__ == "__main__":
+    gym.logger.min_level = gym.logger.ERROR  # v0 of a task is out of date
+    for name, script in SCRIPTS.items():
+        env = gym.make(f"rlkit_sac/{name}")
+        env.action_space.seed(0)
+        print(f"{name:12} uniform {play(env)}")
+        print(f"{'':12} script  {play(env, script)}")
