@@ -162,7 +162,7 @@ class RunConfig(BaseRunConfig):
                 "network.memory": self.has_memory,
                 "a schedule of loss.gamma": "gamma" in self.loss.schedules,
             }
-            names = " and ".join(name for name, needed in needs_one.items() if needed)
+            names = ", ".join(name for name, needed in needs_one.items() if needed)
             if names:
                 text = f"must be 1 with {names}, got {self.replay.n_steps}"
                 found.append(("replay.n_steps", text))
