@@ -179,10 +179,8 @@ def read_prior_data(
     try:
         if env is not None:
             check_units(stored_task(start.folder), env, path)
-        if start.config.get("replay.n_steps", 1) > 1 and gamma not in (
-            None,
-            own := start.config["loss.gamma"],
-        ):
+        own = start.config.get("loss.gamma")
+        if start.config.get("replay.n_steps", 1) > 1 and gamma not in (None, own):
             raise ConfigError(f"{path} has rewards of several steps, summed with gamma {own}")
         capacity = start.state()["replay"]["capacity"]
         return torch.cat([rows for _, rows in start.replay()])[-capacity:]
