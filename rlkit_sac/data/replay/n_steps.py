@@ -8,6 +8,7 @@ import torch
 from tensordict import TensorDict, TensorDictBase
 from torchrl.envs import Transform
 
+from rlkit_sac.data.nested import NestedEntries
 from rlkit_sac.errors import ConfigError
 
 #: Entry that tells trajectories apart, as TorchRL's collectors write it.
@@ -75,11 +76,13 @@ class NStepTransform(Transform):
     def _inv_call(self, tensordict: TensorDictBase) -> TensorDictBase | None:
         if tensordict.get(STEPS, None) is not None:
             return tensordict  # of a checkpoint, or from before the run
-        frames = tensordict.reshape(-1)
+        dims, device = tensordict.ndim - 1, tensordict.device
+        frames = {key: each.flatten(0, dims) for key, each in tensordict.items(True, True)}
         if self._waiting is not None:
-            frames = torch.cat([self._waiting.to(frames.device), frames])
+            before = self._waiting.to(device) if device else self._waiting
+            frames = {key: torch.cat([before.get(key), each]) for key, each in frames.items()}
         trajectories, order = frames[TRAJECTORY].sort(stable=True)
-        done = frames["next", "done"].reshape(-1)[order]
+        done = frames["next", "done"].flatten()[order]
         reward = frames["next", "reward"][order]
         total, steps = reward.clone(), torch.ones_like(order)
         for k in range(1, min(self.n_steps, len(order))):
@@ -89,12 +92,18 @@ class NStepTransform(Transform):
             total[:-k] += self.gamma**k * torch.where(grows.unsqueeze(-1), reward[k:], 0.0)
         last = torch.arange(len(order), device=order.device) + steps - 1
         whole = (steps == self.n_steps) | done[last]
-        self._waiting = frames[order[~whole]]
-        if not whole.any():
+        rest, first, last = order[~whole], order[whole], order[last[whole]]
+        waiting = [each[rest] for each in frames.values()]
+        self._waiting = NestedEntries(list(frames))(waiting, rest.shape, device)
+        if not len(first):
             return None
-        rows = frames[order[whole]].exclude(TRAJECTORY)
-        following = frames["next"][order[last[whole]]]
-        return rows.set("next", following.set("reward", total[whole])).set(STEPS, steps[whole])
+        rows = {
+            key: each[last if key[0] == "next" else first]
+            for key, each in frames.items()
+            if key != TRAJECTORY
+        }
+        rows["next", "reward"], rows[STEPS] = total[whole], steps[whole]
+        return NestedEntries(list(rows))(list(rows.values()), first.shape, device)
 
 
 def several_steps(transition: TensorDictBase) -> TensorDictBase:
