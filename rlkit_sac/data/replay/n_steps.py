@@ -69,10 +69,6 @@ class NStepTransform(Transform):
         """Continue with the frames of a state."""
         self._waiting = TensorDict(state).auto_batch_size_(1) if state else None
 
-    def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
-        """A sample as it is stored."""
-        return tensordict
-
     def _inv_call(self, tensordict: TensorDictBase) -> TensorDictBase | None:
         if tensordict.get(STEPS, None) is not None:
             return tensordict  # of a checkpoint, or from before the run
@@ -86,8 +82,7 @@ class NStepTransform(Transform):
         reward = frames["next", "reward"][order]
         total, steps = reward.clone(), torch.ones_like(order)
         for k in range(1, min(self.n_steps, len(order))):
-            same = trajectories[k:] == trajectories[:-k]
-            grows = (steps[:-k] == k) & same & ~done[k - 1 : -1]
+            grows = (steps[:-k] == k) & (trajectories[k:] == trajectories[:-k]) & ~done[k - 1 : -1]
             steps[:-k] += grows
             total[:-k] += self.gamma**k * torch.where(grows.unsqueeze(-1), reward[k:], 0.0)
         last = torch.arange(len(order), device=order.device) + steps - 1
@@ -97,11 +92,8 @@ class NStepTransform(Transform):
         self._waiting = NestedEntries(list(frames))(waiting, rest.shape, device)
         if not len(first):
             return None
-        rows = {
-            key: each[last if key[0] == "next" else first]
-            for key, each in frames.items()
-            if key != TRAJECTORY
-        }
+        del frames[TRAJECTORY]
+        rows = {key: each[last if key[0] == "next" else first] for key, each in frames.items()}
         rows["next", "reward"], rows[STEPS] = total[whole], steps[whole]
         return NestedEntries(list(rows))(list(rows.values()), first.shape, device)
 
