@@ -41,6 +41,7 @@ from rlkit_sac.runs import (
     run_collector,
     run_recipe,
     shared_encoder,
+    stored_keys,
     training_run,
     update_steps,
     warm_start,
@@ -132,7 +133,7 @@ def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
     # Replay and collection.
     policy = loss_module.policy()
-    stored = [*loss_module.in_keys, *(loss_module.state_keys if config.replay.store_state else ())]
+    stored = stored_keys(config, loss_module)
     replay = make_replay(config, env, example_transition(env, stored, policy=policy))
     layout = observation_layout(env)
     collector = run_collector(config, env, policy, update)

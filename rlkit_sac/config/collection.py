@@ -234,6 +234,10 @@ class ReplayConfig(StorageConfig):
     slice_length: PositiveInt = 1
     """Consecutive frames of a slice, for loss.lmbda and for network.memory."""
 
+    n_steps: Annotated[int, Field(ge=1, le=1_000)] = 1
+    """Steps of each transition, whose rewards are summed with loss.gamma; fewer where an episode
+    ends before."""
+
     prioritized: bool = False
     """Draw transitions by priorities, which follow their TD errors, instead of uniformly."""
 

@@ -152,6 +152,18 @@ class RunConfig(BaseRunConfig):
                 found.append(("loss.lmbda", f"is {self.loss.lmbda}, {text}"))
             if self.has_memory:
                 found.append(("network.memory", f"is {self.network.memory}, {text}"))
+        if self.replay.n_steps > 1:
+            needs_one = {
+                "env.frame_stack": self.env.frame_stack > 1,
+                "replay.slice_length": self.replay.slice_length > 1,
+                "loss.lmbda": self.loss.lmbda,
+                "network.memory": self.has_memory,
+                "a schedule of loss.gamma": "gamma" in self.loss.schedules,
+            }
+            names = ", ".join(name for name, needed in needs_one.items() if needed)
+            if names:
+                text = f"must be 1 with {names}, got {self.replay.n_steps}"
+                found.append(("replay.n_steps", text))
         if self.workers.is_async and self.normalization.rewards:
             text = (
                 "must be false where workers.mode is async: the returns of an environment would be "

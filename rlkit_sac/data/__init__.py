@@ -13,6 +13,7 @@ from rlkit_sac.data.collect.collector import make_collector as make_collector
 from rlkit_sac.data.collect.finite import check_finite as check_finite
 from rlkit_sac.data.replay.buffer import check_replay_fits as check_replay_fits
 from rlkit_sac.data.replay.buffer import make_replay_buffer as make_replay_buffer
+from rlkit_sac.data.replay.n_steps import NStepTransform as NStepTransform
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler as PrioritizedSampler
 from rlkit_sac.data.replay.slices import SliceSampler as SliceSampler
 from rlkit_sac.data.replay.trajectories import TrajectorySampler as TrajectorySampler

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -230,12 +230,23 @@ class RewardNormalizer(nn.Module):
                 self.largest, distributed.ReduceOp.MAX, group=self.statistics.group
             )
 
-    def forward(self, reward: Tensor) -> Tensor:
-        """Normalized, in the dtype of the reward."""
+    def forward(self, reward: Tensor, steps: Tensor | None = None) -> Tensor:
+        r"""Normalized, in the dtype of the reward.
+
+        Args:
+            reward: ``[*, M]``, or sums of rewards that were discounted by ``gamma``.
+            steps: number m of rewards in each sum ``[*, 1]``, for which the bound is that of a sum
+                of rewards within the bound, :math:`c (1 + \gamma + \dots + \gamma^{m - 1})`.
+                Default: 1.
+        """
         scale = (self.statistics.variance + _EPS).rsqrt()
         if self.bounded:
             scale = torch.minimum(scale, LARGEST_VALUE / self.largest)
-        return _clipped(reward * scale, self.clip).to(reward.dtype)
+        bound: Any = self.clip
+        if bound is not None and steps is not None:
+            gamma = self.gamma
+            bound = bound * (steps if gamma == 1 else (1 - gamma**steps) / (1 - gamma))
+        return _clipped(reward * scale, bound).to(reward.dtype)
 
 
 def _clipped(values: Tensor, bound: float | None) -> Tensor:

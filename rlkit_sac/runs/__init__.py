@@ -13,6 +13,7 @@ from rlkit_sac.runs.build import observation_inputs as observation_inputs
 from rlkit_sac.runs.build import parameter_groups as parameter_groups
 from rlkit_sac.runs.build import run_collector as run_collector
 from rlkit_sac.runs.build import shared_encoder as shared_encoder
+from rlkit_sac.runs.build import stored_keys as stored_keys
 from rlkit_sac.runs.build import update_steps as update_steps
 from rlkit_sac.runs.checkpoint import Checkpoint as Checkpoint
 from rlkit_sac.runs.checkpoint import Checkpoints as Checkpoints

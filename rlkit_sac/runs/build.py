@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 import gymnasium as gym
 import torch
-from tensordict import TensorDictBase
+from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModule, TensorDictModuleBase
 from torch import nn
 from torch.nn import Parameter
@@ -38,6 +38,7 @@ from rlkit_sac.data import (
     make_worker_collector,
 )
 from rlkit_sac.data.batch_steps import steps_per_batch
+from rlkit_sac.data.replay.n_steps import TRAJECTORY, several_steps
 from rlkit_sac.data.workers.cluster import ray_cluster
 from rlkit_sac.envs import (
     closing_env,
@@ -265,6 +266,25 @@ def _warn(text: str) -> None:
     print(f"warning: {text}", file=sys.stderr)
 
 
+def stored_keys(config: BaseRunConfig, loss_module: LossModule) -> list[NestedKey]:
+    """The entries of a frame that a run's replay is given.
+
+    Args:
+        config: of the run.
+        loss_module: what it reads, and the states of its memory, are among them.
+
+    >>> from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
+    >>> from rlkit_sac.objectives import ContinuousSACLoss
+    >>> from rlkit_sac.runs import RunConfig
+    >>> networks = tanh_gaussian_actor(3, [-1.0], [1.0]), state_action_critic(3, 1)
+    >>> stored_keys(RunConfig(), ContinuousSACLoss(*networks))
+    ['action', ('next', 'reward'), ..., 'observation', ('next', 'observation')]
+    """
+    states = loss_module.state_keys if config.replay.store_state else []
+    trajectory = [TRAJECTORY] if getattr(config.replay, "n_steps", 1) > 1 else []
+    return [*loss_module.in_keys, *states, *trajectory]
+
+
 def make_replay(
     config: BaseRunConfig,
     env: EnvBase,
@@ -283,7 +303,11 @@ def make_replay(
     Raises:
         ConfigError: as of that, with the name of an option.
     """
-    options = config.replay.arguments() | config.replay_layout()
+    options = config.replay.arguments() | config.replay_layout() | {"gamma": config.loss.gamma}
+    if options.get("n_steps", 1) > 1:
+        if example.get("prev_action", None) is not None:
+            raise ConfigError("replay.n_steps: must be 1 with a prior that reads prev_action")
+        example = several_steps(example)
     if config.replay.batch_size % num_ranks():
         raise ConfigError(
             f"replay.batch_size: must be a multiple of the {num_ranks()} processes of torchrun, "
@@ -296,7 +320,7 @@ def make_replay(
     # The transitions that were put into the buffer are in its checkpoints.
     if source is not None and (config.resume is None or options["prior_share"] is not None):
         with named("replay.prior_data"):
-            data = read_prior_data(source, env)
+            data = read_prior_data(source, env, gamma=config.loss.gamma)
             options["prior_data"] = check_prior_data(data, example, env.full_action_spec_unbatched)
     with named("replay.capacity"):
         replay = make_replay_buffer(example, **options, sampler=sampler, device=env.device)
@@ -307,7 +331,7 @@ def make_replay(
 def _check_first_sample(config: BaseRunConfig) -> None:
     """Refuse to learn before slices or stacks are there."""
     starts, stack = getattr(config.collector, "learning_starts", None), config.env.frame_stack
-    frames = config.row_length + stack - 1
+    frames = config.row_length + stack - 1 + getattr(config.replay, "n_steps", 1) - 1
     if starts is None or frames == 1:
         return
     steps = steps_per_batch(config.collector.batch_frames(config.batch_envs), config.batch_envs)

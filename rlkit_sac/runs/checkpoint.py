@@ -31,6 +31,7 @@ from torch import nn
 from torchrl.data import TensorDictReplayBuffer
 
 from rlkit_sac.config.read import from_yaml, to_yaml
+from rlkit_sac.data.replay.n_steps import NStepTransform
 from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.evaluation import random_state, set_random_state
@@ -368,8 +369,9 @@ class Checkpoints:
         inexact_reasons = [] if same_streams else ["the random streams are those of other devices"]
         for part in self._parts.values():
             inexact_reasons += getattr(part, "inexact_reasons", [])
-        if inexact_reasons and isinstance(self._replay.sampler, SliceSampler):
-            self._replay.sampler.cut()  # an episode may have been lost
+        for part in (self._replay.sampler, *self._replay.transform.transforms):
+            if inexact_reasons and isinstance(part, SliceSampler | NStepTransform):
+                part.cut()  # an episode may have been lost
         return inexact_reasons
 
     def discard_later(self) -> None:

@@ -143,7 +143,9 @@ def check_prior_data(
     return rows
 
 
-def read_prior_data(path: Path | str, env: EnvBase | None = None) -> TensorDictBase:
+def read_prior_data(
+    path: Path | str, env: EnvBase | None = None, *, gamma: float | None = None
+) -> TensorDictBase:
     """Transitions of a run's replay, or of a TensorDict on disk.
 
     Args:
@@ -151,13 +153,15 @@ def read_prior_data(path: Path | str, env: EnvBase | None = None) -> TensorDictB
             its first process), or one of its ``checkpoints/step_<frames>``; or a folder that
             ``TensorDict.save`` wrote.
         env: whose actions must have the units of those of the run. Default: any.
+        gamma: discount that the rewards of transitions of several steps must have been summed with.
+            Default: any.
 
     Returns:
         ``[*]``, on the CPU.
 
     Raises:
         ConfigError: naming the folder, if it holds neither, or a file is damaged; or for actions in
-            other units.
+            other units, or another discount.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -175,6 +179,9 @@ def read_prior_data(path: Path | str, env: EnvBase | None = None) -> TensorDictB
     try:
         if env is not None:
             check_units(stored_task(start.folder), env, path)
+        own = start.config.get("loss.gamma")
+        if start.config.get("replay.n_steps", 1) > 1 and gamma not in (None, own):
+            raise ConfigError(f"{path} has rewards of several steps, summed with gamma {own}")
         capacity = start.state()["replay"]["capacity"]
         return torch.cat([rows for _, rows in start.replay()])[-capacity:]
     except RunError as error:

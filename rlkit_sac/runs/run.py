@@ -325,7 +325,8 @@ def training_run(
             if log.loggers is not None:
                 log.loggers.close(failed=error is not None)
 
-        sampler, prior = replay.sampler, getattr(replay, "prior", None)
+        sampler, transform = replay.sampler, replay.transform
+        prior = getattr(replay, "prior", None)
         checkpoints = Checkpoints(
             rank_folder(directory.path),
             {
@@ -335,6 +336,7 @@ def training_run(
                 "log": log,
                 "run": directory,
                 **({"sampler": sampler} if sampler.state_dict() else {}),
+                **({"transform": transform} if transform.state_dict() else {}),
                 **({} if prior is None else {"prior_data": prior}),
             },
             replay,

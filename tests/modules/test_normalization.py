@@ -103,6 +103,15 @@ def test_a_bounded_divisor_keeps_every_return_seen_so_far_within_five() -> None:
     torch.testing.assert_close(calm(torch.tensor([3.0])), torch.tensor([1.0]))
 
 
+@pytest.mark.parametrize(("gamma", "bounds"), [(0.5, [2.0, 3.0, 3.5]), (1.0, [2.0, 4.0, 6.0])])
+def test_a_sum_of_rewards_is_bounded_as_a_sum_of_bounded_rewards(gamma, bounds) -> None:
+    normalizer, steps = RewardNormalizer(gamma, clip=2.0), torch.tensor([[1.0], [2.0], [3.0]])
+    large, small = torch.full([3, 1], -1e3), torch.full([3, 1], 1.5)
+    torch.testing.assert_close(normalizer(large, steps), -torch.tensor(bounds).unsqueeze(-1))
+    torch.testing.assert_close(normalizer(small, steps), small)
+    assert normalizer(large).tolist() == [[-2.0]] * 3
+
+
 def test_each_reward_dimension_has_its_own_statistics() -> None:
     reward = torch.randn(1, 200, 2, dtype=torch.float64) * torch.tensor([1.0, 50.0])
     done = torch.rand(1, 200, 1) < 0.1

@@ -97,8 +97,14 @@ def test_the_policy_of_a_run_is_a_prior_for_the_next(workplace, capsys):
     PRIOR_SAC.assert_resumes_exactly(capsys, 70, *prior[:4])
 
 
+def test_a_prior_that_reads_the_previous_action_needs_transitions_of_one_step(workplace, capsys):
+    options = "--prior.kind same_action --replay.n_steps 3"
+    text = "--replay.n_steps: must be 1 with a prior that reads prev_action"
+    PRIOR_SAC.assert_refused(capsys, workplace, options, text)
+
+
 VARIANTS = {
-    "uniform": "--prior.kind uniform",
+    "uniform": "--prior.kind uniform --replay.n_steps 3",
     "previous action": "--prior.kind same_action --prior.same_action_prob 0.5"
     " --prior.same_action_noise 0.3",
     "of a user": "--prior.kind factory --prior.factory own_prior:make",

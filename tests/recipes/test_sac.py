@@ -69,6 +69,8 @@ VARIANTS = {
     "lambda, interleaved": "--replay.slice_length 4 --loss.lmbda 0.9 --replay.batch_size 32"
     " --env.num_envs 2 --collector.frames_per_batch 10 --replay.capacity 200"
     " --replay.storage memmap",
+    "three steps": "--replay.n_steps 3 --env.num_envs 2 --collector.frames_per_batch 10"
+    " --replay.prioritized true --normalization.rewards true --network.critic_atoms 11",
     "fixed alpha": "--loss.fixed_alpha true --loss.alpha_init 0.2",
     "Spinning Up's order": "--update.order [actor,qvalue,target] --update.recompute true"
     " --loss.fixed_alpha true --loss.qvalue_coef 0.5",
@@ -121,6 +123,10 @@ BAD = {
     "--loss.gamma 1.5": "--loss.gamma: must be less than or equal to 1, got 1.5",
     "--loss.target_subset 3": "--loss.target_subset: must not exceed num_qvalue_nets (2), got 3",
     "--update.order [joint,actor,target]": "already holds every loss",
+    "--replay.n_steps 3 --replay.slice_length 4 --loss.lmbda 1 --network.memory gru"
+    " --env.frame_stack 2 --loss.schedules.gamma {9: 0.9}": "--replay.n_steps: must be 1 with "
+    "env.frame_stack, replay.slice_length, loss.lmbda, network.memory, a schedule of loss.gamma",
+    "--replay.n_steps 3 --collector.learning_starts 2": "samples need at least 3, got 2",
 }
 
 

@@ -32,6 +32,13 @@ def test_a_run_and_a_saved_tensordict_are_read(tmp_path: Path, source: Path) -> 
     assert (again.reshape(-1) == data).all()
 
 
+def test_sums_of_rewards_keep_their_steps_and_need_their_discount(tmp_path: Path) -> None:
+    run = train(tmp_path, *SHORT, "--env.id", "Pendulum-v1", FRAMES, "70", "--replay.n_steps", "3")
+    assert read_prior_data(run, gamma=0.99)["steps_to_next_obs"].tolist() == [3] * 68
+    with pytest.raises(ConfigError, match=r"rewards of several steps, summed with gamma 0\.99"):
+        read_prior_data(run, gamma=0.9)
+
+
 @pytest.mark.parametrize("share", [["--replay.prior_share", "0.5"], []], ids=["half", "whole"])
 def test_half_the_frames_and_then_the_rest_equal_all_at_once(
     tmp_path: Path, source: Path, share: list[str]

@@ -28,6 +28,7 @@ from tests.reliability.runs import (
                 *("--env.id", "Pendulum-v1", "--replay.prioritized", "true"),
                 *("--update.order", "[qvalue, actor, alpha, target]"),
                 *("--network.critic_atoms", "11", "--normalization.rewards", "bounded"),
+                *("--replay.n_steps", "3"),  # two frames wait for later ones
             ],
         ),
         (
@@ -44,7 +45,7 @@ from tests.reliability.runs import (
     ],
     ids=[
         "episode boundary",
-        "priorities, order",
+        "priorities, order, three steps",
         "two environments, statistics, slices",
         "mujoco",
         "compiled",

@@ -12,6 +12,7 @@ from torchrl.data import RandomSampler, TensorDictReplayBuffer
 from torchrl.data.replay_buffers.samplers import Sampler
 
 from rlkit_sac.data.replay.memmap import make_memmap_storage
+from rlkit_sac.data.replay.n_steps import NStepTransform, several_steps
 from rlkit_sac.data.replay.packed_buffer import PackedReplayBuffer
 from rlkit_sac.data.replay.packed_storage import row_bytes
 from rlkit_sac.data.replay.prior_data import PriorShare, fitting
@@ -44,6 +45,8 @@ def make_replay_buffer(
     frames_per_batch: int | None = None,
     within_batches: bool = False,
     frame_stack: int = 1,
+    n_steps: int = 1,
+    gamma: float = 0.99,
     sampler: Sampler | None = None,
     prior_data: TensorDictBase | None = None,
     prior_share: float | None = None,
@@ -77,6 +80,10 @@ def make_replay_buffer(
             after a step. Above 1 each frame is stored once, and a sample has the stacks
             (:class:`~rlkit_sac.data.replay.stacked_frames.StackedFrames`); ``extend`` then gets
             batches as ``num_envs`` and ``frames_per_batch`` tell. Default: 1.
+        n_steps: above 1 it stores transitions of so many steps, each when its last frame has come,
+            see :class:`~rlkit_sac.data.NStepTransform`; ``extend`` then gets frames with
+            ``("collector", "traj_ids")``. Default: 1.
+        gamma: discount of the rewards of these steps, that of the loss. Default: 0.99.
         sampler: what draws instead of all these, such as a
             :class:`~rlkit_sac.data.TrajectorySampler`, with the same ``frame_stack``.
         prior_data: transitions ``[*]`` from before, with the entries of ``example`` or more.
@@ -88,8 +95,9 @@ def make_replay_buffer(
     Raises:
         ConfigError: as :func:`check_replay_fits`, files cannot take their space on the disk,
             slices do not fit into it, two ways of sampling are asked for, stacks are not those
-            of the example, of the sampler, or of environments in turn, prior data do not fit the
-            example or the capacity, or their share is of another kind of buffer.
+            of the example, of the sampler, or of environments in turn, transitions of several steps
+            are asked for together with slices or stacks, prior data do not fit the example or the
+            capacity, or their share is of another kind of buffer.
 
     >>> from tensordict import TensorDict
     >>> buffer = make_replay_buffer(TensorDict(observation=torch.zeros(3)), capacity=100,
@@ -99,6 +107,10 @@ def make_replay_buffer(
     torch.Size([8, 3])
     """
     example = newest_frames(example, frame_stack)
+    if n_steps > 1:
+        if slice_length != 1 or sampler is not None or frame_stack > 1:
+            raise ConfigError(f"n_steps is {n_steps}, which slices and stacked frames do not allow")
+        example = several_steps(example)
     check_replay_fits(example, capacity=capacity, storage=storage, device=device)
     if prioritized + (slice_length != 1) + (sampler is not None) > 1:
         raise ConfigError(
@@ -157,6 +169,8 @@ def make_replay_buffer(
         )
     if frame_stack > 1:
         buffer.append_transform(StackedFrames(buffer, frame_stack, **layout))
+    if n_steps > 1:
+        buffer.append_transform(NStepTransform(n_steps, gamma))
     if storage == "memmap" and torch.device(device).type != "cpu":
         buffer.append_transform(lambda batch: batch.to(device))
     if prior_data is not None and prior_share is None:

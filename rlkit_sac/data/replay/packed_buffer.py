@@ -10,6 +10,7 @@ from torch import Tensor
 from torchrl.data import RandomSampler, TensorDictReplayBuffer
 from torchrl.data.replay_buffers.samplers import Sampler
 
+from rlkit_sac.data.replay.n_steps import NStepTransform
 from rlkit_sac.data.replay.packed_storage import PackedStorage
 from rlkit_sac.data.replay.prior_data import PriorShare
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
@@ -65,6 +66,8 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
             return super().extend(tensordicts, **options)
         if len(self._transform):
             tensordicts = self._transform.inv(tensordicts)
+            if tensordicts is None:
+                return torch.zeros(0, dtype=torch.int64)
         storage, writer, count = self._storage, self._writer, len(tensordicts)
         capacity = storage.max_size
         with self._replay_lock, self._write_lock:
@@ -117,4 +120,6 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         return (
             type(sampler) in (RandomSampler, PrioritizedSampler)
             or isinstance(sampler, BlockSampler)
-        ) and all(isinstance(each, StackedFrames) for each in self._transform.transforms)
+        ) and all(
+            isinstance(each, StackedFrames | NStepTransform) for each in self._transform.transforms
+        )

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from tensordict import TensorDictBase
 
+from rlkit_sac.data.replay.n_steps import STEPS
 from rlkit_sac.data.replay.packed_storage import PackedStorage
 from rlkit_sac.errors import ConfigError
 
@@ -53,7 +54,7 @@ def fitting(data: TensorDictBase, example: TensorDictBase) -> TensorDictBase:
 
     Raises:
         ConfigError: if there are none, or an entry is missing, of another shape or type, or not
-            finite.
+            finite; or if they are of several steps, but the example is of one.
 
     >>> from tensordict import TensorDict
     >>> fitting(TensorDict(a=torch.zeros(2), batch_size=[2]), TensorDict(b=torch.zeros(3)))
@@ -63,6 +64,11 @@ def fitting(data: TensorDictBase, example: TensorDictBase) -> TensorDictBase:
     if not data.batch_size.numel():
         raise ConfigError(f"the prior data have no transition, but the shape {list(data.shape)}")
     rows = data.reshape(-1)
+    steps = rows.get(STEPS, torch.ones(len(rows), dtype=torch.int64))
+    if example.get(STEPS, None) is not None:
+        rows = rows.copy().set(STEPS, steps)
+    elif (steps > 1).any():
+        raise ConfigError(f"the prior data are of {steps.max()} steps: set n_steps above 1")
     entries = dict(rows.items(True, True))
     for key, wanted in example.items(True, True):
         found = entries.get(key)

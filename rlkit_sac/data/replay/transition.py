@@ -10,6 +10,7 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 
 from rlkit_sac.data.collect.policy_entries import next_key, state_keys, written_entries
+from rlkit_sac.data.replay.n_steps import TRAJECTORY
 
 
 def example_transition(
@@ -42,4 +43,5 @@ def example_transition(
             frame.update(written_entries(each, frame))
     for key in state_keys(policy):
         frame.set(key, torch.zeros_like(frame[next_key(key)]))
+    frame.set(TRAJECTORY, torch.zeros(frame.shape, dtype=torch.int64))
     return frame.select(*keys)[(0,) * frame.ndim]

@@ -303,15 +303,15 @@ class SoftActorCriticLoss(LossContract):
         """The target of the critics."""
         keys, batch = self.tensor_keys, read.batch
         reward = batch.get(("next", keys.reward))
+        steps = batch.get(keys.steps_to_next_obs, None)
+        if steps is not None:
+            steps = steps.reshape(*batch.batch_size, 1).to(reward.dtype)
         if self.reward_normalizer is not None:
-            reward = self.reward_normalizer(reward)
+            reward = self.reward_normalizer(reward, steps)
         reward = self.reward_scale * reward
         terminated = batch.get(("next", keys.terminated)).bool()
         done = batch.get(("next", keys.done), None)
         cut = None if done is None else cut_steps(done.bool(), read.valid)
-        steps = batch.get(keys.steps_to_next_obs, None)
-        if steps is not None:
-            steps = steps.reshape(*batch.batch_size, 1).to(reward.dtype)
         with torch.no_grad():
             value, bonus = self._next_value(read, next_draw, reward.shape[-1])
             outcome = Outcome(reward, terminated, cut, steps, value, bonus)

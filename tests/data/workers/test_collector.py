@@ -14,11 +14,12 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from rlkit_sac.data import WorkerCollector, make_collector, make_worker_collector
+from rlkit_sac.data import NStepTransform, WorkerCollector, make_collector, make_worker_collector
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import EnvironmentFault, WorkersLost
 from rlkit_sac.modules import tanh_gaussian_actor
 from tests.data.collect.test_light_collector import TASKS, assert_same
+from tests.data.replay.test_n_steps import GAMMA, N, enumerated, lines
 from tests.data.workers.conftest import CPUS
 from tests.data.workers.tasks import create
 
@@ -122,6 +123,9 @@ def test_asynchronous_workers_lose_nothing_and_are_made_anew(
     warned = r"warning: worker \d died \(ActorDiedError\): restart 1 of 10"
     assert re.search(warned, capsys.readouterr().err)
     assert_whole_episodes(batches)
+    transform = NStepTransform(N, GAMMA)
+    rows = [each for batch in batches if (each := transform.inv(batch)) is not None]
+    torch.testing.assert_close(lines(torch.cat(rows)), enumerated(torch.cat(batches)))
     firsts = first_observations(batches)
     assert len(firsts.unique(dim=0)) == len(firsts) >= 200 // 7
     assert (torch.cat(batches[-4:])["action"] > 0.99).all()

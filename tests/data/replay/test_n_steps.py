@@ -1,0 +1,174 @@
+"""Transitions of several steps, against their sums over hand-made episodes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tensordict import TensorDict, TensorDictBase
+from torchrl.data import LazyTensorStorage, ReplayBuffer
+from torchrl.envs.transforms import MultiStepTransform
+
+from rlkit_sac.data import NStepTransform, make_replay_buffer
+from rlkit_sac.data.replay.n_steps import TRAJECTORY
+from rlkit_sac.errors import ConfigError
+from tests.objectives.losses import make_double_batch, own_loss
+
+N, GAMMA = 3, 0.7
+#: Episodes of two environments: their numbers, lengths, and how they end.
+EPISODES = [
+    [(0, 5, "terminated"), (2, 1, "terminated"), (4, 4, "truncated"), (5, 2, None)],
+    [(1, 2, "truncated"), (3, 6, "terminated"), (6, 4, None)],
+]
+
+
+def frames_of(episodes: list[tuple[int, int, str | None]]) -> TensorDict:
+    """Frames ``[T]`` of one environment, whose observations occur once."""
+    number = torch.cat([torch.full([length], number) for number, length, _ in episodes])
+    step = torch.cat([torch.arange(length) for _, length, _ in episodes])
+    ends = {(number, length - 1): end for number, length, end in episodes}
+    found = [ends.get(pair) for pair in zip(number.tolist(), step.tolist(), strict=True)]
+    terminated = torch.tensor([[end == "terminated"] for end in found])
+    observation = (100 * number + step).double().unsqueeze(-1)
+    following = {
+        "observation": observation + 1,
+        "reward": torch.randn(len(step), 2, dtype=torch.float64),
+        "terminated": terminated,
+        "done": terminated | torch.tensor([[end == "truncated"] for end in found]),
+    }
+    entries = {"observation": observation, "next": following, "collector": {"traj_ids": number}}
+    return TensorDict(entries, batch_size=[len(step)])
+
+
+def frames_of_both() -> TensorDict:
+    torch.manual_seed(0)
+    return torch.stack([frames_of(episodes) for episodes in EPISODES])
+
+
+def enumerated(frames: TensorDictBase) -> torch.Tensor:
+    """What the rows of frames ``[M]`` must be: one line for each, as of :func:`lines`."""
+    found = []
+    for t, first in enumerate(frames):
+        own = [each for each in frames[t:] if each[TRAJECTORY] == first[TRAJECTORY]][:N]
+        ends = [k for k, each in enumerate(own) if each["next", "done"]]
+        own = own[: ends[0] + 1] if ends else own
+        if ends or len(own) == N:
+            total = sum(GAMMA**k * each["next", "reward"] for k, each in enumerate(own))
+            last = [own[-1]["next", key] for key in ("observation", "terminated", "done")]
+            found.append(torch.cat([first["observation"], total, *last, torch.tensor([len(own)])]))
+    return torch.stack(sorted(found, key=lambda line: line[0].item()))
+
+
+def lines(rows: TensorDictBase) -> torch.Tensor:
+    """Rows in the order of their observations."""
+    keys = ["reward", "observation", "terminated", "done"]
+    entries = [rows["observation"], *(rows["next", key] for key in keys)]
+    found = torch.cat([*entries, rows["steps_to_next_obs"].unsqueeze(-1)], -1)
+    return found[found[:, 0].argsort()]
+
+
+def batches(frames: TensorDict, steps: int, *, apart: bool) -> list[TensorDict]:
+    """Batches of all environments, or of one after another as of asynchronous workers."""
+    joint = list(frames.split(steps, 1))
+    return [each for batch in joint for each in batch] if apart else joint
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("steps", [1, 2, 5, 12])
+def test_rows_are_the_sums_over_the_windows(steps: int, apart: bool, restarts: bool) -> None:
+    frames = frames_of_both()
+    transform, rows = NStepTransform(N, GAMMA), []
+    for batch in batches(frames, steps, apart=apart):
+        before = batch.clone()
+        if (found := transform.inv(batch)) is not None:
+            rows.append(found)
+        assert (batch == before).all()
+        if restarts:
+            state, transform = transform.state_dict(), NStepTransform(N, GAMMA)
+            transform.load_state_dict(state)
+    wanted = enumerated(frames.reshape(-1))
+    assert wanted[:, -1].unique().tolist() == [1, 2, 3]
+    torch.testing.assert_close(lines(torch.cat(rows)), wanted, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("options", [{"storage": "memmap"}, {"prioritized": True}])
+def test_the_buffers_of_runs_hold_them_once_they_are_whole(options: dict) -> None:
+    frames = frames_of_both()
+    replay = make_replay_buffer(
+        frames[0, 0], capacity=50, batch_size=4, n_steps=N, gamma=GAMMA, **options
+    )
+    for count in range(2, 13, 2):
+        replay.extend(frames[:, count - 2 : count].reshape(-1))
+        whole = enumerated(frames[:, :count].reshape(-1))
+        assert len(replay) == len(whole)
+    torch.testing.assert_close(lines(replay[:]), whole, rtol=1e-12, atol=0)
+    sample = replay.sample()
+    assert TRAJECTORY not in sample.keys(True)
+    assert torch.isin(sample["observation"], whole[:, 0]).all()
+
+
+def test_what_does_not_follow_is_forgotten() -> None:
+    transform, frames = NStepTransform(N, GAMMA), frames_of([(0, 5, None)])
+    assert transform.inv(frames[:2]) is None
+    transform.cut()
+    assert transform.inv(frames[2:])["observation"].flatten().tolist() == [2]
+
+
+def test_torchrl_s_transform_bootstraps_from_terminal_states_where_this_does_not() -> None:
+    frames = frames_of([(0, 5, "terminated"), (1, 5, None)])
+    found = []
+    for transform in (NStepTransform(N, GAMMA), MultiStepTransform(N, GAMMA)):
+        replay = ReplayBuffer(storage=LazyTensorStorage(20), transform=transform)
+        replay.extend(frames)
+        found.append(replay[:5]["next"].select("observation", "reward", "terminated"))
+    own, other = found
+    assert own["terminated"].flatten().tolist() == [False, False, True, True, True]
+    assert other["terminated"].flatten().tolist() == [False, False, False, False, True]
+    same = own.exclude("terminated"), other.exclude("terminated")
+    torch.testing.assert_close(*same, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("kind", ["continuous", "boltzmann", "categorical", "hybrid", "value"])
+def test_losses_discount_the_value_by_the_steps_of_each_row(kind: str) -> None:
+    torch.manual_seed(0)
+    frames, value = make_double_batch(kind, 9), 2.0
+    frames["next", "terminated"] = (torch.arange(9) == 3).unsqueeze(-1)
+    frames["next", "done"] = frames["next", "terminated"] | (torch.arange(9) == 6).unsqueeze(-1)
+    frames[TRAJECTORY] = torch.tensor([0] * 4 + [1] * 3 + [2] * 2)
+    rows = NStepTransform(N, GAMMA).inv(frames)
+    loss = own_loss(kind, gamma=GAMMA, fixed_alpha=True, alpha_init=1e-12).double()
+    name = "value" if kind == "value" else "qvalue"
+    loss.qvalue_network_params.data.zero_()  # so that its error is its target
+    targets = getattr(loss, f"target_{name}_network_params")
+    for key, entry in targets.items(True, True):
+        entry.data.fill_(value if key[-1] == "bias" else 0.0)
+    loss(rows)
+    wanted = []
+    for t in range(7):
+        window = range(t, min(t + N, 4 if t < 4 else 7))
+        total = sum(GAMMA ** (k - t) * frames["next", "reward"][k].item() for k in window)
+        wanted.append(total + GAMMA ** len(window) * value * (window[-1] != 3))
+    assert rows["steps_to_next_obs"].tolist() == [3, 3, 2, 1, 3, 2, 1]
+    wanted = 2**0.5 * torch.tensor(wanted).double().abs()  # of two critics
+    torch.testing.assert_close(rows["td_error"].flatten(), wanted, rtol=1e-6, atol=1e-6)
+
+
+def test_other_buffers_refuse_them() -> None:
+    example = frames_of_both()[0, 0]
+    with pytest.raises(ConfigError, match="n_steps is 3, which slices and stacked frames"):
+        make_replay_buffer(example, capacity=9, batch_size=2, n_steps=3, slice_length=2)
+    with pytest.raises(ConfigError, match="n_steps must be at least 1, got 0"):
+        NStepTransform(0, GAMMA)
+
+
+def test_prior_data_are_of_one_step_or_as_they_are() -> None:
+    frames = frames_of([(0, 5, "truncated")])
+    sizes = {"capacity": 20, "batch_size": 2}
+    one = make_replay_buffer(frames[0], **sizes, n_steps=N, gamma=GAMMA, prior_data=frames)
+    assert one[:]["steps_to_next_obs"].tolist() == [1] * 5
+    assert torch.equal(one[:]["next", "reward"], frames["next", "reward"])
+    rows = NStepTransform(N, GAMMA).inv(frames)
+    several = make_replay_buffer(frames[0], **sizes, n_steps=N, gamma=GAMMA, prior_data=rows)
+    assert torch.equal(lines(several[:]), lines(rows))
+    with pytest.raises(ConfigError, match="prior data are of 3 steps: set n_steps above 1"):
+        make_replay_buffer(frames[0].exclude("collector"), **sizes, prior_data=rows)
