@@ -92,6 +92,7 @@ def record_video(
     folder = Path(folder)
     partial = folder / f".{os.getpid()}.partial.{format}"
     files = {}
+    weights = None if reward_weights is None else reward_weights.cpu()
     with (
         os_errors_named(f"cannot write videos in {folder}"),
         separate_random_streams(seed),
@@ -103,7 +104,7 @@ def record_video(
             for episode in range(episodes):
                 env.set_seed(seed + episode)
                 total = _record_episode(policy, env, get_writer(partial, **options))
-                value = weigh_rewards(total, reward_weights).item()
+                value = weigh_rewards(total, weights).item()
                 file = folder / f"{prefix}episode_{episode}-return_{value:.2f}.{format}"
                 os.replace(partial, file)
                 files[file] = value
@@ -195,7 +196,7 @@ def _record_episode(policy: TensorDictModuleBase, env: EnvBase, video: Any) -> t
             if step["next", "done"].all():
                 break
             state = step_mdp(step)  # with the states of a policy with memory
-    return step["next", "episode_reward"].double().cpu()
+    return step["next", "episode_reward"].cpu().double()
 
 
 def _rendered(task: EnvConfig) -> EnvBase:
