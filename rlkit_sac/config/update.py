@@ -49,10 +49,7 @@ class StepConfig:
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
-        found = schedule_errors(self)
-        if self.cuda_graph and self.matmul_precision == "bfloat16":
-            found.append(("cuda_graph", "needs another matmul_precision than bfloat16"))
-        return found
+        return schedule_errors(self)
 
 
 @dataclass

@@ -51,8 +51,7 @@ class CUDAGraphFunction:
         self._inputs = list(inputs)
         for place in self._varying:
             self._inputs[place] = with_strides(inputs[place].detach())
-        self._fixed = [place for place in range(len(inputs)) if place not in set(varying)]
-        self._places = [inputs[place].data_ptr() for place in self._fixed]
+        self._memory = [(n, x.data_ptr()) for n, x in enumerate(inputs) if n not in self._varying]
         with torch.no_grad(), torch.cuda.device(inputs[0].device):
             stream = torch.cuda.Stream()
             stream.wait_stream(torch.cuda.current_stream())
@@ -68,7 +67,7 @@ class CUDAGraphFunction:
 
     def __call__(self, *inputs: Tensor) -> list[Tensor]:
         """Return the results of the function for inputs of the same shapes and strides."""
-        if [inputs[place].data_ptr() for place in self._fixed] != self._places:
+        if any(inputs[place].data_ptr() != before for place, before in self._memory):
             return list(self._function(*inputs))
         for place in self._varying:
             self._inputs[place].copy_(inputs[place])

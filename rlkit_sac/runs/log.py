@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # Of metrics.csv, besides the scalars of updates and those of a user.
 _COLUMNS = ("frames", "updates", "seconds", "frames_per_second")
+_OF_EPISODES = tuple(("next", n) for n in ("done", "terminated", "episode_reward", "step_count"))
 # What `load_runs` puts before them, and the numbers of the bar.
 _TAKEN = ("run", "recipe", "task", "seed", "status", "return", "evaluation")
 
@@ -66,11 +67,13 @@ class TrainingLog:
         self._started = started
         self._last_row = (0, self.seconds)
         self.latest: dict[str, float] = {}
+        self._unread: list[TensorDictBase] = []
         self.evaluations: dict[int, tuple[float, float, int]] = {}
         self.loggers: RunLoggers | None = None
 
     def state_dict(self) -> dict[str, Any]:
         """Counters, and the averages so far for the next row of ``metrics.csv``."""
+        self._write_episodes()
         return {
             "frames": self.frames,
             "updates": self.updates,
@@ -102,15 +105,29 @@ class TrainingLog:
     def collected(self, batch: TensorDictBase, *, reward_weights: Tensor | None = None) -> None:
         """Count the frames of a batch and write the episodes that ended in it.
 
+        Reading frames on a GPU would wait for it: their episodes are written with the next row of
+        ``metrics.csv``.
+
         Args:
             batch: collected frames.
             reward_weights: weights of a vector reward; default ones.
         """
-        for row in finished_episodes(batch, frames=self.frames, reward_weights=reward_weights):
-            self._write("episodes", row | {"seconds": self.seconds})
-            self.latest["return"] = row["return"]
+        self._reward_weights = reward_weights
         self.frames += batch.numel() * num_ranks()
+        on_cpu = batch.get(("next", "done")).is_cpu
+        self._unread.append(batch if on_cpu else batch.select(*_OF_EPISODES).clone())
+        if on_cpu:
+            self._write_episodes()
         self._progress.update(self.frames, self.latest)
+
+    def _write_episodes(self) -> None:
+        if self._unread:
+            batch = torch.cat(self._unread, -1) if self._unread[1:] else self._unread[0]
+            weights, frames = self._reward_weights, self.frames - batch.numel() * num_ranks()
+            for row in finished_episodes(batch, frames=frames, reward_weights=weights):
+                self._write("episodes", row | {"seconds": self.seconds})
+                self.latest["return"] = row["return"]
+            self._unread = []
 
     def updated(self, scalars: Mapping[str, Tensor]) -> None:
         """Count an update and keep its scalars for the next row."""
@@ -134,6 +151,7 @@ class TrainingLog:
 
     def write_metrics(self) -> None:
         """Write a row of ``metrics.csv`` over the updates since the last one."""
+        self._write_episodes()
         values = self._average.compute()
         frames, seconds = self._last_row
         self._last_row = self.frames, self.seconds
@@ -186,15 +204,15 @@ def _number(name: str, value: Any) -> float:
 
 def finished_episodes(
     batch: TensorDictBase, *, frames: int, reward_weights: Tensor | None = None
-) -> list[dict[str, Any]]:
-    """A row of ``episodes.csv`` for each episode that ends in a batch, in the order of their ends.
+) -> Iterator[dict[str, Any]]:
+    """Yield a row of ``episodes.csv`` for each episode that ends in a batch, in their order.
 
     Args:
         batch: collected frames ``[T]``, or ``[N, T]`` of N environments stepped together.
         frames: frames of the run before this batch.
         reward_weights: weights ``[M]`` of a vector reward; default ones.
 
-    Returns:
+    Yields:
         Rows with ``frames`` (of the run at the episode's end), ``env``, ``return`` (undiscounted),
         ``length`` in frames and ``terminated`` (false: a time limit). For vector rewards
         ``return`` is the weighted sum of ``return_0``, ``return_1``, …
@@ -209,27 +227,23 @@ def finished_episodes(
     ...     step_count=torch.tensor([[1], [2]]),
     ...     batch_size=[2],
     ... )
-    >>> finished_episodes(batch, frames=10)
+    >>> list(finished_episodes(batch, frames=10))
     [{'frames': 12, 'env': 0, 'return': 3.0, 'length': 2, 'terminated': False}]
     """
     if not batch.get(("next", "done")).any():
-        return []
-    after = batch.get("next").select("done", "terminated", "episode_reward", "step_count")
+        return
+    after = batch.select(*_OF_EPISODES).get("next")
     after = after.reshape(-1, batch.shape[-1]).transpose(0, 1)  # [T, N]: time first
-    rows = []
     for t, env in after.get("done").squeeze(-1).nonzero().tolist():
         end = after[t, env]
-        rows.append(
-            {
-                "frames": frames + (t + 1) * after.shape[1] * num_ranks(),
-                "env": env,
-                "return": weigh_rewards(end["episode_reward"], reward_weights).item(),
-                **per_dimension("return", end["episode_reward"].tolist()),
-                "length": end["step_count"].item(),
-                "terminated": end["terminated"].item(),
-            }
-        )
-    return rows
+        yield {
+            "frames": frames + (t + 1) * after.shape[1] * num_ranks(),
+            "env": env,
+            "return": weigh_rewards(end["episode_reward"], reward_weights).item(),
+            **per_dimension("return", end["episode_reward"].tolist()),
+            "length": end["step_count"].item(),
+            "terminated": end["terminated"].item(),
+        }
 
 
 class MetricsAverage:

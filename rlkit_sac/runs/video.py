@@ -92,7 +92,6 @@ def record_video(
     folder = Path(folder)
     partial = folder / f".{os.getpid()}.partial.{format}"
     files = {}
-    weights = None if reward_weights is None else reward_weights.cpu()
     with (
         os_errors_named(f"cannot write videos in {folder}"),
         separate_random_streams(seed),
@@ -104,7 +103,7 @@ def record_video(
             for episode in range(episodes):
                 env.set_seed(seed + episode)
                 total = _record_episode(policy, env, get_writer(partial, **options))
-                value = weigh_rewards(total, weights).item()
+                value = weigh_rewards(total, reward_weights).item()
                 file = folder / f"{prefix}episode_{episode}-return_{value:.2f}.{format}"
                 os.replace(partial, file)
                 files[file] = value
@@ -186,7 +185,7 @@ def check_video(task: EnvConfig) -> None:
 
 
 def _record_episode(policy: TensorDictModuleBase, env: EnvBase, video: Any) -> torch.Tensor:
-    """Record one episode and close the video; returns the sum of rewards, float64 ``[M]``."""
+    """Record one episode and close the video; returns the sum of rewards ``[M]``."""
     with closing(video):  # its own `with` leaves it open after an exception
         state = env.reset()
         video.append_data(_image(env))
@@ -196,7 +195,7 @@ def _record_episode(policy: TensorDictModuleBase, env: EnvBase, video: Any) -> t
             if step["next", "done"].all():
                 break
             state = step_mdp(step)  # with the states of a policy with memory
-    return step["next", "episode_reward"].cpu().double()
+    return step["next", "episode_reward"]
 
 
 def _rendered(task: EnvConfig) -> EnvBase:

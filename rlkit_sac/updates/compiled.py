@@ -80,8 +80,9 @@ class Compiled(Generic[Step, Result]):
     Args:
         computation: the computation to compile.
         bfloat16: whether the factors of large matrix products are rounded to bfloat16, where the
-            processor has instructions for it.
-        cuda_graph: whether a compiled graph is captured as a CUDA graph on a GPU.
+            processor has instructions for it. Default: ``False``.
+        cuda_graph: whether a compiled graph is captured as a CUDA graph on a GPU. Default:
+            ``False``.
 
     Attributes:
         while_compiling: makes a context in which each graph is recorded and compiled.
@@ -90,15 +91,8 @@ class Compiled(Generic[Step, Result]):
 
     while_compiling: Callable[[], AbstractContextManager[object]] = nullcontext
 
-    def __init__(
-        self,
-        computation: Computation[Step, Result],
-        *,
-        bfloat16: bool = False,
-        cuda_graph: bool = False,
-    ) -> None:
-        self._computation = computation
-        self._options = {"bfloat16": bfloat16, "cuda_graph": cuda_graph}
+    def __init__(self, computation: Computation[Step, Result], **options: bool) -> None:
+        self._computation, self._options = computation, options
         self._programs: dict[object, list[_Program[Step, Result]]] = {}
         self.made = 0
 
@@ -161,8 +155,8 @@ class _Program(Generic[Step, Result]):
         batch: TensorDictBase,
         steps: tuple[Step, ...],
         *,
-        bfloat16: bool,
-        cuda_graph: bool,
+        bfloat16: bool = False,
+        cuda_graph: bool = False,
     ) -> None:
         # Not part of PyTorch's public interface, so that importing it may fail: see `Compiled`.
         from torch.utils._pytree import tree_flatten, tree_unflatten
