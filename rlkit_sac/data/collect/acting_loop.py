@@ -280,7 +280,7 @@ def _layout(value: Tensor, *, batch_dims: int) -> tuple[tuple[int, ...], DTypeLi
 
 def _on_cpu(values: Sequence[Tensor]) -> list[Tensor]:
     """Copies of tensors of one device, in one transfer."""
-    parts = [value.reshape(-1).view(torch.uint8) for value in values]
+    parts = [value.contiguous().view(-1).view(torch.uint8) for value in values]
     copies = torch.cat(parts).cpu().split([len(part) for part in parts])
     pairs = zip(values, copies, strict=True)  # a clone is aligned
     return [copy.clone().view(value.dtype).view(value.shape) for value, copy in pairs]
