@@ -34,6 +34,9 @@ class DeviceTensor(Tensor):
         own.held = held
         return own
 
+    def tolist(self) -> list:
+        return self.held.tolist()
+
     @classmethod
     def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
         return _run(function, args, kwargs or {})

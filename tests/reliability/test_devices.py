@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 
 import pytest
 import torch
@@ -36,8 +37,14 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     # Autocasting does not know the device.
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda *_: False)
+    # It would make a tensor of the device without asking the mode.
+    monkeypatch.setattr(torch, "tensor", partial(_tensor, torch.tensor))
     with Device():
         yield
+
+
+def _tensor(make, data, *, device=None, **options) -> torch.Tensor:
+    return make(data, device="cpu", **options).to(device or torch.get_default_device())
 
 
 def batch_of(kind: str, **more: torch.Tensor) -> TensorDict:
@@ -102,7 +109,7 @@ def test_bounds_of_the_cpu() -> None:
     actor = tanh_gaussian_actor(4, [-2.0, -1.0], [1.0, 3.0], num_cells=[8])
     with DEVICE:
         critic = state_action_critic(4, 2, num_cells=[8])
-        critic, actor = critic.to(DEVICE), actor.to(DEVICE)
+        actor = actor.to(DEVICE)
     learn_and_act(ContinuousSACLoss(actor, critic), batch_of("continuous"))
 
 
@@ -128,14 +135,15 @@ def test_priors_of_a_spec_on_the_device(prior) -> None:
     [
         {},
         {"prioritized": True},
-        {"storage": "memmap"},
         {"slice_length": 3, **BLOCKS},
         {"frame_stack": 3, **BLOCKS},
-        {"sampler": TrajectorySampler(3, capacity=64, **BLOCKS), **BLOCKS},
+        {"sampler": partial(TrajectorySampler, 3, capacity=64, **BLOCKS), **BLOCKS},
     ],
-    ids=str,
+    ids=lambda options: next(iter(options), "uniform"),
 )
 def test_replay(options: dict) -> None:
+    if "sampler" in options:
+        options = options | {"sampler": options["sampler"]()}
     images = torch.zeros(8, 3, 4, 4, dtype=torch.uint8)
     batch = batch_of("continuous", is_init=torch.zeros(8, 1).bool())
     if "frame_stack" in options:

@@ -35,8 +35,8 @@ def check_finite(
     """
     steps = batch.shape[-1]
     floats = [(key, value) for key, value in batch.items(True, True) if value.is_floating_point()]
-    finite = [value.isfinite().all() for _, value in floats]
-    if not finite or torch.stack(finite).all():  # a GPU is waited for once
+    # A GPU is waited for once.
+    if not floats or torch.stack([value.isfinite().all() for _, value in floats]).all():
         return
     found = []
     for key, value in floats:
