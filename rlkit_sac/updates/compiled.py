@@ -29,8 +29,8 @@ from rlkit_sac.graph import (
     preserve_state,
     record,
     round_matmuls,
-    with_strides,
 )
+from rlkit_sac.graph.cuda_graph import with_strides
 
 NestedKey: TypeAlias = str | tuple[str, ...]
 Step = TypeVar("Step", contravariant=True)

@@ -282,8 +282,8 @@ def _on_cpu(values: Sequence[Tensor]) -> list[Tensor]:
     """Copies of tensors of one device, in one transfer."""
     parts = [value.contiguous().view(-1).view(torch.uint8) for value in values]
     copies = torch.cat(parts).cpu().split([len(part) for part in parts])
-    pairs = zip(values, copies, strict=True)  # a clone is aligned
-    return [copy.clone().view(value.dtype).view(value.shape) for value, copy in pairs]
+    # A clone is aligned.
+    return [c.clone().view(v.dtype).view(v.shape) for v, c in zip(values, copies, strict=True)]
 
 
 def _previous_key(key: NestedKey) -> NestedKey:
