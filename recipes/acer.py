@@ -191,6 +191,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         max_grad_norm=config.update.max_grad_norm,
         compile_from=first_compiled_update(config, device),
         matmul_precision=config.update.matmul_precision,
+        cuda_graph=config.update.cuda_graph,
         group=learner_group(),
     )
     if config.resume is None:

@@ -151,6 +151,7 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         recompute=config.update.recompute is True,
         compile_from=first_compiled_update(config, device),
         matmul_precision=config.update.matmul_precision,
+        cuda_graph=config.update.cuda_graph,
         group=learner_group(),
     )
     if config.resume is None:

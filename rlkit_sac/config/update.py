@@ -34,6 +34,9 @@ class StepConfig:
     """Float32 matrix products on a CPU: exact as PyTorch has them, auto as exact but fast; bfloat16
     also rounds the factors of hidden layers in compiled updates, where the processor has it."""
 
+    cuda_graph: bool = False
+    """Capture compiled updates as CUDA graphs on a GPU, which has not run on a real one."""
+
     random_shift: Annotated[int, Field(ge=0, le=64)] = 0
     """Pixels by which images from replay are shifted at most, at random, each sample and its next
     state by themselves; 4 as published for 84 x 84; 0 for none."""

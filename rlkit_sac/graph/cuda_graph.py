@@ -24,7 +24,9 @@ class CUDAGraphFunction:
 
     The inputs of the capture are read and changed in place in every replay. Inputs that are other
     tensors in later calls are copied into static tensors before the replay; results are copied from
-    static tensors after it. The function must have no side effects but those on tensors.
+    static tensors after it. The function must have no side effects but those on tensors. Where an
+    input of the capture has moved to other memory, as by ``parameter.data = ...``, the function is
+    called instead.
 
     Args:
         function: of ``inputs``; the capture calls it four times.
@@ -45,24 +47,40 @@ class CUDAGraphFunction:
         devices = sorted({str(tensor.device) for tensor in inputs})
         if len(devices) > 1:
             raise RuntimeError(f"its inputs lie on {' and '.join(devices)}")
-        self._varying = list(varying)
+        self._function, self._varying = function, list(varying)
         self._inputs = list(inputs)
         for place in self._varying:
-            self._inputs[place] = inputs[place].detach().clone()
+            self._inputs[place] = with_strides(inputs[place].detach())
+        self._memory = [(n, x.data_ptr()) for n, x in enumerate(inputs) if n not in self._varying]
         with torch.no_grad(), torch.cuda.device(inputs[0].device):
             stream = torch.cuda.Stream()
             stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(stream):
                 for _ in range(_WARMUPS):
                     function(*self._inputs)
-            torch.cuda.current_stream().wait_stream(stream)
+            current = torch.cuda.current_stream()
+            current.wait_stream(stream)
             self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):
+            # The outer one, because `graph` does not leave its stream when the capture fails.
+            with torch.cuda.stream(current), torch.cuda.graph(self._graph, stream=stream):
                 self._results = list(function(*self._inputs))
 
     def __call__(self, *inputs: Tensor) -> list[Tensor]:
         """Return the results of the function for inputs of the same shapes and strides."""
+        if any(inputs[place].data_ptr() != before for place, before in self._memory):
+            return list(self._function(*inputs))
         for place in self._varying:
             self._inputs[place].copy_(inputs[place])
         self._graph.replay()
         return [result.clone() for result in self._results]
+
+
+def with_strides(value: Tensor) -> Tensor:
+    """Return a copy with the same strides; ``clone()`` keeps them for dense tensors only.
+
+    >>> with_strides(torch.zeros(3, 4)[:, :2]).stride()
+    (4, 1)
+    """
+    extent = 1 + sum((n - 1) * step for n, step in zip(value.shape, value.stride(), strict=True))
+    held = value.as_strided((extent,), (1,)) if value.numel() else value.flatten()
+    return held.clone().as_strided(value.shape, value.stride())

@@ -21,7 +21,7 @@ def preserve_state(
 
     Args:
         module: the module that the block runs.
-        tensors: its inputs; the generators of their CUDA devices are restored too.
+        tensors: its inputs; the generators of their devices are restored too.
         changes: other tensors that the block changes in place.
 
     >>> noise = torch.rand
@@ -34,6 +34,7 @@ def preserve_state(
     numbers = Fingerprint(module)
     used = (*module.parameters(), *(buffer for buffer, _ in buffers), *tensors)
     cuda = sorted({tensor.get_device() for tensor in used if tensor.is_cuda})
+    mps = torch.mps.get_rng_state() if any(tensor.is_mps for tensor in used) else None
     python, numpy = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng(devices=cuda):
@@ -41,6 +42,8 @@ def preserve_state(
     finally:
         random.setstate(python)
         np.random.set_state(numpy)
+        if mps is not None:
+            torch.mps.set_rng_state(mps)
         numbers.restore_numbers()
         with torch.no_grad():
             for buffer, value in buffers:

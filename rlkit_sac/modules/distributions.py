@@ -1,6 +1,7 @@
 """The squashed Gaussian of continuous policies."""
 
 import math
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -55,7 +56,8 @@ class TanhGaussian(Distribution):
         unit_box = isinstance(low, float | int) and isinstance(high, float | int)
         self._box = None
         if not (unit_box and (low, high) == (-1, 1)):
-            self._box = torch.as_tensor(low).to(loc), torch.as_tensor(high).to(loc)
+            place = _placed.__wrapped__ if loc.is_cpu else _placed
+            self._box = place(low, loc.dtype, loc.device), place(high, loc.dtype, loc.device)
         sizes = [bound.shape[-1] for bound in self._box or () if bound.ndim]
         if {scale.shape[-1], *sizes} != {loc.shape[-1]}:
             dimensions = f", for an action of {max(sizes)} dimensions" if sizes else ""
@@ -133,3 +135,9 @@ class TanhGaussian(Distribution):
             low, high = self._box
             slope = slope + (0.5 * (high - low)).log()
         return normal - slope
+
+
+@lru_cache(maxsize=64)
+def _placed(bound: Tensor | float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """A bound on a device, where it stays: each copy of it would wait for the device."""
+    return torch.as_tensor(bound).to(device, dtype)

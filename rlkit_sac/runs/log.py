@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # Of metrics.csv, besides the scalars of updates and those of a user.
 _COLUMNS = ("frames", "updates", "seconds", "frames_per_second")
+_OF_EPISODES = tuple(("next", n) for n in ("done", "terminated", "episode_reward", "step_count"))
 # What `load_runs` puts before them, and the numbers of the bar.
 _TAKEN = ("run", "recipe", "task", "seed", "status", "return", "evaluation")
 
@@ -66,11 +67,13 @@ class TrainingLog:
         self._started = started
         self._last_row = (0, self.seconds)
         self.latest: dict[str, float] = {}
+        self._unread: list[TensorDictBase] = []
         self.evaluations: dict[int, tuple[float, float, int]] = {}
         self.loggers: RunLoggers | None = None
 
     def state_dict(self) -> dict[str, Any]:
         """Counters, and the averages so far for the next row of ``metrics.csv``."""
+        self._write_episodes()
         return {
             "frames": self.frames,
             "updates": self.updates,
@@ -102,15 +105,29 @@ class TrainingLog:
     def collected(self, batch: TensorDictBase, **options: Any) -> None:
         """Count the frames of a batch and write the episodes that ended in it.
 
+        Reading frames on a GPU would wait for it: their episodes are written with the next row of
+        ``metrics.csv``.
+
         Args:
             batch: collected frames.
             options: further ones of :func:`finished_episodes`.
         """
-        for row in finished_episodes(batch, frames=self.frames, **options):
-            self._write("episodes", row | {"seconds": self.seconds})
-            self.latest["return"] = row["return"]
+        self._row_options = options
         self.frames += batch.numel() * num_ranks()
+        on_cpu = batch.get(("next", "done")).is_cpu
+        self._unread.append(batch if on_cpu else batch.select(*_OF_EPISODES).clone())
+        if on_cpu:
+            self._write_episodes()
         self._progress.update(self.frames, self.latest)
+
+    def _write_episodes(self) -> None:
+        if self._unread:
+            batch = torch.cat(self._unread, -1) if self._unread[1:] else self._unread[0]
+            frames = self.frames - batch.numel() * num_ranks()
+            for row in finished_episodes(batch, frames=frames, **self._row_options):
+                self._write("episodes", row | {"seconds": self.seconds})
+                self.latest["return"] = row["return"]
+            self._unread = []
 
     def updated(self, scalars: Mapping[str, Tensor]) -> None:
         """Count an update and keep its scalars for the next row."""
@@ -134,6 +151,7 @@ class TrainingLog:
 
     def write_metrics(self) -> None:
         """Write a row of ``metrics.csv`` over the updates since the last one."""
+        self._write_episodes()
         values = self._average.compute()
         frames, seconds = self._last_row
         self._last_row = self.frames, self.seconds
@@ -220,7 +238,7 @@ def finished_episodes(
     """
     if not batch.get(("next", "done")).any():
         return []
-    after = batch.get("next").select("done", "terminated", "episode_reward", "step_count")
+    after = batch.select(*_OF_EPISODES).get("next")
     after = after.reshape(-1, batch.shape[-1]).transpose(0, 1)  # [T, N]: time first
     step, env = after.get("done").squeeze(-1).nonzero(as_tuple=True)
     ends = after[step, env]

@@ -188,7 +188,7 @@ def check_video(task: EnvConfig) -> None:
 
 
 def _record_episode(policy: TensorDictModuleBase, env: EnvBase, video: Any) -> torch.Tensor:
-    """Record one episode and close the video; returns the sum of rewards, float64 ``[M]``."""
+    """Record one episode and close the video; returns the sum of rewards ``[M]``."""
     with closing(video):  # its own `with` leaves it open after an exception
         state = env.reset()
         video.append_data(_image(env))
@@ -198,7 +198,7 @@ def _record_episode(policy: TensorDictModuleBase, env: EnvBase, video: Any) -> t
             if step["next", "done"].all():
                 break
             state = step_mdp(step)  # with the states of a policy with memory
-    return step["next", "episode_reward"].double().cpu()
+    return step["next", "episode_reward"]
 
 
 def _rendered(task: EnvConfig) -> EnvBase:

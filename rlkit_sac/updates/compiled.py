@@ -30,6 +30,7 @@ from rlkit_sac.graph import (
     record,
     round_matmuls,
 )
+from rlkit_sac.graph.cuda_graph import with_strides
 
 NestedKey: TypeAlias = str | tuple[str, ...]
 Step = TypeVar("Step", contravariant=True)
@@ -72,14 +73,16 @@ class Compiled(Generic[Step, Result]):
     that the loss module or an optimizer holds is replaced, a new graph is made; when it is put
     back, the earlier graph is used again.
 
-    On a GPU the compiled graph is captured as a CUDA graph, whose results are compared with those
-    of the computation. If the computation cannot be recorded or compiled, a warning says so and the
-    caller runs it.
+    With ``cuda_graph`` the compiled graph is captured as a CUDA graph on a GPU, whose results are
+    compared with those of the computation. If the computation cannot be recorded or compiled, a
+    warning says so and the caller runs it.
 
     Args:
         computation: the computation to compile.
         bfloat16: whether the factors of large matrix products are rounded to bfloat16, where the
-            processor has instructions for it.
+            processor has instructions for it. Default: ``False``.
+        cuda_graph: whether a compiled graph is captured as a CUDA graph on a GPU. Default:
+            ``False``.
 
     Attributes:
         while_compiling: makes a context in which each graph is recorded and compiled.
@@ -88,8 +91,8 @@ class Compiled(Generic[Step, Result]):
 
     while_compiling: Callable[[], AbstractContextManager[object]] = nullcontext
 
-    def __init__(self, computation: Computation[Step, Result], *, bfloat16: bool = False) -> None:
-        self._computation, self._bfloat16 = computation, bfloat16
+    def __init__(self, computation: Computation[Step, Result], **options: bool) -> None:
+        self._computation, self._options = computation, options
         self._programs: dict[object, list[_Program[Step, Result]]] = {}
         self.made = 0
 
@@ -121,7 +124,7 @@ class Compiled(Generic[Step, Result]):
             return None
         try:
             with self.while_compiling():
-                program = _Program(self._computation, batch, steps, bfloat16=self._bfloat16)
+                program = _Program(self._computation, batch, steps, **self._options)
         except Exception as error:
             self.made = MOST_GRAPHS + 1
             self._warn(f"it cannot become one compiled graph ({_first_line(error)}); its updates")
@@ -143,6 +146,7 @@ class _Program(Generic[Step, Result]):
         steps: the steps that are due.
         bfloat16: whether the factors of large matrix products are rounded to bfloat16, where the
             processor has instructions for it.
+        cuda_graph: whether it is captured as a CUDA graph on a GPU.
     """
 
     def __init__(
@@ -151,7 +155,8 @@ class _Program(Generic[Step, Result]):
         batch: TensorDictBase,
         steps: tuple[Step, ...],
         *,
-        bfloat16: bool,
+        bfloat16: bool = False,
+        cuda_graph: bool = False,
     ) -> None:
         # Not part of PyTorch's public interface, so that importing it may fail: see `Compiled`.
         from torch.utils._pytree import tree_flatten, tree_unflatten
@@ -188,7 +193,7 @@ class _Program(Generic[Step, Result]):
         if bfloat16:
             round_matmuls(recording.graph)
         self._compiled = compile_graph(recording.graph, examples)
-        if on_a_gpu(examples) and not bfloat16:
+        if cuda_graph and on_a_gpu(examples):
             self._capture(computation, batch, steps, examples)
 
     def _capture(
@@ -257,16 +262,9 @@ def _without_aliases(batch: TensorDictBase) -> TensorDictBase:
     own, seen = batch.copy(), set()
     for key, value in batch.items(True, True):
         if id(value) in seen:
-            own.set(key, _with_strides(value))
+            own.set(key, with_strides(value))
         seen.add(id(value))
     return own
-
-
-def _with_strides(value: Tensor) -> Tensor:
-    """Return a copy with the same strides; ``clone()`` keeps them for dense tensors only."""
-    extent = 1 + sum((n - 1) * step for n, step in zip(value.shape, value.stride(), strict=True))
-    held = value.as_strided((extent,), (1,)) if value.numel() else value.flatten()
-    return held.clone().as_strided(value.shape, value.stride())
 
 
 def _recorded(

@@ -69,6 +69,7 @@ class Update:
             :func:`~rlkit_sac.graph.set_matmul_precision` takes them; with ``"bfloat16"`` compiled
             updates round the factors of hidden layers' products, where the processor or GPU has
             instructions for it.
+        cuda_graph: capture compiled updates as CUDA graphs on a GPU; not with ``"bfloat16"``.
         group: processes that make the same updates, each with its share of a batch, such as
             ``torch.distributed.group.WORLD``. All parameters and buffers of the loss module begin
             as those of rank 0. Gradients, losses and other scalars are averaged over the ranks
@@ -76,7 +77,8 @@ class Update:
             losses that are means. Compiled graphs end with the gradients. Default: no others.
 
     Raises:
-        ConfigError: for a step that names an unknown optimizer or loss, or a missing updater; in
+        ConfigError: for a step that names an unknown optimizer or loss, or a missing updater, and
+            for compiled updates on MPS; in
             the call, for a loss module that returns something else than scalar losses, and for an
             optimizer whose parameters the losses do not depend on.
         RunError: in the call, if a rank of ``group`` is lost, and on every rank for a loss or
@@ -123,6 +125,7 @@ class Update:
         recompute: bool = False,
         compile_from: int | None = None,
         matmul_precision: MatmulPrecision = "auto",
+        cuda_graph: bool = False,
         group: ProcessGroup | None = None,
     ) -> None:
         self.loss_module = loss_module
@@ -144,11 +147,11 @@ class Update:
                 device = next(loss_module.parameters()).device
                 loss_module.critic_order = torch.arange(loss_module.num_qvalue_nets, device=device)
         parameters = {name: self._parameters(name) for name in self.optimizers}
-        bfloat16 = matmul_precision == "bfloat16"
+        options = {"bfloat16": matmul_precision == "bfloat16", "cuda_graph": cuda_graph}
         self._gradients = LossGradients(loss_module, parameters)
-        self._compiled_gradients = Compiled(self._gradients, bfloat16=bfloat16)
+        self._compiled_gradients = Compiled(self._gradients, **options)
         self._whole = WholeUpdate(self._gradients, self.optimizers, target_updater)
-        self._compiled_whole = Compiled(self._whole, bfloat16=bfloat16)
+        self._compiled_whole = Compiled(self._whole, **options)
 
     @property
     def scalar_names(self) -> tuple[str, ...]:
@@ -324,6 +327,8 @@ class Update:
         return getattr(self.loss_module, "out_keys", None) or ()
 
     def _check(self) -> None:
+        if self.compile_from is not None and next(self.loss_module.parameters()).is_mps:
+            raise ConfigError("updates on MPS cannot be compiled: set compile to false")
         for block in self._blocks:
             if len(set(block)) != len(block):
                 raise ConfigError(

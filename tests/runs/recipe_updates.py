@@ -33,4 +33,5 @@ def make_update(
         recompute=config.recompute is True,
         compile_from=compile_from,
         matmul_precision=config.matmul_precision,
+        cuda_graph=config.cuda_graph,
     )

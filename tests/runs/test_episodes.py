@@ -33,7 +33,7 @@ def test_several_ends_of_one_environment() -> None:
         done=[0, 1, 0, 0, 1], terminated=[0, 1, 0, 0, 0], returns=[4, 5, 1, 2, 3],
         lengths=[8, 9, 1, 2, 3],
     )  # fmt: skip
-    assert finished_episodes(batch, frames=100) == [
+    assert list(finished_episodes(batch, frames=100)) == [
         row(102, 0, 5.0, 9, True),
         row(105, 0, 3.0, 3, False),
     ]
@@ -47,7 +47,7 @@ def test_several_environments_count_their_frames_together() -> None:
         lengths=[[1, 2, 3, 1], [4, 5, 6, 1], [7, 1, 2, 3]],
     )
     # By time first, so that the frames never fall; three frames for each step.
-    assert finished_episodes(batch, frames=30) == [
+    assert list(finished_episodes(batch, frames=30)) == [
         row(33, 2, 9.0, 7, False),
         row(39, 0, 3.0, 3, False),
         row(39, 1, 7.0, 6, True),

@@ -25,7 +25,9 @@ def make(compile_from: int | None, device: str) -> Update:
     loss = ContinuousSACLoss(
         tanh_gaussian_actor(3, [-1.0], [1.0], **cells), state_action_critic(3, 1, **cells)
     )
-    return make_update(loss.double().to(device), UpdateConfig(), compile_from=compile_from)
+    return make_update(
+        loss.double().to(device), UpdateConfig(cuda_graph=True), compile_from=compile_from
+    )
 
 
 def batch(device: str) -> TensorDict:

@@ -140,8 +140,10 @@ class ActingLoop:
                 last step.
         """
         written = self._act_randomly(unchanged) if random else self._act(unchanged)
-        for key, place in self._outputs:
-            place.copy_(written[key])
+        values = [written[key] for key, _ in self._outputs]
+        values = values if self._device.type == "cpu" else _on_cpu(values)
+        for (_, place), value in zip(self._outputs, values, strict=True):
+            place.copy_(value)
         for new, action in self._new_previous:
             new[...] = action
         arrays, following = self.frame.arrays, self._following
@@ -194,9 +196,12 @@ class ActingLoop:
                 check_frames(frame.batch(), self._env, self._acting, first_index=first_index)
 
     def _act(self, unchanged: bool) -> Entries:
+        return self._policy(self._copies(self._inputs), unchanged=unchanged)
+
+    def _copies(self, entries: Entries) -> Entries:
         # Copies, because a policy may keep them, and in memory that PyTorch has aligned.
-        copies = {key: value.to(self._device, copy=True) for key, value in self._inputs.items()}
-        return self._policy(copies, unchanged=unchanged)
+        read = entries if self._device.type == "cpu" else self.frame.on_device()
+        return {key: read[key].clone() for key in entries}
 
     def _act_randomly(self, unchanged: bool) -> Entries:
         acted = self._act(unchanged) if self._always_acts else self._random_entries
@@ -204,7 +209,7 @@ class ActingLoop:
             drawn = self._env.rand_action()
         else:
             with torch.no_grad():
-                read = {key: value.clone() for key, value in self._random_inputs.items()}
+                read = self._copies(self._random_inputs)
                 entries = TensorDict(read, batch_size=self._batch_size, device=self._device)
                 drawn = self._random_policy(entries).exclude(*read)
         return acted | dict(drawn.items(True, True))
@@ -271,6 +276,14 @@ class ActingLoop:
 def _layout(value: Tensor, *, batch_dims: int) -> tuple[tuple[int, ...], DTypeLike]:
     """Shape and type of an entry of one environment."""
     return tuple(value.shape[batch_dims:]), value.new_empty(0, device="cpu").numpy().dtype
+
+
+def _on_cpu(values: Sequence[Tensor]) -> list[Tensor]:
+    """Copies of tensors of one device, in one transfer."""
+    parts = [value.contiguous().view(-1).view(torch.uint8) for value in values]
+    copies = torch.cat(parts).cpu().split([len(part) for part in parts])
+    # A clone is aligned.
+    return [c.clone().view(v.dtype).view(v.shape) for v, c in zip(values, copies, strict=True)]
 
 
 def _previous_key(key: NestedKey) -> NestedKey:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from tensordict import NestedKey, TensorDictBase
 from torchrl.envs import EnvBase
 
@@ -33,15 +34,15 @@ def check_finite(
     rlkit_sac.errors.RunError: 'reward' is nan at frame 2 of the batch in environment 0. ...
     """
     steps = batch.shape[-1]
-    found = []
-    for key, value in batch.items(True, True):
-        if not value.is_floating_point() or bool(value.isfinite().all()):
-            continue
-        values = value.reshape(batch.numel() // steps, steps, -1)
-        index = min((~values.isfinite()).nonzero().tolist(), key=lambda index: index[1])
-        found.append((index, key, values[tuple(index)].item()))
-    if not found:
+    floats = [(key, value) for key, value in batch.items(True, True) if value.is_floating_point()]
+    # A GPU is waited for once.
+    if not floats or torch.stack([value.isfinite().all() for _, value in floats]).all():
         return
+    found = []
+    for key, value in floats:
+        values = value.reshape(batch.numel() // steps, steps, -1)
+        bad = (~values.isfinite()).nonzero().tolist()
+        found += [(index, key, values[tuple(index)].item()) for index in bad]
     (env, step, _), key, number = min(found, key=lambda each: each[0][1])
     frame = f"frame {step + 1} of the batch"
     if (counts := batch.get("step_count", None)) is not None:

@@ -10,6 +10,7 @@ import torch
 from tensordict import TensorDictBase
 from torchrl.data import RandomSampler, TensorDictReplayBuffer
 from torchrl.data.replay_buffers.samplers import Sampler
+from torchrl.envs import DeviceCastTransform
 
 from rlkit_sac.data.replay.memmap import make_memmap_storage
 from rlkit_sac.data.replay.n_steps import NStepTransform, several_steps
@@ -172,7 +173,7 @@ def make_replay_buffer(
     if n_steps > 1:
         buffer.append_transform(NStepTransform(n_steps, gamma))
     if storage == "memmap" and torch.device(device).type != "cpu":
-        buffer.append_transform(lambda batch: batch.to(device))
+        buffer.append_transform(DeviceCastTransform(device, orig_device="cpu"))
     if prior_data is not None and prior_share is None:
         buffer.extend(prior_data)
     return buffer

@@ -117,7 +117,7 @@ class PrioritizedSampler(StatefulSampler):
         """Give new transitions at indices ``[n]`` the largest priority so far."""
         index = index.to(self._device)
         weight = (self._largest + self._eps) ** self._alpha
-        self._tree.set(index, torch.full(index.shape, weight, dtype=torch.float64))
+        self._tree.set(index, torch.full(index.shape, weight, **self._tree.options))
         self.frames += len(index)
         self._leave_out_oldest()
 
@@ -135,7 +135,7 @@ class PrioritizedSampler(StatefulSampler):
             RunError: for a priority that is NaN, infinite or negative, or 0 while ``eps`` is 0.
         """
         index = torch.as_tensor(index, device=self._device).reshape(-1)
-        priority = torch.as_tensor(priority, dtype=torch.float64, device=self._device).detach()
+        priority = torch.as_tensor(priority, **self._tree.options).detach()
         priority = priority.reshape(-1).expand(len(index))
         if not len(index):
             return
@@ -171,7 +171,7 @@ class PrioritizedSampler(StatefulSampler):
     def _leave_out_oldest(self) -> None:
         if self._left_out and self.frames > self._capacity:
             oldest = torch.arange(self.frames, self.frames + self._left_out, device=self._device)
-            self._tree.set(oldest % self._capacity, torch.zeros(1).expand(self._left_out))
+            self._tree.set(oldest % self._capacity, oldest.new_zeros(1).expand(self._left_out))
 
     def _empty(self) -> None:
         self._tree = SumTree(self._capacity, device=self._device)

@@ -20,7 +20,10 @@ class SumTree:
 
     Args:
         capacity: number of weights, which are 0 at first.
-        device: where the weights lie, in float64.
+        device: where the weights lie, in float64, on MPS in float32.
+
+    Attributes:
+        options: ``dtype`` and ``device`` of the weights.
 
     >>> tree = SumTree(3)
     >>> tree.set(torch.tensor([0, 2]), torch.tensor([1.0, 3.0]))
@@ -32,10 +35,11 @@ class SumTree:
     def __init__(self, capacity: int, *, device: torch.device | str = "cpu") -> None:
         self.capacity = capacity
         groups = -(-capacity // _WIDTH**2)
-        options: dict[str, Any] = {"dtype": torch.float64, "device": device}
-        self._weights = torch.zeros(groups * _WIDTH**2, **options)
-        self._sums = torch.zeros(groups * _WIDTH, **options)
-        self._top = torch.zeros(groups, **options)
+        dtype = torch.float32 if torch.device(device).type == "mps" else torch.float64
+        self.options: dict[str, Any] = {"dtype": dtype, "device": device}
+        self._weights = torch.zeros(groups * _WIDTH**2, **self.options)
+        self._sums = torch.zeros(groups * _WIDTH, **self.options)
+        self._top = torch.zeros(groups, **self.options)
 
     def set(self, indices: Tensor, weights: Tensor) -> None:
         """Set the weights ``[n]`` at indices ``[n]``; of a repeated index the largest counts."""

@@ -409,7 +409,7 @@ def make_worker_collector(
         joined=joined,
         frames_per_batch=frames_per_batch // joined,
         init_random_frames=-(-init_random_frames // frames_per_batch) * frames_per_batch,
-        random_policy=random_policy,
+        random_policy=None if random_policy is None else deepcopy(random_policy).to("cpu"),
         first_index=first_index,
         seed=torch.initial_seed() % 2**64,
     )

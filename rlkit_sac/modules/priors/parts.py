@@ -78,10 +78,11 @@ class Index(nn.Module):
 
     alike: Tensor
 
-    def __init__(self, num_actions: int) -> None:
+    def __init__(self, spec: CategoricalSpec) -> None:
         super().__init__()
-        self.num_actions = num_actions
-        self.register_buffer("alike", torch.zeros(num_actions), persistent=False)
+        self.num_actions = spec.space.n
+        alike = torch.zeros(self.num_actions, device=spec.device)
+        self.register_buffer("alike", alike, persistent=False)
 
 
 class PartwisePrior(nn.Module):
@@ -102,8 +103,7 @@ class PartwisePrior(nn.Module):
         parts = action_parts(action_spec)
         self._names = list(parts)
         self._parts = nn.ModuleList(
-            Box(spec) if isinstance(spec, Bounded) else Index(spec.space.n)
-            for spec in parts.values()
+            Box(spec) if isinstance(spec, Bounded) else Index(spec) for spec in parts.values()
         )
 
     def get_dist(self, tensordict: TensorDictBase) -> Distribution:
