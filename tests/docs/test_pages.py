@@ -12,7 +12,7 @@ from tests.docs.session import Session
 
 # Whose Python blocks need no command, and take seconds.
 QUICK = [
-    *("continuous_sac", "discrete_sac", "hybrid_sac", "value_sac", "kl_prior", "prior_data"),
+    *("continuous_sac", "discrete_sac", "hybrid_sac", "kl_prior", "prior_data"),
     *("several_tasks", "acer", "data_flow", "memory", "metrics", "how_to_updates"),
 ]
 # Shorter than on the page, whose own numbers the slow test runs.
