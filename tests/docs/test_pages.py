@@ -13,7 +13,7 @@ from tests.docs.session import Session
 # Whose Python blocks need no command, and take seconds.
 QUICK = [
     *("continuous_sac", "discrete_sac", "hybrid_sac", "kl_prior", "prior_data"),
-    *("several_tasks", "acer", "data_flow", "memory", "metrics", "how_to_updates"),
+    *("several_tasks", "acer", "data_flow", "memory", "metrics"),
 ]
 # Shorter than on the page, whose own numbers the slow test runs.
 FEWER = {"total_frames=400": "total_frames=310", "total_frames=700": "total_frames=310"}
