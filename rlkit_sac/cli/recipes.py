@@ -2,9 +2,10 @@
 
 Examples:
     rlkit-sac recipes                         what there is
-    rlkit-sac recipes copy sac                to ./sac.py and ./configs/sac/
+    rlkit-sac recipes copy sac                to ./sac.py and ./spaces/sac.yaml
     rlkit-sac recipes copy sac my_sac.py      under another name
     rlkit-sac recipes copy sac experiments    into a folder
+    rlkit-sac recipes copy sac --config ant   with ./configs/sac/ant.yaml
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="copy", dest="action")
     copy = actions.add_parser(
         "copy",
-        help="copy a recipe and its configurations; nothing is overwritten",
-        description="Copy a recipe and its configurations, to change them.",
+        help="copy a recipe and what it needs; nothing is overwritten",
+        description="Copy a recipe, its search space and configurations, to change them.",
     )
     copy.add_argument("name", metavar="RECIPE", help="name of the recipe")
     copy.add_argument(
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=".",
         help="folder, or name of the new script (.py) (default: the current folder)",
     )
+    copy.add_argument("--config", action="append", default=[], help="configuration to copy too")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -49,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action is None:
         _print_list()
     else:
-        _copy(find_recipe(arguments.name), Path(arguments.target))
+        _copy(find_recipe(arguments.name), Path(arguments.target), arguments.config)
     return 0
 
 
@@ -88,9 +90,9 @@ def _measured(recipes: Path) -> dict[tuple[str, str], tuple[str, str, str, int]]
     return found
 
 
-def _copy(recipe: Path, target: Path) -> None:
+def _copy(recipe: Path, target: Path, configs: list[str]) -> None:
     script = target if target.suffix == ".py" else target / recipe.name
-    files = dict(_files(recipe, script))
+    files = dict(_files(recipe, script, configs))
     if existing := [str(file) for file in files.values() if os.path.exists(file)]:
         raise ConfigError(
             f"{existing[0]} exists already, and nothing is overwritten: move it, or name another "
@@ -102,19 +104,22 @@ def _copy(recipe: Path, target: Path) -> None:
             shutil.copyfile(source, file)
     except OSError as error:
         raise ConfigError(f"cannot copy to {target}: {error.strerror}") from error
-    print(f"copied the recipe to {script}, with {len(files) - 1} more files")
+    print("copied", *files.values())
     print(f"change it, and train: rlkit-sac train {script}")
 
 
-def _files(recipe: Path, script: Path) -> Iterator[tuple[Path, Path]]:
-    """What belongs to a recipe, and where it goes."""
+def _files(recipe: Path, script: Path, configs: list[str]) -> Iterator[tuple[Path, Path]]:
+    """What a recipe needs, and where it goes."""
     yield recipe, script
     space = recipe.parent / "spaces" / f"{recipe.stem}.yaml"
     if space.is_file():
         yield space, script.parent / "spaces" / f"{script.stem}.yaml"
-    folder = recipe.parent / "configs" / recipe.stem
-    for config in sorted(folder.glob("*.yaml")):
+    for name in configs:
+        config = recipe.parent / "configs" / recipe.stem / f"{name}.yaml"
+        if not config.is_file():
+            raise ConfigError(f"{recipe.stem} has no configuration {name!r}: see rlkit-sac recipes")
         yield config, script.parent / "configs" / script.stem / config.name
-        if "priors." in config.read_text(encoding="utf-8"):
-            for prior in sorted((recipe.parent / "priors").glob("*.py")):
+        text = config.read_text(encoding="utf-8")
+        for prior in (recipe.parent / "priors").glob("*.py"):
+            if f"priors.{prior.stem}:" in text:
                 yield prior, script.parent / "priors" / prior.name

@@ -103,6 +103,7 @@ def test_a_script_with_other_imports_answers_by_itself(
         (["resume", LONG], f"{LONG} does not exist"),
         (["evaluate", LONG], f"{LONG} is not a folder"),
         (["train", f"{LONG}.py"], f"there is no script {LONG}.py"),
+        (["recipes", "copy", "sac", "--config", "acrobot"], "sac has no configuration 'acrobot'"),
         (["recipes", "copy", "sac", LONG], f"cannot copy to {LONG}: File name too long"),
         (["check-env", "Pendulun-v1"], "Did you mean: `Pendulum`"),
         (["check-env", "Pendulum-v1", "--env.num_env", "2"], "did you mean --env.num_envs?"),
@@ -137,19 +138,33 @@ def test_recipes_are_listed_with_their_configurations(capsys: pytest.CaptureFixt
     assert ["halfcheetah", "HalfCheetah-v5", "-", "-", "-"] in lines  # of ACER
 
 
-def test_a_copy_has_its_configurations_and_overwrites_nothing(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("recipe", "configs", "copied"),
+    [
+        ("clone", [], []),
+        ("sac", [], ["spaces/mine.yaml"]),
+        ("sac", ["ant", "hopper"], ["spaces/mine.yaml"]),
+        ("kl-prior-sac", ["halfcheetah_same_action"], ["spaces/mine.yaml"]),
+        (
+            "kl-prior-sac",
+            ["pendulum_controller"],
+            ["spaces/mine.yaml", "priors/pendulum_controller.py"],
+        ),
+    ],
+)
+def test_a_copy_is_the_recipe_and_what_it_needs(
+    folder: Path, recipe: str, configs: list[str], copied: list[str]
 ) -> None:
+    options = [option for name in configs for option in ("--config", name)]
+    assert main(["recipes", "copy", recipe, "to/mine.py", *options]) == 0
+    found = {str(path.relative_to(folder / "to")) for path in folder.rglob("*.*")}
+    own = [f"configs/mine/{name}.yaml" for name in configs]
+    assert found == {"mine.py", *own, *copied}
+
+
+def test_a_copy_overwrites_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["recipes", "copy", "kl-prior-sac", "mine/smooth.py"]) == 0
     assert "rlkit-sac train mine/smooth.py" in capsys.readouterr().out
-    copied = {str(path.relative_to(folder)) for path in folder.rglob("*.*")}
-    names = [path.name for path in config_files("kl_prior_sac")]
-    assert copied == {
-        "mine/smooth.py",
-        "mine/priors/pendulum_controller.py",
-        "mine/spaces/smooth.yaml",
-        *(f"mine/configs/smooth/{name}" for name in names),
-    }
     (folder / "mine" / "smooth.py").write_text("changed")
     assert main(["recipes", "copy", "kl_prior_sac", "mine/smooth.py"]) == 2
     assert "mine/smooth.py exists already" in capsys.readouterr().err

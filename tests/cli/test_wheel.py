@@ -72,6 +72,6 @@ def test_it_trains_several_seeds_resumes_and_evaluates_in_an_empty_folder(
     last = rows(runs[1] / "evaluations.csv")[-1]
     returns = [float(row["return"]) for row in rows(folder / "episodes.csv")]
     assert returns == json.loads(last["returns"])
-    command("recipes", "copy", "kl_prior_sac")
+    command("recipes", "copy", "kl_prior_sac", "--config", "pendulum_controller")
     prior = ["--config", "pendulum_controller", *SHORT]
     command("train", "kl_prior_sac.py", *prior)

@@ -12,9 +12,8 @@ from tests.docs.session import Session
 
 # Whose Python blocks need no command, and take seconds.
 QUICK = [
-    *("continuous_sac", "continuous_pipeline", "discrete_sac", "hybrid_sac", "hybrid_pipeline"),
-    *("value_sac", "kl_prior", "prior_data", "spaces"),
-    *("acer", "acer_pipeline", "data_flow", "memory"),
+    *("continuous_sac", "discrete_sac", "hybrid_sac", "kl_prior", "prior_data"),
+    *("value_sac", "spaces", "acer", "data_flow", "memory"),
 ]
 # Shorter than on the page, whose own numbers the slow test runs.
 FEWER = {"total_frames=400": "total_frames=310", "total_frames=700": "total_frames=310"}
