@@ -279,7 +279,8 @@ def with_bounds(space: Space[Any], bounds: Any) -> Space[Any]:
     >>> with_bounds(Box(-np.inf, np.inf, (2,)), [[-1, 1], [0, 3]])
     Box([-1.  0.], [1. 3.], (2,), float32)
     """
-    boxes = [leaf for _, leaf, _ in leaves(space) if isinstance(leaf, Box) and not is_choice(leaf)]
+    found = (leaf for _, leaf, _ in leaves(space) if isinstance(leaf, Box))
+    boxes = [box for box in found if np.issubdtype(box.dtype, np.floating)]
     if bounds is None:
         if any(((b.high == -b.low) & (b.high >= _WIDE) & (b.high < np.inf)).any() for b in boxes):
             text = f"the actions {space} are wide: give env.action_bounds what the task needs"

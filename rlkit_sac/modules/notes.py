@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import wraps
-from importlib import import_module
 from inspect import isfunction, signature
-from operator import attrgetter
+from pkgutil import resolve_name
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from tensordict.nn import TensorDictModuleBase, TensorDictSequential
@@ -64,13 +63,13 @@ def built_by(builder: str, default: str, arguments: dict[str, Any]) -> nn.Module
     Raises:
         ConfigError: the function cannot be imported, or returned no module.
 
+    >>> import rlkit_sac.modules
     >>> built_by("torch.nn:Linear", "categorical_actor", {})
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: torch.nn:Linear made no network of categorical_actor: TypeError...
     """
-    module, _, name = builder.partition(":")
     try:
-        network = attrgetter(name)(import_module(module))(BUILDERS[default], **arguments)
+        network = resolve_name(builder)(BUILDERS[default], **arguments)
     except Exception as error:
         raise ConfigError(f"{builder} made no network of {default}: {summary(error)}") from error
     if not isinstance(network, TensorDictModuleBase):

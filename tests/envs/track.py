@@ -34,10 +34,18 @@ ACTIONS: dict[str, TensorSpec] = {
 
 
 class Track(EnvBase):
-    """Keeps what it received as ``received``."""
+    """Keeps what it received as ``received``.
+
+    The wind, other in each episode, adds ``storm`` times itself to each reward.
+    """
 
     def __init__(
-        self, action: str = "box", num: int = 4, masked: bool = False, broken: str = ""
+        self,
+        action: str = "box",
+        num: int = 4,
+        masked: bool = False,
+        broken: str = "",
+        storm: float = 0.0,
     ) -> None:
         super().__init__(batch_size=[num], device="cpu")
         where: dict[str, Any] = {"at": Unbounded((num, 2), dtype=torch.float64)}
@@ -52,7 +60,7 @@ class Track(EnvBase):
             {name: Categorical(2, (num, 1), dtype=torch.bool) for name in ("done", "terminated")},
             shape=[num],
         )
-        self.masked, self.broken, self.received = masked, broken, []
+        self.masked, self.broken, self.storm, self.received = masked, broken, storm, []
         self.state = torch.zeros(num, 3, dtype=torch.float64)
 
     def _set_seed(self, seed: int | None) -> None:
@@ -79,7 +87,7 @@ class Track(EnvBase):
         if self.broken == "nan":
             self.state[2] = torch.nan
         after = self._seen()
-        after["reward"] = -(self.state[:, :1] ** 2)
+        after["reward"] = self.storm * self.state[:, 2:] - self.state[:, :1] ** 2
         after["terminated"] = after["done"] = (self.state[:, :1].abs() > 1).clone()
         return after
 

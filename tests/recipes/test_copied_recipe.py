@@ -23,8 +23,11 @@ from tests.reliability.runs import SHORT, assert_same_run
 
 OPTIONS = [*SHORT, "--compile", "false", "--collector.total_frames", "250"]
 
-ACTOR = """    actor = tanh_gaussian_actor(
-        **sizes,
+ACTOR = """    actor = build_network(
+        config.network,
+        tanh_gaussian_actor,
+        observation_dim=observation_inputs(config.network, env),
+        memory=memory,
         action_low=action_low,
         action_high=action_high,
         **config.network.actor_arguments(),

@@ -92,3 +92,34 @@ def test_a_batch_is_learned(recipe: str, action: str) -> None:
 def test_workers_are_refused_a_batch_that_the_function_chose() -> None:
     with pytest.raises(ConfigError, match="batch"):
         rlkit_sac.train("sac", env=Track, **QUICK, **LEARNING, **{"workers.number": 2})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_critics_that_see_what_the_policy_does_not_learn_in_fewer_frames(seed: int) -> None:
+    rates = {f"update.lr_{name}": 3e-3 for name in ("actor", "qvalue", "alpha")}
+    options = {
+        **QUICK,
+        **rates,
+        # The wind of an episode, which no action changes, is most of the reward.
+        "env.kwargs": {"num": 64, "storm": 10.0},
+        "env.observation_keys": ["at"],
+        "env.max_episode_steps": 20,
+        "collector.total_frames": 12_800,
+        "collector.learning_starts": 1_280,
+        "update.utd_ratio": 1 / 32,
+        "loss.gamma": 0.9,
+        "loss.alpha_init": 0.1,
+        "network.num_cells": [64],
+        "evaluation.interval": 1_280,
+        "evaluation.episodes": 64,
+        "evaluation.kwargs": {"storm": 0.0},
+    }
+    without, seeing = (
+        rlkit_sac.train("sac", env=Track, seed=seed, **options, **{"network.critic_keys": keys})
+        for keys in (None, ["at", "wind"])
+    )
+    late = [run.evaluations["return_mean"].iloc[-5:].mean() for run in (without, seeing)]
+    assert late[1] > late[0] + 0.5
+    assert seeing.policy().in_keys == ["observation"]
+    assert np.isfinite(seeing.policy().act(np.zeros(2))).all()
