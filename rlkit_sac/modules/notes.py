@@ -63,10 +63,9 @@ def built_by(builder: str, default: str, arguments: dict[str, Any]) -> nn.Module
     Raises:
         ConfigError: the function cannot be imported, or returned no module.
 
-    >>> import rlkit_sac.modules
-    >>> built_by("torch.nn:Linear", "categorical_actor", {})
+    >>> built_by("absent:build", "categorical_actor", {})
     Traceback (most recent call last):
-    rlkit_sac.errors.ConfigError: torch.nn:Linear made no network of categorical_actor: TypeError...
+    rlkit_sac.errors.ConfigError: absent:build made no network of categorical_actor: ...
     """
     try:
         network = resolve_name(builder)(BUILDERS[default], **arguments)
