@@ -144,8 +144,9 @@ class ContinuousLossConfig(TemperatureConfig):
     'auto'
     """
 
-    target_entropy: float | Literal["auto", "neg_dim"] = "auto"
-    """Entropy the temperature aims at, in nats; auto uses min_prob, neg_dim is -dim(action)."""
+    target_entropy: float | Literal["auto", "neg_dim", "half_neg_dim"] = "auto"
+    """Entropy the temperature aims at, in nats; auto uses min_prob, neg_dim is -dim(action),
+    half_neg_dim half of it."""
 
     dqda_clipping: NonNegativeFloat | None = None
     """Element-wise limit of dQ/da in the actor loss; null or 0 for none."""
@@ -204,12 +205,12 @@ class HybridLossConfig(LossConfig):
 
     target_entropy: (
         float
-        | Literal["auto", "scaled_log_k", "neg_dim"]
-        | list[float | Literal["auto", "scaled_log_k", "neg_dim"]]
+        | Literal["auto", "scaled_log_k", "neg_dim", "half_neg_dim"]
+        | list[float | Literal["auto", "scaled_log_k", "neg_dim", "half_neg_dim"]]
     ) = "auto"
     """Entropies the temperatures aim at, in nats: auto uses min_prob; scaled_log_k is 0.98 log K,
-    of the K discrete actions alone; neg_dim is minus the dimensions, of the continuous part
-    alone."""
+    of the K discrete actions alone; neg_dim is minus the dimensions, half_neg_dim half of it, of
+    the continuous part alone."""
 
     target_kld_discrete: NonNegativeFloat | None = None
     """With a prior, the divergence from it that the temperature of the discrete part aims at; null
@@ -251,7 +252,7 @@ class HybridLossConfig(LossConfig):
         if self.mask_critics and not self.parameter_mask:
             found.append(("mask_critics", "needs parameter_mask true, got true without it"))
         discrete, continuous = _pair(self.target_entropy)
-        if discrete == "neg_dim" or continuous == "scaled_log_k":
+        if discrete in ("neg_dim", "half_neg_dim") or continuous == "scaled_log_k":
             text = "scaled_log_k is for the discrete part and neg_dim for the continuous one: write"
             found.append(("target_entropy", f"{text} a pair like [scaled_log_k, neg_dim]"))
         return found

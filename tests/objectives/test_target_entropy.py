@@ -27,6 +27,7 @@ def resolve(option, spec, key, **options) -> float:
     [
         ("auto", AUTO),
         ("neg_dim", -2.0),
+        ("half_neg_dim", -1.0),
         (-1.25, -1.25),
         (3, 3.0),
         (lambda spec: 0.5 * spec.shape.numel(), 1.0),

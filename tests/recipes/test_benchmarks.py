@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 import rlkit_sac
 from tests import processes
@@ -110,3 +111,17 @@ def test_updates_from_images_are_timed_with_an_encoder_each_and_one_of_all(tmp_p
     rounds = pd.read_csv(tmp_path / "times.csv")
     assert list(rounds.columns) == ["side", "round", "shift_ms", "apart_ms", "shared_ms"]
     assert [row[0] for row in table(done.stdout, "side")] == ["10", "12"]
+
+
+@pytest.mark.parametrize(
+    ("task", "dimensions"), [("halfcheetah", 6), ("hopper", 3), ("walker2d", 6), ("ant", 8)]
+)
+def test_the_fast_files_of_tasks_are_the_preset_with_the_task(task: str, dimensions: int) -> None:
+    folder = RECIPES / "configs" / "sac"
+    preset, own = (
+        yaml.safe_load((folder / f"{name}.yaml").read_text()) for name in ("fast", f"{task}_fast")
+    )
+    del own["env"]
+    assert own["loss"].pop("target_entropy") == -dimensions / 2
+    assert preset["loss"].pop("target_entropy") == "half_neg_dim"
+    assert own == preset

@@ -27,7 +27,7 @@ def continuous_target(
 
     Args:
         option: ``"auto"`` (see :func:`~rlkit_sac.functional.continuous_target_entropy`),
-            ``"neg_dim"`` (minus the number of action dimensions), a number, or a function of the
+            ``"neg_dim"`` (minus the number of action dimensions), ``"half_neg_dim"``, a number, or a function of the
             action's spec.
         spec: spec of one action; needed unless a number is given.
         min_prob: the fraction of each interval that ``"auto"`` keeps, in (0, 1].
@@ -45,8 +45,9 @@ def continuous_target(
         raise ConfigError(f"target_entropy={option!r} {_NEEDS_SPEC}; or pass a number")
     if callable(option):
         return float(option(spec))
-    if option == "neg_dim":
-        return F.negative_dimension_target_entropy(spec.shape.numel())
+    if option in ("neg_dim", "half_neg_dim"):
+        full = F.negative_dimension_target_entropy(spec.shape.numel())
+        return full / 2 if option == "half_neg_dim" else full
     if not isinstance(spec, Bounded):
         raise ConfigError(
             f"target_entropy='auto' needs a bounded action spec, not {type(spec).__name__}: "
