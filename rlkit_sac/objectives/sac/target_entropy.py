@@ -27,8 +27,8 @@ def continuous_target(
 
     Args:
         option: ``"auto"`` (see :func:`~rlkit_sac.functional.continuous_target_entropy`),
-            ``"neg_dim"`` (minus the number of action dimensions), ``"half_neg_dim"``, a number, or a function of the
-            action's spec.
+            ``"neg_dim"`` (minus the number of action dimensions), ``"half_neg_dim"``, a number, or
+            a function of the action's spec.
         spec: spec of one action; needed unless a number is given.
         min_prob: the fraction of each interval that ``"auto"`` keeps, in (0, 1].
 
