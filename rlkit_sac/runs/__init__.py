@@ -2,17 +2,11 @@
 
 from rlkit_sac.config.recipe import BaseRunConfig as BaseRunConfig
 from rlkit_sac.config.recipe import RunConfig as RunConfig
-from rlkit_sac.runs.build import build_network as build_network
-from rlkit_sac.runs.build import critic_inputs as critic_inputs
 from rlkit_sac.runs.build import limit_episodes as limit_episodes
 from rlkit_sac.runs.build import make_envs as make_envs
-from rlkit_sac.runs.build import make_normalizers as make_normalizers
 from rlkit_sac.runs.build import make_replay as make_replay
-from rlkit_sac.runs.build import memory_options as memory_options
-from rlkit_sac.runs.build import observation_inputs as observation_inputs
 from rlkit_sac.runs.build import parameter_groups as parameter_groups
 from rlkit_sac.runs.build import run_collector as run_collector
-from rlkit_sac.runs.build import shared_encoder as shared_encoder
 from rlkit_sac.runs.build import stored_keys as stored_keys
 from rlkit_sac.runs.build import update_steps as update_steps
 from rlkit_sac.runs.checkpoint import Checkpoint as Checkpoint
@@ -28,6 +22,12 @@ from rlkit_sac.runs.launch import run_recipe as run_recipe
 from rlkit_sac.runs.machine import first_compiled_update as first_compiled_update
 from rlkit_sac.runs.machine import learner_group as learner_group
 from rlkit_sac.runs.machine import resolve_device as resolve_device
+from rlkit_sac.runs.networks import build_network as build_network
+from rlkit_sac.runs.networks import critic_inputs as critic_inputs
+from rlkit_sac.runs.networks import make_normalizers as make_normalizers
+from rlkit_sac.runs.networks import memory_options as memory_options
+from rlkit_sac.runs.networks import observation_inputs as observation_inputs
+from rlkit_sac.runs.networks import shared_encoder as shared_encoder
 from rlkit_sac.runs.policy import load_policy as load_policy
 from rlkit_sac.runs.policy import save_policy as save_policy
 from rlkit_sac.runs.prior import check_prior_data as check_prior_data

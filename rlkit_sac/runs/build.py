@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import chain
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import gymnasium as gym
 import torch
 from tensordict import NestedKey, TensorDictBase
-from tensordict.nn import TensorDictModule, TensorDictModuleBase
-from torch import nn
+from tensordict.nn import TensorDictModuleBase
 from torch.nn import Parameter
-from torchrl.data import Categorical, TensorDictReplayBuffer
+from torchrl.data import TensorDictReplayBuffer
 from torchrl.data.replay_buffers.samplers import Sampler
 from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
@@ -23,9 +22,6 @@ from torchrl.objectives import LossModule
 from rlkit_sac.config import (
     EnvConfig,
     FramesConfig,
-    LayersConfig,
-    NetworkConfig,
-    NormalizationConfig,
     UpdateConfig,
 )
 from rlkit_sac.config.options import check_config
@@ -42,32 +38,25 @@ from rlkit_sac.data.replay.n_steps import TRAJECTORY, several_steps
 from rlkit_sac.data.workers.cluster import ray_cluster
 from rlkit_sac.envs import (
     closing_env,
-    critic_layout,
     describe_task,
     make_env,
-    observation_layout,
     reward_dim,
 )
 from rlkit_sac.envs.gym_env import find_env_spec
-from rlkit_sac.envs.observations import CRITIC_OBSERVATION
 from rlkit_sac.envs.specs import action_mask_key
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError, TaskError, named
-from rlkit_sac.modules import EncoderOptions, MemoryOptions, observation_encoder
-from rlkit_sac.modules.encoders import is_vector
-from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
-from rlkit_sac.modules.notes import built_by
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.evaluation import evaluation_env, rank_seed, seed_everything
 from rlkit_sac.runs.machine import (
     check_installed,
-    learner_group,
     num_ranks,
     of_this_rank,
     process_group,
     rank,
     resolve_device,
 )
+from rlkit_sac.runs.networks import has_images
 from rlkit_sac.runs.prior import check_prior_data, read_prior_data
 from rlkit_sac.runs.resume import (
     PARAMETER_PREFIXES,
@@ -79,8 +68,6 @@ from rlkit_sac.runs.resume import (
 from rlkit_sac.runs.video import check_video
 from rlkit_sac.updates.steps import LossStep, Step, TargetStep
 from rlkit_sac.updates.update import Update
-
-_M = TypeVar("_M", bound=nn.Module)
 
 #: Time limit in frames of a task that declares none.
 TIME_LIMIT = 10_000
@@ -219,15 +206,6 @@ def limit_episodes(env: EnvConfig, start: Checkpoint | None = None) -> None:
         f"{env.id} {limit}: its episodes end after {TIME_LIMIT} frames at the latest "
         "(env.max_episode_steps)"
     )
-
-
-def has_images(env: EnvBase) -> bool:
-    """Whether a task is observed by images.
-
-    >>> has_images(make_env("Pendulum-v1"))
-    False
-    """
-    return any("scale" in entry for entry in observation_layout(env))
 
 
 def warn_without_updates(collector: FramesConfig, num_envs: int) -> None:
@@ -454,161 +432,3 @@ def update_steps(config: UpdateConfig, groups: Collection[str]) -> list[Step]:
             losses = tuple(f"loss_{name}" for name in names)
             steps.append(LossStep(losses, names, period, recompute))
     return steps
-
-
-def build_network(config: LayersConfig, default: Callable[..., _M], **arguments: Any) -> _M:
-    """A network by ``config.builder``, or by the function of the package.
-
-    Args:
-        config: which builder.
-        default: makes such a network.
-        arguments: of the network, JSON values.
-
-    Raises:
-        ConfigError: the builder made none.
-
-    >>> from rlkit_sac.modules import categorical_actor
-    >>> build_network(LayersConfig(), categorical_actor, observation_dim=3, num_actions=2).out_keys
-    ['logits', 'action']
-    """
-    if config.builder is None:
-        return default(**arguments)
-    with named("network.builder"):
-        return cast(_M, built_by(config.builder, default.__name__, arguments))
-
-
-def memory_options(config: LayersConfig, env: EnvBase) -> MemoryOptions | None:
-    """The argument ``memory`` of a builder of networks, which reads the previous action too.
-
-    Args:
-        config: which memory.
-        env: of the training.
-
-    >>> from rlkit_sac.envs import make_env
-    >>> memory_options(LayersConfig(memory="gru"), make_env("CartPole-v1"))
-    {'kind': 'gru', 'size': 64, 'layers': 1, 'action_dim': 0, 'num_actions': 2}
-    """
-    if config.memory == "none":
-        return None
-    specs = list(env.full_action_spec_unbatched.values(True, True))
-    counts = [spec.space.n for spec in specs if isinstance(spec, Categorical)]
-    lengths = [spec.shape[-1] for spec in specs if not isinstance(spec, Categorical)]
-    return {
-        "kind": config.memory,
-        "size": config.memory_size,
-        "layers": config.memory_layers,
-        "action_dim": sum(lengths),
-        "num_actions": sum(counts),
-    }
-
-
-def observation_inputs(config: LayersConfig, env: EnvBase) -> int | EncoderOptions:
-    """The argument ``observation_dim`` of networks: the length of a vector, or an encoder.
-
-    Networks that share an encoder read its features.
-
-    Args:
-        config: which encoder, if the task has images.
-        env: whose observations the networks read.
-
-    >>> from rlkit_sac.envs import make_env
-    >>> observation_inputs(LayersConfig(), make_env("CartPole-v1"))
-    4
-    """
-    return _inputs(config, env, observation_layout(env))
-
-
-def critic_inputs(config: LayersConfig, env: EnvBase) -> int | EncoderOptions:
-    """As :func:`observation_inputs`, of critics, which may read more than the policy.
-
-    >>> from rlkit_sac.envs import make_env
-    >>> critic_inputs(LayersConfig(), make_env("CartPole-v1"))
-    4
-    """
-    return _inputs(config, env, critic_layout(env))
-
-
-def _inputs(config: LayersConfig, env: EnvBase, layout: Any) -> int | EncoderOptions:
-    if is_vector(layout) and layout[0]["key"] == "observation":
-        return int(layout[0]["shape"][0])
-    if getattr(config, "shared_encoder", False):
-        with torch.device("meta"):
-            encoder = observation_encoder(layout, config.encoder, config.encoder_features)
-        return {"layout": [{"key": "features", "shape": [encoder.module.num_features]}]}
-    return {"layout": layout, "kind": config.encoder, "features": config.encoder_features}
-
-
-def shared_encoder(config: NetworkConfig, env: EnvBase) -> TensorDictModule | None:
-    """The argument ``encoder_network`` of a loss: the encoder that its networks share, if any.
-
-    Args:
-        config: which encoder.
-        env: whose observations it reads.
-
-    Raises:
-        ConfigError: for a task without images.
-
-    >>> from rlkit_sac.envs import make_env
-    >>> shared_encoder(NetworkConfig(), make_env("CartPole-v1")) is None
-    True
-    """
-    if not config.shared_encoder:
-        return None
-    if not has_images(env):
-        raise ConfigError(
-            "network.shared_encoder: is true, but the task has no images: leave it out"
-        )
-    layout = observation_layout(env)
-    return observation_encoder(layout, config.encoder, config.encoder_features).to(env.device)
-
-
-def make_normalizers(
-    config: NormalizationConfig, env: EnvBase, *, gamma: float
-) -> dict[str, nn.Module]:
-    """The keyword arguments of a loss for what a configuration asks to normalize.
-
-    Args:
-        config: what to normalize.
-        env: of the training.
-        gamma: discount per frame.
-
-    Raises:
-        ConfigError: for observations to normalize that have no vector.
-
-    >>> from rlkit_sac.envs import make_env
-    >>> config = NormalizationConfig(rewards=True)
-    >>> list(make_normalizers(config, make_env("Pendulum-v1"), gamma=0.99))
-    ['reward_normalizer']
-    """
-    device = env.device or torch.device("cpu")
-    dtype = torch.float32 if device.type == "mps" else torch.float64  # which MPS does not have
-    found: dict[str, nn.Module] = {}
-    if config.observations:
-        last, of_critics = observation_layout(env)[-1], critic_layout(env)[-1]  # after images
-        if "scale" in last or len(last["shape"]) > 1:
-            raise ConfigError(
-                "normalization.observations: is for vectors, but the task has none (pixels are "
-                "divided by their largest value already): set it to false"
-            )
-        own = {"observation_normalizer": last}
-        if of_critics["key"] == CRITIC_OBSERVATION:
-            own["critic_normalizer"] = of_critics
-        for name, entry in own.items():
-            found[name] = ObservationNormalizer(
-                entry["shape"][0],
-                clip=config.clip,
-                key=entry["key"],
-                dtype=dtype,
-                group=learner_group(),
-            ).to(device)
-    if config.rewards:
-        found["reward_normalizer"] = RewardNormalizer(
-            gamma,
-            num_envs=env.batch_size.numel(),
-            reward_dim=reward_dim(env),
-            clip=config.clip,
-            bounded=config.rewards == "bounded",
-            dtype=dtype,
-            group=learner_group(),
-        ).to(device)
-    return found

@@ -1,0 +1,191 @@
+"""From the options of networks to their parts: builders, sizes, encoders and normalizers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import torch
+from tensordict.nn import TensorDictModule
+from torch import nn
+from torchrl.data import Categorical
+from torchrl.envs import EnvBase
+
+from rlkit_sac.config import LayersConfig, NetworkConfig, NormalizationConfig
+from rlkit_sac.envs import critic_layout, observation_layout, reward_dim
+from rlkit_sac.envs.observations import CRITIC_OBSERVATION
+from rlkit_sac.errors import ConfigError, named
+from rlkit_sac.modules import EncoderOptions, MemoryOptions, observation_encoder
+from rlkit_sac.modules.encoders import is_vector
+from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
+from rlkit_sac.modules.notes import built_by
+from rlkit_sac.runs.machine import learner_group
+
+_M = TypeVar("_M", bound=nn.Module)
+
+
+def has_images(env: EnvBase) -> bool:
+    """Whether a task is observed by images.
+
+    >>> has_images(make_env("Pendulum-v1"))
+    False
+    """
+    return any("scale" in entry for entry in observation_layout(env))
+
+
+def build_network(config: LayersConfig, default: Callable[..., _M], **arguments: Any) -> _M:
+    """A network by ``config.builder``, or by the function of the package.
+
+    Args:
+        config: which builder.
+        default: makes such a network.
+        arguments: of the network, JSON values.
+
+    Raises:
+        ConfigError: the builder made none.
+
+    >>> from rlkit_sac.modules import categorical_actor
+    >>> build_network(LayersConfig(), categorical_actor, observation_dim=3, num_actions=2).out_keys
+    ['logits', 'action']
+    """
+    if config.builder is None:
+        return default(**arguments)
+    with named("network.builder"):
+        return cast(_M, built_by(config.builder, default.__name__, arguments))
+
+
+def memory_options(config: LayersConfig, env: EnvBase) -> MemoryOptions | None:
+    """The argument ``memory`` of a builder of networks, which reads the previous action too.
+
+    Args:
+        config: which memory.
+        env: of the training.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> memory_options(LayersConfig(memory="gru"), make_env("CartPole-v1"))
+    {'kind': 'gru', 'size': 64, 'layers': 1, 'action_dim': 0, 'num_actions': 2}
+    """
+    if config.memory == "none":
+        return None
+    specs = list(env.full_action_spec_unbatched.values(True, True))
+    counts = [spec.space.n for spec in specs if isinstance(spec, Categorical)]
+    lengths = [spec.shape[-1] for spec in specs if not isinstance(spec, Categorical)]
+    return {
+        "kind": config.memory,
+        "size": config.memory_size,
+        "layers": config.memory_layers,
+        "action_dim": sum(lengths),
+        "num_actions": sum(counts),
+    }
+
+
+def observation_inputs(config: LayersConfig, env: EnvBase) -> int | EncoderOptions:
+    """The argument ``observation_dim`` of networks: the length of a vector, or an encoder.
+
+    Networks that share an encoder read its features.
+
+    Args:
+        config: which encoder, if the task has images.
+        env: whose observations the networks read.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> observation_inputs(LayersConfig(), make_env("CartPole-v1"))
+    4
+    """
+    return _inputs(config, env, observation_layout(env))
+
+
+def critic_inputs(config: LayersConfig, env: EnvBase) -> int | EncoderOptions:
+    """As :func:`observation_inputs`, of critics, which may read more than the policy.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> critic_inputs(LayersConfig(), make_env("CartPole-v1"))
+    4
+    """
+    return _inputs(config, env, critic_layout(env))
+
+
+def _inputs(config: LayersConfig, env: EnvBase, layout: Any) -> int | EncoderOptions:
+    if is_vector(layout) and layout[0]["key"] == "observation":
+        return int(layout[0]["shape"][0])
+    if getattr(config, "shared_encoder", False):
+        with torch.device("meta"):
+            encoder = observation_encoder(layout, config.encoder, config.encoder_features)
+        return {"layout": [{"key": "features", "shape": [encoder.module.num_features]}]}
+    return {"layout": layout, "kind": config.encoder, "features": config.encoder_features}
+
+
+def shared_encoder(config: NetworkConfig, env: EnvBase) -> TensorDictModule | None:
+    """The argument ``encoder_network`` of a loss: the encoder that its networks share, if any.
+
+    Args:
+        config: which encoder.
+        env: whose observations it reads.
+
+    Raises:
+        ConfigError: for a task without images.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> shared_encoder(NetworkConfig(), make_env("CartPole-v1")) is None
+    True
+    """
+    if not config.shared_encoder:
+        return None
+    if not has_images(env):
+        raise ConfigError(
+            "network.shared_encoder: is true, but the task has no images: leave it out"
+        )
+    layout = observation_layout(env)
+    return observation_encoder(layout, config.encoder, config.encoder_features).to(env.device)
+
+
+def make_normalizers(
+    config: NormalizationConfig, env: EnvBase, *, gamma: float
+) -> dict[str, nn.Module]:
+    """The keyword arguments of a loss for what a configuration asks to normalize.
+
+    Args:
+        config: what to normalize.
+        env: of the training.
+        gamma: discount per frame.
+
+    Raises:
+        ConfigError: for observations to normalize that have no vector.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> config = NormalizationConfig(rewards=True)
+    >>> list(make_normalizers(config, make_env("Pendulum-v1"), gamma=0.99))
+    ['reward_normalizer']
+    """
+    device = env.device or torch.device("cpu")
+    dtype = torch.float32 if device.type == "mps" else torch.float64  # which MPS does not have
+    found: dict[str, nn.Module] = {}
+    if config.observations:
+        last, of_critics = observation_layout(env)[-1], critic_layout(env)[-1]  # after images
+        if "scale" in last or len(last["shape"]) > 1:
+            raise ConfigError(
+                "normalization.observations: is for vectors, but the task has none (pixels are "
+                "divided by their largest value already): set it to false"
+            )
+        own = {"observation_normalizer": last}
+        if of_critics["key"] == CRITIC_OBSERVATION:
+            own["critic_normalizer"] = of_critics
+        for name, entry in own.items():
+            found[name] = ObservationNormalizer(
+                entry["shape"][0],
+                clip=config.clip,
+                key=entry["key"],
+                dtype=dtype,
+                group=learner_group(),
+            ).to(device)
+    if config.rewards:
+        found["reward_normalizer"] = RewardNormalizer(
+            gamma,
+            num_envs=env.batch_size.numel(),
+            reward_dim=reward_dim(env),
+            clip=config.clip,
+            bounded=config.rewards == "bounded",
+            dtype=dtype,
+            group=learner_group(),
+        ).to(device)
+    return found
