@@ -27,6 +27,7 @@ _M = TypeVar("_M", bound=nn.Module)
 def has_images(env: EnvBase) -> bool:
     """Whether a task is observed by images.
 
+    >>> from rlkit_sac.envs import make_env
     >>> has_images(make_env("Pendulum-v1"))
     False
     """
