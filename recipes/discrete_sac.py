@@ -77,6 +77,9 @@ class DiscreteSACConfig(RunConfig):
         found = super().errors()
         if self.actor and not {"joint", "actor"} & names:
             found.append(("update.order", "must also name 'actor', or set actor to false"))
+        if self.critic_keys and not self.actor:
+            text = "must be null, since the critics are the policy; or set actor to true"
+            found.append(("network.critic_keys", text))
         if "actor" in names and not self.actor:
             found.append(("update.order", "names 'actor', but there is none: set actor to true"))
         return found

@@ -76,6 +76,14 @@ class HybridSACConfig(RunConfig):
     )
     loss: HybridLossConfig = field(default_factory=HybridLossConfig)
 
+    def errors(self) -> list[tuple[str, str]]:
+        """List the conditions between fields that do not hold."""
+        found = super().errors()
+        if self.critic_keys:
+            text = "must be null, since the critics choose the discrete action"
+            found.append(("network.critic_keys", text))
+        return found
+
 
 def main(config: HybridSACConfig) -> Path:
     """Train, evaluate and save; returns the run directory."""

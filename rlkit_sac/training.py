@@ -237,7 +237,8 @@ def _made_by(
         return
     if name in gym.registry:
         raise ConfigError(f"name is {name!r}, which is an environment of Gymnasium's registry")
-    limit = getattr(_made(function, kwargs).spec, "max_episode_steps", None)
+    spec = getattr(_made(function, kwargs), "spec", None)  # which those of TorchRL have not
+    limit = getattr(spec, "max_episode_steps", None)
     try:
         gym.register(name, function, max_episode_steps=limit)
     except gym.error.Error as error:

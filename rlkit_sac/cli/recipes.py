@@ -65,7 +65,9 @@ def _print_list() -> None:
         if (name, "defaults") in measured:
             print(row("  (defaults)", *measured[name, "defaults"]))
         for config in sorted((script.parent / "configs" / name).glob("*.yaml")):
-            task = yaml.safe_load(config.read_text(encoding="utf-8"))["env"]["id"]
+            task = (
+                yaml.safe_load(config.read_text(encoding="utf-8")).get("env", {}).get("id", "any")
+            )
             print(row(f"  {config.stem}", *measured.get((name, config.stem), (task, *"---"))))
     print("\nReturns are means over n runs of the last evaluation of all; -: not measured.")
     print("Train with one: rlkit-sac train RECIPE --config CONFIGURATION")

@@ -146,6 +146,9 @@ class RunConfig(BaseRunConfig):
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
         found = super().errors()
+        if self.critic_keys and self.network.shared_encoder:
+            text = "must be null with network.shared_encoder, which reads what the policy observes"
+            found.append(("network.critic_keys", text))
         if self.replay.slice_length == 1:
             text = "which needs slices of more than one frame: set replay.slice_length"
             if self.loss.lmbda:

@@ -87,8 +87,8 @@ class LoggingConfig:
     """Frames between two rows of metrics.csv."""
 
     episodes_per_write: PositiveInt = 64
-    """Most rows of episodes.csv for a batch; of more episodes that end in it one row has the
-    means."""
+    """Most rows of episodes.csv for a batch, on a GPU for those between two rows of metrics.csv; of
+    more episodes that end in it one row has the means."""
 
     progress: bool = True
     """Show a progress bar."""

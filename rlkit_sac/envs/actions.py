@@ -286,13 +286,13 @@ def with_bounds(space: Space[Any], bounds: Any) -> Space[Any]:
             text = f"the actions {space} are wide: give env.action_bounds what the task needs"
             warnings.warn(text, stacklevel=2)
         return space
-    total = sum(box.low.size for box in boxes)
-    try:
-        rows = iter(np.broadcast_to(np.array(bounds, float), (total, 2)))
-    except ValueError:
+    total, given = sum(box.low.size for box in boxes), np.array(bounds, object)
+    if given.shape not in ((2,), (total, 2)) or not total or (given[..., 0] >= given[..., 1]).any():
         raise ConfigError(
-            f"env.action_bounds is {bounds}: wanted [low, high], or {total} of these"
-        ) from None
+            f"env.action_bounds is {bounds}: wanted [low, high] for {total} continuous dimensions "
+            "of the action, or one for each"
+        )
+    rows = iter(np.broadcast_to(given.astype(float), (total, 2)))
 
     def build(part: Space[Any]) -> Space[Any]:
         if isinstance(part, Tuple):

@@ -139,8 +139,8 @@ class TaskEntries(Transform):
         observed = {k: s for k, s in specs.items() if k not in _NOT_OBSERVED}
 
         def reader(keys: Sequence[str] | None) -> tuple[Space[Any], list[NestedKey]]:
-            if unknown := set(keys or ()) - observed.keys():
-                raise ConfigError(f"{unknown} are to be observed, of {list(observed)}")
+            if set(keys or ()) - observed.keys() or not observed:
+                raise ConfigError(f"{keys} are to be observed, but there are {list(observed)}")
             return _task_space({key: observed[key] for key in keys or observed}, _observation_space)
 
         space, self._observed = reader(observation_keys)
@@ -162,11 +162,19 @@ class TaskEntries(Transform):
             own = {"observation_space": space_to_json(space), "observation_indices": None}
             self.critic = TaskTensors({**self.description, **own}, device=device)
         base = base_env(env)
-        given = None if isinstance(base, SerialEnv) else getattr(base, "parameter_mask", None)
+        if isinstance(base, SerialEnv):  # whose attributes are those of its environments
+            base.start()
+            (base, *_) = base._envs
+        given = getattr(base, "parameter_mask", None)
         self.parameter_mask = self.tensors.to_task.parameter_mask() if given is None else given
         sums = torch.float32 if device.type == "mps" else torch.float64
         self._total = Unbounded(env.reward_spec.shape, device, sums)
         kept = {*env.state_spec.keys(True, True), *([ACTION_MASK] if self.masked else ())}
+        if taken := kept & {*self._agent_spaces()} - {ACTION_MASK}:
+            raise ConfigError(
+                f"a step of the environment reads {taken}, an entry of networks here: give it "
+                "another name, as TorchRL's RenameTransform does"
+            )
         self._left_out = [key for key in env.observation_spec.keys(True, True) if key not in kept]
         self._batch = env.batch_size
 
@@ -182,6 +190,12 @@ class TaskEntries(Transform):
         if self.masked:
             next_tensordict.set(ACTION_MASK, next_tensordict.get(ACTION_MASK).bool())
         return next_tensordict
+
+    def _agent_spaces(self) -> dict[str, Space[Any]]:
+        spaces = dict(self.tensors.observe.agent_space())
+        if self.critic is not None:
+            spaces |= for_critics(self.critic.observe.agent_space().spaces)
+        return spaces
 
     def _entries(
         self, tensors: TaskTensors, keys: list[NestedKey], read: TensorDictBase
@@ -220,10 +234,7 @@ class TaskEntries(Transform):
         """Replaces what is observed by the agent's entries."""
         for key in self._left_out:
             del observation_spec[key]
-        spaces = self.tensors.observe.agent_space().spaces
-        if self.critic is not None:
-            spaces |= for_critics(self.critic.observe.agent_space().spaces)
-        for key, box in spaces.items():
+        for key, box in self._agent_spaces().items():
             dtype = torch.from_numpy(np.empty(0, box.dtype)).dtype
             shape = (*self._batch, *(box.shape or ()))
             observation_spec[key] = Unbounded(shape, self._total.device, dtype)

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import AutoresetMode
 from torchrl.envs import EnvBase, GymWrapper
 
 from rlkit_sac.envs.action_masks import with_action_masks
@@ -215,6 +216,12 @@ def create(
             if callable(made_by):
                 made: Any = made_by(**{**deepcopy(spec.kwargs), **arguments})
                 if isinstance(made, gym.vector.VectorEnv):
+                    mode = made.metadata.get("autoreset_mode")
+                    if mode not in (AutoresetMode.DISABLED, AutoresetMode.SAME_STEP):
+                        raise ConfigError(
+                            f"its autoreset mode is {mode}, which wastes a step: give "
+                            "vector_kwargs: {autoreset_mode: Disabled}"
+                        )
                     made = GymWrapper(made)
                 if isinstance(made, EnvBase):
                     return made
@@ -230,7 +237,8 @@ def create(
         advice = error if extra is None else f"pip install 'rlkit_sac[{extra}]'"
         raise ConfigError(f"{spec.id} needs a missing package: {advice}") from error
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"{spec.id} could not be created: {summary(error)}") from error
+        reason = error if isinstance(error, ConfigError) else summary(error)
+        raise ConfigError(f"{spec.id} could not be created: {reason}") from error
     modes = env.metadata.get("render_modes", [])
     if render_mode is not None and render_mode not in modes:
         env.close()

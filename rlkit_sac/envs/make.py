@@ -124,7 +124,7 @@ def make_env(
     torch.Size([5, 1])
     """
     if callable(env_id):
-        env_id = EnvSpec(env_name(env_id.__name__), entry_point=env_id)
+        env_id = EnvSpec(env_name(getattr(env_id, "__name__", "task")), entry_point=env_id)
     spec = find_env_spec(env_id) if isinstance(env_id, str) else env_id
     construct = partial(create, spec, max_episode_steps, kwargs, render_mode)
     seen: dict[str, Any] = {

@@ -147,7 +147,7 @@ class TaskTensors:
         counts, starts = choice_values(leaf)
         values = value.reshape(-1, len(counts)) - torch.tensor(starts, device=value.device)
         if self.observe.is_count(leaf):
-            return (values.double() / (counts[0] - 1)).clamp(0, 1).float()
+            return (values.to(self._low.dtype) / (counts[0] - 1)).clamp(0, 1).float()
         each = [torch.arange(count, device=value.device) for count in counts]
         hot = [values[:, i, None] == numbers for i, numbers in enumerate(each)]
         return torch.cat(hot, -1).float()

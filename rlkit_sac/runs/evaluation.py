@@ -111,8 +111,9 @@ def evaluation_env(task: EnvConfig, *, episodes: int, **options: Any) -> EnvBase
     torch.Size([5])
     """
     env = make_env(task.id, **task.arguments(), **options)
-    if adapted_task(env) is None or env.batch_locked:
+    if adapted_task(env) is None or env.batch_locked or env.batch_size:
         return env
+    env.close()
     return make_env(task.id, **task.arguments(), **options, num_envs=episodes)
 
 
@@ -175,7 +176,7 @@ def evaluate(
             # Reseeding each round keeps its initial states the same, however long the last took.
             env.set_seed(seed + done)
             try:
-                ended = first_episodes()
+                ended = first_episodes(min(num_envs, episodes - done))
             except RunError as error:
                 raise type(error)(f"in an evaluation: {error}") from error.__cause__
             results += [ended[index] for index in range(min(num_envs, episodes - done))]
@@ -188,8 +189,8 @@ def evaluate(
     )
 
 
-def _first_episodes(loop: ActingLoop) -> dict[int, tuple[NDArray[Any], int]]:
-    """Return ``[M]`` and length of each environment's next episode, by index of the environment."""
+def _first_episodes(loop: ActingLoop, count: int) -> dict[int, tuple[NDArray[Any], int]]:
+    """Return ``[M]`` and length of the next episode of the first environments, by their index."""
     ended: dict[int, tuple[NDArray[Any], int]] = {}
     keys = ("done", "episode_reward", "step_count")
     done, sums, counts = (loop.frame.arrays["next", key] for key in keys)
@@ -197,32 +198,32 @@ def _first_episodes(loop: ActingLoop) -> dict[int, tuple[NDArray[Any], int]]:
     def all_ended() -> bool:
         for index in np.flatnonzero(done).tolist():
             ended.setdefault(index, (sums[index].copy(), int(counts[index, 0])))
-        return len(ended) == len(loop)
+        return all(index in ended for index in range(count))
 
     loop.reset()
     for first in range(0, LONGEST_EPISODE, _CHECKED_TOGETHER):
         loop.rollout(min(_CHECKED_TOGETHER, LONGEST_EPISODE - first), until=all_ended)
-        if len(ended) == len(loop):
+        if all_ended():
             return ended
     raise RunError(_ENDLESS)
 
 
 def _first_episodes_of_torchrl(
-    env: EnvBase, policy: TensorDictModuleBase
+    env: EnvBase, policy: TensorDictModuleBase, count: int
 ) -> dict[int, tuple[NDArray[Any], int]]:
     """As :func:`_first_episodes`, stepping the environment with all its transforms."""
-    state, count = env.reset(), env.batch_size.numel()
+    state, number = env.reset(), env.batch_size.numel()
     ended: dict[int, tuple[NDArray[Any], int]] = {}
     sums: Any = 0.0
     for step in range(1, LONGEST_EPISODE + 1):
         frame, state = env.step_and_maybe_reset(policy(state))
         check_frames(frame.unsqueeze(-1), env, policy)
         after = frame["next"]
-        sums = sums + after["reward"].double()
-        returns = after.get("episode_reward", sums).double().reshape(count, -1).cpu().numpy()
+        sums = sums + after["reward"].cpu().double()
+        returns = after.get("episode_reward", sums).cpu().double().reshape(number, -1).numpy()
         for index in after["done"].reshape(-1).nonzero().flatten().tolist():
             ended.setdefault(index, (returns[index].copy(), step))
-        if len(ended) == count:
+        if all(index in ended for index in range(count)):
             return ended
     raise RunError(_ENDLESS)
 

@@ -252,7 +252,7 @@ def finished_episodes(
         "terminated": ends.get("terminated").squeeze(-1),
     }
     if most_rows is not None and len(step) > most_rows:
-        means = {name: values.double().mean().item() for name, values in columns.items()}
+        means = {name: values.cpu().double().mean().item() for name, values in columns.items()}
         last = frames + batch.numel() * num_ranks()
         return [means | {"frames": last, "env": None, "episodes": len(step)}]
     lists = (values.tolist() for values in columns.values())

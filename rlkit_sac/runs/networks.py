@@ -169,7 +169,7 @@ def make_normalizers(
                 "divided by their largest value already): set it to false"
             )
         own = {"observation_normalizer": last}
-        if of_critics["key"] == CRITIC_OBSERVATION:
+        if of_critics["key"] == CRITIC_OBSERVATION and "scale" not in of_critics:
             own["critic_normalizer"] = of_critics
         for name, entry in own.items():
             found[name] = ObservationNormalizer(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
-from torchrl.data import NonTensor
+from torchrl.data import Composite, NonTensor, Unbounded
 from torchrl.envs import GymEnv
 
 from rlkit_sac.data import make_collector
@@ -234,3 +234,25 @@ def test_a_lost_last_observation_is_warned_of(capsys: pytest.CaptureFixture[str]
     assert "warning" not in capsys.readouterr().err
     check_env("tests.envs.test_adapted_env:Lost")
     assert "first of the next" in capsys.readouterr().err
+
+
+class Stateless(Track):
+    """Reads its state from the entry that networks would read, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        del self.observation_spec["at"]
+        self.observation_spec["observation"] = Unbounded((4, 2), dtype=torch.float64)
+        self.state_spec = Composite(observation=self.observation_spec["observation"], shape=[4])
+
+
+def test_a_state_with_the_name_of_an_entry_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"reads \{'observation'\}.*another name"):
+        make_env(Stateless)
+
+
+@pytest.mark.parametrize("bounds", [[1, -1], [5.0], [[-1], [1]], [[-1, 1], [-1, 1]]])
+def test_bounds_of_actions_are_pairs_of_numbers(bounds: Any) -> None:
+    for env_id in ("Pendulum-v1", "tests.envs.track:Track"):
+        with pytest.raises(ConfigError, match=r"action_bounds is .*for 1 continuous"):
+            make_env(env_id, action_bounds=bounds)

@@ -40,8 +40,10 @@ def episode_statistics(episodes: pd.DataFrame, by: Sequence[str]) -> pd.DataFram
         for name in ("length", "return", "terminated"):
             # A column of flags that lacks one holds objects.
             cells = group[name] if name in group else pd.Series(index=group.index, dtype=float)
+            cells = cells.map(lambda cell: {"true": 1, "false": 0}.get(str(cell).lower(), cell))
             numbers = pd.to_numeric(cells, errors="coerce").astype(float)
-            row[name] = numbers.groupby(group["run"]).mean().mean()
+            sums = (numbers * counts).groupby(group["run"]).sum(min_count=1)
+            row[name] = (sums / counts.where(numbers.notna()).groupby(group["run"]).sum()).mean()
         row[f"return of last {LAST}"] = runs["return"].apply(lambda x: x.iloc[-LAST:].mean()).mean()
         rows.append(row)
     return pd.DataFrame(rows)
