@@ -434,6 +434,6 @@ def _check_box(space: Box, path: str) -> None:
         check_bounds(low, high, where)
     except ConfigError as error:
         raise ConfigError(
-            f"{error}; wrap the environment in gymnasium.wrappers.TransformAction, with a Box that "
-            "has them"
+            f"{error}; give env.action_bounds, or wrap the environment in "
+            "gymnasium.wrappers.TransformAction, with a Box that has them"
         ) from None

@@ -70,8 +70,15 @@ class AdaptedEnv(TransformedEnv):
         return cast(TaskEntries, self.transform)
 
     def rand_action(self, tensordict: TensorDictBase | None = None) -> TensorDictBase:
-        """Draws uniformly from the agent's actions."""
-        return EnvBase.rand_action(self, tensordict)
+        """Draws uniformly from the agent's actions, or those that the mask allows."""
+        drawn = EnvBase.rand_action(self, tensordict)
+        if self.task.masked and tensordict is not None and ACTION_MASK in tensordict:
+            allowed = tensordict.get(ACTION_MASK)
+            rows = allowed.reshape(-1, allowed.shape[-1]).float()
+            index = rows.multinomial(1).reshape(allowed.shape[:-1])
+            both = isinstance(drawn.get("action"), TensorDictBase)
+            drawn.set(("action", "discrete") if both else "action", index)
+        return drawn
 
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
         try:
@@ -140,7 +147,10 @@ class TaskEntries(Transform):
 
         def reader(keys: Sequence[str] | None) -> tuple[Space[Any], list[NestedKey]]:
             if set(keys or ()) - observed.keys() or not observed:
-                raise ConfigError(f"{keys} are to be observed, but there are {list(observed)}")
+                raise ConfigError(
+                    f"env.observation_keys or network.critic_keys is {keys}, but what is observed "
+                    f"has the parts {list(observed)}"
+                )
             return _task_space({key: observed[key] for key in keys or observed}, _observation_space)
 
         space, self._observed = reader(observation_keys)

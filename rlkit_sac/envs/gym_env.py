@@ -69,6 +69,8 @@ def find_env_spec(env_id: str) -> EnvSpec:
         with suppress(AttributeError):
             made_by = attrgetter(name)(importlib.import_module(module))
             return EnvSpec(env_id, entry_point=made_by)
+        if name.isidentifier():
+            raise ConfigError(f"unknown environment {env_id!r}: {module} has no {name}")
     try:
         return gym.spec(name)
     except gym.error.Error as error:

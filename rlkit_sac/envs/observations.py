@@ -241,7 +241,10 @@ def selected(space: Space[Any], keys: Sequence[str] | None) -> Space[Any]:
         return space
     parts = space.spaces if isinstance(space, gym.spaces.Dict) else {}
     if not keys or not parts.keys() >= set(keys):
-        raise ConfigError(f"{list(keys)} are to be observed, but the parts are {list(parts)}")
+        raise ConfigError(
+            f"env.observation_keys or network.critic_keys is {list(keys)}, but what is observed "
+            f"has the parts {list(parts)}"
+        )
     chosen = gym.spaces.Dict()
     chosen.spaces = {key: parts[key] for key in keys}
     return chosen

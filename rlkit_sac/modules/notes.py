@@ -9,6 +9,7 @@ from inspect import isfunction, signature
 from pkgutil import resolve_name
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
+import torch
 from tensordict.nn import TensorDictModuleBase, TensorDictSequential
 from torch import nn
 
@@ -68,7 +69,8 @@ def built_by(builder: str, default: str, arguments: dict[str, Any]) -> nn.Module
     rlkit_sac.errors.ConfigError: absent:build made no network of categorical_actor: ...
     """
     try:
-        network = resolve_name(builder)(BUILDERS[default], **arguments)
+        with torch.device("cpu"):  # also where the shapes of a policy are built without memory
+            network = resolve_name(builder)(BUILDERS[default], **arguments)
     except Exception as error:
         raise ConfigError(f"{builder} made no network of {default}: {summary(error)}") from error
     if not isinstance(network, TensorDictModuleBase):

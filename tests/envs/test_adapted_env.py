@@ -256,3 +256,9 @@ def test_bounds_of_actions_are_pairs_of_numbers(bounds: Any) -> None:
     for env_id in ("Pendulum-v1", "tests.envs.track:Track"):
         with pytest.raises(ConfigError, match=r"action_bounds is .*for 1 continuous"):
             make_env(env_id, action_bounds=bounds)
+
+
+def test_actions_at_random_are_allowed_ones() -> None:
+    env = make_env(Track, kwargs={"action": "choice", "masked": True}, seed=4)
+    drawn = env.rollout(40, break_when_any_done=False)["action"]
+    assert set(drawn.flatten().tolist()) == {0, 2}
