@@ -21,7 +21,8 @@ REFUSED = {
     "parametrization": ({"alpha_parametrization": "linear"}, "alpha_parametrization"),
     "target entropy": (
         {"target_entropy": "automatic"},
-        "target_entropy: must be a valid number or 'auto', 'neg_dim' or 'half_neg_dim', got 'automatic'",
+        "target_entropy: must be a valid number or 'auto', 'neg_dim' or 'half_neg_dim', got "
+        "'automatic'",
     ),
     "clipping": ({"dqda_clipping": -1.0}, "dqda_clipping"),
     "pair": ({"alpha_init": (1.0, 1.0)}, "alpha_init: must be a valid number"),

@@ -1,7 +1,9 @@
+import pandas as pd
 import pytest
 import torch
 from tensordict import TensorDict
 
+from rlkit_sac.analysis.report.episodes import episode_statistics
 from rlkit_sac.runs.log import finished_episodes
 
 
@@ -63,3 +65,24 @@ def test_a_vector_reward_has_a_column_for_each_dimension(weights, total) -> None
     (found,) = finished_episodes(batch, frames=0, reward_weights=weights)
     assert found == row(2, 0, total, 2, True) | {"return_0": 5.0, "return_1": -2.0}
     assert list(found)[2:5] == ["return", "return_0", "return_1"]
+
+
+def test_more_episodes_than_rows_are_one_row_of_their_means() -> None:
+    batch = TensorDict(batch_size=[3, 1])
+    batch["next"] = TensorDict(
+        done=torch.ones(3, 1, 1, dtype=torch.bool),
+        terminated=torch.tensor([[[True]], [[False]], [[False]]]),
+        episode_reward=torch.tensor([[[1.0]], [[3.0]], [[8.0]]], dtype=torch.float64),
+        step_count=torch.tensor([[[2]], [[4]], [[6]]]),
+        batch_size=[3, 1],
+    )
+    assert len(finished_episodes(batch, frames=10, most_rows=3)) == 3
+    (row,) = finished_episodes(batch, frames=10, most_rows=2)
+    wanted = {"frames": 13, "env": None, "return": 4.0, "length": 4.0, "episodes": 3}
+    assert row == {**wanted, "terminated": pytest.approx(1 / 3)}
+    rows = pd.DataFrame([*finished_episodes(batch, frames=0), row])
+    rows["terminated"] = rows["terminated"].astype(str).str.lower()  # as pandas reads the file
+    found = episode_statistics(rows.assign(run="a", task="X"), [])
+    assert found["episodes"].item() == 6
+    assert found["return"].item() == 4.0
+    assert found["terminated"].item() == pytest.approx(1 / 3)

@@ -18,6 +18,7 @@ from rlkit_sac.data.collect.collector import env_with_states
 from rlkit_sac.envs import make_env
 from rlkit_sac.modules import tanh_gaussian_actor
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate, seed_everything
+from tests.envs.track import Track
 from tests.recurrent_policies import STATES, Cells, recurrent_gaussian
 
 LIMIT = 15
@@ -178,3 +179,19 @@ def test_an_environment_of_torchrl_is_evaluated(policy) -> None:
         rewards = env.rollout(LIMIT, policy)["next", "reward"]
     np.testing.assert_allclose(found.returns[:3], rewards.sum(1).flatten(), rtol=1e-5)
     assert found.lengths.tolist() == [LIMIT] * 5
+
+
+class HalfEndless(Track):
+    """Ends the episodes of the first half of its environments after four steps, and no others."""
+
+    def _step(self, tensordict):
+        after = super()._step(tensordict)
+        ends = torch.arange(len(self.state))[:, None] < len(self.state) // 2
+        after["terminated"] = after["done"] = ends & (len(self.received) % 4 == 0)
+        return after
+
+
+def test_environments_beyond_the_episodes_need_not_end() -> None:
+    env = make_env(HalfEndless, kwargs={"num": 6})
+    policy = tanh_gaussian_actor(5, [-1.0], [1.0])
+    assert evaluate(policy, env, episodes=3, seed=1).lengths.tolist() == [4, 4, 4]
