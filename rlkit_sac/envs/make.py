@@ -1,4 +1,4 @@
-"""From a Gymnasium id to a TorchRL environment."""
+"""From an id, a class or a function to a TorchRL environment ready for a collector."""
 
 from __future__ import annotations
 
@@ -80,8 +80,10 @@ def make_env(
       `[*, M]`, ``step_count`` `[*, 1]`, ``is_init`` `[*, 1]`,
     - ``prev_action`` as ``action``, zeros at the start of an episode.
 
-    Each episode is seeded from ``seed``, the index of its environment and its number there, so
-    the same seed and actions give the same episode, whatever happened in earlier ones.
+    Each episode of Gymnasium is seeded from ``seed``, the index of its environment and its number
+    there, so the same seed and actions give the same episode, whatever happened in earlier ones. A
+    TorchRL environment of a function, with the batch size ``[]`` or ``[N]``, is seeded once; its
+    leaves become these entries as :class:`~rlkit_sac.envs.adapted_env.TaskEntries` says.
 
     Args:
         env_id: Gymnasium id, ``Name-v0`` or ``module:Name-v0``, or a task of the package:
@@ -89,7 +91,7 @@ def make_env(
             ``Goal-v0``.
             MO-Gymnasium's ids that begin with ``mo-`` need no module. Or a task of Gymnasium's
             registry, for a process in which it is not registered; or a class or function that
-            makes a new environment in each call.
+            makes a new environment, of Gymnasium or TorchRL, in each call; or ``module:function``.
         num_envs: environments that run side by side. Default: 1.
         first_index: index of the first environment, where others of the run are made elsewhere.
             Default: 0.
@@ -143,6 +145,7 @@ def make_env(
             )
         if num_envs > 1 and not made.batch_size:
             if made.batch_locked:
+                made.close()
                 made = SerialEnv(num_envs, construct)
             else:
                 made = TransformedEnv(made, BatchSizeTransform(batch_size=[num_envs]))
@@ -179,6 +182,7 @@ def _adapt(env: EnvBase, name: str, num_envs: int, **options: Any) -> AdaptedEnv
     try:
         return AdaptedEnv(env, **options)
     except ConfigError as error:
+        env.close(raise_if_closed=False)
         raise ConfigError(f"{name}: {error}") from error
 
 

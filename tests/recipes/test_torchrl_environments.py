@@ -23,6 +23,20 @@ QUICK: dict[str, Any] = {
     "logging.progress": False,
     "compile": False,
 }
+RATES = {f"update.lr_{name}": 3e-3 for name in ("actor", "qvalue", "alpha")}
+LEARNED: dict[str, Any] = {
+    **QUICK,
+    **RATES,
+    "env.max_episode_steps": 20,
+    "collector.total_frames": 12_800,
+    "collector.learning_starts": 1_280,
+    "update.utd_ratio": 1 / 32,
+    "loss.gamma": 0.9,
+    "loss.alpha_init": 0.1,
+    "network.num_cells": [64],
+    "evaluation.interval": 1_280,
+    "evaluation.episodes": 64,
+}
 LEARNING = {"collector.learning_starts": 160, "replay.batch_size": 32, "update.utd_ratio": 0.25}
 
 
@@ -70,21 +84,7 @@ def test_a_batch_trains_resumes_evaluates_acts_and_is_exported(
     ("recipe", "action"), [("sac", "box"), ("discrete_sac", "choices"), ("hybrid_sac", "both")]
 )
 def test_a_batch_is_learned(recipe: str, action: str) -> None:
-    rates = {f"update.lr_{name}": 3e-3 for name in ("actor", "qvalue", "alpha")}
-    options = {
-        **QUICK,
-        **rates,
-        "env.kwargs": {"action": action, "num": 64},
-        "env.max_episode_steps": 20,
-        "collector.total_frames": 12_800,
-        "collector.learning_starts": 1_280,
-        "update.utd_ratio": 1 / 32,
-        "loss.gamma": 0.9,
-        "loss.alpha_init": 0.1,
-        "network.num_cells": [64],
-        "evaluation.interval": 1_280,
-        "evaluation.episodes": 64,
-    }
+    options = {**LEARNED, "env.kwargs": {"action": action, "num": 64}}
     returns = rlkit_sac.train(recipe, env=Track, **options).evaluations["return_mean"]
     assert returns.iloc[-1] > -0.5 > returns.iloc[0] + 1
 
@@ -97,22 +97,11 @@ def test_workers_are_refused_a_batch_that_the_function_chose() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_critics_that_see_what_the_policy_does_not_learn_in_fewer_frames(seed: int) -> None:
-    rates = {f"update.lr_{name}": 3e-3 for name in ("actor", "qvalue", "alpha")}
     options = {
-        **QUICK,
-        **rates,
+        **LEARNED,
         # The wind of an episode, which no action changes, is most of the reward.
         "env.kwargs": {"num": 64, "storm": 10.0},
         "env.observation_keys": ["at"],
-        "env.max_episode_steps": 20,
-        "collector.total_frames": 12_800,
-        "collector.learning_starts": 1_280,
-        "update.utd_ratio": 1 / 32,
-        "loss.gamma": 0.9,
-        "loss.alpha_init": 0.1,
-        "network.num_cells": [64],
-        "evaluation.interval": 1_280,
-        "evaluation.episodes": 64,
         "evaluation.kwargs": {"storm": 0.0},
     }
     without, seeing = (

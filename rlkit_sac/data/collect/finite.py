@@ -41,8 +41,9 @@ def check_finite(
     found = []
     for key, value in floats:
         values = value.reshape(batch.numel() // steps, steps, -1)
-        bad = (~values.isfinite()).nonzero().tolist()
-        found += [(index, key, values[tuple(index)].item()) for index in bad]
+        if bad := (~values.isfinite()).nonzero().tolist():
+            index = min(bad, key=lambda index: index[1])
+            found.append((index, key, values[tuple(index)].item()))
     (env, step, _), key, number = min(found, key=lambda each: each[0][1])
     frame = f"frame {step + 1} of the batch"
     if (counts := batch.get("step_count", None)) is not None:

@@ -196,7 +196,7 @@ class Critics:
                     f"qvalue_network writes {network.out_keys}, not {needed!r}: name its output "
                     f"so, or name the right one with set_keys({self.role}=...)"
                 )
-        if self.normalizer is not None:
+        if self.normalizer is not None and self.normalizer.key in inputs.keys():  # noqa: SIM118
             inputs = self.normalizer.normalized(inputs)
         if self.encoded or self.memory is not None:
             frozen = not any(each.requires_grad for each in members.params.values(True, True))
