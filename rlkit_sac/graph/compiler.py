@@ -36,9 +36,10 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Tensor]) -> Callable[...,
     """
     # Importing inductor takes a second: only runs that compile pay it.
     from torch._guards import TracingContext, tracing
-    from torch._inductor import config
+    from torch._inductor import config, cpu_vec_isa
     from torch._inductor.async_compile import shutdown_compile_workers
     from torch._inductor.compile_fx import compile_fx
+    from torch._inductor.exc import CppCompileError
     from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
@@ -47,11 +48,21 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Tensor]) -> Callable[...,
     # One program calls PyTorch in less time than Python does; torch 2.7 cannot make it so.
     whole = torch.__version__ >= "2.13" and all(each.device.type == "cpu" for each in inputs)
     examples = [mode.from_tensor(tensor.detach(), static_shapes=True) for tensor in inputs]
-    with (
-        torch.no_grad(),
-        config.patch(fallback_random=True, cpp_wrapper=whole),
-        tracing(TracingContext(mode)),
-    ):
-        compiled: Any = compile_fx(graph, examples)
+
+    def compiled(**options: Any) -> Any:
+        options |= {"fallback_random": True, "cpp_wrapper": whole}
+        with torch.no_grad(), config.patch(**options), tracing(TracingContext(mode)):
+            return compile_fx(graph, examples)
+
+    if not whole:
+        function = compiled()
+    else:
+        quick = {"cpp_wrapper_build_separate": True, "cpp_cache_precompile_headers": False}
+        try:
+            # Trying what the compiler can do with the processor would take ten seconds.
+            function = compiled(**quick, **{"cpp.vec_isa_ok": True})
+        except CppCompileError:
+            cpu_vec_isa.valid_vec_isa_list.cache_clear()
+            function = compiled(**quick)
     shutdown_compile_workers()
-    return compiled
+    return function

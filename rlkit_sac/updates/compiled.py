@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -33,7 +33,7 @@ from rlkit_sac.graph import (
 from rlkit_sac.graph.cuda_graph import with_strides
 
 NestedKey: TypeAlias = str | tuple[str, ...]
-Step = TypeVar("Step", contravariant=True)
+Due = TypeVar("Due", bound=Hashable, contravariant=True)
 Result = TypeVar("Result")
 ResultCo = TypeVar("ResultCo", covariant=True)
 
@@ -42,12 +42,12 @@ MOST_GRAPHS = 8
 _TOLERANCE = 1e-3
 
 
-class Computation(Protocol[Step, ResultCo]):
+class Computation(Protocol[Due, ResultCo]):
     """A function of a batch and of the steps that are due, which can be recorded."""
 
     loss_module: LossModule
 
-    def __call__(self, batch: TensorDictBase, steps: Sequence[Step]) -> ResultCo:
+    def __call__(self, batch: TensorDictBase, due: Due) -> ResultCo:
         """Return tensors in tuples and dictionaries; entries may be added to the batch."""
         ...
 
@@ -64,7 +64,7 @@ class Computation(Protocol[Step, ResultCo]):
         ...
 
 
-class Compiled(Generic[Step, Result]):
+class Compiled(Generic[Due, Result]):
     """Runs a computation as one compiled graph for each kind of batch.
 
     The graph is recorded from a run of the computation itself. Any loss module and network will do
@@ -91,23 +91,23 @@ class Compiled(Generic[Step, Result]):
 
     while_compiling: Callable[[], AbstractContextManager[object]] = nullcontext
 
-    def __init__(self, computation: Computation[Step, Result], **options: bool) -> None:
+    def __init__(self, computation: Computation[Due, Result], **options: bool) -> None:
         self._computation, self._options = computation, options
-        self._programs: dict[object, list[_Program[Step, Result]]] = {}
+        self._programs: dict[object, list[_Program[Due, Result]]] = {}
         self.made = 0
 
-    def __call__(self, batch: TensorDictBase, steps: Sequence[Step]) -> Result | None:
+    def __call__(self, batch: TensorDictBase, due: Due) -> Result | None:
         """Return what the computation returns; do nothing and return None without a graph."""
         entries = dict(batch.items(True, True))
-        program = self._program(batch, entries, tuple(steps))
+        program = self._program(batch, entries, due)
         return None if program is None else program(batch, entries)
 
     def _program(
-        self, batch: TensorDictBase, entries: Mapping[NestedKey, Tensor], steps: tuple[Step, ...]
-    ) -> _Program[Step, Result] | None:
+        self, batch: TensorDictBase, entries: Mapping[NestedKey, Tensor], due: Due
+    ) -> _Program[Due, Result] | None:
         autocast = torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled()
         mode = exploration_type(), *autocast
-        kind = steps, mode, batch.batch_size, *(_layout(*item) for item in entries.items())
+        kind = due, mode, batch.batch_size, *(_layout(*item) for item in entries.items())
         programs = self._programs.get(kind, [])
         for place, program in enumerate(programs):
             if program.fingerprint.change() is None:
@@ -124,7 +124,7 @@ class Compiled(Generic[Step, Result]):
             return None
         try:
             with self.while_compiling():
-                program = _Program(self._computation, batch, steps, **self._options)
+                program = _Program(self._computation, batch, due, **self._options)
         except Exception as error:
             self.made = MOST_GRAPHS + 1
             self._warn(f"it cannot become one compiled graph ({_first_line(error)}); its updates")
@@ -137,13 +137,13 @@ class Compiled(Generic[Step, Result]):
         warnings.warn(f"{name}: {reason} run uncompiled", stacklevel=5)
 
 
-class _Program(Generic[Step, Result]):
+class _Program(Generic[Due, Result]):
     """One compiled graph, with the names of its inputs and outputs.
 
     Args:
         computation: the computation to record.
         batch: an example, which is not changed.
-        steps: the steps that are due.
+        due: the steps that are due, and whatever else decides what is computed.
         bfloat16: whether the factors of large matrix products are rounded to bfloat16, where the
             processor has instructions for it.
         cuda_graph: whether it is captured as a CUDA graph on a GPU.
@@ -151,9 +151,9 @@ class _Program(Generic[Step, Result]):
 
     def __init__(
         self,
-        computation: Computation[Step, Result],
+        computation: Computation[Due, Result],
         batch: TensorDictBase,
-        steps: tuple[Step, ...],
+        due: Due,
         *,
         bfloat16: bool = False,
         cuda_graph: bool = False,
@@ -167,7 +167,7 @@ class _Program(Generic[Step, Result]):
 
         def run() -> list[Tensor]:
             own = batch.copy()
-            leaves, spec = tree_flatten(computation(own, steps))
+            leaves, spec = tree_flatten(computation(own, due))
             self._present = [leaf is not None for leaf in leaves]
             self._unflatten = partial(tree_unflatten, treespec=spec)
             written = {
@@ -187,20 +187,20 @@ class _Program(Generic[Step, Result]):
         keys = [(place, entries.get(id(value))) for place, value in enumerate(self._inputs)]
         self._keys = [(place, key) for place, key in keys if key is not None]
         self._compiled: Callable[..., Sequence[Tensor]] = recording.graph
-        self._verify(computation, batch, steps)
+        self._verify(computation, batch, due)
         examples = [*recording.inputs, *blank]
         bfloat16 = bfloat16 and (on_a_gpu(examples) or has_bfloat16())
         if bfloat16:
             round_matmuls(recording.graph)
         self._compiled = compile_graph(recording.graph, examples)
         if cuda_graph and on_a_gpu(examples):
-            self._capture(computation, batch, steps, examples)
+            self._capture(computation, batch, due, examples)
 
     def _capture(
         self,
-        computation: Computation[Step, Result],
+        computation: Computation[Due, Result],
         batch: TensorDictBase,
-        steps: tuple[Step, ...],
+        due: Due,
         examples: Sequence[Tensor],
     ) -> None:
         """Capture the compiled graph as a CUDA graph; keep it if its results are the same."""
@@ -210,7 +210,7 @@ class _Program(Generic[Step, Result]):
         try:
             with preserve_state(module, examples, changes=computation.changes()):
                 self._compiled = CUDAGraphFunction(compiled, examples, varying)
-            self._verify(computation, batch, steps)
+            self._verify(computation, batch, due)
         except Exception as error:
             self._compiled = compiled
             warnings.warn(
@@ -220,7 +220,7 @@ class _Program(Generic[Step, Result]):
             )
 
     def _verify(
-        self, computation: Computation[Step, Result], batch: TensorDictBase, steps: tuple[Step, ...]
+        self, computation: Computation[Due, Result], batch: TensorDictBase, due: Due
     ) -> None:
         """Compare the graph with the computation on another batch.
 
@@ -233,7 +233,7 @@ class _Program(Generic[Step, Result]):
         for run in (computation, lambda changed, _: self(changed, dict(changed.items(True, True)))):
             changed, changes = other.copy(), computation.changes()
             with preserve_state(computation.loss_module, other.values(True, True), changes=changes):
-                found = tree_leaves(run(changed, steps))
+                found = tree_leaves(run(changed, due))
                 found += [changed.get(key) for key in self._written]
                 found += [tensor.detach().clone() for tensor in changes]
             runs.append(found)

@@ -13,7 +13,7 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.graph import Held
-from rlkit_sac.updates.steps import LossStep
+from rlkit_sac.updates.steps import LossStep, Pass
 
 
 class Gradients(NamedTuple):
@@ -32,7 +32,8 @@ class Losses(NamedTuple):
     """The output of a loss module for a batch, and the gradients of its losses.
 
     Attributes:
-        scalars: all that the loss module returns, detached.
+        scalars: all that the loss module returns, detached; of later passes of an update the
+            losses of their steps alone.
         gradients: for each step, by the names of its optimizers.
         watched: the losses of the steps and the norms of their gradients in one vector, in the
             order of :func:`names_of_watched`. All of them must be finite.
@@ -55,22 +56,24 @@ class LossGradients:
         self.loss_module = loss_module
         self.parameters = parameters
 
-    def __call__(self, batch: TensorDictBase, steps: Sequence[LossStep]) -> Losses:
-        """Run one forward pass and differentiate the losses of some steps.
+    def __call__(self, batch: TensorDictBase, due: Pass) -> Losses:
+        """Run one forward pass and differentiate the losses of its steps.
 
         Args:
-            batch: input of the loss module, which may add entries to it.
-            steps: whose gradients are computed.
+            batch: input of the loss module, which may add entries to it in the first pass.
+            due: the steps whose gradients are computed.
 
         Raises:
             ConfigError: for a loss module that does not return a TensorDict with a scalar for each
                 loss, or an optimizer whose parameters the losses do not depend on.
         """
-        out = self._forward(batch, steps)
+        steps = due.losses
+        out = self._forward(batch if due.first else batch.copy(), steps)
         gradients = {step: self._differentiate(step, out) for step in steps}
         watched = [out[name].detach() for step in steps for name in step.losses]
         watched += [each.norm for found in gradients.values() for each in found.values()]
-        scalars = {name: value.detach() for name, value in out.items()}
+        kept = out if due.first else [name for step in steps for name in step.losses]
+        scalars = {name: out[name].detach() for name in kept}
         return Losses(scalars, gradients, torch.stack(watched) if watched else torch.zeros(0))
 
     def tensors(self) -> list[Tensor]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,22 @@ class TargetStep:
 
 Step: TypeAlias = LossStep | TargetStep
 
-#: The steps of an update that are due, one sequence for each forward pass.
-Due: TypeAlias = Sequence[Sequence[Step]]
+
+class Pass(NamedTuple):
+    """Steps with the losses of one forward pass.
+
+    Attributes:
+        steps: in their order.
+        first: whether it is the first one of its update, which writes to the batch.
+    """
+
+    steps: tuple[Step, ...]
+    first: bool = True
+
+    @property
+    def losses(self) -> tuple[LossStep, ...]:
+        """The steps that minimize losses."""
+        return tuple(step for step in self.steps if isinstance(step, LossStep))
 
 
 def split_at_forward_passes(steps: Sequence[Step], *, recompute: bool) -> list[list[Step]]:
@@ -63,40 +77,18 @@ def split_at_forward_passes(steps: Sequence[Step], *, recompute: bool) -> list[l
     return [block for block in blocks if block]
 
 
-def forward_passes(due: Due) -> list[list[LossStep]]:
-    """Return the loss steps of each forward pass; a single empty pass if no loss step is due.
-
-    >>> forward_passes([[TargetStep()]])
-    [[]]
-    """
-    losses = [[step for step in block if isinstance(step, LossStep)] for block in due]
-    return [each for each in losses if each] or [[]]
-
-
-def run_steps(
-    due: Due,
-    *,
-    differentiate: Callable[[list[LossStep]], Any],
-    optimizer_step: Callable[[LossStep, str], Any],
-    move_targets: Callable[[], Any],
-) -> None:
-    """Take the steps that are due, in their order.
+def due_passes(blocks: Sequence[Sequence[Step]], count: int) -> list[Pass]:
+    """Return the forward passes of an update, with the steps that are due; at least one.
 
     Args:
-        due: the steps.
-        differentiate: makes a forward pass and computes the gradients of its loss steps.
-        optimizer_step: takes the step of an optimizer for a loss step.
-        move_targets: moves the target networks.
+        blocks: from :func:`split_at_forward_passes`.
+        count: of the update.
+
+    >>> blocks = [[LossStep(("loss_qvalue",), ("qvalue",)), TargetStep()],
+    ...           [LossStep(("loss_actor",), ("actor",), period=2)]]
+    >>> [len(due_passes(blocks, count)) for count in (1, 2)]
+    [1, 2]
     """
-    passes = iter(forward_passes(due))
-    for block in due:
-        if any(isinstance(step, LossStep) for step in block):
-            differentiate(next(passes))
-        for step in block:
-            if isinstance(step, TargetStep):
-                move_targets()
-                continue
-            for name in step.optimizers:
-                optimizer_step(step, name)
-    for steps in passes:  # no loss step was due
-        differentiate(steps)
+    due = [tuple(step for step in block if count % step.period == 0) for block in blocks]
+    due = [steps for steps in due if steps] or [()]
+    return [Pass(steps, first=number == 0) for number, steps in enumerate(due)]

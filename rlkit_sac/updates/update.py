@@ -19,7 +19,6 @@ from rlkit_sac.graph import MatmulPrecision, set_matmul_precision
 from rlkit_sac.updates.compiled import Compiled
 from rlkit_sac.updates.gradients import (
     Gradients,
-    Losses,
     LossGradients,
     clipped,
     match_strides,
@@ -27,11 +26,10 @@ from rlkit_sac.updates.gradients import (
 )
 from rlkit_sac.updates.ranks import averaged, broadcast
 from rlkit_sac.updates.steps import (
-    Due,
     LossStep,
+    Pass,
     TargetStep,
-    forward_passes,
-    run_steps,
+    due_passes,
     split_at_forward_passes,
 )
 from rlkit_sac.updates.whole_update import Outcome, WholeUpdate
@@ -50,7 +48,8 @@ class Update:
     actor one after the other, some of them at every second update only. Here it is a list of steps.
     By default all losses of an update come from one forward pass; their gradients are computed
     before the first step is taken. With ``recompute`` each step has a forward pass of its own,
-    which sees the parameters that the step before it has left.
+    which sees the parameters that the step before it has left; that of later steps gives their
+    losses, and the first one all else that the loss module returns or writes.
 
     Args:
         loss_module: any TorchRL loss module that returns a TensorDict with a scalar for each loss.
@@ -60,11 +59,11 @@ class Update:
             :class:`TargetStep`.
         max_grad_norm: largest norm of the gradient of each optimizer's parameters.
         recompute: run the loss module anew for every step; see :class:`LossStep` for single steps.
-        compile_from: count of the first update that runs as one compiled graph, equal within
-            rounding; ``None`` compiles none. The first update of each step is never compiled,
-            because optimizers create their state in it. The graph contains Adam, AdamW and RMSprop
-            with the options that the documentation lists, and ``SoftUpdate``; with others it ends
-            with the gradients.
+        compile_from: count of the first update whose forward passes and their steps run as compiled
+            graphs, equal within rounding; ``None`` compiles none. The first update of each step is
+            never compiled, because optimizers create their state in it. Graphs contain Adam, AdamW
+            and RMSprop with the options that the documentation lists, and ``SoftUpdate``; with
+            others they end with the gradients.
         matmul_precision: kernels of float32 matrix products on a CPU, as
             :func:`~rlkit_sac.graph.set_matmul_precision` takes them; with ``"bfloat16"`` compiled
             updates round the factors of hidden layers' products, where the processor or GPU has
@@ -138,7 +137,7 @@ class Update:
         self.matmul_precision = matmul_precision
         self.group = group
         self.count = 0
-        self._unchecked: list[tuple[int, Due, Outcome]] = []
+        self._unchecked: list[tuple[int, Pass, Outcome]] = []
         self._blocks = split_at_forward_passes(self.steps, recompute=recompute)
         self._check()
         if group is not None:
@@ -171,30 +170,24 @@ class Update:
 
         Returns:
             The scalars of the loss module and ``grad_norm_<optimizer>`` (before clipping), detached
-            and on their device; with ``recompute`` those of the last forward pass.
+            and on their device.
         """
         self.count += 1
         order = getattr(self.loss_module, "critic_order", None)
         if order is not None:  # the same on all ranks
             shared = torch.Generator().manual_seed(self.count)
             order.copy_(torch.randperm(len(order), generator=shared))
-        due = [
-            tuple(step for step in block if self.count % step.period == 0) for block in self._blocks
-        ]
+        passes = due_passes(self._blocks, self.count)
+        # Optimizers create their state in the first step.
+        is_first = any(self.count <= step.period for due in passes for step in due.losses)
         compiled = self.compile_from is not None and self.count >= self.compile_from
+        scalars: dict[str, Tensor] = {}
         with set_matmul_precision(self.matmul_precision):
-            if not compiled or self._is_first(due):
-                return self._step_by_step(batch, due, self._gradients)
-            if self.group is not None or not self._whole.is_supported():
-                return self._step_by_step(batch, due, self._gradients_of_graph)
-            self._whole.read_numbers(self.max_grad_norm)
-            outcome = self._compiled_whole(batch, due)
-            if outcome is None:
-                return self._step_by_step(batch, due, self._gradients)
-        self._unchecked.append((self.count, due, outcome))
-        if outcome.finite.device.type == "cpu" or len(self._unchecked) >= MOST_UNCHECKED:
-            self.check_finite()
-        return outcome.scalars
+            if compiled := compiled and not is_first:
+                self._whole.read_numbers(self.max_grad_norm)
+            for due in passes:
+                scalars |= self._take(batch, due, compiled=compiled)
+        return scalars
 
     def check_finite(self) -> None:
         """Check the losses and gradients of compiled updates since the last check.
@@ -207,6 +200,7 @@ class Update:
         """
         unchecked, self._unchecked = self._unchecked, []
         if unchecked and not torch.stack([outcome.finite for *_, outcome in unchecked]).all():
+            self._whole.finite.fill_(True)
             count, due, outcome = next(each for each in unchecked if not each[2].finite)
             self._refuse(due, outcome.watched, count)
 
@@ -215,46 +209,34 @@ class Update:
         """Graphs that were compiled so far."""
         return self._compiled_gradients.made + self._compiled_whole.made
 
-    def _is_first(self, due: Due) -> bool:
-        """Return whether some optimizer may have no state yet, which its first step creates."""
-        return any(self.count <= step.period for steps in forward_passes(due) for step in steps)
-
-    def _gradients_of_graph(self, batch: TensorDictBase, steps: Sequence[LossStep]) -> Losses:
-        return self._compiled_gradients(batch, steps) or self._gradients(batch, steps)
-
-    def _step_by_step(
-        self,
-        batch: TensorDictBase,
-        due: Due,
-        gradients: Callable[[TensorDictBase, Sequence[LossStep]], Losses],
-    ) -> dict[str, Tensor]:
-        """Take the steps that are due one by one, and check each forward pass before its steps."""
-        passes: list[Losses] = []
+    def _take(self, batch: TensorDictBase, due: Pass, *, compiled: bool) -> dict[str, Tensor]:
+        """Take the steps of a forward pass; return its scalars and the gradients' norms."""
+        ends_with_gradients = self.group is not None or not self._whole.is_supported()
+        if compiled and not ends_with_gradients:
+            outcome = self._compiled_whole(batch, due)
+            if outcome is not None:
+                self._unchecked.append((self.count, due, outcome))
+                if outcome.finite.device.type == "cpu" or len(self._unchecked) >= MOST_UNCHECKED:
+                    self.check_finite()
+                return outcome.scalars
+            compiled = False
+        found = self._compiled_gradients(batch, due) if compiled else None
+        if found is None:
+            found = self._gradients(batch, due)
+        if self.group is not None:
+            found = averaged(found, self.group)
+        if not found.watched.isfinite().all():
+            self._refuse(due, found.watched, self.count)
         norms: dict[str, Tensor] = {}
-
-        def differentiate(steps: list[LossStep]) -> None:
-            found = gradients(batch, steps)
-            passes.append(found if self.group is None else averaged(found, self.group))
-            if not passes[-1].watched.isfinite().all():
-                self._refuse(due, [each.watched for each in passes], self.count)
-
-        def optimizer_step(step: LossStep, name: str) -> None:
-            found = passes[-1].gradients[step][name]
-            norms[f"grad_norm_{name}"] = found.norm
-            self._optimizer_step(name, found)
-
-        def move_targets() -> None:
-            assert self.target_updater is not None
-            self.target_updater.step()
-
-        run_steps(
-            due,
-            differentiate=differentiate,
-            optimizer_step=optimizer_step,
-            move_targets=move_targets,
-        )
-        scalars = {name: value for each in passes for name, value in each.scalars.items()}
-        return scalars | norms
+        for step in due.steps:
+            if isinstance(step, TargetStep):
+                assert self.target_updater is not None
+                self.target_updater.step()
+                continue
+            for name, gradients in found.gradients[step].items():
+                norms[f"grad_norm_{name}"] = gradients.norm
+                self._optimizer_step(name, gradients)
+        return found.scalars | norms
 
     def announce_compiling(self, context: Callable[[], AbstractContextManager[object]]) -> None:
         """Compile within a context from now on, such as one that tells a user why it takes long.
@@ -294,15 +276,11 @@ class Update:
             groups = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict({"state": moments, "param_groups": groups})
 
-    def _refuse(self, due: Due, watched: Sequence[Tensor], count: int) -> NoReturn:
+    def _refuse(self, due: Pass, watched: Tensor, count: int) -> NoReturn:
         """Raise an error that names the losses and gradients that are not finite."""
-        passes = forward_passes(due)
-        steps, values = next(
-            found for found in zip(passes, watched, strict=False) if not found[1].isfinite().all()
-        )
         bad = ", ".join(
             f"{name} is {value}"
-            for name, value in zip(names_of_watched(steps), values.tolist(), strict=True)
+            for name, value in zip(names_of_watched(due.losses), watched.tolist(), strict=True)
             if not math.isfinite(value)
         )
         raise RunError(

@@ -1,4 +1,4 @@
-"""A whole update as tensor operations without branches on their values, for one graph."""
+"""The steps of a forward pass as tensor operations without branches on values, for one graph."""
 
 from __future__ import annotations
 
@@ -13,36 +13,39 @@ from torchrl.objectives import SoftUpdate
 from torchrl.objectives.utils import TargetNetUpdater
 
 from rlkit_sac.graph import Held
-from rlkit_sac.updates.gradients import Losses, LossGradients, clipped
+from rlkit_sac.updates.gradients import LossGradients, clipped
 from rlkit_sac.updates.optimizer_formulas import has_formula, place_step_counts, take_step
-from rlkit_sac.updates.steps import Due, LossStep, run_steps
+from rlkit_sac.updates.steps import Pass, TargetStep
 
 
 class Outcome(NamedTuple):
-    """The result of a whole update.
+    """The result of the steps of a forward pass.
 
     Attributes:
-        scalars: all that the loss module returns, and the gradients' norms.
-        finite: bool, whether all losses and gradients were finite.
-        watched: :attr:`~rlkit_sac.updates.gradients.Losses.watched` of each forward pass.
+        scalars: those of :class:`~rlkit_sac.updates.gradients.Losses`, and the gradients' norms.
+        finite: bool, whether all losses and gradients were finite so far.
+        watched: :attr:`~rlkit_sac.updates.gradients.Losses.watched`.
     """
 
     scalars: dict[str, Tensor]
     finite: Tensor
-    watched: list[Tensor]
+    watched: Tensor
 
 
 class WholeUpdate:
-    """Takes the steps of an update: losses, gradients, optimizers, targets.
+    """Takes the steps of a forward pass: losses, gradients, optimizers, targets.
 
-    If a loss or gradient is not finite, no parameter, optimizer state or target changes; with
-    ``recompute`` neither do those of the steps that follow. The state of the optimizers stays in
+    If a loss or gradient is not finite, no parameter, optimizer state or target changes, neither
+    then nor later, until :attr:`finite` is filled again. The state of the optimizers stays in
     ``optimizer.state``. Numbers that schedules change are tensors, set by :meth:`read_numbers`.
 
     Args:
         gradients: the losses and their gradients.
         optimizers: by name.
         target_updater: moves the targets; ``None`` for an update without a target step.
+
+    Attributes:
+        finite: bool, whether all losses and gradients were finite so far.
     """
 
     def __init__(
@@ -55,7 +58,9 @@ class WholeUpdate:
         self._gradients, self._optimizers = gradients, optimizers
         self._target_updater = target_updater
         self._rates = {name: _rates_of(optimizer) for name, optimizer in optimizers.items()}
-        self._tau, self._max_norm = (_number(self._device) for _ in range(2))
+        device = next(iter(self._rates.values()))[0].device
+        self._tau, self._max_norm = (_number(device) for _ in range(2))
+        self.finite = torch.ones((), dtype=torch.bool, device=device)
         self._read: list[list[float]] = []
 
     def is_supported(self) -> bool:
@@ -64,33 +69,23 @@ class WholeUpdate:
         known = updater is None or type(updater) is SoftUpdate
         return known and all(map(has_formula, self._optimizers.values()))
 
-    def __call__(self, batch: TensorDictBase, steps: Due) -> Outcome:
+    def __call__(self, batch: TensorDictBase, due: Pass) -> Outcome:
         """Take the steps that are due; the loss module may add entries to the batch."""
-        passes: list[Losses] = []
+        found = self._gradients(batch, due)
+        finite = self.finite & found.watched.isfinite().all()
+        self.finite.copy_(finite)
         norms: dict[str, Tensor] = {}
-        finite = torch.ones((), dtype=torch.bool, device=self._device)
-
-        def differentiate(steps: list[LossStep]) -> None:
-            nonlocal finite
-            passes.append(self._gradients(batch, steps))
-            finite = finite & passes[-1].watched.isfinite().all()
-
-        def optimizer_step(step: LossStep, name: str) -> None:
-            gradients = passes[-1].gradients[step][name]
-            norms[f"grad_norm_{name}"] = gradients.norm
-            values = clipped(gradients, self._max_norm)
-            take_step(self._optimizers[name], values, self._rates[name], finite)
-            if hasattr(self.loss_module, "project_parameters"):
-                self.loss_module.project_parameters()
-
-        run_steps(
-            steps,
-            differentiate=differentiate,
-            optimizer_step=optimizer_step,
-            move_targets=lambda: self._move_targets(finite),
-        )
-        scalars = {name: value for each in passes for name, value in each.scalars.items()}
-        return Outcome(scalars | norms, finite, [each.watched for each in passes])
+        for step in due.steps:
+            if isinstance(step, TargetStep):
+                self._move_targets(finite)
+                continue
+            for name, gradients in found.gradients[step].items():
+                norms[f"grad_norm_{name}"] = gradients.norm
+                values = clipped(gradients, self._max_norm)
+                take_step(self._optimizers[name], values, self._rates[name], finite)
+                if hasattr(self.loss_module, "project_parameters"):
+                    self.loss_module.project_parameters()
+        return Outcome(found.scalars | norms, finite, found.watched)
 
     def read_numbers(self, max_grad_norm: float | None) -> None:
         """Copy learning rates, the rate of the targets and the bound of the norms into tensors.
@@ -133,7 +128,7 @@ class WholeUpdate:
             if isinstance(value, Tensor)
         ]
         targets = [target for _, target in self._sources_and_targets()]
-        return [*self._gradients.tensors(), *moments, *targets]
+        return [self.finite, *self._gradients.tensors(), *moments, *targets]
 
     def holds(self) -> list[Held]:
         """Return what a recording depends on besides the loss module."""
@@ -149,10 +144,6 @@ class WholeUpdate:
                 for group in optimizer.param_groups
             ]
         return held
-
-    @property
-    def _device(self) -> torch.device:
-        return next(iter(self._rates.values()))[0].device
 
     def _sources_and_targets(self) -> list[tuple[Tensor, Tensor]]:
         """Return each parameter that a target follows, with the target."""

@@ -73,7 +73,8 @@ def test_recomputed_steps_see_what_the_step_before_left() -> None:
     scalars = update(Z)
     assert loss.values == pytest.approx([0.8, 2 - 0.1 * 0.8], abs=1e-15)
     assert loss.calls == 2
-    assert scalars["x_seen"].item() == 0.8
+    assert scalars["loss_y"].item() == 0.8 * 2
+    assert scalars["x_seen"].item() == 1.0  # all but the losses is from the first pass
     loss, _, update = bilinear(Y, X, recompute=True)
     update(Z)
     assert loss.values == pytest.approx([1 - 0.1 * 1.9, 1.9], abs=1e-15)
