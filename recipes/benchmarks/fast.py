@@ -83,12 +83,11 @@ class FastConfig:
     """CSV file for all evaluations; null writes none."""
 
 
-def options(task: str, variant: str) -> dict[str, Any]:
+def options(variant: str) -> dict[str, Any]:
     """The options of a run, by name."""
     if variant == "published":
         return PUBLISHED
-    file = f"{task.partition('-')[0].lower()}_fast.yaml"
-    found: dict[str, Any] = {"config": RECIPE.parent / "configs" / "sac" / file}
+    found: dict[str, Any] = {"config": "fast"}
     for part in variant.split("+"):
         found |= VARIANTS[part]
     return found
@@ -122,7 +121,7 @@ def command_of(task: str, variant: str, seed: int, config: FastConfig, folder: s
         given |= {"output": f"{folder}/evaluations.csv", "start": time.time()}
         start = [config.peers, str(PEERS), algorithm, *flags]
     else:
-        given = options(task, variant) | {
+        given = options(variant) | {
             **{"env.id": task, "seed": seed, "collector.total_frames": config.frames},
             **{"evaluation.interval": config.interval, "evaluation.episodes": 5},
             **{"num_threads": 1, "logging.progress": "false", "logging.dir": folder},

@@ -78,7 +78,13 @@ def platform(folder: Path) -> tuple[str, dict[str, Any], dict[str, dict[str, Any
 
 def hopper(folder: Path) -> tuple[str, dict[str, Any], dict[str, dict[str, Any]]]:
     """Recipe, options and variants of the continuous task, once there is a trained run."""
-    options = {**OPTIONS, "logging.dir": folder, "config": "hopper_fast", "evaluation.episodes": 5}
+    options = {
+        **OPTIONS,
+        "logging.dir": folder,
+        "config": "fast",
+        "env.id": "Hopper-v5",
+        "evaluation.episodes": 5,
+    }
     source = train("sac", seed=100, **options)
     half = {"replay.prior_data": str(source.path), "replay.prior_share": 0.5}
     evaluation = {"collector.total_frames": 60_000, "evaluation.interval": 2_500}

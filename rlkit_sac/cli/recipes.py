@@ -63,18 +63,19 @@ def _print_list() -> None:
     for name, script in recipes.items():
         print(f"\n{textwrap.fill(f'{name}: {summary(script)}', 80)}")
         if (name, "defaults") in measured:
-            print(row("  (defaults)", *measured[name, "defaults"]))
+            print(row("  (defaults)", *measured[name, "defaults"][0]))
         for config in sorted((script.parent / "configs" / name).glob("*.yaml")):
             task = (
                 yaml.safe_load(config.read_text(encoding="utf-8")).get("env", {}).get("id", "any")
             )
-            print(row(f"  {config.stem}", *measured.get((name, config.stem), (task, *"---"))))
+            for found in measured.get((name, config.stem), [(task, *"---")]):
+                print(row(f"  {config.stem}", *found))
     print("\nReturns are means over n runs of the last evaluation of all; -: not measured.")
     print("Train with one: rlkit-sac train RECIPE --config CONFIGURATION")
 
 
-def _measured(recipes: Path) -> dict[tuple[str, str], tuple[str, str, str, int]]:
-    """Task, return, frames and runs of each recipe and configuration that was measured.
+def _measured(recipes: Path) -> dict[tuple[str, str], list[tuple[str, str, str, int]]]:
+    """Tasks, returns, frames and runs of each recipe and configuration that was measured.
 
     The evaluations are those of the documentation, which the wheel has beside the recipes.
     """
@@ -84,11 +85,11 @@ def _measured(recipes: Path) -> dict[tuple[str, str], tuple[str, str, str, int]]
         for row in csv.DictReader(rows):
             curve = curves.setdefault((row["recipe"], row["configuration"], row["task"]), {})
             curve.setdefault(int(row["frames"]), []).append(float(row["return_mean"]))
-    found = {}
+    found: dict[tuple[str, str], list[tuple[str, str, str, int]]] = {}
     for (recipe, name, task), curve in curves.items():
         last, returns = max(curve.items(), key=lambda at: (len(at[1]), at[0]))
         text = f"{mean(returns):,.{0 if abs(mean(returns)) >= 100 else 2}f}"
-        found[recipe, name] = task, text, f"{last:,}", len(returns)
+        found.setdefault((recipe, name), []).append((task, text, f"{last:,}", len(returns)))
     return found
 
 
