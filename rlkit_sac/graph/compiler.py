@@ -49,20 +49,19 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Tensor]) -> Callable[...,
     whole = torch.__version__ >= "2.13" and all(each.device.type == "cpu" for each in inputs)
     examples = [mode.from_tensor(tensor.detach(), static_shapes=True) for tensor in inputs]
 
-    def compiled(**options: Any) -> Any:
-        options |= {"fallback_random": True, "cpp_wrapper": whole}
-        with torch.no_grad(), config.patch(**options), tracing(TracingContext(mode)):
+    options: dict[str, Any] = {"fallback_random": True, "cpp_wrapper": whole}
+    if whole:  # in less time
+        options |= {"cpp_wrapper_build_separate": True, "cpp_cache_precompile_headers": False}
+
+    def compiled(**further: Any) -> Any:
+        with torch.no_grad(), config.patch(**options, **further), tracing(TracingContext(mode)):
             return compile_fx(graph, examples)
 
-    if not whole:
+    try:
+        # Inductor would try for seconds which instructions of the processor the compiler knows.
+        function = compiled(**{"cpp.vec_isa_ok": True} if whole else {})
+    except CppCompileError:
+        cpu_vec_isa.valid_vec_isa_list.cache_clear()
         function = compiled()
-    else:
-        quick = {"cpp_wrapper_build_separate": True, "cpp_cache_precompile_headers": False}
-        try:
-            # Trying what the compiler can do with the processor would take ten seconds.
-            function = compiled(**quick, **{"cpp.vec_isa_ok": True})
-        except CppCompileError:
-            cpu_vec_isa.valid_vec_isa_list.cache_clear()
-            function = compiled(**quick)
     shutdown_compile_workers()
     return function

@@ -180,13 +180,22 @@ class Update:
         passes = due_passes(self._blocks, self.count)
         # Optimizers create their state in the first step.
         is_first = any(self.count <= step.period for due in passes for step in due.losses)
-        compiled = self.compile_from is not None and self.count >= self.compile_from
+        reached = self.compile_from is not None and self.count >= self.compile_from
+        compiled = reached and not is_first
+        whole = compiled and self.group is None and self._whole.is_supported()
         scalars: dict[str, Tensor] = {}
         with set_matmul_precision(self.matmul_precision):
-            if compiled := compiled and not is_first:
+            if whole:
                 self._whole.read_numbers(self.max_grad_norm)
             for due in passes:
-                scalars |= self._take(batch, due, compiled=compiled)
+                outcome = self._compiled_whole(batch, due) if whole else None
+                if outcome is None:
+                    scalars |= self._step_by_step(batch, due, compiled=compiled and not whole)
+                    continue
+                scalars |= outcome.scalars
+                self._unchecked.append((self.count, due, outcome))
+                if outcome.finite.device.type == "cpu" or len(self._unchecked) >= MOST_UNCHECKED:
+                    self.check_finite()
         return scalars
 
     def check_finite(self) -> None:
@@ -209,17 +218,10 @@ class Update:
         """Graphs that were compiled so far."""
         return self._compiled_gradients.made + self._compiled_whole.made
 
-    def _take(self, batch: TensorDictBase, due: Pass, *, compiled: bool) -> dict[str, Tensor]:
-        """Take the steps of a forward pass; return its scalars and the gradients' norms."""
-        ends_with_gradients = self.group is not None or not self._whole.is_supported()
-        if compiled and not ends_with_gradients:
-            outcome = self._compiled_whole(batch, due)
-            if outcome is not None:
-                self._unchecked.append((self.count, due, outcome))
-                if outcome.finite.device.type == "cpu" or len(self._unchecked) >= MOST_UNCHECKED:
-                    self.check_finite()
-                return outcome.scalars
-            compiled = False
+    def _step_by_step(
+        self, batch: TensorDictBase, due: Pass, *, compiled: bool
+    ) -> dict[str, Tensor]:
+        """Take the steps of a forward pass, whose gradients may be those of a graph."""
         found = self._compiled_gradients(batch, due) if compiled else None
         if found is None:
             found = self._gradients(batch, due)
@@ -267,6 +269,7 @@ class Update:
                 f"{sorted(self.optimizers)}"
             )
         self.count, self._unchecked = state["count"], []
+        self._whole.finite.fill_(True)
         for name, optimizer in self.optimizers.items():
             parameters = self._parameters(name)
             moments = {
