@@ -148,10 +148,7 @@ def plot_learning_curves(
 
 
 def plot_performance_profiles(
-    profiles: pd.DataFrame,
-    *,
-    title: str | None = None,
-    path: str | PathLike[str] | None = None,
+    profiles: pd.DataFrame, *, title: str | None = None, path: str | PathLike[str] | None = None
 ) -> Figure:
     """Plot the share of runs whose normalized score is above each threshold.
 

@@ -19,11 +19,7 @@ from torchrl.data.replay_buffers.samplers import Sampler
 from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
-from rlkit_sac.config import (
-    EnvConfig,
-    FramesConfig,
-    UpdateConfig,
-)
+from rlkit_sac.config import EnvConfig, FramesConfig, UpdateConfig
 from rlkit_sac.config.options import check_config
 from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.data import (
@@ -36,12 +32,7 @@ from rlkit_sac.data import (
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.n_steps import TRAJECTORY, several_steps
 from rlkit_sac.data.workers.cluster import ray_cluster
-from rlkit_sac.envs import (
-    closing_env,
-    describe_task,
-    make_env,
-    reward_dim,
-)
+from rlkit_sac.envs import closing_env, describe_task, make_env, reward_dim
 from rlkit_sac.envs.gym_env import find_env_spec
 from rlkit_sac.envs.specs import action_mask_key
 from rlkit_sac.envs.tasks import NAMESPACE
@@ -264,11 +255,7 @@ def stored_keys(config: BaseRunConfig, loss_module: LossModule) -> list[NestedKe
 
 
 def make_replay(
-    config: BaseRunConfig,
-    env: EnvBase,
-    example: TensorDictBase,
-    *,
-    sampler: Sampler | None = None,
+    config: BaseRunConfig, env: EnvBase, example: TensorDictBase, *, sampler: Sampler | None = None
 ) -> TensorDictReplayBuffer:
     """The replay buffer of a run, with its prior data, and its part under ``torchrun``.
 

@@ -32,9 +32,7 @@ Config = TypeVar("Config")
 
 
 def run_recipe(
-    main: Callable[[Config], Path],
-    config_class: type[Config],
-    argv: Sequence[str] | None = None,
+    main: Callable[[Config], Path], config_class: type[Config], argv: Sequence[str] | None = None
 ) -> None:
     """Parse the command line and call ``main(config)``, reporting known errors in one line each.
 

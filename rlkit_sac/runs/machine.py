@@ -93,11 +93,7 @@ def process_group(device: torch.device) -> Iterator[None]:
             backend = "cpu:gloo,cuda:nccl"
         # The others wait for the evaluations of rank 0; one that has ended is noticed at once.
         distributed.init_process_group(
-            backend,
-            store=store,
-            rank=rank(),
-            world_size=num_ranks(),
-            timeout=timedelta(days=1),
+            backend, store=store, rank=rank(), world_size=num_ranks(), timeout=timedelta(days=1)
         )
     with contextlib.ExitStack() as opened:
         opened.callback(distributed.destroy_process_group)

@@ -21,12 +21,7 @@ from rlkit_sac.runs.acting import Act, own_tensor
 from rlkit_sac.runs.checkpoint import Checkpoint, step_folders, step_of
 from rlkit_sac.runs.directory import best_frames
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate, evaluation_env, evaluation_seed
-from rlkit_sac.runs.files import (
-    checksum,
-    os_errors_named,
-    read_described,
-    write_atomically,
-)
+from rlkit_sac.runs.files import checksum, os_errors_named, read_described, write_atomically
 from rlkit_sac.runs.machine import resolve_device
 
 FORMAT_VERSION = 2

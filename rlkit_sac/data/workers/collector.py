@@ -271,10 +271,7 @@ class WorkerCollector:
             self._end(worker)
 
     def _call_all(
-        self,
-        method: str,
-        seconds: float,
-        arguments: Mapping[int, tuple[Any, ...]] | None = None,
+        self, method: str, seconds: float, arguments: Mapping[int, tuple[Any, ...]] | None = None
     ) -> list[Any]:
         """What a method of each worker returns; None for one that is lost or begins anew.
 

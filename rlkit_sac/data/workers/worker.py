@@ -114,10 +114,7 @@ class Worker:
         return collector
 
     def collect(
-        self,
-        frames: int,
-        generator: NDArray[np.uint8],
-        values: Sequence[Any] | None = None,
+        self, frames: int, generator: NDArray[np.uint8], values: Sequence[Any] | None = None
     ) -> tuple[dict[NestedKey, NDArray[Any]], NDArray[np.uint8]]:
         """Collect the next batch.
 
