@@ -27,8 +27,9 @@ from torchrl.data import (
 from torchrl.envs import EnvBase, SerialEnv, Transform, TransformedEnv
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
-from rlkit_sac.envs.actions import leaves, with_bounds
+from rlkit_sac.envs.actions import with_bounds
 from rlkit_sac.envs.observations import for_critics
+from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.envs.task_spaces import space_to_json
 from rlkit_sac.envs.task_tensors import TaskTensors
 from rlkit_sac.envs.torchrl_env import base_env

@@ -12,7 +12,7 @@ from gymnasium.spaces import Box, Discrete, Space, flatten, flatten_space
 from numpy.typing import NDArray
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
-from rlkit_sac.envs.actions import Path, at, is_choice, leaves
+from rlkit_sac.envs.spaces import Path, at, dict_space, is_choice, leaves
 from rlkit_sac.errors import ConfigError, EnvironmentFault
 
 #: The vector that critics read, where it is another than the policy's.
@@ -245,9 +245,7 @@ def selected(space: Space[Any], keys: Sequence[str] | None) -> Space[Any]:
             f"env.observation_keys or network.critic_keys is {list(keys)}, but what is observed "
             f"has the parts {list(parts)}"
         )
-    chosen = gym.spaces.Dict()
-    chosen.spaces = {key: parts[key] for key in keys}
-    return chosen
+    return dict_space({key: parts[key] for key in keys})
 
 
 def for_critics(entries: Mapping[Any, Any]) -> dict[Any, Any]:

@@ -10,9 +10,10 @@ from weakref import WeakValueDictionary
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Dict, Discrete, Space, Tuple
+from gymnasium.spaces import Discrete, Space
 from numpy.typing import NDArray
 
+from rlkit_sac.envs.spaces import changed
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError, summary
 
 
@@ -220,12 +221,9 @@ def _leaves(value: Any) -> list[NDArray[Any]]:
 
 def _structured(space: Space[Any], leaves: Iterator[Any]) -> Any:
     """The action whose :func:`_leaves` these are."""
-    if isinstance(space, Tuple):
-        return tuple(_structured(part, leaves) for part in space.spaces)
-    if isinstance(space, Dict):
-        return {name: _structured(part, leaves) for name, part in space.spaces.items()}
-    leaf = next(leaves)
-    return int(leaf) if isinstance(space, Discrete) else np.array(leaf)
+    return changed(
+        space, lambda leaf: (int if isinstance(leaf, Discrete) else np.array)(next(leaves))
+    )
 
 
 def _renew_box2d_world(env: Any) -> None:

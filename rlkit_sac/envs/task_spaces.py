@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rlkit_sac.envs.actions import ActionConversion
 from rlkit_sac.envs.observations import ObservationConversion
+from rlkit_sac.envs.spaces import dict_space
 
 _BOUNDS = ("low", "high")
 
@@ -73,10 +74,7 @@ def space_from_json(described: dict[str, Any]) -> Space[Any]:
     if kind == "Tuple":
         return Tuple([space_from_json(part) for part in entries["parts"]])
     if kind == "Dict":
-        space = Dict()
-        # Not as an argument, whose names Gymnasium sorts: parts are joined in this order.
-        space.spaces = {name: space_from_json(part) for name, part in entries["parts"]}
-        return space
+        return dict_space({name: space_from_json(part) for name, part in entries["parts"]})
     if kind == "Box":
         dtype, shape = np.dtype(entries["dtype"]), entries["shape"]
         bounds = (np.array(entries[name], dtype) for name in _BOUNDS)

@@ -22,7 +22,7 @@ from torch.export import Dim, ExportedProgram
 
 from rlkit_sac._version import __version__
 from rlkit_sac.envs.action_masks import ACTION_MASK
-from rlkit_sac.envs.actions import leaves
+from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules import PlainPolicy
 from rlkit_sac.runs.acting import Act, own_tensor
