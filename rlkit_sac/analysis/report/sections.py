@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -13,10 +13,10 @@ import pandas as pd
 from rlkit_sac.analysis.config_columns import config_cells, differing_names
 from rlkit_sac.analysis.figures import LINE_STYLES, look
 from rlkit_sac.analysis.groups import Key, describe, split
-from rlkit_sac.analysis.report.episodes import episode_statistics
 from rlkit_sac.analysis.report.html_table import HTML, escape, html_table
 from rlkit_sac.analysis.report.results import Results
 
+LAST = 100  # episodes at the end of a run
 # Entries of run.json that tell how numbers and speed came about.
 _SYSTEM = ("host", "platform", "python", "git_revision", "device", "num_threads", "parameters")
 _VIDEOS = {".mp4", ".gif", ".webm"}
@@ -56,6 +56,44 @@ def episodes_section(results: Results) -> HTML:
         return HTML("<p>No training episode has ended yet.</p>")
     statistics = episode_statistics(results.episodes, results.by)
     return _group_table(results, statistics, "Training episodes")
+
+
+def episode_statistics(episodes: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Tabulate the training episodes of each task and group.
+
+    Args:
+        episodes: a table of `load_runs(..., table="episodes")`.
+        by: the grouping columns besides the task.
+
+    Returns:
+        One row for each task and group: `runs`, `episodes` of all runs together, and the means over
+        the runs of their mean `length`, mean `return`, mean return of their last 100 episodes, and
+        share of episodes that `terminated` by themselves; NaN where a table does not tell.
+
+    Example:
+        >>> episodes = pd.DataFrame({
+        ...     "run": ["a", "a", "b"], "task": "X", "frames": [1, 2, 9], "return": [1.0, 2.0, 9.5],
+        ... })
+        >>> episode_statistics(episodes, [])[["task", "runs", "episodes", "return"]]
+          task  runs  episodes  return
+        0    X     2         3     5.5
+    """
+    rows = []
+    for key, group in split(episodes, ["task", *by]):
+        runs = group.groupby("run")
+        # A row is one episode, or the means of so many.
+        counts = group.get("episodes", pd.Series(index=group.index, dtype=float)).fillna(1)
+        row = {**key, "runs": runs.ngroups, "episodes": int(counts.sum())}
+        for name in ("length", "return", "terminated"):
+            # A column of flags that lacks one holds objects.
+            cells = group[name] if name in group else pd.Series(index=group.index, dtype=float)
+            cells = cells.map(lambda cell: {"true": 1, "false": 0}.get(str(cell).lower(), cell))
+            numbers = pd.to_numeric(cells, errors="coerce").astype(float)
+            sums = (numbers * counts).groupby(group["run"]).sum(min_count=1)
+            row[name] = (sums / counts.where(numbers.notna()).groupby(group["run"]).sum()).mean()
+        row[f"return of last {LAST}"] = runs["return"].apply(lambda x: x.iloc[-LAST:].mean()).mean()
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def config_section(results: Results) -> HTML:
