@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,14 @@ from rlkit_sac.runs.acting import Act, own_tensor
 from rlkit_sac.runs.checkpoint import Checkpoint, step_folders, step_of
 from rlkit_sac.runs.directory import best_frames
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate, evaluation_env, evaluation_seed
-from rlkit_sac.runs.files import checksum, os_errors_named, read_described, write_atomically
+from rlkit_sac.runs.files import (
+    checksum,
+    os_errors_named,
+    read_checked,
+    read_described,
+    sha256,
+    write_atomically,
+)
 from rlkit_sac.runs.machine import resolve_device
 
 FORMAT_VERSION = 2
@@ -79,7 +85,7 @@ def policy_files(
         "format_version": FORMAT_VERSION,
         **(checked_note(policy) or {"builder": None, "arguments": {}}),
         "task": task,
-        "weights_sha256": hashlib.sha256(weights).hexdigest(),
+        "weights_sha256": sha256(weights),
     }
     description["sha256"] = checksum(description)
     return {
@@ -133,10 +139,7 @@ def load_act(
     """Acting by the policy in a folder, as by :func:`load_policy`."""
     weights_file = folder / "policy.safetensors"
     description = read_described(folder / "policy.json", "a policy", version=FORMAT_VERSION)
-    with os_errors_named(f"{weights_file} cannot be read"):
-        content = weights_file.read_bytes()
-    if hashlib.sha256(content).hexdigest() != description.get("weights_sha256"):
-        raise RunError(f"{weights_file} is damaged: its checksum is not that of policy.json")
+    content = read_checked(weights_file, description.get("weights_sha256"))
     if into is None and description["builder"] is None:
         raise RunError(
             f"{folder / 'policy.json'} is of a policy that this package cannot build, such "

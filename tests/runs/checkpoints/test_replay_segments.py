@@ -7,7 +7,8 @@ from tensordict import TensorDict
 
 from rlkit_sac.data import make_replay_buffer
 from rlkit_sac.runs import checkpoint
-from rlkit_sac.runs.checkpoint import segment_range, write_segments
+from rlkit_sac.runs.checkpoint import segment_range
+from rlkit_sac.runs.saving import write_segments
 from tests.runs.checkpoints.segments import read_segments
 
 
