@@ -23,7 +23,7 @@ from rlkit_sac.analysis.groups import (
     select_runs,
     split,
 )
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import check_installed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -190,12 +190,9 @@ def plot_performance_profiles(
 
 
 def _empty_figure(width: float, height: float) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ConfigError(
-            "figures need matplotlib, which is not installed: pip install 'rlkit_sac[plots]'"
-        ) from error
+    check_installed("matplotlib", extra="plots")
+    from matplotlib.figure import Figure
+
     return Figure(figsize=(width, height), layout="constrained")
 
 

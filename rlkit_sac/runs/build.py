@@ -36,11 +36,10 @@ from rlkit_sac.envs import closing_env, describe_task, make_env, reward_dim
 from rlkit_sac.envs.gym_env import find_env_spec
 from rlkit_sac.envs.specs import action_mask_key
 from rlkit_sac.envs.tasks import NAMESPACE
-from rlkit_sac.errors import ConfigError, TaskError, named
+from rlkit_sac.errors import ConfigError, TaskError, check_installed, named
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.evaluation import evaluation_env, rank_seed, seed_everything
 from rlkit_sac.runs.machine import (
-    check_installed,
     num_ranks,
     of_this_rank,
     process_group,

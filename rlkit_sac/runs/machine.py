@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -236,24 +235,3 @@ def first_compiled_update(config: BaseRunConfig, device: torch.device | None) ->
     compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
     can_compile = kind == "cuda" or (kind == "cpu" and shutil.which(compiler) is not None)
     return uncompiled + 1 if can_compile else None
-
-
-def check_installed(*packages: str, extra: str) -> None:
-    """Check that packages are installed, without importing them.
-
-    Args:
-        *packages: their names.
-        extra: the extra of this package that brings them.
-
-    Raises:
-        ConfigError: naming the first one that is missing, and how to install it.
-
-    >>> check_installed("torch", "tachyon", extra="plots")
-    Traceback (most recent call last):
-    rlkit_sac.errors.ConfigError: the package tachyon is missing: pip install 'rlkit_sac[plots]'
-    """
-    for name in packages:
-        spec = find_spec(name)
-        # A mere folder of that name, such as W&B leaves behind, would pass for a package.
-        if spec is None or spec.origin is None:
-            raise ConfigError(f"the package {name} is missing: pip install 'rlkit_sac[{extra}]'")

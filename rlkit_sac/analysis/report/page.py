@@ -24,7 +24,7 @@ from rlkit_sac.analysis.report import sections
 from rlkit_sac.analysis.report.html_table import escape
 from rlkit_sac.analysis.report.plotly_figures import MOST_ROWS, Figures
 from rlkit_sac.analysis.report.results import read_results
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, check_installed
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -81,12 +81,9 @@ def write_report(
     path = Path(path)
     if path.suffix not in (".html", ".htm"):
         raise ConfigError(f"{path} ends in {path.suffix!r}; a report is written as .html")
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise ConfigError(
-            "a report needs plotly, which is not installed: pip install 'rlkit_sac[plots]'"
-        ) from error
+    check_installed("plotly", extra="plots")
+    from plotly.offline import get_plotlyjs
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         results = read_results(paths, by, task)

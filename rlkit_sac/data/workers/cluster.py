@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rlkit_sac.errors import ConfigError, summary
+from rlkit_sac.errors import ConfigError, check_installed, summary
 from rlkit_sac.signals import SIGNALS, held_signals
 
 _SECONDS_TO_CONNECT = 5.0
@@ -21,11 +21,9 @@ def import_ray() -> Any:
     Raises:
         ConfigError: it is not installed.
     """
-    try:
-        import ray
-        import ray.exceptions
-    except ImportError as error:
-        raise ConfigError("the package ray is missing: pip install 'rlkit_sac[ray]'") from error
+    check_installed("ray", extra="ray")
+    import ray.exceptions
+
     return ray
 
 
