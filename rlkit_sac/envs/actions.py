@@ -311,7 +311,7 @@ def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], list[Space[Any]]]:
         path = at(keys)
         if is_choice(leaf):
             choices.append(leaf)
-        elif isinstance(leaf, Box):
+        elif isinstance(leaf, Box) and np.issubdtype(leaf.dtype, np.floating):
             _check_box(leaf, path)
             boxes.append(leaf)
         else:
@@ -353,15 +353,9 @@ def _joined(bounds: list[NDArray[Any]]) -> NDArray[np.float64]:
 
 
 def _check_box(space: Box, path: str) -> None:
-    where = f" of the Box at {path}" if path else ""
-    if not np.issubdtype(space.dtype, np.floating):
-        raise ConfigError(
-            f"the action space {space}{f' at {path}' if path else ''} holds {space.dtype} values; "
-            "a Box of actions must hold floating-point numbers or integers"
-        )
     low, high = (torch.from_numpy(bound.astype(np.float64)) for bound in (space.low, space.high))
     try:
-        check_bounds(low, high, where)
+        check_bounds(low, high, f" of the Box at {path}" if path else "")
     except ConfigError as error:
         raise ConfigError(
             f"{error}; give env.action_bounds, or wrap the environment in "

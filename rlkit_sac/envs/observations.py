@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import shorten
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import gymnasium as gym
 import numpy as np
@@ -15,6 +15,7 @@ from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.spaces import Path, at, dict_space, is_choice, leaves
 from rlkit_sac.errors import ConfigError, EnvironmentFault
 
+T = TypeVar("T")
 #: The vector that critics read, where it is another than the policy's.
 CRITIC_OBSERVATION = "critic_observation"
 
@@ -240,12 +241,18 @@ def selected(space: Space[Any], keys: Sequence[str] | None) -> Space[Any]:
     if keys is None:
         return space
     parts = space.spaces if isinstance(space, gym.spaces.Dict) else {}
-    if not keys or not parts.keys() >= set(keys):
+    return dict_space(parts_of(parts, keys))
+
+
+def parts_of(observed: Mapping[str, T], keys: Iterable[str]) -> dict[str, T]:
+    """What is observed under these keys; an error for none, or for one that there is not."""
+    chosen = list(keys)
+    if not chosen or not observed.keys() >= set(chosen):
         raise ConfigError(
-            f"env.observation_keys or network.critic_keys is {list(keys)}, but what is observed "
-            f"has the parts {list(parts)}"
+            f"env.observation_keys or network.critic_keys is {chosen}, but what is observed has "
+            f"the parts {list(observed)}"
         )
-    return dict_space({key: parts[key] for key in keys})
+    return {key: observed[key] for key in chosen}
 
 
 def for_critics(entries: Mapping[Any, Any]) -> dict[Any, Any]:

@@ -206,8 +206,7 @@ def refuse_shared(env: gym.Env[Any, Any], name: str) -> None:
     if id(env.unwrapped) in _in_use:
         raise ConfigError(
             f"{name}: the function or entry point returned an environment that is in use already "
-            f"({env.unwrapped}), and each would step the other's episodes: make a new one in each "
-            "call"
+            f"({env.unwrapped}): make a new one in each call"
         )
 
 
