@@ -61,8 +61,7 @@ class FrameStack(gym.Wrapper[Any, Any, Any, Any]):
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Takes one step."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        space = self.env.observation_space
-        self._stacked = changed(space, _following, observation, self._stacked)
+        self._stacked = changed(self.env.observation_space, _following, observation, self._stacked)
         return self._stacked, reward, terminated, truncated, info
 
     def _first(self, leaf: Space[Any], value: Any) -> Any:

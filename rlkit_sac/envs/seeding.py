@@ -178,8 +178,7 @@ class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
         """Raises an exception of the environment as `EnvironmentFault`."""
         position = self.env.get_wrapper_attr("position")
         if isinstance(error, EnvironmentFault) and error.__cause__ is None:  # of its mask
-            text = f"environment {self._env_index} {error} in {position}"
-            raise EnvironmentFault(text) from None
+            raise EnvironmentFault(f"environment {self._env_index} {error} in {position}") from None
         if isinstance(error, RlkitSacError):
             raise error
         raise EnvironmentFault(

@@ -55,8 +55,7 @@ def space_to_json(space: Space[Any]) -> dict[str, Any]:
     if isinstance(space, Discrete):
         return {"kind": "Discrete", "n": int(space.n), "start": int(space.start)}
     if isinstance(space, MultiDiscrete):
-        start = space.start.tolist()
-        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "start": start}
+        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "start": space.start.tolist()}
     if isinstance(space, MultiBinary):
         return {"kind": "MultiBinary", "n": list(space.shape)}
     raise TypeError(f"{space} cannot be described as JSON")

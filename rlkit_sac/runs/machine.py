@@ -199,8 +199,7 @@ def resolve_device(name: str) -> torch.device:
         name = "cuda" if "cuda" in available else "cpu"
     if num_ranks() > 1 and name.startswith(("cuda", "mps")):
         if name != "cuda":
-            text = f"device '{name}' is one for all processes: choose auto, cuda or cpu"
-            raise ConfigError(text)
+            raise ConfigError(f"device '{name}' is one for all processes: choose auto, cuda or cpu")
         name = f"cuda:{os.environ['LOCAL_RANK']}"
     if name not in available:
         choices = ", ".join(["auto", *available])

@@ -61,8 +61,7 @@ class _CountingCollector(ABC):
                 first = self.frames + 1
                 last = self.frames + self.frames_per_batch * self.workers
                 when = f"frame {first}" if first == last else f"the frames {first} to {last}"
-                text = f"at {when} of the run: {error}"
-                raise type(error)(text) from error.__cause__
+                raise type(error)(f"at {when} of the run: {error}") from error.__cause__
             self.frames += batch.numel()
             yield batch
 
