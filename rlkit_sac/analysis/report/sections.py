@@ -126,7 +126,7 @@ def runs_section(results: Results) -> HTML:
     rows, commands = [], []
     for row in results.runs.to_dict("records"):
         run, info = row["run"], results.descriptions.get(row["run"], {})
-        frames, seconds = _progress(results, run)
+        frames, seconds = (_last(results, run, name) for name in ("frames", "seconds"))
         total = results.configs.get(run, {}).get("collector.total_frames")
         status = escape(row["status"])
         rows.append(
@@ -156,11 +156,8 @@ def system_section(results: Results) -> HTML:
     facts = {run: _system(info) for run, info in results.descriptions.items()}
     if not facts:
         return HTML("<p>No run tells its versions.</p>")
-    names = list(dict.fromkeys(name for each in facts.values() for name in each))
-    columns = {name: [each.get(name) for each in facts.values()] for name in names}
-    same = [name for name, values in columns.items() if all(v == values[0] for v in values)]
-    differing = [name for name in names if name not in same]
-    common = [[name, columns[name][0]] for name in same]
+    cells, differing = config_cells(list(facts.values())), differing_names(list(facts.values()))
+    common = [[name, values[0]] for name, values in cells.items() if name not in differing]
     text = html_table(["in all runs", "value"], common, caption="Versions and hardware of all runs")
     if not differing:
         return text
@@ -249,16 +246,12 @@ def _text(value: Any) -> str:
     return "" if value is None else _value(value)
 
 
-def _progress(results: Results, run: str) -> tuple[float | None, float | None]:
-    """The last frames and seconds that any table of a run has."""
-    last: dict[str, float | None] = {"frames": None, "seconds": None}
-    for table in (results.evaluations, results.episodes, results.metrics):
-        for name in last:
-            if name in table and pd.api.types.is_numeric_dtype(table[name]):
-                value = table[name][table["run"] == run].max()
-                if pd.notna(value):
-                    last[name] = max(float(value), last[name] or 0.0)
-    return last["frames"], last["seconds"]
+def _last(results: Results, run: str, name: str) -> float | None:
+    """The largest number of a column among all rows of a run."""
+    tables = (results.evaluations, results.episodes, results.metrics)
+    numeric = (t for t in tables if name in t and pd.api.types.is_numeric_dtype(t[name]))
+    ends = (table[name][table["run"] == run].max() for table in numeric)
+    return max((float(end) for end in ends if pd.notna(end)), default=None)
 
 
 def _count(frames: Any) -> str:
