@@ -183,9 +183,8 @@ def _import(module: str, env_id: str) -> None:
                 f"{env_id} needs a missing package: pip install 'rlkit_sac[{extra}]'"
             ) from error
         raise ConfigError(
-            f"cannot import the module {module!r} of environment {env_id!r}: "
-            f"{summary(error)}; the module that registers the environment must "
-            "be installed or on the Python path"
+            f"cannot import the module {module!r} of environment {env_id!r}: {summary(error)}; "
+            "it must be installed or on the Python path"
         ) from error
 
 

@@ -151,9 +151,8 @@ class ObservationConversion:
         ]
         if not all(isinstance(box, Box) for box in self._boxes) or not parts:
             raise ConfigError(
-                f"the observation space {space} has no fixed size; supported are Box and "
-                "what gymnasium.spaces.flatten turns into one (Dict, Tuple, Discrete, …): wrap the "
-                "environment in gymnasium.wrappers.TransformObservation"
+                f"the observation space {space} is not one that gymnasium.spaces.flatten turns "
+                "into a Box: wrap the environment in gymnasium.wrappers.TransformObservation"
             )
         length = sum(box.low.size for box in self._boxes)
         self.vector_shape = (space.shape or (1,)) if self._is_box else (length,)

@@ -73,8 +73,7 @@ class RunLoggers:
                 )
             except (wandb.Error, OSError) as error:
                 raise RunError(
-                    f"W&B does not start: {summary(error)}; WANDB_MODE=offline keeps its files on "
-                    "this machine"
+                    f"W&B does not start: {summary(error)}; WANDB_MODE=offline keeps its files here"
                 ) from error
             self.wandb_id = str(self._wandb.experiment.id)
         if config.tensorboard:

@@ -75,12 +75,8 @@ def policy_files(
         policy: the acting module, on any device.
         task: as for :func:`save_policy`.
     """
-    weights = safetensors.torch.save(
-        {
-            name: tensor.detach().cpu().contiguous().clone()
-            for name, tensor in policy.state_dict().items()
-        }
-    )
+    state = {name: each.detach().cpu().contiguous() for name, each in policy.state_dict().items()}
+    weights = safetensors.torch.save({name: each.clone() for name, each in state.items()})
     description: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
         **(checked_note(policy) or {"builder": None, "arguments": {}}),
@@ -142,9 +138,8 @@ def load_act(
     content = read_checked(weights_file, description.get("weights_sha256"))
     if into is None and description["builder"] is None:
         raise RunError(
-            f"{folder / 'policy.json'} is of a policy that this package cannot build, such "
-            "as one with networks of your own: build it and pass it, load_policy(run, into=policy);"
-            " record_run and export_policy take into= as well"
+            f"{folder / 'policy.json'} is of a policy that this package cannot build: build it and "
+            "pass it: load_policy(run, into=policy); record_run and export_policy take into= too"
         )
     policy = build_from_note(description) if into is None else into
     if device is None:

@@ -83,11 +83,9 @@ def record_video(
     from imageio.v2 import get_writer
 
     fps = getattr(_task(env), "metadata", {}).get("render_fps") or 30
-    options = (
-        {"fps": fps, "macro_block_size": 2}
-        if format == "mp4"
-        else {"duration": 1000 / fps, "loop": 0}
-    )
+    options: dict[str, Any] = {"fps": fps, "macro_block_size": 2}
+    if format == "gif":
+        options = {"duration": 1000 / fps, "loop": 0}
     folder = Path(folder)
     partial = folder / f".{os.getpid()}.partial.{format}"
     files = {}

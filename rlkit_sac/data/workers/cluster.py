@@ -91,8 +91,7 @@ def check_capacity(workers: int, cpus: float) -> None:
     if workers * cpus > total:
         raise ConfigError(
             f"{workers} workers of {cpus:g} CPUs each need {workers * cpus:g}, the Ray cluster has "
-            f"{total:g}: lower workers.number, or workers.cpus where environments wait more than "
-            "they compute"
+            f"{total:g}: lower workers.number, or workers.cpus of environments that mostly wait"
         )
 
 
@@ -104,8 +103,7 @@ def _check_reachable(address: str) -> None:
     except (OSError, OverflowError, ValueError) as error:
         reason = "it has no port" if isinstance(error, ValueError) else summary(error)
         raise ConfigError(
-            f"no Ray cluster at workers.address {address!r}: {reason}; give host:port of its head "
-            "node, or auto"
+            f"no Ray cluster at workers.address {address!r}: {reason}; give host:port, or auto"
         ) from error
 
 
