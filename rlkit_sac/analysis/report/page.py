@@ -18,6 +18,7 @@ import pandas as pd
 
 from rlkit_sac._version import __version__
 from rlkit_sac.analysis.estimates import Estimator, Statistic
+from rlkit_sac.analysis.figures import count_text
 from rlkit_sac.analysis.files import Paths
 from rlkit_sac.analysis.performance import final_performance
 from rlkit_sac.analysis.report import sections
@@ -114,8 +115,8 @@ def write_report(
         curves=curves,
         metrics=metrics,
         title=escape(title or f"Runs on {', '.join(tasks)}"),
-        runs=_count(len(results.runs), "run"),
-        tasks=_count(len(tasks), "task"),
+        runs=count_text([len(results.runs)], "run"),
+        tasks=count_text([len(tasks)], "task"),
         made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
         version=__version__,
         statistic=name,
@@ -158,7 +159,3 @@ def _notes(notes: Sequence[str], root: str) -> str:
 
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
