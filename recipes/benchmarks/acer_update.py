@@ -19,7 +19,7 @@ import pandas as pd
 import torch
 from tensordict import TensorDict, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
-from timing import UpdateTimingConfig, run_cases, take_turns
+from timing import UpdateTimingConfig, after_a_step, run_cases
 from torch.optim import RMSprop
 from torchrl.objectives import LossModule, SoftUpdate
 
@@ -74,9 +74,7 @@ def measure(actions: str, segments: int, config: ACERTimingConfig) -> pd.DataFra
         "update_ms": partial(eager, batch),
         "compiled_ms": partial(compiled, batch),
     }
-    return take_turns(
-        contestants, rounds=config.rounds, calls=config.updates, warm_up=config.warm_up
-    )
+    return config.take_turns(contestants)
 
 
 def make_loss(kind: str, config: ACERTimingConfig) -> ACERLoss:
@@ -114,14 +112,8 @@ def random_segments(
     states = TensorDict(observation=torch.randn(*shape, inputs), batch_size=shape)
     with torch.no_grad():
         batch = policy(states)
-    ended = torch.rand(*shape, 1) < 0.05
-    batch["next"] = TensorDict(
-        observation=torch.randn(*shape, inputs),
-        reward=torch.randn(*shape, 1),
-        done=ended,
-        terminated=ended.clone(),
-        batch_size=shape,
-    )
+    ends = torch.rand(*shape, 1) < 0.05
+    batch["next"] = after_a_step(torch.randn(*shape, inputs), ends)
     batch["collector", "mask"] = torch.ones(*shape, dtype=torch.bool)
     return batch
 

@@ -16,7 +16,7 @@ from functools import partial
 
 import pandas as pd
 import torch
-from timing import UpdateTimingConfig, run_cases, take_turns
+from timing import UpdateTimingConfig, run_cases
 from update import make_update, transitions
 
 from rlkit_sac.config import PositiveInt, UpdateConfig
@@ -74,9 +74,7 @@ def measure(side: int, config: ImageTimingConfig) -> pd.DataFrame:
         if config.compiled:
             compiled = make_update(make_loss(layout, shared), UpdateConfig(), compile_from=1)
             contestants[f"{name}_compiled_ms"] = partial(compiled, batch)
-    return take_turns(
-        contestants, rounds=config.rounds, calls=config.updates, warm_up=config.warm_up
-    )
+    return config.take_turns(contestants)
 
 
 def make_loss(layout: Layout, shared: bool) -> ContinuousSACLoss:

@@ -17,7 +17,6 @@ intervals.
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import subprocess
@@ -26,6 +25,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -113,17 +113,10 @@ def main(config: SpeedConfig) -> None:
     print(f"load averages at the start: {load_averages()}")
     Path(config.output).parent.mkdir(parents=True, exist_ok=True)
     rows = []
-    with open(config.output, "x", newline="") as file:
-        for index in range(config.rounds):
-            for system in systems:
-                row = timed_run(system, index, config)
-                rows.append(row)
-                writer = csv.DictWriter(file, list(row))
-                if len(rows) == 1:
-                    writer.writeheader()
-                writer.writerow(row)
-                file.flush()
-                print(f"round {index}: {system} {row['frames_per_second']:.1f} frames/s")
+    for index, system in product(range(config.rounds), systems):
+        rows.append(timed_run(system, index, config))
+        pd.DataFrame(rows).to_csv(config.output, index=False)
+        print(f"round {index}: {system} {rows[-1]['frames_per_second']:.1f} frames/s")
     print(summary(pd.DataFrame(rows)).to_string(index=False, float_format="{:.1f}".format))
     print(f"load averages at the end: {load_averages()}")
     print(f"runs: {config.output}")

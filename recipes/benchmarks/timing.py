@@ -17,6 +17,8 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import ArrayLike
+from tensordict import TensorDict
+from torch import Tensor
 
 from rlkit_sac.config import PositiveInt
 
@@ -41,6 +43,10 @@ class UpdateTimingConfig(TimingConfig):
     """Updates of a turn."""
     warm_up: PositiveInt = 10
     """Updates of each contestant before the first turn."""
+
+    def take_turns(self, contestants: Mapping[str, Callable[[], object]]) -> pd.DataFrame:
+        """Time functions in turns, as :func:`take_turns` does."""
+        return take_turns(contestants, rounds=self.rounds, calls=self.updates, warm_up=self.warm_up)
 
 
 def run_benchmark(
@@ -188,6 +194,22 @@ def medians(
         }
         rows.append({**dict(zip(by, case, strict=True)), **group[times].median(), **found})
     return pd.DataFrame(rows)
+
+
+def after_a_step(observation: Tensor, ends: Tensor) -> TensorDict:
+    """What random steps return.
+
+    Args:
+        observation: the following ones.
+        ends: whether episodes end there ``[*, 1]``.
+    """
+    return TensorDict(
+        observation=observation,
+        reward=torch.randn(ends.shape),
+        done=ends,
+        terminated=ends.clone(),
+        batch_size=ends.shape[:-1],
+    )
 
 
 def describe_machine(num_threads: int) -> str:

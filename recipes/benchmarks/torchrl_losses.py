@@ -19,7 +19,7 @@ import pandas as pd
 import torch
 from tensordict import TensorDict
 from tensordict.nn import NormalParamExtractor, TensorDictModule
-from timing import UpdateTimingConfig, run_cases, take_turns
+from timing import UpdateTimingConfig, after_a_step, run_cases
 from torch import Tensor, nn
 from torchrl import objectives
 from torchrl.data import Bounded
@@ -136,17 +136,10 @@ def q_actor(sizes: Sizes) -> QValueActor:
 def transitions(sizes: Sizes, **entries: Tensor) -> TensorDict:
     """Random transitions with continuous actions; other entries replace or join them."""
     size, ends = sizes.batch_size, torch.rand(sizes.batch_size, 1) < 0.2
-    following = TensorDict(
-        observation=torch.randn(size, sizes.observation_dim),
-        reward=torch.randn(size, 1),
-        done=ends,
-        terminated=ends.clone(),
-        batch_size=[size],
-    )
     own = {
         "observation": torch.randn(size, sizes.observation_dim),
         "action": 1.8 * torch.rand(size, sizes.action_dim) - 0.9,
-        "next": following,
+        "next": after_a_step(torch.randn(size, sizes.observation_dim), ends),
     }
     return TensorDict({**own, **entries}, batch_size=[size])
 
@@ -266,9 +259,7 @@ def measure(loss: str, config: TorchRLTimingConfig) -> pd.DataFrame:
     for kind, compile_from in (("eager_ms", None), ("compiled_ms", 1)):
         update = make_update(case, sizes, compile_from)
         contestants[kind] = partial(lambda update: update(batch.copy()), update)
-    return take_turns(
-        contestants, rounds=config.rounds, calls=config.updates, warm_up=config.warm_up
-    )
+    return config.take_turns(contestants)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import pandas as pd
 import torch
 import torchrl_losses
 from tensordict import TensorDict
-from timing import UpdateTimingConfig, medians, run_benchmark, take_turns
+from timing import UpdateTimingConfig, after_a_step, medians, run_benchmark
 from torch import Tensor
 from torch.fx import Node
 from torch.optim import Adam
@@ -88,9 +88,7 @@ def measure(config: UpdateBenchmarkConfig) -> pd.DataFrame:
         for name in config.losses
         for kind, contestant in make_contestants(name, config).items()
     }
-    rounds = take_turns(
-        contestants, rounds=config.rounds, calls=config.updates, warm_up=config.warm_up
-    )
+    rounds = config.take_turns(contestants)
     parts = [
         rounds.filter(regex=f"^{name} |round").rename(columns=lambda column: column.split(" ")[-1])
         for name in config.losses
@@ -174,19 +172,8 @@ def transitions(
         following: the next observation, ``[B, *]``.
         action: ``[B, *]``.
     """
-    size = len(observation)
-    return TensorDict(
-        observation=observation,
-        action=action,
-        next=TensorDict(
-            observation=following,
-            reward=torch.randn(size, 1),
-            done=torch.zeros(size, 1, dtype=torch.bool),
-            terminated=torch.zeros(size, 1, dtype=torch.bool),
-            batch_size=[size],
-        ),
-        batch_size=[size],
-    )
+    step = after_a_step(following, torch.zeros(len(observation), 1, dtype=torch.bool))
+    return TensorDict(observation=observation, action=action, next=step, batch_size=step.batch_size)
 
 
 def make_update(

@@ -21,7 +21,7 @@ from rlkit_sac.analysis.files import (
 )
 from rlkit_sac.analysis.groups import warn
 from rlkit_sac.analysis.runs import check_frames
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import ConfigError, RunError, check_installed
 
 COLUMNS = {"evaluations": "return_mean", "episodes": "return"}
 # What each system calls the return, by table.
@@ -234,13 +234,9 @@ def _read_monitors(files: Sequence[Path]) -> tuple[dict[str, Any], pd.DataFrame]
 
 def _read_events(run: Path) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
     """The scalars in TensorBoard's files by tag, and what CleanRL tells of a run."""
-    try:
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    except ImportError as error:
-        raise ConfigError(
-            "TensorBoard's files need tensorboard, which is not installed: "
-            "pip install 'rlkit_sac[tensorboard]'"
-        ) from error
+    check_installed("tensorboard", extra="tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     events = EventAccumulator(str(run), size_guidance={"scalars": 0})  # 0: all of them
     tags = events.Reload().Tags()
     told = {}

@@ -23,7 +23,7 @@ from rlkit_sac.analysis.groups import (
     select_runs,
     split,
 )
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import check_installed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -148,10 +148,7 @@ def plot_learning_curves(
 
 
 def plot_performance_profiles(
-    profiles: pd.DataFrame,
-    *,
-    title: str | None = None,
-    path: str | PathLike[str] | None = None,
+    profiles: pd.DataFrame, *, title: str | None = None, path: str | PathLike[str] | None = None
 ) -> Figure:
     """Plot the share of runs whose normalized score is above each threshold.
 
@@ -186,19 +183,16 @@ def plot_performance_profiles(
     handles = []
     for index, (key, group) in enumerate(split(rows, by)):
         line = _draw_curve(axes, group, "tau", *look(index), step="post")
-        line.set_label(f"{describe(key)} ({_range(group['runs'], 'run')})")
+        line.set_label(f"{describe(key)} ({count_text(group['runs'], 'run')})")
         handles.append(line)
     _finish(figure, handles, "mean over tasks, band: bootstrap interval", title, path)
     return figure
 
 
 def _empty_figure(width: float, height: float) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ConfigError(
-            "figures need matplotlib, which is not installed: pip install 'rlkit_sac[plots]'"
-        ) from error
+    check_installed("matplotlib", extra="plots")
+    from matplotlib.figure import Figure
+
     return Figure(figsize=(width, height), layout="constrained")
 
 
@@ -284,11 +278,12 @@ def _matching(table: pd.DataFrame, key: Key) -> pd.DataFrame:
 def _count_runs(group: pd.DataFrame) -> str:
     """How many runs and lines a group has on each task."""
     lines = group.drop_duplicates(["task", "line"]).groupby("task")["runs"]
-    runs = _range(lines.sum(), "run")
-    return f"{runs}, {_range(lines.size(), 'line')}" if lines.size().max() > 1 else runs
+    runs = count_text(lines.sum(), "run")
+    return f"{runs}, {count_text(lines.size(), 'line')}" if lines.size().max() > 1 else runs
 
 
-def _range(counts: pd.Series[int], unit: str) -> str:
-    fewest, most = counts.min(), counts.max()
+def count_text(counts: pd.Series[int] | list[int], unit: str) -> str:
+    """Numbers with their unit, such as "1 run", or "2 to 3 runs" where they differ."""
+    fewest, most = min(counts), max(counts)
     count = f"{most}" if fewest == most else f"{fewest} to {most}"
     return f"{count} {unit}" if most == 1 else f"{count} {unit}s"

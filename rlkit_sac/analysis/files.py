@@ -70,11 +70,7 @@ def read_each(runs: Sequence[Path], read: Callable[[Path], T]) -> dict[Path, T]:
 
 
 def read_rows(
-    file: Path,
-    numbers: Sequence[str],
-    *,
-    header: Sequence[str] = (),
-    skip: int = 0,
+    file: Path, numbers: Sequence[str], *, header: Sequence[str] = (), skip: int = 0
 ) -> pd.DataFrame:
     r"""Read the complete rows of a CSV file: those whose newline is written.
 

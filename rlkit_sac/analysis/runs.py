@@ -10,14 +10,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from rlkit_sac.analysis.config_columns import config_cells, differing_names, read_config
-from rlkit_sac.analysis.files import (
-    Paths,
-    as_paths,
-    files_below,
-    not_numbers,
-    read_each,
-    read_rows,
-)
+from rlkit_sac.analysis.files import Paths, as_paths, files_below, not_numbers, read_each, read_rows
 from rlkit_sac.analysis.groups import warn
 from rlkit_sac.analysis.run_json import IDENTITY, read_description
 from rlkit_sac.errors import ConfigError, RunError

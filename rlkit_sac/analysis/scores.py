@@ -1,15 +1,17 @@
-"""Normalized scores over several tasks: one number, or their distribution."""
+"""Groups of runs compared over tasks: normalized scores, profiles, who improves on whom."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from rlkit_sac.analysis.estimates import Estimator, Floats, Statistic
-from rlkit_sac.analysis.final_values import References, final_values_by_task, normalize
 from rlkit_sac.analysis.groups import describe, join, warn
+from rlkit_sac.analysis.performance import References, final_values_by_task, normalize
+from rlkit_sac.errors import ConfigError
 
 
 def aggregate_scores(
@@ -150,3 +152,95 @@ def performance_profiles(
 
 def _mean_over_tasks(*strata: Floats) -> Floats:
     return np.mean([of_task.mean(axis=-1) for of_task in strata], axis=0)
+
+
+def probability_of_improvement(
+    data: pd.DataFrame,
+    *,
+    column: str = "return_mean",
+    by: str | Sequence[str] = ("recipe",),
+    last: int = 1,
+    confidence: float = 0.95,
+    resamples: int = 9999,
+    seed: int = 0,
+) -> pd.DataFrame:
+    r"""Estimate for each pair of groups how likely a run of the one ends above one of the other.
+
+    With the final values :math:`x_{mi}` of :math:`N_m` runs and :math:`y_{mj}` of :math:`K_m` runs
+    on task :math:`m`, `value` is the mean over tasks of the share of pairs that `x` wins, where
+    ties count half:
+
+    .. math::
+        \frac1M \sum_{m=1}^M \frac1{N_m K_m} \sum_{i,j}
+        \bigl([x_{mi} > y_{mj}] + \tfrac12 [x_{mi} = y_{mj}]\bigr).
+
+    That of one task is the statistic of the Mann-Whitney test, divided by its maximum
+    :math:`N_m K_m`; `p_value` is that of the two-sided test by `scipy.stats.mannwhitneyu`, which is
+    exact where a group has at most 8 runs and no values are equal. Values are compared within a
+    task only, so they need no normalization; how large a difference is does not matter. In the
+    bootstrap the runs of each task and group are resampled among themselves. See Agarwal et al.,
+    "Deep Reinforcement Learning at the Edge of the Statistical Precipice", 2021,
+    https://arxiv.org/abs/2108.13264, section 4.3.
+
+    Args:
+        data: a table of :func:`load_runs`, as for :func:`final_performance`.
+        column: the column to compare, of which more is better. Default `"return_mean"`.
+        by: the grouping columns. Default `("recipe",)`.
+        last: how many evaluations at the end of a run are averaged. Default 1.
+        confidence: level of the interval. Default 0.95.
+        resamples: number of bootstrap resamples. Default 9999.
+        seed: seed of the resamples. Default 0.
+
+    Returns:
+        A table with one row for each ordered pair of groups: their names `x` and `y`, `tasks`,
+        `runs_x` and `runs_y` (of all tasks), `value`, `low` and `high` (NaN if a group has a
+        single run on some task), and `p_value` (NaN with several tasks: test each by itself).
+
+    Raises:
+        ImportError: SciPy, of the extra `plots`, is not installed.
+        ConfigError: there is a single group, the groups were not run on the same tasks, or one of
+            the reasons of :func:`final_performance`.
+
+    Example:
+        >>> data = pd.DataFrame({
+        ...     "run": list("abcd"), "recipe": ["sac", "sac", "acer", "acer"], "task": "X",
+        ...     "frames": 100, "return_mean": [5.0, 7.0, 6.0, 4.0],
+        ... })
+        >>> probability_of_improvement(data)
+              x     y  tasks  runs_x  runs_y  value  low  high   p_value
+        0  acer   sac      1       2       2   0.25  0.0   1.0  0.666667
+        1   sac  acer      1       2       2   0.75  0.0   1.0  0.666667
+    """
+    from scipy.stats import mannwhitneyu  # of the extra `plots`
+
+    estimator = Estimator(_improvement, confidence, resamples, seed)
+    groups = [
+        (describe(key), list(values.values()))
+        for key, values in final_values_by_task(data, column, by, last)
+    ]
+    if len(groups) < 2:
+        raise ConfigError(
+            f"{groups[0][0]} is the only group; a comparison needs two: load the runs of another, "
+            "or name in by= the column that tells them apart"
+        )
+    table = []
+    for (x_name, x), (y_name, y) in itertools.permutations(groups, 2):
+        pair = {"x": x_name, "y": y_name, "tasks": len(x)}
+        counts = {"runs_x": sum(map(len, x)), "runs_y": sum(map(len, y))}
+        p_value = mannwhitneyu(x[0], y[0]).pvalue if len(x) == 1 else np.nan
+        table.append({**pair, **counts, **estimator.columns(*x, *y), "p_value": p_value})
+    return pd.DataFrame(table)
+
+
+def _improvement(*strata: Floats) -> Floats:
+    """The probability of improvement of the first half of the strata over the second."""
+    tasks = len(strata) // 2
+    pairs = zip(strata[:tasks], strata[tasks:], strict=True)
+    return np.mean([_share_won(x, y) for x, y in pairs], axis=0)
+
+
+def _share_won(x: Floats, y: Floats) -> Floats:
+    """The share of pairs `[*]` that `x` wins, of runs `[*, N]` and `[*, K]`."""
+    # Run by run: all pairs of all resamples at once might not fit into memory.
+    signs = sum(np.sign(x[..., [i]] - y).mean(axis=-1) for i in range(x.shape[-1]))
+    return np.asarray(0.5 + 0.5 * signs / x.shape[-1])

@@ -18,7 +18,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from types import ModuleType
 
 from rlkit_sac._version import __version__
 from rlkit_sac.cli import check_env, evaluate, export, recipes, report, resume, sweep, train, video
@@ -26,21 +26,9 @@ from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.signals import ended_by_interrupts
 
-
-class Command(Protocol):
-    """What the file of a command has."""
-
-    __doc__: str | None
-    SUMMARY: str
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add what the command takes; the examples are in the docstring of the file."""
-
-    def run(self, arguments: argparse.Namespace) -> int:
-        """Do it; returns the exit code."""
-
-
-COMMANDS: Mapping[str, Command] = {
+#: The file of each command: its examples as docstring, ``SUMMARY``, ``add_arguments(parser)`` and
+#: ``run(arguments)``, which returns the exit code.
+COMMANDS: Mapping[str, ModuleType] = {
     "train": train,
     "recipes": recipes,
     "resume": resume,

@@ -39,8 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     run = Path(arguments.run)
     folder = run.parents[1] if run.parent.name == "checkpoints" else run
-    default = folder / f"policy{_SUFFIXES[arguments.format]}"
-    path = Path(arguments.output or default)
+    path = Path(arguments.output or folder / f"policy{_SUFFIXES[arguments.format]}")
     metadata = export_policy(arguments.run, path, format=arguments.format, which=arguments.which)
     print(summary_table({**metadata["inputs"], **metadata["outputs"], "file": str(path)}))
     return 0

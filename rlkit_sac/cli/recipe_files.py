@@ -58,8 +58,7 @@ def find_recipe(name: str) -> Path:
     advice = f"did you mean {near[0]}? There are" if near else "there are"
     others = ", ".join(dict.fromkeys([*near, *recipes]))
     raise ConfigError(
-        f"unknown recipe {name!r}; {advice} {others}; a script of your own is given by its path, "
-        "such as my_sac.py"
+        f"unknown recipe {name!r}; {advice} {others}; a script of your own is given by its path"
     )
 
 

@@ -117,8 +117,7 @@ class EnvConfig:
                     f"env.kwargs.{name} was {lost.text}, which no file can hold: from Python, "
                     f"give it again, as in Run(...).resume(**{{'env.kwargs.{name}': ...}})"
                 )
-        apart = ("id", "num_envs")
-        return {name: value for name, value in vars(self).items() if name not in apart}
+        return {name: value for name, value in vars(self).items() if name not in ("id", "num_envs")}
 
 
 @dataclass

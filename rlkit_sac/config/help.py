@@ -47,10 +47,7 @@ def field_texts(section: type[Any]) -> dict[str, str]:
             assert isinstance(node, ast.ClassDef)
             for field, text in pairwise(node.body):
                 match field, text:
-                    case (
-                        ast.AnnAssign(target=ast.Name(name)),
-                        ast.Expr(ast.Constant(str(words))),
-                    ):
+                    case (ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(words)))):
                         texts[name] = " ".join(words.split())
     return texts
 

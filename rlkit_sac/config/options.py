@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Collection, Iterator, Mapping
-from functools import cache, reduce
-from operator import or_
-from types import UnionType
-from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+from functools import cache
+from types import SimpleNamespace
+from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -51,13 +50,7 @@ def without_limits(hint: Any) -> Any:
     >>> without_limits(list[Seed] | None)
     list[int] | None
     """
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        return without_limits(arguments[0])
-    if not arguments or origin is Literal:
-        return hint
-    inner = tuple(map(without_limits, arguments))
-    return reduce(or_, inner) if origin is UnionType else origin[inner]
+    return get_type_hints(SimpleNamespace(__annotations__={"of": hint}))["of"]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -160,10 +160,7 @@ def _walk(values: Any, config: Any, where: str, prefix: str = "") -> Iterator[Se
             yield Setting(key, value, f"{where}{key}")
 
 
-def parse_config(
-    config_class: type[Config],
-    argv: Sequence[str] | None = None,
-) -> Config:
+def parse_config(config_class: type[Config], argv: Sequence[str] | None = None) -> Config:
     """Build a configuration from its defaults, then ``--config`` files, then dotted options.
 
     Options are written ``--update.lr_actor 1e-3`` or ``--update.lr_actor=1e-3``; an entry of a

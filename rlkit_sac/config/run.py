@@ -53,8 +53,7 @@ class EvaluationConfig:
         """List the conditions between fields that do not hold."""
         if self.deterministic or not self.epsilon:
             return []
-        text = f"must be 0 unless deterministic is true, got {self.epsilon}"
-        return [("epsilon", text)]
+        return [("epsilon", f"must be 0 unless deterministic is true, got {self.epsilon}")]
 
 
 @dataclass

@@ -105,10 +105,8 @@ class UpdateConfig(StepConfig):
         elif len(set(names)) != len(names) and self.recompute is not True:
             text = f"must name each step once unless recompute is true, got {self.order}"
             found.append(("order", text))
-        for option, named in (
-            ("periods", list(self.periods)),
-            ("recompute", self.recompute_from()),
-        ):
+        named_steps = {"periods": list(self.periods), "recompute": self.recompute_from()}
+        for option, named in named_steps.items():
             found += [
                 (option, f"must name steps of order {self.order}, got '{step}'")
                 for step in named

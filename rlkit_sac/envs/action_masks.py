@@ -9,7 +9,8 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Dict
 
-from rlkit_sac.envs.actions import ActionConversion, is_choice, leaves
+from rlkit_sac.envs.actions import ActionConversion
+from rlkit_sac.envs.spaces import dict_space, is_choice, leaves
 from rlkit_sac.errors import EnvironmentFault, summary
 
 #: The key of masks in ``info`` and in observations, and of their entry.
@@ -46,9 +47,9 @@ class ActionMasks(gym.Wrapper[Any, Any, Any, Any]):
         self.is_observed = _is_observed(env)
         if self.is_observed:
             parts: Any = env.observation_space
-            space = Dict()  # without arguments, whose names Gymnasium would sort
-            space.spaces = {key: part for key, part in parts.items() if key != ACTION_MASK}
-            self.observation_space = space
+            self.observation_space = dict_space(
+                {key: part for key, part in parts.items() if key != ACTION_MASK}
+            )
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
         """Resets the environment."""

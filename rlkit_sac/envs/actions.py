@@ -11,10 +11,11 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, Space, Tuple
 from numpy.typing import NDArray
 
 from rlkit_sac.action_bounds import check_bounds
+from rlkit_sac.envs.spaces import at, changed_space, choice_values, is_choice, leaves
 from rlkit_sac.errors import ConfigError
 
 #: Most combinations of several choices: a critic has an output for each.
@@ -26,8 +27,6 @@ _SUPPORTED = (
     "supported are a Box with finite bounds, Discrete, MultiDiscrete, MultiBinary, and any Tuple "
     "or Dict of these: wrap the environment in gymnasium.wrappers.TransformAction"
 )
-
-Path = tuple[int | str, ...]
 
 
 class AdaptedActions(gym.ActionWrapper[Any, Any, Any]):
@@ -104,6 +103,7 @@ class ActionConversion:
     >>> batch = {"discrete": np.array([1, 0]), "continuous": np.array([[0.0], [1.0]])}
     >>> convert({"action": batch})[0]
     array([6, 5])
+    >>> from gymnasium.spaces import MultiDiscrete
     >>> convert = ActionConversion(MultiDiscrete([3, 4]), rescale=True)
     >>> convert(7), convert.index(np.array([1, 3]))
     (array([1, 3]), 7)
@@ -294,83 +294,13 @@ def with_bounds(space: Space[Any], bounds: Any) -> Space[Any]:
         )
     rows = iter(np.broadcast_to(given.astype(float), (total, 2)))
 
-    def build(part: Space[Any]) -> Space[Any]:
-        if isinstance(part, Tuple):
-            return Tuple([build(each) for each in part.spaces])
-        if isinstance(part, Dict):
-            built = Dict()
-            built.spaces = {name: build(each) for name, each in part.spaces.items()}
-            return built
+    def bounded(part: Space[Any]) -> Space[Any]:
         if is_choice(part) or not isinstance(part, Box):
             return part
         own = np.array(list(islice(rows, part.low.size)), part.dtype).reshape(*part.shape, 2)
         return Box(own[..., 0], own[..., 1], dtype=part.dtype.type)
 
-    return build(space)
-
-
-def leaves(
-    space: Space[Any], value: Any = None, path: Path = ()
-) -> Iterator[tuple[Path, Space[Any], Any]]:
-    """The parts of a space that are neither `Tuple` nor `Dict`, in the order of the space.
-
-    Args:
-        space: any space.
-        value: an observation of it, or None.
-        path: of the space in another one.
-
-    Yields:
-        Path, space and value (or None) of each part.
-
-    >>> from gymnasium.spaces import Discrete
-    >>> space = Tuple([Discrete(2), Dict(speed=Discrete(3))])
-    >>> list(leaves(space, (1, {"speed": 2})))
-    [((0,), Discrete(2), 1), ((1, 'speed'), Discrete(3), 2)]
-    """
-    if isinstance(space, Tuple):
-        parts: dict[Any, Space[Any]] = dict(enumerate(space.spaces))
-        if value is not None and len(value) != len(parts):
-            raise ValueError(f"{len(value)} parts were given, wanted {len(parts)}")
-    elif isinstance(space, Dict):
-        parts = space.spaces
-    else:
-        yield path, space, value
-        return
-    for key, part in parts.items():
-        yield from leaves(part, None if value is None else value[key], (*path, key))
-
-
-def at(path: Path) -> str:
-    """Where in a space a part is, as Python would index it.
-
-    >>> at((1, "speed"))
-    "[1]['speed']"
-    """
-    return "".join(f"[{key!r}]" for key in path)
-
-
-def is_choice(space: Space[Any]) -> bool:
-    """Whether a part of an action space is a choice among integers, or several."""
-    if isinstance(space, Box):
-        return bool(np.issubdtype(space.dtype, np.integer))
-    return isinstance(space, (Discrete, MultiDiscrete, MultiBinary))
-
-
-def choice_values(space: Any) -> tuple[list[int], list[int]]:
-    """Number of values of each choice in such a part, and the first of them.
-
-    >>> choice_values(Box(-1, 2, (2,), np.int8))
-    ([4, 4], [-1, -1])
-    """
-    if isinstance(space, Discrete):
-        return [int(space.n)], [int(space.start)]
-    if isinstance(space, MultiDiscrete):
-        counts, starts = space.nvec, space.start
-    elif isinstance(space, MultiBinary):
-        counts, starts = np.full(space.shape, 2), np.zeros(space.shape, np.int64)
-    else:  # Python's integers, which do not overflow
-        counts, starts = space.high.astype(object) - space.low.astype(object) + 1, space.low
-    return np.ravel(counts).tolist(), np.ravel(starts).tolist()
+    return changed_space(space, bounded)
 
 
 def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], list[Space[Any]]]:
@@ -381,7 +311,7 @@ def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], list[Space[Any]]]:
         path = at(keys)
         if is_choice(leaf):
             choices.append(leaf)
-        elif isinstance(leaf, Box):
+        elif isinstance(leaf, Box) and np.issubdtype(leaf.dtype, np.floating):
             _check_box(leaf, path)
             boxes.append(leaf)
         else:
@@ -423,15 +353,9 @@ def _joined(bounds: list[NDArray[Any]]) -> NDArray[np.float64]:
 
 
 def _check_box(space: Box, path: str) -> None:
-    where = f" of the Box at {path}" if path else ""
-    if not np.issubdtype(space.dtype, np.floating):
-        raise ConfigError(
-            f"the action space {space}{f' at {path}' if path else ''} holds {space.dtype} values; "
-            "a Box of actions must hold floating-point numbers or integers"
-        )
     low, high = (torch.from_numpy(bound.astype(np.float64)) for bound in (space.low, space.high))
     try:
-        check_bounds(low, high, where)
+        check_bounds(low, high, f" of the Box at {path}" if path else "")
     except ConfigError as error:
         raise ConfigError(
             f"{error}; give env.action_bounds, or wrap the environment in "

@@ -27,8 +27,9 @@ from torchrl.data import (
 from torchrl.envs import EnvBase, SerialEnv, Transform, TransformedEnv
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
-from rlkit_sac.envs.actions import leaves, with_bounds
-from rlkit_sac.envs.observations import for_critics
+from rlkit_sac.envs.actions import with_bounds
+from rlkit_sac.envs.observations import for_critics, parts_of
+from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.envs.task_spaces import space_to_json
 from rlkit_sac.envs.task_tensors import TaskTensors
 from rlkit_sac.envs.torchrl_env import base_env
@@ -146,12 +147,7 @@ class TaskEntries(Transform):
         observed = {k: s for k, s in specs.items() if k not in _NOT_OBSERVED}
 
         def reader(keys: Sequence[str] | None) -> tuple[Space[Any], list[NestedKey]]:
-            if set(keys or ()) - observed.keys() or not observed:
-                raise ConfigError(
-                    f"env.observation_keys or network.critic_keys is {keys}, but what is observed "
-                    f"has the parts {list(observed)}"
-                )
-            return _task_space({key: observed[key] for key in keys or observed}, _observation_space)
+            return _task_space(parts_of(observed, keys or observed), _observation_space)
 
         space, self._observed = reader(observation_keys)
         actions, self._acted = _task_space(env.full_action_spec_unbatched, _action_space)

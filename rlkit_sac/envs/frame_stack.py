@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Box, Dict, Space, Tuple
-from numpy.typing import NDArray
+from gymnasium.spaces import Box, Space
 
-from rlkit_sac.envs.actions import leaves
 from rlkit_sac.envs.observations import is_image
+from rlkit_sac.envs.spaces import changed, changed_space, leaves
 from rlkit_sac.errors import ConfigError
 
 
@@ -52,50 +50,30 @@ class FrameStack(gym.Wrapper[Any, Any, Any, Any]):
             )
         self._count = count
         self._stacked: Any = None
-        self.observation_space = _stacked_space(env.observation_space, count)
+        self.observation_space = changed_space(env.observation_space, self._stacked_space)
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
         """Resets the environment."""
         observation, info = self.env.reset(**options)
-        self._stacked = _with_images(self.env.observation_space, self._first, observation)
+        self._stacked = changed(self.env.observation_space, self._first, observation)
         return self._stacked, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Takes one step."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        space = self.env.observation_space
-        self._stacked = _with_images(space, _following, observation, self._stacked)
+        self._stacked = changed(self.env.observation_space, _following, observation, self._stacked)
         return self._stacked, reward, terminated, truncated, info
 
-    def _first(self, image: Any) -> NDArray[Any]:
-        return np.repeat(np.asarray(image)[None], self._count, 0)
+    def _first(self, leaf: Space[Any], value: Any) -> Any:
+        return np.repeat(np.asarray(value)[None], self._count, 0) if is_image(leaf) else value
+
+    def _stacked_space(self, leaf: Space[Any]) -> Space[Any]:
+        if not isinstance(leaf, Box) or not is_image(leaf):
+            return leaf
+        low, high = (np.repeat(bound[None], self._count, 0) for bound in (leaf.low, leaf.high))
+        dtype: Any = leaf.dtype
+        return Box(low, high, dtype=dtype)
 
 
-def _following(image: Any, stack: NDArray[Any]) -> NDArray[Any]:
-    return np.concatenate([stack[1:], np.asarray(image)[None]])
-
-
-def _with_images(space: Space[Any], change: Callable[..., Any], *values: Any) -> Any:
-    """The first of some observations, with what a function makes of each image in all of them."""
-    if isinstance(space, Tuple):
-        parts = zip(space.spaces, *values, strict=True)
-        return tuple(_with_images(part, change, *each) for part, *each in parts)
-    if isinstance(space, Dict):
-        named = space.spaces.items()
-        return {key: _with_images(part, change, *(v[key] for v in values)) for key, part in named}
-    return change(*values) if is_image(space) else values[0]
-
-
-def _stacked_space(space: Space[Any], count: int) -> Space[Any]:
-    if isinstance(space, Tuple):
-        return Tuple([_stacked_space(part, count) for part in space.spaces])
-    if isinstance(space, Dict):
-        stacked = Dict()  # without arguments, whose names Gymnasium would sort
-        stacked.spaces = {key: _stacked_space(part, count) for key, part in space.spaces.items()}
-        return stacked
-    if not is_image(space):
-        return space
-    assert isinstance(space, Box)
-    low, high = (np.repeat(bound[None], count, 0) for bound in (space.low, space.high))
-    dtype: Any = space.dtype
-    return Box(low, high, dtype=dtype)
+def _following(leaf: Space[Any], value: Any, stack: Any) -> Any:
+    return np.concatenate([stack[1:], np.asarray(value)[None]]) if is_image(leaf) else value

@@ -183,9 +183,8 @@ def _import(module: str, env_id: str) -> None:
                 f"{env_id} needs a missing package: pip install 'rlkit_sac[{extra}]'"
             ) from error
         raise ConfigError(
-            f"cannot import the module {module!r} of environment {env_id!r}: "
-            f"{summary(error)}; the module that registers the environment must "
-            "be installed or on the Python path"
+            f"cannot import the module {module!r} of environment {env_id!r}: {summary(error)}; "
+            "it must be installed or on the Python path"
         ) from error
 
 
@@ -213,7 +212,10 @@ def create(
         arguments = deepcopy(dict(kwargs or {}))  # which a constructor may change
         if render_mode is not None:
             arguments["render_mode"] = render_mode
-        with _quiet_gymnasium(), _quiet_mujoco(spec):
+        with warnings.catch_warnings(), _quiet_mujoco(spec):
+            # Deprecations and Gymnasium's own warnings: a user of an id cannot act on them.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            warnings.filterwarnings("ignore", module=r"gymnasium\.")
             made_by: Any = spec.entry_point
             if callable(made_by):
                 made: Any = made_by(**{**deepcopy(spec.kwargs), **arguments})
@@ -252,15 +254,6 @@ def create(
 
 
 @contextmanager
-def _quiet_gymnasium() -> Iterator[None]:
-    """Silences deprecations and Gymnasium's own warnings, which a user of an id cannot act on."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.filterwarnings("ignore", module=r"gymnasium\.")
-        yield
-
-
-@contextmanager
 def _quiet_mujoco(spec: EnvSpec) -> Iterator[None]:
     """Keeps MuJoCo from printing about Gymnasium's model files and logging it to MUJOCO_LOG.TXT."""
     if _extra_of(spec) != "mujoco" or find_spec("mujoco") is None:
@@ -277,7 +270,5 @@ def _quiet_mujoco(spec: EnvSpec) -> Iterator[None]:
 
 def _extra_of(spec: EnvSpec) -> str | None:
     """The extra that brings the simulator of an environment."""
-    for package, extra in _EXTRAS.items():
-        if isinstance(spec.entry_point, str) and spec.entry_point.startswith(package):
-            return extra
-    return None
+    made_by = str(spec.entry_point)
+    return next((extra for package, extra in _EXTRAS.items() if made_by.startswith(package)), None)

@@ -176,8 +176,7 @@ def _adapt(env: EnvBase, name: str, num_envs: int, **options: Any) -> AdaptedEnv
     if num_envs not in (1, env.batch_size.numel()):
         raise ConfigError(
             f"{name}: env.num_envs is {num_envs}, but the function made a batch of "
-            f"{env.batch_size.numel()}: set env.num_envs to that, or give the function the number "
-            "(env.kwargs)"
+            f"{env.batch_size.numel()}: set that, or give the function the number (env.kwargs)"
         )
     try:
         return AdaptedEnv(env, **options)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import shorten
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import gymnasium as gym
 import numpy as np
@@ -12,9 +12,10 @@ from gymnasium.spaces import Box, Discrete, Space, flatten, flatten_space
 from numpy.typing import NDArray
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
-from rlkit_sac.envs.actions import Path, at, is_choice, leaves
+from rlkit_sac.envs.spaces import Path, at, dict_space, is_choice, leaves
 from rlkit_sac.errors import ConfigError, EnvironmentFault
 
+T = TypeVar("T")
 #: The vector that critics read, where it is another than the policy's.
 CRITIC_OBSERVATION = "critic_observation"
 
@@ -150,9 +151,8 @@ class ObservationConversion:
         ]
         if not all(isinstance(box, Box) for box in self._boxes) or not parts:
             raise ConfigError(
-                f"the observation space {space} has no fixed size; supported are Box and "
-                "what gymnasium.spaces.flatten turns into one (Dict, Tuple, Discrete, …): wrap the "
-                "environment in gymnasium.wrappers.TransformObservation"
+                f"the observation space {space} is not one that gymnasium.spaces.flatten turns "
+                "into a Box: wrap the environment in gymnasium.wrappers.TransformObservation"
             )
         length = sum(box.low.size for box in self._boxes)
         self.vector_shape = (space.shape or (1,)) if self._is_box else (length,)
@@ -240,14 +240,18 @@ def selected(space: Space[Any], keys: Sequence[str] | None) -> Space[Any]:
     if keys is None:
         return space
     parts = space.spaces if isinstance(space, gym.spaces.Dict) else {}
-    if not keys or not parts.keys() >= set(keys):
+    return dict_space(parts_of(parts, keys))
+
+
+def parts_of(observed: Mapping[str, T], keys: Iterable[str]) -> dict[str, T]:
+    """What is observed under these keys; an error for none, or for one that there is not."""
+    chosen = list(keys)
+    if not chosen or not observed.keys() >= set(chosen):
         raise ConfigError(
-            f"env.observation_keys or network.critic_keys is {list(keys)}, but what is observed "
-            f"has the parts {list(parts)}"
+            f"env.observation_keys or network.critic_keys is {chosen}, but what is observed has "
+            f"the parts {list(observed)}"
         )
-    chosen = gym.spaces.Dict()
-    chosen.spaces = {key: parts[key] for key in keys}
-    return chosen
+    return {key: observed[key] for key in chosen}
 
 
 def for_critics(entries: Mapping[Any, Any]) -> dict[Any, Any]:

@@ -10,9 +10,10 @@ from weakref import WeakValueDictionary
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Dict, Discrete, Space, Tuple
+from gymnasium.spaces import Discrete, Space
 from numpy.typing import NDArray
 
+from rlkit_sac.envs.spaces import changed
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError, summary
 
 
@@ -177,8 +178,7 @@ class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
         """Raises an exception of the environment as `EnvironmentFault`."""
         position = self.env.get_wrapper_attr("position")
         if isinstance(error, EnvironmentFault) and error.__cause__ is None:  # of its mask
-            text = f"environment {self._env_index} {error} in {position}"
-            raise EnvironmentFault(text) from None
+            raise EnvironmentFault(f"environment {self._env_index} {error} in {position}") from None
         if isinstance(error, RlkitSacError):
             raise error
         raise EnvironmentFault(
@@ -205,8 +205,7 @@ def refuse_shared(env: gym.Env[Any, Any], name: str) -> None:
     if id(env.unwrapped) in _in_use:
         raise ConfigError(
             f"{name}: the function or entry point returned an environment that is in use already "
-            f"({env.unwrapped}), and each would step the other's episodes: make a new one in each "
-            "call"
+            f"({env.unwrapped}): make a new one in each call"
         )
 
 
@@ -220,12 +219,9 @@ def _leaves(value: Any) -> list[NDArray[Any]]:
 
 def _structured(space: Space[Any], leaves: Iterator[Any]) -> Any:
     """The action whose :func:`_leaves` these are."""
-    if isinstance(space, Tuple):
-        return tuple(_structured(part, leaves) for part in space.spaces)
-    if isinstance(space, Dict):
-        return {name: _structured(part, leaves) for name, part in space.spaces.items()}
-    leaf = next(leaves)
-    return int(leaf) if isinstance(space, Discrete) else np.array(leaf)
+    return changed(
+        space, lambda leaf: (int if isinstance(leaf, Discrete) else np.array)(next(leaves))
+    )
 
 
 def _renew_box2d_world(env: Any) -> None:

@@ -285,8 +285,7 @@ def check_scalar_reward(env: EnvBase) -> None:
     if (dim := reward_dim(env)) > 1:
         raise TaskError(
             f"this algorithm learns from one number, but the reward has {dim} dimensions: the "
-            "recipes of soft actor-critic train this task; or wrap it in gymnasium's "
-            "TransformReward"
+            "recipes of SAC train this task; or wrap it in gymnasium's TransformReward"
         )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rlkit_sac.envs.actions import ActionConversion
 from rlkit_sac.envs.observations import ObservationConversion
+from rlkit_sac.envs.spaces import dict_space
 
 _BOUNDS = ("low", "high")
 
@@ -54,8 +55,7 @@ def space_to_json(space: Space[Any]) -> dict[str, Any]:
     if isinstance(space, Discrete):
         return {"kind": "Discrete", "n": int(space.n), "start": int(space.start)}
     if isinstance(space, MultiDiscrete):
-        start = space.start.tolist()
-        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "start": start}
+        return {"kind": "MultiDiscrete", "nvec": space.nvec.tolist(), "start": space.start.tolist()}
     if isinstance(space, MultiBinary):
         return {"kind": "MultiBinary", "n": list(space.shape)}
     raise TypeError(f"{space} cannot be described as JSON")
@@ -73,10 +73,7 @@ def space_from_json(described: dict[str, Any]) -> Space[Any]:
     if kind == "Tuple":
         return Tuple([space_from_json(part) for part in entries["parts"]])
     if kind == "Dict":
-        space = Dict()
-        # Not as an argument, whose names Gymnasium sorts: parts are joined in this order.
-        space.spaces = {name: space_from_json(part) for name, part in entries["parts"]}
-        return space
+        return dict_space({name: space_from_json(part) for name, part in entries["parts"]})
     if kind == "Box":
         dtype, shape = np.dtype(entries["dtype"]), entries["shape"]
         bounds = (np.array(entries[name], dtype) for name in _BOUNDS)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Space, Tuple
+from gymnasium.spaces import Box, Discrete, MultiDiscrete, Space
 from numpy.typing import NDArray
 from tensordict import NestedKey
 from torch import Tensor
 
-from rlkit_sac.envs.actions import at, choice_values, is_choice, leaves
 from rlkit_sac.envs.observations import is_image, pixels, same_but_ones
+from rlkit_sac.envs.spaces import at, changed, choice_values, is_choice, leaves
 from rlkit_sac.envs.task_spaces import conversions
 
 
@@ -138,7 +138,7 @@ class TaskTensors:
 
     def action(self, values: Iterator[NDArray[Any]]) -> Any:
         """The leaves of an action, or of N, in the structure of the task."""
-        return _nested(self.to_task.space, values)
+        return changed(self.to_task.space, lambda leaf: _plain(leaf, next(values)))
 
     def _flat(self, leaf: Space[Any], value: Tensor) -> Tensor:
         """As ``gymnasium.spaces.flatten``, float32 ``[N, D]``."""
@@ -177,14 +177,8 @@ def _observed_type(leaf: Space[Any]) -> np.dtype[Any]:
     return np.dtype(leaf.dtype if is_image(leaf) else np.float32)
 
 
-def _nested(space: Space[Any], values: Iterator[NDArray[Any]]) -> Any:
-    """The leaves of a space in its structure."""
-    if isinstance(space, Tuple):
-        return tuple(_nested(part, values) for part in space.spaces)
-    if isinstance(space, Dict):
-        return {name: _nested(part, values) for name, part in space.spaces.items()}
-    value = next(values)
-    return value if value.shape or not isinstance(space, Discrete) else int(value)
+def _plain(leaf: Space[Any], value: NDArray[Any]) -> Any:
+    return value if value.shape or not isinstance(leaf, Discrete) else int(value)
 
 
 def _described(root: str, space: Space[Any], dtype: Callable[[Space[Any]], Any]) -> dict[str, str]:

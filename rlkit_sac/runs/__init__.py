@@ -10,7 +10,6 @@ from rlkit_sac.runs.build import run_collector as run_collector
 from rlkit_sac.runs.build import stored_keys as stored_keys
 from rlkit_sac.runs.build import update_steps as update_steps
 from rlkit_sac.runs.checkpoint import Checkpoint as Checkpoint
-from rlkit_sac.runs.checkpoint import Checkpoints as Checkpoints
 from rlkit_sac.runs.directory import RunDirectory as RunDirectory
 from rlkit_sac.runs.evaluation import EvaluationResult as EvaluationResult
 from rlkit_sac.runs.evaluation import evaluate as evaluate
@@ -35,7 +34,8 @@ from rlkit_sac.runs.prior import make_prior as make_prior
 from rlkit_sac.runs.prior import read_prior_data as read_prior_data
 from rlkit_sac.runs.resume import warm_start as warm_start
 from rlkit_sac.runs.run import TrainingRun as TrainingRun
-from rlkit_sac.runs.run import report as report
 from rlkit_sac.runs.run import training_run as training_run
+from rlkit_sac.runs.saving import Checkpoints as Checkpoints
+from rlkit_sac.runs.summary import report as report
 from rlkit_sac.runs.video import record_run as record_run
 from rlkit_sac.runs.video import record_video as record_video

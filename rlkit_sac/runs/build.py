@@ -19,11 +19,7 @@ from torchrl.data.replay_buffers.samplers import Sampler
 from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
-from rlkit_sac.config import (
-    EnvConfig,
-    FramesConfig,
-    UpdateConfig,
-)
+from rlkit_sac.config import EnvConfig, FramesConfig, UpdateConfig
 from rlkit_sac.config.options import check_config
 from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.data import (
@@ -36,20 +32,14 @@ from rlkit_sac.data import (
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.n_steps import TRAJECTORY, several_steps
 from rlkit_sac.data.workers.cluster import ray_cluster
-from rlkit_sac.envs import (
-    closing_env,
-    describe_task,
-    make_env,
-    reward_dim,
-)
+from rlkit_sac.envs import closing_env, describe_task, make_env, reward_dim
 from rlkit_sac.envs.gym_env import find_env_spec
 from rlkit_sac.envs.specs import action_mask_key
 from rlkit_sac.envs.tasks import NAMESPACE
-from rlkit_sac.errors import ConfigError, TaskError, named
+from rlkit_sac.errors import ConfigError, TaskError, check_installed, named
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.evaluation import evaluation_env, rank_seed, seed_everything
 from rlkit_sac.runs.machine import (
-    check_installed,
     num_ranks,
     of_this_rank,
     process_group,
@@ -264,11 +254,7 @@ def stored_keys(config: BaseRunConfig, loss_module: LossModule) -> list[NestedKe
 
 
 def make_replay(
-    config: BaseRunConfig,
-    env: EnvBase,
-    example: TensorDictBase,
-    *,
-    sampler: Sampler | None = None,
+    config: BaseRunConfig, env: EnvBase, example: TensorDictBase, *, sampler: Sampler | None = None
 ) -> TensorDictReplayBuffer:
     """The replay buffer of a run, with its prior data, and its part under ``torchrun``.
 

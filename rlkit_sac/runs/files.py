@@ -95,9 +95,27 @@ def make_new_folder(parent: Path, name: str) -> Path:
         number += 1
 
 
+def sha256(content: bytes) -> str:
+    """The SHA-256 of a file's content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_checked(file: Path, digest: str | None) -> bytes:
+    """The content of a file, which must have this :func:`sha256`.
+
+    Raises:
+        RunError: if it cannot be read, or is damaged.
+    """
+    with os_errors_named(f"{file} cannot be read"):
+        content = file.read_bytes()
+    if sha256(content) != digest:
+        raise RunError(f"{file} is damaged: its checksum is not that which was noted")
+    return content
+
+
 def checksum(content: Mapping[str, Any]) -> str:
     """The SHA-256 of a JSON object without its entry ``sha256``."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps(content, sort_keys=True).encode())
 
 
 def read_described(file: Path, what: str, *, version: int) -> dict[str, Any]:

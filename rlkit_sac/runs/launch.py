@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from rlkit_sac.config.options import config_errors
 from rlkit_sac.config.read import set_options
 from rlkit_sac.config.run import SeveralOptions
-from rlkit_sac.errors import ConfigError, refuse, summary
+from rlkit_sac.errors import ConfigError, check_installed, refuse, summary
 from rlkit_sac.output import drop_failed_output
-from rlkit_sac.runs.machine import check_installed, num_ranks, rank
+from rlkit_sac.runs.machine import num_ranks, rank
 from rlkit_sac.runs.resume import find_start
 from rlkit_sac.runs.seeds import answer_parent, follow_parent, run_seeds
 from rlkit_sac.runs.stop import (
@@ -32,9 +32,7 @@ Config = TypeVar("Config")
 
 
 def run_recipe(
-    main: Callable[[Config], Path],
-    config_class: type[Config],
-    argv: Sequence[str] | None = None,
+    main: Callable[[Config], Path], config_class: type[Config], argv: Sequence[str] | None = None
 ) -> None:
     """Parse the command line and call ``main(config)``, reporting known errors in one line each.
 

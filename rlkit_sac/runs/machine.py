@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,11 +92,7 @@ def process_group(device: torch.device) -> Iterator[None]:
             backend = "cpu:gloo,cuda:nccl"
         # The others wait for the evaluations of rank 0; one that has ended is noticed at once.
         distributed.init_process_group(
-            backend,
-            store=store,
-            rank=rank(),
-            world_size=num_ranks(),
-            timeout=timedelta(days=1),
+            backend, store=store, rank=rank(), world_size=num_ranks(), timeout=timedelta(days=1)
         )
     with contextlib.ExitStack() as opened:
         opened.callback(distributed.destroy_process_group)
@@ -204,8 +199,7 @@ def resolve_device(name: str) -> torch.device:
         name = "cuda" if "cuda" in available else "cpu"
     if num_ranks() > 1 and name.startswith(("cuda", "mps")):
         if name != "cuda":
-            text = f"device '{name}' is one for all processes: choose auto, cuda or cpu"
-            raise ConfigError(text)
+            raise ConfigError(f"device '{name}' is one for all processes: choose auto, cuda or cpu")
         name = f"cuda:{os.environ['LOCAL_RANK']}"
     if name not in available:
         choices = ", ".join(["auto", *available])
@@ -240,24 +234,3 @@ def first_compiled_update(config: BaseRunConfig, device: torch.device | None) ->
     compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
     can_compile = kind == "cuda" or (kind == "cpu" and shutil.which(compiler) is not None)
     return uncompiled + 1 if can_compile else None
-
-
-def check_installed(*packages: str, extra: str) -> None:
-    """Check that packages are installed, without importing them.
-
-    Args:
-        *packages: their names.
-        extra: the extra of this package that brings them.
-
-    Raises:
-        ConfigError: naming the first one that is missing, and how to install it.
-
-    >>> check_installed("torch", "tachyon", extra="plots")
-    Traceback (most recent call last):
-    rlkit_sac.errors.ConfigError: the package tachyon is missing: pip install 'rlkit_sac[plots]'
-    """
-    for name in packages:
-        spec = find_spec(name)
-        # A mere folder of that name, such as W&B leaves behind, would pass for a package.
-        if spec is None or spec.origin is None:
-            raise ConfigError(f"the package {name} is missing: pip install 'rlkit_sac[{extra}]'")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +23,9 @@ from rlkit_sac.runs.evaluation import EvaluationResult, evaluate, evaluation_env
 from rlkit_sac.runs.files import (
     checksum,
     os_errors_named,
+    read_checked,
     read_described,
+    sha256,
     write_atomically,
 )
 from rlkit_sac.runs.machine import resolve_device
@@ -74,17 +75,13 @@ def policy_files(
         policy: the acting module, on any device.
         task: as for :func:`save_policy`.
     """
-    weights = safetensors.torch.save(
-        {
-            name: tensor.detach().cpu().contiguous().clone()
-            for name, tensor in policy.state_dict().items()
-        }
-    )
+    state = {name: each.detach().cpu().contiguous() for name, each in policy.state_dict().items()}
+    weights = safetensors.torch.save({name: each.clone() for name, each in state.items()})
     description: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
         **(checked_note(policy) or {"builder": None, "arguments": {}}),
         "task": task,
-        "weights_sha256": hashlib.sha256(weights).hexdigest(),
+        "weights_sha256": sha256(weights),
     }
     description["sha256"] = checksum(description)
     return {
@@ -138,15 +135,11 @@ def load_act(
     """Acting by the policy in a folder, as by :func:`load_policy`."""
     weights_file = folder / "policy.safetensors"
     description = read_described(folder / "policy.json", "a policy", version=FORMAT_VERSION)
-    with os_errors_named(f"{weights_file} cannot be read"):
-        content = weights_file.read_bytes()
-    if hashlib.sha256(content).hexdigest() != description.get("weights_sha256"):
-        raise RunError(f"{weights_file} is damaged: its checksum is not that of policy.json")
+    content = read_checked(weights_file, description.get("weights_sha256"))
     if into is None and description["builder"] is None:
         raise RunError(
-            f"{folder / 'policy.json'} is of a policy that this package cannot build, such "
-            "as one with networks of your own: build it and pass it, load_policy(run, into=policy);"
-            " record_run and export_policy take into= as well"
+            f"{folder / 'policy.json'} is of a policy that this package cannot build: build it and "
+            "pass it: load_policy(run, into=policy); record_run and export_policy take into= too"
         )
     policy = build_from_note(description) if into is None else into
     if device is None:

@@ -19,10 +19,11 @@ from rlkit_sac.envs.adapted_env import adapted_task
 from rlkit_sac.envs.task_spaces import conversions
 from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError, named, refuse
-from rlkit_sac.runs.checkpoint import Checkpoint, Checkpoints, first_misfit, step_folders
+from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from rlkit_sac.runs.directory import RunDirectory, read_evaluations
 from rlkit_sac.runs.machine import greatest, interrupted_run, num_ranks, rank, rank_folder
 from rlkit_sac.runs.policy import stored_task
+from rlkit_sac.runs.saving import Checkpoints, first_misfit
 
 #: Options, and sections of options, that a resumed run may give other values.
 MAY_CHANGE = (

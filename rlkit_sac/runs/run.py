@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import torch
 from tensordict import TensorDictBase
 from torch import Tensor
 from torchrl.data import TensorDictReplayBuffer
 from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
-from rlkit_sac.analysis import load_runs, plot_learning_curves
 from rlkit_sac.config.options import flat_config
 from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.data import AnyCollector, SliceSampler, WorkerCollector
 from rlkit_sac.envs import describe_task
-from rlkit_sac.errors import ConfigError, RlkitSacError, WorkersLost
-from rlkit_sac.output import summary_table
-from rlkit_sac.runs.checkpoint import Checkpoint, Checkpoints, step_folders
+from rlkit_sac.errors import ConfigError, WorkersLost
+from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from rlkit_sac.runs.directory import RunDirectory, write_config
 from rlkit_sac.runs.evaluation import evaluate, evaluation_seed
-from rlkit_sac.runs.log import ProgressBar, RunLoggers, TrainingLog
+from rlkit_sac.runs.log import ProgressBar, TrainingLog
+from rlkit_sac.runs.loggers import RunLoggers
 from rlkit_sac.runs.machine import (
     announce_run,
     announced_run,
@@ -40,7 +36,9 @@ from rlkit_sac.runs.machine import (
 )
 from rlkit_sac.runs.policy import policy_files
 from rlkit_sac.runs.resume import changed_task, compiled_otherwise, find_start, restore, task_facts
+from rlkit_sac.runs.saving import Checkpoints
 from rlkit_sac.runs.stop import StopRequest, deferred_signals
+from rlkit_sac.runs.summary import report
 from rlkit_sac.runs.video import record_best
 from rlkit_sac.updates.schedule import EveryFrames
 from rlkit_sac.updates.scheduled_values import apply_schedules
@@ -443,70 +441,3 @@ def _begin(
     )
     if log.loggers.wandb_id is not None:
         directory.update_info(wandb_id=log.loggers.wandb_id)
-
-
-def report(run: RunDirectory, log: TrainingLog) -> str:
-    """Draw ``figures/learning_curve.png`` and describe the run.
-
-    Without matplotlib the description says how to get the figure.
-
-    Args:
-        run: a run with at least one evaluation.
-        log: what the run counted.
-
-    Returns:
-        The text to print.
-    """
-    summary = final_summary(run.path, log)
-    figure = run.path / "figures" / "learning_curve.png"
-    try:
-        episodes = load_runs(run.path, table="episodes")
-        plot_learning_curves(
-            load_runs(run.path), episodes=None if episodes.empty else episodes, path=figure
-        )
-        return f"{summary}\nlearning curve   {figure}"
-    except (RlkitSacError, OSError) as error:
-        return f"{summary}\n{error}"
-
-
-def final_summary(run: Path, log: TrainingLog) -> str:
-    """Describe a finished run: last and best evaluation, cost, and where its files lie.
-
-    Args:
-        run: the run directory.
-        log: what the run counted.
-    """
-    hours, rest = divmod(int(log.seconds), 3600)
-    rate = log.frames / log.seconds
-    rows = {
-        "last evaluation": _evaluation(log, max(log.evaluations, default=None)),
-        "best evaluation": _evaluation(log, log.best_evaluation()),
-        "frames": f"{log.frames:,}",
-        "updates": f"{log.updates:,}",
-        "wall time": f"{hours}:{rest // 60:02}:{rest % 60:02} ({rate:,.0f} frames/s)",
-        "peak memory": _peak_memory(),
-        "results": str(run),
-    }
-    return summary_table(rows)
-
-
-def _evaluation(log: TrainingLog, frames: int | None) -> str:
-    if frames is None:
-        return "none"
-    mean, deviation, count = log.evaluations[frames]
-    if count == 1:
-        return f"{mean:.2f} (1 episode at frame {frames:,})"
-    return f"{mean:.2f} ± {deviation:.2f} ({count} episodes at frame {frames:,})"
-
-
-def _peak_memory() -> str:
-    parts = []
-    if sys.platform != "win32":
-        import resource
-
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        peak *= 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
-        parts.append(f"{peak / 2**20:,.0f} MiB")
-    if torch.cuda.is_initialized():
-        parts.append(f"{torch.cuda.max_memory_allocated() / 2**20:,.0f} MiB on the GPU")
-    return ", ".join(parts) or "unknown"

@@ -215,11 +215,7 @@ def _suggest(trial: Trial, key: str, of: Distribution) -> Any:
 
 
 def open_study(
-    folder: Path,
-    name: str,
-    config: Any,
-    space: Mapping[str, Distribution],
-    options: SeveralOptions,
+    folder: Path, name: str, config: Any, space: Mapping[str, Distribution], options: SeveralOptions
 ) -> Study:
     """Make the study of a sweep, or find it, and let its first trial wait.
 

@@ -19,11 +19,10 @@ from rlkit_sac.config import EnvConfig
 from rlkit_sac.envs import closing_env, make_env
 from rlkit_sac.envs.adapted_env import adapted_task
 from rlkit_sac.envs.torchrl_env import base_env, gym_envs
-from rlkit_sac.errors import ConfigError, summary
+from rlkit_sac.errors import ConfigError, check_installed, summary
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.evaluation import LONGEST_EPISODE, separate_random_streams
 from rlkit_sac.runs.files import os_errors_named
-from rlkit_sac.runs.machine import check_installed
 from rlkit_sac.runs.policy import StoredRun, find_policy, load_policy
 
 VideoFormat = Literal["mp4", "gif"]
@@ -84,11 +83,9 @@ def record_video(
     from imageio.v2 import get_writer
 
     fps = getattr(_task(env), "metadata", {}).get("render_fps") or 30
-    options = (
-        {"fps": fps, "macro_block_size": 2}
-        if format == "mp4"
-        else {"duration": 1000 / fps, "loop": 0}
-    )
+    options: dict[str, Any] = {"fps": fps, "macro_block_size": 2}
+    if format == "gif":
+        options = {"duration": 1000 / fps, "loop": 0}
     folder = Path(folder)
     partial = folder / f".{os.getpid()}.partial.{format}"
     files = {}

@@ -17,7 +17,7 @@ from tensordict import TensorDict
 from rlkit_sac.data import example_transition
 from rlkit_sac.data.replay.packed_storage import row_bytes
 from rlkit_sac.envs import FrameStack, make_env, observation_layout
-from rlkit_sac.envs.actions import leaves
+from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import evaluate, evaluation_seed, export_policy, load_policy, record_run
 from tests import image_tasks

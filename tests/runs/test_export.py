@@ -16,8 +16,8 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
 from numpy.typing import NDArray
 
-from rlkit_sac.envs.actions import leaves
 from rlkit_sac.envs.observations import ObservationConversion
+from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.envs.task_spaces import space_to_json
 from rlkit_sac.modules import (
     ObservationNormalizer,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rlkit_sac.config import LoggingConfig
-from rlkit_sac.runs.log import RunLoggers
+from rlkit_sac.runs.loggers import RunLoggers
 
 
 def open_loggers(path: Path, *, tensorboard=False, wandb=False, **options) -> RunLoggers:

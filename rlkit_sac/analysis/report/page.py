@@ -18,13 +18,14 @@ import pandas as pd
 
 from rlkit_sac._version import __version__
 from rlkit_sac.analysis.estimates import Estimator, Statistic
+from rlkit_sac.analysis.figures import count_text
 from rlkit_sac.analysis.files import Paths
 from rlkit_sac.analysis.performance import final_performance
 from rlkit_sac.analysis.report import sections
 from rlkit_sac.analysis.report.html_table import escape
 from rlkit_sac.analysis.report.plotly_figures import MOST_ROWS, Figures
 from rlkit_sac.analysis.report.results import read_results
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, check_installed
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -81,12 +82,9 @@ def write_report(
     path = Path(path)
     if path.suffix not in (".html", ".htm"):
         raise ConfigError(f"{path} ends in {path.suffix!r}; a report is written as .html")
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise ConfigError(
-            "a report needs plotly, which is not installed: pip install 'rlkit_sac[plots]'"
-        ) from error
+    check_installed("plotly", extra="plots")
+    from plotly.offline import get_plotlyjs
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         results = read_results(paths, by, task)
@@ -117,8 +115,8 @@ def write_report(
         curves=curves,
         metrics=metrics,
         title=escape(title or f"Runs on {', '.join(tasks)}"),
-        runs=_count(len(results.runs), "run"),
-        tasks=_count(len(tasks), "task"),
+        runs=count_text([len(results.runs)], "run"),
+        tasks=count_text([len(tasks)], "task"),
         made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
         version=__version__,
         statistic=name,
@@ -161,7 +159,3 @@ def _notes(notes: Sequence[str], root: str) -> str:
 
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

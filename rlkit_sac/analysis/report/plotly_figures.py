@@ -15,7 +15,7 @@ import pandas as pd
 
 from rlkit_sac.analysis.curves import aggregate_curves
 from rlkit_sac.analysis.estimates import Estimator
-from rlkit_sac.analysis.figures import FEW_POINTS, LINE_STYLES, look
+from rlkit_sac.analysis.figures import FEW_POINTS, LINE_STYLES, count_text, look
 from rlkit_sac.analysis.groups import Key, comparable_lines, describe
 from rlkit_sac.analysis.report.results import Results
 
@@ -64,7 +64,7 @@ class Figures:
             rows = table.dropna(subset=[column]) if len(table) else table
             lines = self._lines(rows, column, self._estimator, same_interval=panel == 0)
             for key, line, curve in lines:
-                self._draw(figure, panel, key, curve, f" ({_count(curve)})")
+                self._draw(figure, panel, key, curve, f" ({count_text(curve['runs'], 'run')})")
                 self._draw_runs(figure, panel, key, line, column)
         return figure
 
@@ -242,11 +242,6 @@ def bin_width(frames: float, bins: int) -> int:
         return 1
     power = int(10 ** math.floor(math.log10(least)))
     return next(step * power for step in (1, 2, 5, 10) if step * power >= least)
-
-
-def _count(curve: pd.DataFrame) -> str:
-    runs = int(curve["runs"].iloc[0])
-    return f"{runs} runs" if runs > 1 else "1 run"
 
 
 def _place(name: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -13,10 +13,10 @@ import pandas as pd
 from rlkit_sac.analysis.config_columns import config_cells, differing_names
 from rlkit_sac.analysis.figures import LINE_STYLES, look
 from rlkit_sac.analysis.groups import Key, describe, split
-from rlkit_sac.analysis.report.episodes import episode_statistics
 from rlkit_sac.analysis.report.html_table import HTML, escape, html_table
 from rlkit_sac.analysis.report.results import Results
 
+LAST = 100  # episodes at the end of a run
 # Entries of run.json that tell how numbers and speed came about.
 _SYSTEM = ("host", "platform", "python", "git_revision", "device", "num_threads", "parameters")
 _VIDEOS = {".mp4", ".gif", ".webm"}
@@ -58,6 +58,44 @@ def episodes_section(results: Results) -> HTML:
     return _group_table(results, statistics, "Training episodes")
 
 
+def episode_statistics(episodes: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Tabulate the training episodes of each task and group.
+
+    Args:
+        episodes: a table of `load_runs(..., table="episodes")`.
+        by: the grouping columns besides the task.
+
+    Returns:
+        One row for each task and group: `runs`, `episodes` of all runs together, and the means over
+        the runs of their mean `length`, mean `return`, mean return of their last 100 episodes, and
+        share of episodes that `terminated` by themselves; NaN where a table does not tell.
+
+    Example:
+        >>> episodes = pd.DataFrame({
+        ...     "run": ["a", "a", "b"], "task": "X", "frames": [1, 2, 9], "return": [1.0, 2.0, 9.5],
+        ... })
+        >>> episode_statistics(episodes, [])[["task", "runs", "episodes", "return"]]
+          task  runs  episodes  return
+        0    X     2         3     5.5
+    """
+    rows = []
+    for key, group in split(episodes, ["task", *by]):
+        runs = group.groupby("run")
+        # A row is one episode, or the means of so many.
+        counts = group.get("episodes", pd.Series(index=group.index, dtype=float)).fillna(1)
+        row = {**key, "runs": runs.ngroups, "episodes": int(counts.sum())}
+        for name in ("length", "return", "terminated"):
+            # A column of flags that lacks one holds objects.
+            cells = group[name] if name in group else pd.Series(index=group.index, dtype=float)
+            cells = cells.map(lambda cell: {"true": 1, "false": 0}.get(str(cell).lower(), cell))
+            numbers = pd.to_numeric(cells, errors="coerce").astype(float)
+            sums = (numbers * counts).groupby(group["run"]).sum(min_count=1)
+            row[name] = (sums / counts.where(numbers.notna()).groupby(group["run"]).sum()).mean()
+        row[f"return of last {LAST}"] = runs["return"].apply(lambda x: x.iloc[-LAST:].mean()).mean()
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
 def config_section(results: Results) -> HTML:
     """What differs between the groups of runs, and what is the same in all."""
     runs = results.runs[results.runs["run"].isin(list(results.configs))]
@@ -88,7 +126,7 @@ def runs_section(results: Results) -> HTML:
     rows, commands = [], []
     for row in results.runs.to_dict("records"):
         run, info = row["run"], results.descriptions.get(row["run"], {})
-        frames, seconds = _progress(results, run)
+        frames, seconds = (_last(results, run, name) for name in ("frames", "seconds"))
         total = results.configs.get(run, {}).get("collector.total_frames")
         status = escape(row["status"])
         rows.append(
@@ -118,11 +156,8 @@ def system_section(results: Results) -> HTML:
     facts = {run: _system(info) for run, info in results.descriptions.items()}
     if not facts:
         return HTML("<p>No run tells its versions.</p>")
-    names = list(dict.fromkeys(name for each in facts.values() for name in each))
-    columns = {name: [each.get(name) for each in facts.values()] for name in names}
-    same = [name for name, values in columns.items() if all(v == values[0] for v in values)]
-    differing = [name for name in names if name not in same]
-    common = [[name, columns[name][0]] for name in same]
+    cells, differing = config_cells(list(facts.values())), differing_names(list(facts.values()))
+    common = [[name, values[0]] for name, values in cells.items() if name not in differing]
     text = html_table(["in all runs", "value"], common, caption="Versions and hardware of all runs")
     if not differing:
         return text
@@ -211,16 +246,12 @@ def _text(value: Any) -> str:
     return "" if value is None else _value(value)
 
 
-def _progress(results: Results, run: str) -> tuple[float | None, float | None]:
-    """The last frames and seconds that any table of a run has."""
-    last: dict[str, float | None] = {"frames": None, "seconds": None}
-    for table in (results.evaluations, results.episodes, results.metrics):
-        for name in last:
-            if name in table and pd.api.types.is_numeric_dtype(table[name]):
-                value = table[name][table["run"] == run].max()
-                if pd.notna(value):
-                    last[name] = max(float(value), last[name] or 0.0)
-    return last["frames"], last["seconds"]
+def _last(results: Results, run: str, name: str) -> float | None:
+    """The largest number of a column among all rows of a run."""
+    tables = (results.evaluations, results.episodes, results.metrics)
+    numeric = (t for t in tables if name in t and pd.api.types.is_numeric_dtype(t[name]))
+    ends = (table[name][table["run"] == run].max() for table in numeric)
+    return max((float(end) for end in ends if pd.notna(end)), default=None)
 
 
 def _count(frames: Any) -> str:

@@ -61,8 +61,7 @@ class _CountingCollector(ABC):
                 first = self.frames + 1
                 last = self.frames + self.frames_per_batch * self.workers
                 when = f"frame {first}" if first == last else f"the frames {first} to {last}"
-                text = f"at {when} of the run: {error}"
-                raise type(error)(text) from error.__cause__
+                raise type(error)(f"at {when} of the run: {error}") from error.__cause__
             self.frames += batch.numel()
             yield batch
 
@@ -290,18 +289,14 @@ def make_collector(
     >>> [list(batch.shape) for batch in collector]
     [[2], [2], [2]]
     """
-    steps_per_batch(frames_per_batch, env.batch_size.numel())
     if random_policy is None and init_random_frames and action_mask_key(env):
         random_policy = uniform_policy(env, env.full_action_spec)
-    options: dict[str, Any] = {
-        "total_frames": _round_up(total_frames, frames_per_batch),
-        "frames_per_batch": frames_per_batch,
-        "init_random_frames": _round_up(init_random_frames, frames_per_batch),
-        "random_policy": random_policy,
-    }
     light = ActingLoop.can_run(env, policy)
-    return (LightCollector if light else TorchRLCollector)(env, policy, **options)
-
-
-def _round_up(number: int, step: int) -> int:
-    return -(-number // step) * step
+    return (LightCollector if light else TorchRLCollector)(
+        env,
+        policy,
+        total_frames=total_frames,
+        frames_per_batch=frames_per_batch,
+        init_random_frames=init_random_frames,
+        random_policy=random_policy,
+    )

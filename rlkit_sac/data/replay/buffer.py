@@ -108,21 +108,19 @@ def make_replay_buffer(
     torch.Size([8, 3])
     """
     example = newest_frames(example, frame_stack)
-    if n_steps > 1:
-        if slice_length != 1 or sampler is not None or frame_stack > 1:
-            raise ConfigError(f"n_steps is {n_steps}, which slices and stacked frames do not allow")
-        example = several_steps(example)
+    single = slice_length == 1 and sampler is None and frame_stack == 1
+    if n_steps > 1 and not single:
+        raise ConfigError(f"n_steps is {n_steps}, which slices and stacked frames do not allow")
+    example = example if n_steps == 1 else several_steps(example)
     check_replay_fits(example, capacity=capacity, storage=storage, device=device)
     if prioritized + (slice_length != 1) + (sampler is not None) > 1:
         raise ConfigError(
             f"a buffer has one way of sampling, but prioritized is {prioritized}, slice_length is "
             f"{slice_length} and the sampler is {sampler}: choose one"
         )
-    single = prior_data is None or (slice_length == 1 and sampler is None and frame_stack == 1)
-    shared = prior_data is not None and not prioritized and storage == "tensor"
-    if not single:
+    if prior_data is not None and not single:
         raise ConfigError("prior_data is for single transitions, not for slices or stacked frames")
-    if prior_share is not None and not shared:
+    if prior_share is not None and (prior_data is None or prioritized or storage != "tensor"):
         raise ConfigError("prior_share needs prior_data, prioritized false and storage 'tensor'")
     if prior_data is not None:
         prior_data = fitting(prior_data, example)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rlkit_sac.errors import ConfigError, summary
+from rlkit_sac.errors import ConfigError, check_installed, summary
 from rlkit_sac.signals import SIGNALS, held_signals
 
 _SECONDS_TO_CONNECT = 5.0
@@ -21,11 +21,9 @@ def import_ray() -> Any:
     Raises:
         ConfigError: it is not installed.
     """
-    try:
-        import ray
-        import ray.exceptions
-    except ImportError as error:
-        raise ConfigError("the package ray is missing: pip install 'rlkit_sac[ray]'") from error
+    check_installed("ray", extra="ray")
+    import ray.exceptions
+
     return ray
 
 
@@ -93,8 +91,7 @@ def check_capacity(workers: int, cpus: float) -> None:
     if workers * cpus > total:
         raise ConfigError(
             f"{workers} workers of {cpus:g} CPUs each need {workers * cpus:g}, the Ray cluster has "
-            f"{total:g}: lower workers.number, or workers.cpus where environments wait more than "
-            "they compute"
+            f"{total:g}: lower workers.number, or workers.cpus of environments that mostly wait"
         )
 
 
@@ -106,8 +103,7 @@ def _check_reachable(address: str) -> None:
     except (OSError, OverflowError, ValueError) as error:
         reason = "it has no port" if isinstance(error, ValueError) else summary(error)
         raise ConfigError(
-            f"no Ray cluster at workers.address {address!r}: {reason}; give host:port of its head "
-            "node, or auto"
+            f"no Ray cluster at workers.address {address!r}: {reason}; give host:port, or auto"
         ) from error
 
 

@@ -29,36 +29,81 @@ _SLICE = 1.0  # seconds between two moments at which signals are handled
 
 
 class WorkerCollector:
-    """Yields batches of frames that workers collected, see :func:`make_worker_collector`.
+    """A collector whose frames come from workers, processes on a Ray cluster.
+
+    In the mode ``sync`` a batch holds frames of all workers, who wait for each other and for the
+    learner. With a policy on the CPU, batches and random numbers are those of
+    :func:`~rlkit_sac.data.make_collector` with all these environments, bit for bit. In the mode
+    ``async`` each batch is that of one worker, yielded as it comes; workers collect while the
+    learner updates, with parameters that may be older. Every frame that was asked for is yielded,
+    in batches of whole, consecutive steps, so that slices must stay within one batch
+    (``within_batches`` of :func:`~rlkit_sac.data.make_replay_buffer`).
+
+    A worker that dies is made anew, its environments begin their next episodes, and what was lost,
+    at most one batch, is collected again; a warning says so.
+
+    Ray must have been started: make the collector, iterate over it and call its ``shutdown``
+    inside of :func:`~rlkit_sac.data.ray_cluster`.
+
+    Args:
+        create_env: called in a worker as ``create_env(first_index=i)``, makes the environments i,
+            i + 1, ... of the run, such as a partial of :func:`~rlkit_sac.envs.make_env`.
+        policy: acts, with the parameters and buffers that it has here.
+        workers: their number.
+        num_envs: environments of each worker, as many as `create_env` makes.
+        total_frames: frames of the run; the last batch may go beyond.
+        frames_per_batch: of a batch as it is yielded, a multiple of its environments.
+        init_random_frames: as of `make_collector`.
+        random_policy: as of `make_collector`.
+        mode: ``sync`` or ``async``.
+        first_index: of the first environment.
+        updates: returns the number of updates made so far.
+        publish_interval: updates between two publications of the parameters to asynchronous
+            workers, at least.
+        restarts: of each worker. After that, asynchronous workers go on without it.
+        patience: seconds to wait for any batch, or for the workers to start.
+        cpus: that the scheduler sets aside for each worker; below 1 where environments wait.
 
     Attributes:
         inexact_reasons: why the run does not continue exactly from the loaded state, if so.
         on_gap: called before a joint batch that does not follow the one before it, because a worker
             began anew. Default: nothing.
+
+    Raises:
+        ConfigError: Ray has not been started, the cluster cannot place the workers, their
+            environments cannot be made, or cannot share a batch evenly.
     """
 
     on_gap: Callable[[], object] | None = None
 
     def __init__(
         self,
-        make_actor: Callable[..., Any],
+        create_env: Callable[..., EnvBase],
         policy: TensorDictModuleBase,
         *,
         workers: int,
         num_envs: int,
         total_frames: int,
         frames_per_batch: int,
-        is_sync: bool,
+        init_random_frames: int = 0,
+        random_policy: TensorDictModuleBase | None = None,
+        mode: Literal["sync", "async"] = "sync",
+        first_index: int = 0,
         updates: Callable[[], int],
-        publish_interval: int,
-        restarts: int,
-        patience: float,
+        publish_interval: int = 1,
+        restarts: int = 10,
+        patience: float = 300.0,
+        cpus: float = 1.0,
     ) -> None:
+        self._is_sync = mode == "sync"
+        joined = workers if self._is_sync else 1
+        steps_per_batch(frames_per_batch, num_envs * joined)
+        check_capacity(workers, cpus)
         self._ray = import_ray()
         self.total_frames, self.frames_per_batch = total_frames, frames_per_batch
         self.inexact_reasons: Sequence[str] = ()
         self.frames = 0
-        self._policy, self._is_sync = policy, is_sync
+        self._policy = policy
         self._device = next((each.device for each in policy.parameters()), torch.device("cpu"))
         self._updates, self._publish_interval = updates, publish_interval
         self._restarts, self._patience = restarts, patience
@@ -72,7 +117,18 @@ class WorkerCollector:
         # Calls that are not answered yet, and their workers: for a batch, and to begin anew.
         self._pending: dict[Any, int] = {}
         self._starting: dict[Any, int] = {}
-        self._make_actor = make_actor
+        self._make_actor = partial(
+            self._ray.remote(num_cpus=cpus, max_restarts=0)(_Actor).remote,
+            create_env,
+            self._ray.put(deepcopy(policy).to("cpu")),
+            num_envs=num_envs,
+            joined=joined,
+            frames_per_batch=frames_per_batch // joined,
+            init_random_frames=init_random_frames,
+            random_policy=None if random_policy is None else deepcopy(random_policy).to("cpu"),
+            first_index=first_index,
+            seed=torch.initial_seed() % 2**64,
+        )
         self._actors: dict[int, Any] = {}
         for worker in range(workers):
             self._begin(worker)
@@ -271,10 +327,7 @@ class WorkerCollector:
             self._end(worker)
 
     def _call_all(
-        self,
-        method: str,
-        seconds: float,
-        arguments: Mapping[int, tuple[Any, ...]] | None = None,
+        self, method: str, seconds: float, arguments: Mapping[int, tuple[Any, ...]] | None = None
     ) -> list[Any]:
         """What a method of each worker returns; None for one that is lost or begins anew.
 
@@ -340,89 +393,5 @@ class _Actor(Worker):
         super().__init__(*arguments, **options)
 
 
-def make_worker_collector(
-    create_env: Callable[..., EnvBase],
-    policy: TensorDictModuleBase,
-    *,
-    workers: int,
-    num_envs: int,
-    total_frames: int,
-    frames_per_batch: int,
-    init_random_frames: int = 0,
-    random_policy: TensorDictModuleBase | None = None,
-    mode: Literal["sync", "async"] = "sync",
-    first_index: int = 0,
-    updates: Callable[[], int],
-    publish_interval: int = 1,
-    restarts: int = 10,
-    patience: float = 300.0,
-    cpus: float = 1.0,
-) -> WorkerCollector:
-    """A collector whose frames come from workers, processes on a Ray cluster.
-
-    In the mode ``sync`` a batch holds frames of all workers, who wait for each other and for the
-    learner. With a policy on the CPU, batches and random numbers are those of
-    :func:`~rlkit_sac.data.make_collector` with all these environments, bit for bit. In the mode
-    ``async`` each batch is that of one worker, yielded as it comes; workers collect while the
-    learner updates, with parameters that may be older. Every frame that was asked for is yielded,
-    in batches of whole, consecutive steps, so that slices must stay within one batch
-    (``within_batches`` of :func:`~rlkit_sac.data.make_replay_buffer`).
-
-    A worker that dies is made anew, its environments begin their next episodes, and what was lost,
-    at most one batch, is collected again; a warning says so.
-
-    Ray must have been started: make the collector, iterate over it and call its ``shutdown``
-    inside of :func:`~rlkit_sac.data.ray_cluster`.
-
-    Args:
-        create_env: called in a worker as ``create_env(first_index=i)``, makes the environments i,
-            i + 1, ... of the run, such as a partial of :func:`~rlkit_sac.envs.make_env`.
-        policy: acts, with the parameters and buffers that it has here.
-        workers: their number.
-        num_envs: environments of each worker, as many as `create_env` makes.
-        total_frames: frames of the run; the last batch may go beyond.
-        frames_per_batch: of a batch as it is yielded, a multiple of its environments.
-        init_random_frames: as of `make_collector`.
-        random_policy: as of `make_collector`.
-        mode: ``sync`` or ``async``.
-        first_index: of the first environment.
-        updates: returns the number of updates made so far.
-        publish_interval: updates between two publications of the parameters to asynchronous
-            workers, at least.
-        restarts: of each worker. After that, asynchronous workers go on without it.
-        patience: seconds to wait for any batch, or for the workers to start.
-        cpus: that the scheduler sets aside for each worker; below 1 where environments wait.
-
-    Raises:
-        ConfigError: Ray has not been started, the cluster cannot place the workers, their
-            environments cannot be made, or cannot share a batch evenly.
-    """
-    joined = workers if mode == "sync" else 1
-    steps_per_batch(frames_per_batch, num_envs * joined)
-    check_capacity(workers, cpus)
-    ray = import_ray()
-    make_actor = partial(
-        ray.remote(num_cpus=cpus, max_restarts=0)(_Actor).remote,
-        create_env,
-        ray.put(deepcopy(policy).to("cpu")),
-        num_envs=num_envs,
-        joined=joined,
-        frames_per_batch=frames_per_batch // joined,
-        init_random_frames=-(-init_random_frames // frames_per_batch) * frames_per_batch,
-        random_policy=None if random_policy is None else deepcopy(random_policy).to("cpu"),
-        first_index=first_index,
-        seed=torch.initial_seed() % 2**64,
-    )
-    return WorkerCollector(
-        make_actor,
-        policy,
-        workers=workers,
-        num_envs=num_envs,
-        total_frames=-(-total_frames // frames_per_batch) * frames_per_batch,
-        frames_per_batch=frames_per_batch,
-        is_sync=mode == "sync",
-        updates=updates,
-        publish_interval=publish_interval,
-        restarts=restarts,
-        patience=patience,
-    )
+make_worker_collector = WorkerCollector
+"""The collector of workers, as :func:`~rlkit_sac.data.make_collector` is that of this process."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +25,7 @@ from rlkit_sac.envs import load_episodes
 _ENDLESS = 2**50  # the learner counts the frames of the run
 
 
+@dataclass(eq=False)
 class Worker:
     """Collects frames of its own environments when it is asked.
 
@@ -58,30 +60,21 @@ class Worker:
     (1, 5, 3)
     """
 
-    def __init__(
-        self,
-        create_env: Callable[..., EnvBase],
-        policy: TensorDictModuleBase,
-        *,
-        index: int,
-        num_envs: int,
-        frames_per_batch: int,
-        joined: int = 1,
-        first_index: int = 0,
-        episodes: Sequence[int] = (),
-        seed: int = 0,
-        init_random_frames: int = 0,
-        random_policy: TensorDictModuleBase | None = None,
-    ) -> None:
-        self._create_env, self._policy = create_env, policy
-        self._index, self._num_envs, self._joined = index, num_envs, joined
-        self._first_index = first_index + index * num_envs
-        self._episodes, self._seed = episodes, seed
-        self._random_policy = random_policy
-        self._options: dict[str, Any] = {
-            "frames_per_batch": frames_per_batch,
-            "init_random_frames": init_random_frames,
-        }
+    create_env: Callable[..., EnvBase]
+    policy: TensorDictModuleBase
+    _: KW_ONLY
+    index: int
+    num_envs: int
+    frames_per_batch: int
+    joined: int = 1
+    first_index: int = 0
+    episodes: Sequence[int] = ()
+    seed: int = 0
+    init_random_frames: int = 0
+    random_policy: TensorDictModuleBase | None = None
+
+    def __post_init__(self) -> None:
+        self._first_env = self.first_index + self.index * self.num_envs
         self._failed = False
 
     def start(self) -> None:
@@ -91,33 +84,35 @@ class Worker:
     @cached_property
     def _collector(self) -> AnyCollector:
         torch.set_num_threads(1)
-        derived = np.random.SeedSequence([self._seed, self._first_index]).generate_state(2)
+        derived = np.random.SeedSequence([self.seed, self._first_env]).generate_state(2)
         random.seed(int(derived[0]))
         np.random.seed(derived[1])
-        env = self._create_env(first_index=self._first_index)
-        if any(self._episodes):
-            begun = [{"episode": n, "actions": (), "outcome": None} for n in self._episodes]
+        env = self.create_env(first_index=self._first_env)
+        if any(self.episodes):
+            begun = [{"episode": n, "actions": (), "outcome": None} for n in self.episodes]
             load_episodes(env, begun)
-        policy, random_policy = self._policy, self._random_policy
-        if self._joined > 1:
-            count = self._num_envs * self._joined
-            if random_policy is None and self._options["init_random_frames"]:
+        policy, random_policy = self.policy, self.random_policy
+        if self.joined > 1:
+            count = self.num_envs * self.joined
+            if random_policy is None and self.init_random_frames:
                 random_policy = uniform_policy(env, env.full_action_spec_unbatched.expand(count))
-            rows = {"first": self._index * self._num_envs, "count": count}
+            rows = {"first": self.index * self.num_envs, "count": count}
             policy = PaddedPolicy(policy, env.batch_size, **rows)
             if random_policy is not None:
                 random_policy = PaddedPolicy(random_policy, env.batch_size, **rows)
         collector = make_collector(
-            env, policy, total_frames=_ENDLESS, random_policy=random_policy, **self._options
+            env,
+            policy,
+            total_frames=_ENDLESS,
+            frames_per_batch=self.frames_per_batch,
+            init_random_frames=self.init_random_frames,
+            random_policy=random_policy,
         )
-        collector.first_index, collector.workers = self._first_index, self._joined
+        collector.first_index, collector.workers = self._first_env, self.joined
         return collector
 
     def collect(
-        self,
-        frames: int,
-        generator: NDArray[np.uint8],
-        values: Sequence[Any] | None = None,
+        self, frames: int, generator: NDArray[np.uint8], values: Sequence[Any] | None = None
     ) -> tuple[dict[NestedKey, NDArray[Any]], NDArray[np.uint8]]:
         """Collect the next batch.
 
@@ -136,11 +131,11 @@ class Worker:
             RunError: for NaN or infinity from an environment or the policy.
         """
         if values is not None:
-            load_values(self._policy, values)
+            load_values(self.policy, values)
         torch.set_rng_state(torch.tensor(generator))
         self._collector.frames = frames
         self._failed = True
-        batch = next(iter(self._collector)).reshape(self._num_envs, -1)
+        batch = next(iter(self._collector)).reshape(self.num_envs, -1)
         self._failed = False
         entries = {key: value.numpy() for key, value in batch.items(True, True)}
         return entries, torch.get_rng_state().numpy()

@@ -288,11 +288,7 @@ class HardMoveEnv(FieldEnv):
 
 
 def draw_field(
-    half_width: float,
-    place: Vector,
-    target: Vector,
-    radius: float,
-    draw: Callable[[Canvas], None],
+    half_width: float, place: Vector, target: Vector, radius: float, draw: Callable[[Canvas], None]
 ) -> NDArray[np.uint8]:
     """Returns an image `[256, 256, 3]` of a square around (0, 0).
 

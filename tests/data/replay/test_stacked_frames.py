@@ -17,7 +17,7 @@ from rlkit_sac.data.replay.stacked_frames import newest_frames
 from rlkit_sac.envs import make_env, observation_layout
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import categorical_actor
-from rlkit_sac.runs.checkpoint import write_segments
+from rlkit_sac.runs.saving import write_segments
 from tests import image_tasks  # noqa: F401 (registers the tasks)
 from tests.runs.checkpoints.segments import read_segments
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from torchrl.data import TensorDictReplayBuffer
 
-from rlkit_sac.runs.checkpoint import Checkpoint, fill_replay
+from rlkit_sac.runs.checkpoint import Checkpoint
+from rlkit_sac.runs.saving import fill_replay
 
 
 def read_segments(

@@ -9,7 +9,8 @@ import pytest
 
 from rlkit_sac.errors import RunError
 from rlkit_sac.runs import files as file_writing
-from rlkit_sac.runs.checkpoint import Checkpoint, step_folders, write_folder
+from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
+from rlkit_sac.runs.saving import write_folder
 
 FILES = {"state.safetensors": b"tensors", "policy.json": b"{}"}
 

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from tensordict import TensorDict
 
 from rlkit_sac.data import make_replay_buffer
-from rlkit_sac.runs import checkpoint
-from rlkit_sac.runs.checkpoint import segment_range, write_segments
+from rlkit_sac.runs import saving
+from rlkit_sac.runs.checkpoint import segment_range
+from rlkit_sac.runs.saving import write_segments
 from tests.runs.checkpoints.segments import read_segments
 
 
@@ -78,7 +79,7 @@ def test_long_histories_are_cut_into_files_of_bounded_size(tmp_path, monkeypatch
     replay = buffer(100)
     replay.extend(rows(0, 10))
     row = sum(value[0].nbytes for value in content(replay).values(True, True))
-    monkeypatch.setattr(checkpoint, "_SEGMENT_BYTES", 4 * row)
+    monkeypatch.setattr(saving, "_SEGMENT_BYTES", 4 * row)
     folder = tmp_path / "replay"
     folder.mkdir()
     files = write_segments(replay, folder, saved=0)

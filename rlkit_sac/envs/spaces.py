@@ -1,0 +1,113 @@
+"""The parts of a space of Gymnasium, however deep they lie in tuples and dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
+
+Path = tuple[int | str, ...]
+
+
+def leaves(
+    space: Space[Any], value: Any = None, path: Path = ()
+) -> Iterator[tuple[Path, Space[Any], Any]]:
+    """The parts of a space that are neither `Tuple` nor `Dict`, in the order of the space.
+
+    Args:
+        space: any space.
+        value: an observation of it, or None.
+        path: of the space in another one.
+
+    Yields:
+        Path, space and value (or None) of each part.
+
+    >>> from gymnasium.spaces import Discrete
+    >>> space = Tuple([Discrete(2), Dict(speed=Discrete(3))])
+    >>> list(leaves(space, (1, {"speed": 2})))
+    [((0,), Discrete(2), 1), ((1, 'speed'), Discrete(3), 2)]
+    """
+    if isinstance(space, Tuple):
+        parts: dict[Any, Space[Any]] = dict(enumerate(space.spaces))
+        if value is not None and len(value) != len(parts):
+            raise ValueError(f"{len(value)} parts were given, wanted {len(parts)}")
+    elif isinstance(space, Dict):
+        parts = space.spaces
+    else:
+        yield path, space, value
+        return
+    for key, part in parts.items():
+        yield from leaves(part, None if value is None else value[key], (*path, key))
+
+
+def changed(space: Space[Any], change: Callable[..., Any], *values: Any) -> Any:
+    """The structure of a space, with what a function makes of each leaf and of its values.
+
+    Args:
+        space: any space.
+        change: called with each leaf, and with its part of each of `values`.
+        values: observations or actions of the space.
+
+    >>> from gymnasium.spaces import Discrete
+    >>> space = Tuple([Discrete(2), Dict(speed=Discrete(3))])
+    >>> changed(space, lambda leaf, value: int(leaf.n) + value, (1, {"speed": 2}))
+    (3, {'speed': 5})
+    """
+    if isinstance(space, Tuple):
+        parts = zip(space.spaces, *values, strict=True)
+        return tuple(changed(part, change, *each) for part, *each in parts)
+    if isinstance(space, Dict):
+        named = space.spaces.items()
+        return {key: changed(part, change, *(v[key] for v in values)) for key, part in named}
+    return change(space, *values)
+
+
+def changed_space(space: Space[Any], change: Callable[[Space[Any]], Space[Any]]) -> Space[Any]:
+    """A space with what a function makes of each leaf."""
+    if isinstance(space, Tuple):
+        return Tuple([changed_space(part, change) for part in space.spaces])
+    if isinstance(space, Dict):
+        return dict_space({key: changed_space(part, change) for key, part in space.items()})
+    return change(space)
+
+
+def dict_space(parts: Mapping[str, Space[Any]]) -> Dict:
+    """A `Dict` of these parts in their order; given as arguments, Gymnasium would sort them."""
+    space = Dict()
+    space.spaces = dict(parts)
+    return space
+
+
+def at(path: Path) -> str:
+    """Where in a space a part is, as Python would index it.
+
+    >>> at((1, "speed"))
+    "[1]['speed']"
+    """
+    return "".join(f"[{key!r}]" for key in path)
+
+
+def is_choice(space: Space[Any]) -> bool:
+    """Whether a part of an action space is a choice among integers, or several."""
+    if isinstance(space, Box):
+        return bool(np.issubdtype(space.dtype, np.integer))
+    return isinstance(space, (Discrete, MultiDiscrete, MultiBinary))
+
+
+def choice_values(space: Any) -> tuple[list[int], list[int]]:
+    """Number of values of each choice in such a part, and the first of them.
+
+    >>> choice_values(Box(-1, 2, (2,), np.int8))
+    ([4, 4], [-1, -1])
+    """
+    if isinstance(space, Discrete):
+        return [int(space.n)], [int(space.start)]
+    if isinstance(space, MultiDiscrete):
+        counts, starts = space.nvec, space.start
+    elif isinstance(space, MultiBinary):
+        counts, starts = np.full(space.shape, 2), np.zeros(space.shape, np.int64)
+    else:  # Python's integers, which do not overflow
+        counts, starts = space.high.astype(object) - space.low.astype(object) + 1, space.low
+    return np.ravel(counts).tolist(), np.ravel(starts).tolist()

@@ -1,0 +1,347 @@
+"""The checkpoints of a run in progress: saved, restored, removed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import safetensors.torch
+import torch
+from tensordict import TensorDictBase
+from torch import nn
+from torchrl.data import TensorDictReplayBuffer
+
+from rlkit_sac.config.read import to_yaml
+from rlkit_sac.data.replay.n_steps import NStepTransform
+from rlkit_sac.data.replay.slices import SliceSampler
+from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.runs.checkpoint import (
+    FORMAT_VERSION,
+    MANIFEST,
+    STATE,
+    Checkpoint,
+    describe_damage,
+    segment_range,
+    step_folders,
+)
+from rlkit_sac.runs.evaluation import random_state, set_random_state
+from rlkit_sac.runs.files import (
+    checksum,
+    os_errors_named,
+    sha256,
+    split_state,
+    sync_folder,
+    write_atomically,
+)
+from rlkit_sac.updates.schedule import EveryFrames
+
+_SEGMENT_BYTES = 64 * 2**20
+
+
+class Stateful(Protocol):
+    """A part of a run that can be saved and restored.
+
+    One that may not be restored exactly has a list ``inexact_reasons``, empty if it was.
+    """
+
+    def state_dict(self) -> Mapping[str, Any]:
+        """Nested dicts, lists and tuples of JSON values, tensors and NumPy arrays."""
+
+    def load_state_dict(self, state: Any, /) -> object:
+        """Restore a state."""
+
+
+class Checkpoints:
+    """Saves the whole state of a run, and restores it.
+
+    A checkpoint holds the state of each part, of all random generators and the acting policy;
+    replay is written once, in segments beside it. Nothing is pickled, every file has a checksum,
+    and a checkpoint gets its name only when all of it is on disk: a process that is killed at any
+    moment leaves the previous one.
+
+    Args:
+        run_path: the run directory.
+        parts: by name.
+        replay: the buffer, with a ring of ``capacity`` slots.
+        policy: returns the files of the acting policy, as
+            :func:`~rlkit_sac.runs.policy.policy_files` makes them.
+        config: the options of the run by dotted key.
+        interval: frames between two checkpoints.
+        keep: newest checkpoints kept, besides that of the best evaluation.
+        best: frames of the best evaluation among some.
+        leader: folder of checkpoints instead; those of the same frames are kept, and the newest.
+
+    Attributes:
+        folder: where the checkpoints are, ``step_<frames>`` each.
+        saved_at: frames of the newest checkpoint.
+    """
+
+    def __init__(
+        self,
+        run_path: Path,
+        parts: Mapping[str, Stateful],
+        replay: TensorDictReplayBuffer,
+        *,
+        policy: Callable[[], Mapping[str, bytes]],
+        config: Mapping[str, Any],
+        interval: int,
+        keep: int,
+        best: Callable[[Collection[int]], int | None],
+        leader: Path | None = None,
+    ) -> None:
+        self.folder = run_path / "checkpoints"
+        self._replay_folder = run_path / "replay"
+        self._parts, self._replay = dict(parts), replay
+        self._policy, self._config = policy, to_yaml(dict(config))
+        self._every = EveryFrames(interval)
+        self._keep, self._best, self._leader = keep, best, leader
+        self._segments: dict[str, str] = {}
+        self.saved_at = 0
+
+    def due(self, frames: int) -> bool:
+        """Whether a multiple of the interval was reached since the last checkpoint.
+
+        Args:
+            frames: frames of the run so far.
+        """
+        return self._every.due(self.saved_at, frames)
+
+    def save(self, frames: int) -> None:
+        """Write a checkpoint, unless this frame has one, and delete what is no longer kept.
+
+        Raises:
+            RunError: if it cannot be written; the previous one stays intact.
+        """
+        if frames in step_folders(self.folder):
+            return
+        with os_errors_named(f"cannot create {self._replay_folder}"):
+            self._replay_folder.mkdir(parents=True, exist_ok=True)
+        capacity = self._replay.storage.max_size
+        oldest = self._replay.write_count - capacity
+        stops = {name: segment_range(name)[1] for name in self._segments}
+        segments = {name: each for name, each in self._segments.items() if stops[name] > oldest}
+        saved = max(stops.values(), default=0)
+        segments |= write_segments(self._replay, self._replay_folder, saved=saved)
+        state = {name: part.state_dict() for name, part in self._parts.items()}
+        state |= {"random": random_state(), "replay": {"capacity": capacity}}
+        tree, tensors = split_state(state)
+        write_folder(
+            self.folder,
+            frames,
+            files={STATE: safetensors.torch.save(tensors), **self._policy()},
+            segments=segments,
+            config=self._config,
+            tree=tree,
+        )
+        self._segments, self.saved_at = segments, frames
+        self.prune()
+
+    def restore(self, checkpoint: Checkpoint) -> list[str]:
+        """Restore every part, replay and the random generators from a checkpoint.
+
+        Nothing is written. All files are checked before they are used.
+
+        Args:
+            checkpoint: of the run.
+
+        Returns:
+            Why the resumed run differs from one that never stopped; usually nothing.
+
+        Raises:
+            ConfigError: naming the file, if one is missing, damaged, of another format, or does not
+                fit this run.
+        """
+        try:
+            state = checkpoint.state()
+            missing = [name for name in self._parts if name not in state]
+            if missing:
+                raise RunError(f"it holds no state of {', '.join(missing)}")
+            if (capacity := state["replay"]["capacity"]) != self._replay.storage.max_size:
+                raise RunError(f"its replay has another capacity, {capacity}")
+            for start, rows in checkpoint.replay():
+                fill_replay(self._replay, start, rows)
+            # After replay, which gives transitions the priorities of new ones.
+            for name, part in self._parts.items():
+                # TensorDictParams would repeat values of another shape.
+                if isinstance(part, nn.Module) and (
+                    misfit := first_misfit(part.state_dict(), state[name])
+                ):
+                    raise RunError(f"{STATE} does not hold the {name} of this run: {misfit}")
+                part.load_state_dict(state[name])
+            same_streams = set_random_state(state["random"])
+        except Exception as error:  # any error that wrong content of a file can cause
+            raise ConfigError(describe_damage(checkpoint.folder, error)) from error
+        self._segments, self.saved_at = checkpoint.segments, checkpoint.frames
+        inexact_reasons = [] if same_streams else ["the random streams are those of other devices"]
+        for part in self._parts.values():
+            inexact_reasons += getattr(part, "inexact_reasons", [])
+        for part in (self._replay.sampler, *self._replay.transform.transforms):
+            if inexact_reasons and isinstance(part, SliceSampler | NStepTransform):
+                part.cut()  # an episode may have been lost
+        return inexact_reasons
+
+    def discard_later(self) -> None:
+        """Delete the checkpoints after the restored one, which the run will write again."""
+        for frames, folder in step_folders(self.folder).items():
+            if frames > self.saved_at:
+                _remove_folder(folder)
+
+    def prune(self) -> None:
+        """Delete checkpoints that are neither new nor best, and replay that no other one needs."""
+        folders = step_folders(self.folder)
+        if self._leader is None:
+            kept = {*list(folders)[-self._keep :], self._best(folders)}
+        else:
+            kept = {*list(folders)[-1:], *step_folders(self._leader)}
+        for frames, folder in folders.items():
+            if frames not in kept:
+                _remove_folder(folder)
+        needed = set(self._segments)
+        for folder in step_folders(self.folder).values():
+            with contextlib.suppress(RunError):  # a damaged one can claim nothing
+                needed |= Checkpoint.read(folder).segments.keys()
+        for file in self._replay_folder.glob("*segment_*"):
+            if file.name not in needed:  # partial files of a killed process too
+                file.unlink(missing_ok=True)
+        for leftover in self.folder.glob(".step_*.partial"):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def write_folder(
+    checkpoints: Path,
+    frames: int,
+    *,
+    files: Mapping[str, bytes],
+    segments: Mapping[str, str],
+    config: str,
+    tree: Any,
+) -> Path:
+    """Write a checkpoint to a partial folder, and rename that when all of it is on disk.
+
+    Args:
+        checkpoints: the folder of checkpoints; made where missing.
+        frames: of the run.
+        files: content by name, for the folder itself.
+        segments: checksums of the replay files it needs, by name.
+        config: the options of the run by dotted key, as YAML.
+        tree: JSON value.
+
+    Raises:
+        RunError: if it cannot be written; earlier checkpoints stay as they were.
+    """
+    folder = checkpoints / f"step_{frames}"
+    partial = checkpoints / f".step_{frames}.partial"
+    manifest = {
+        "format_version": FORMAT_VERSION,
+        "frames": frames,
+        "files": {name: sha256(content) for name, content in files.items()},
+        "segments": dict(segments),
+        "config": config,
+        "tree": tree,
+    }
+    manifest["sha256"] = checksum(manifest)
+    with os_errors_named(f"cannot write {folder}"):
+        try:
+            checkpoints.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            for name, content in files.items():
+                write_atomically(partial / name, content)
+            write_atomically(partial / MANIFEST, json.dumps(manifest).encode())
+            if folder.exists():  # without its manifest it was no checkpoint
+                _remove_folder(folder)
+            os.rename(partial, folder)
+            sync_folder(checkpoints)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+    return folder
+
+
+def write_segments(replay: TensorDictReplayBuffer, folder: Path, *, saved: int) -> dict[str, str]:
+    """Write the transitions that are not in files yet.
+
+    Args:
+        replay: the buffer.
+        folder: where the segments go.
+        saved: number of the first transition that is not saved.
+
+    Returns:
+        The checksums of the new files by name, oldest first.
+
+    Raises:
+        RunError: if a file cannot be written.
+    """
+    written, capacity = replay.write_count, replay.storage.max_size
+    start = max(saved, written - capacity)
+    files = {}
+    while start < written:
+        rows = _slots(replay, start, start + 1)
+        size = sum(value.nbytes for value in rows.values(True, True))
+        stop = min(written, start + max(1, _SEGMENT_BYTES // size))
+        rows = _slots(replay, start, stop)
+        content = safetensors.torch.save(
+            {json.dumps(key): value.contiguous() for key, value in rows.items(True, True)}
+        )
+        name = f"segment_{start}-{stop}.safetensors"
+        write_atomically(folder / name, content)
+        files[name] = sha256(content)
+        start = stop
+    return files
+
+
+def fill_replay(replay: TensorDictReplayBuffer, start: int, rows: TensorDictBase) -> None:
+    """Put the transitions of a segment into a buffer, each in the slot it had.
+
+    Args:
+        replay: of the capacity that the segment was written from, with those before it.
+        start: number of the first one.
+        rows: ``[n]``.
+    """
+    capacity = replay.storage.max_size
+    start, rows = start + max(0, len(rows) - capacity), rows[-capacity:]
+    replay.writer.load_state_dict({"_cursor": start % capacity, "_write_count": start})
+    replay.extend(rows)
+
+
+def _slots(replay: TensorDictReplayBuffer, start: int, stop: int) -> TensorDictBase:
+    index = torch.arange(start, stop) % replay.storage.max_size
+    return replay.storage.get(index).cpu()
+
+
+def _remove_folder(folder: Path) -> None:
+    """Delete a checkpoint; an interrupted deletion leaves nothing that looks like one."""
+    doomed = folder.with_name(f".{folder.name}.removed.partial")
+    with os_errors_named(f"cannot remove {folder}"):
+        shutil.rmtree(doomed, ignore_errors=True)
+        os.rename(folder, doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
+
+
+def first_misfit(own: Mapping[str, Any], saved: Mapping[str, Any]) -> str:
+    """The first tensor of a state dict that another lacks, or has in another shape.
+
+    Args:
+        own: of the module.
+        saved: of the file.
+
+    Returns:
+        A description, empty if all fit.
+
+    >>> first_misfit({"w": torch.zeros(3), "b": torch.zeros(1)}, {"b": torch.zeros(2)})
+    'b is [2] there and [1] here'
+    """
+    for name in sorted(own.keys() | saved.keys()):
+        there, here = (
+            list(getattr(state[name], "shape", ())) if name in state else "missing"
+            for state in (saved, own)
+        )
+        # A run has weights of rewards once it was given some.
+        if there != here and not name.endswith("reward_weights.value"):
+            return f"{name} is {there} there and {here} here"
+    return ""
