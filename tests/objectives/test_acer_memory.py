@@ -272,15 +272,3 @@ def test_no_gradient_reaches_the_start_or_the_burn_in(
     assert not rows["observation"].grad[:, :burn_in].any()
     assert rows["observation"].grad[:, burn_in].any()
     assert all(start.grad is None for start in starts)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_loss_trains_its_own_memory(kind: str) -> None:
-    loss, rows = case(kind, shared=False)
-    for name in ("loss_actor", "loss_critic", "loss_entropy"):
-        loss.zero_grad()
-        loss(rows)[name].backward()
-        trained = {
-            key.split("_")[0] for key, each in loss.named_parameters() if each.grad is not None
-        }
-        assert trained == {"critic" if name == "loss_critic" else "actor"}
