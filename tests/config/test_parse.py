@@ -25,7 +25,7 @@ from rlkit_sac.config import (
     UpdateConfig,
     WarmStartConfig,
 )
-from rlkit_sac.config.options import Seed
+from rlkit_sac.config.options import PositiveFloat, Seed, limits_of, value_error
 from rlkit_sac.config.read import parse_config, set_options, to_yaml
 from rlkit_sac.errors import ConfigError
 
@@ -246,3 +246,11 @@ def test_what_a_file_cannot_hold_is_described_and_asked_for(tmp_path: Path) -> N
 def test_arguments_of_the_task_are_read_as_yaml_1_2(text: str, value: Any) -> None:
     found = parse_config(Config, [f"--env.kwargs.mode={text}"]).env.kwargs["mode"]
     assert (found, type(found)) == (value, type(value))
+
+
+def test_a_limit_is_named_wherever_its_number_stands() -> None:
+    hint = PositiveFloat | list[PositiveFloat | None] | None
+    assert limits_of(hint) == "> 0"
+    assert str(value_error([0.1, 0.0], hint)) == "must be greater than 0, got 0.0"
+    numbers = {1: [1.0], 2: [float("nan")]}
+    assert str(value_error(numbers, dict[int, list[float]])) == "must be a finite number, got nan"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from rlkit_sac.envs import make_env
 from rlkit_sac.runs import evaluate, evaluation_seed, load_policy, read_config, run_recipe
@@ -36,11 +37,22 @@ def options(text: str) -> list[str]:
     ]
 
 
-def variants(cases: Mapping[str, str], *, slow: Collection[str] = ()) -> pytest.MarkDecorator:
-    """A test for each command line ``variant``, some of them slow."""
+def each_case(cases: Mapping[str, Any], *, slow: Collection[str] = ()) -> pytest.MarkDecorator:
+    """A test for each ``case``, some of them slow."""
     marks = {name: [pytest.mark.slow] * (name in slow) for name in cases}
-    found = [pytest.param(text, id=name, marks=marks[name]) for name, text in cases.items()]
-    return pytest.mark.parametrize("variant", found)
+    found = [pytest.param(case, id=name, marks=marks[name]) for name, case in cases.items()]
+    return pytest.mark.parametrize("case", found)
+
+
+def assert_policy_repeats_the_last_evaluation(run: Path) -> None:
+    """The saved policy, loaded and evaluated on an environment of the run's own options."""
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    options = {name: config["env"][name] for name in ("kwargs", "frame_stack")}
+    env = make_env(config["env"]["id"], **options)
+    last = json.loads(pd.read_csv(run / "evaluations.csv")["returns"].iloc[-1])
+    seed = evaluation_seed(config["seed"])
+    found = evaluate(load_policy(run), env, episodes=len(last), seed=seed)
+    assert found.returns.tolist() == last
 
 
 @dataclass(frozen=True)
@@ -100,14 +112,6 @@ class Recipe:
         assert metrics["frames"].iloc[-1] == 250
         assert load_policy(run)
         return run
-
-    def assert_policy_repeats_the_last_evaluation(self, *arguments: str) -> None:
-        run = self.train("--seed", "5", *arguments)
-        config = self.config(*arguments)
-        last = json.loads(pd.read_csv(run / "evaluations.csv")["returns"].iloc[-1])
-        env = make_env(config.env.id)
-        result = evaluate(load_policy(run), env, episodes=2, seed=evaluation_seed(5))
-        assert result.returns.tolist() == last
 
     def assert_seed_decides(self) -> None:
         """The same seed gives the same tables, another one others."""

@@ -9,7 +9,7 @@ import pytest
 
 from rlkit_sac.modules import BoltzmannPolicy
 from rlkit_sac.runs import load_policy
-from tests.recipes.running import Recipe, variants
+from tests.recipes.running import Recipe, assert_policy_repeats_the_last_evaluation, each_case
 
 DISCRETE = Recipe("discrete_sac", "DiscreteSACConfig")
 
@@ -25,16 +25,11 @@ def test_a_run_without_actor_has_no_loss_and_no_step_of_one(workplace):
     # p (log(K - 1) - log p) - (1 - p) log(1 - p) of K = 2 actions and p = 0.1
     assert info["target_entropy"] == pytest.approx(0.325083, abs=1e-6)
     assert isinstance(load_policy(run), BoltzmannPolicy)
+    assert_policy_repeats_the_last_evaluation(run)
 
 
-@pytest.mark.parametrize("actor", ["false", "true"])
-def test_the_saved_policy_repeats_the_last_evaluation(workplace, actor):
-    DISCRETE.assert_policy_repeats_the_last_evaluation("--actor", actor)
-
-
-@pytest.mark.parametrize("half", [pytest.param(200, marks=pytest.mark.slow), 70])
-def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, half):
-    DISCRETE.assert_resumes_exactly(capsys, half)
+def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys):
+    DISCRETE.assert_resumes_exactly(capsys, 70)
 
 
 VARIANTS = {
@@ -58,6 +53,6 @@ VARIANTS = {
 OF_OTHERS = ("two environments", "fixed alpha", "steps in turn", "samples in evaluation")
 
 
-@variants(VARIANTS, slow=OF_OTHERS)
-def test_variants_train(workplace, variant):
-    DISCRETE.assert_trains(variant)
+@each_case(VARIANTS, slow=OF_OTHERS)
+def test_variants_train(workplace, case):
+    DISCRETE.assert_trains(case)

@@ -14,7 +14,7 @@ from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import categorical_actor, tanh_gaussian_actor
 from rlkit_sac.runs import load_policy, make_prior, save_policy
-from tests.recipes.running import Recipe, variants
+from tests.recipes.running import Recipe, assert_policy_repeats_the_last_evaluation, each_case
 
 HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
 
@@ -33,27 +33,13 @@ def test_a_run_reports_both_parts_of_the_action(workplace):
     assert info["target_entropy_discrete"] == pytest.approx(0.394398, abs=1e-6)
     assert info["target_entropy_continuous"] == pytest.approx(3 * -1.609438, abs=1e-5)
     assert {("action", "continuous"), ("action", "discrete")} < set(load_policy(run).out_keys)
+    assert_policy_repeats_the_last_evaluation(run)
 
 
-def test_the_saved_policy_repeats_the_last_evaluation(workplace):
-    HYBRID.assert_policy_repeats_the_last_evaluation()
-
-
-MASKED = ["--loss.parameter_mask", "true", "--loss.mask_critics", "true"]
-MASKED += ["--network.critic_action_layer", "last"]
-
-
-@pytest.mark.parametrize(
-    ("half", "arguments"),
-    [
-        pytest.param(200, [], marks=pytest.mark.slow),
-        pytest.param(70, [], marks=pytest.mark.slow),  # as in the other recipes
-        (70, MASKED),
-    ],
-    ids=["long", "short", "masked critics"],
-)
-def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, half, arguments):
-    HYBRID.assert_resumes_exactly(capsys, half, *arguments)
+def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys):
+    masked = ["--loss.parameter_mask", "true", "--loss.mask_critics", "true"]
+    masked += ["--network.critic_action_layer", "last"]
+    HYBRID.assert_resumes_exactly(capsys, 70, *masked)
 
 
 VARIANTS = {
@@ -78,9 +64,9 @@ VARIANTS = {
 OF_OTHERS = ("two environments", "fixed alphas", "steps in turn", "samples in evaluation")
 
 
-@variants(VARIANTS, slow=OF_OTHERS)
-def test_variants_train(workplace, variant):
-    HYBRID.assert_trains(variant)
+@each_case(VARIANTS, slow=OF_OTHERS)
+def test_variants_train(workplace, case):
+    HYBRID.assert_trains(case)
 
 
 def test_a_prior_of_a_policy_must_fit_the_parts_of_the_action(workplace, tmp_path):

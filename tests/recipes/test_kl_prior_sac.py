@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from tests.recipes.loading import RECIPES
-from tests.recipes.running import Recipe, variants
+from tests.recipes.running import Recipe, assert_policy_repeats_the_last_evaluation, each_case
 
 PRIOR_SAC = Recipe("kl_prior_sac", "KLPriorSACConfig")
 SAC = Recipe("sac", "SACConfig")
@@ -73,16 +73,12 @@ def test_a_run_reports_the_divergence(workplace):
     info = json.loads((run / "run.json").read_text())
     assert (info["status"], info["frames"], info["updates"]) == ("finished", 250, 60)
     assert info["target_kld"] == 1.5
-
-
-def test_the_saved_policy_repeats_the_last_evaluation(workplace):
-    PRIOR_SAC.assert_policy_repeats_the_last_evaluation("--prior.kind", "same_action")
+    assert_policy_repeats_the_last_evaluation(run)
 
 
 @pytest.mark.slow  # the next test has a quick one, with another prior
-@pytest.mark.parametrize("half", [200, 70])
-def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, half):
-    PRIOR_SAC.assert_resumes_exactly(capsys, half, "--prior.kind=same_action")
+def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys):
+    PRIOR_SAC.assert_resumes_exactly(capsys, 70, "--prior.kind=same_action")
 
 
 def test_the_policy_of_a_run_is_a_prior_for_the_next(workplace, capsys):
@@ -129,9 +125,9 @@ OF_OTHERS = (
 )
 
 
-@variants(VARIANTS, slow=OF_OTHERS)
-def test_variants_train(own_prior, variant):
-    PRIOR_SAC.assert_trains(variant)
+@each_case(VARIANTS, slow=OF_OTHERS)
+def test_variants_train(own_prior, case):
+    PRIOR_SAC.assert_trains(case)
 
 
 BAD = {

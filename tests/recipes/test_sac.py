@@ -11,7 +11,12 @@ import pandas as pd
 import pytest
 
 from tests import processes
-from tests.recipes.running import SHORT, Recipe, variants
+from tests.recipes.running import (
+    SHORT,
+    Recipe,
+    assert_policy_repeats_the_last_evaluation,
+    each_case,
+)
 
 SAC = Recipe("sac", "SACConfig")
 
@@ -45,10 +50,7 @@ def test_a_run_as_a_process_leaves_what_the_documentation_promises(tmp_path):
     assert (episodes["length"] == 200).all()
     assert not episodes["terminated"].any()
     assert pd.read_csv(run / "evaluations.csv")["frames"].tolist() == [250, 500]
-
-
-def test_the_saved_policy_repeats_the_last_evaluation(workplace):
-    SAC.assert_policy_repeats_the_last_evaluation()
+    assert_policy_repeats_the_last_evaluation(run)
 
 
 def test_a_seed_gives_the_same_tables_again(workplace):
@@ -102,25 +104,16 @@ VARIANTS = {
 # What they change is part of another variant, or of test_memory.py.
 SLOW = (
     *("environments alone", "files for replay", "five-step targets", "fixed alpha"),
-    "hidden velocity",
+    *("hidden velocity", "delayed policy", "environment bounds"),
 )
 
 
-@variants(VARIANTS, slow=SLOW)
-def test_variants_train(workplace, variant):
-    SAC.assert_trains(variant)
-
-
-def test_all_errors_of_a_configuration_come_at_once(workplace, capsys):
-    (workplace / "bad.yaml").write_text("env: {idd: x}\nloss: {gama: 1}\nseed: -1\n")
-    _, error = SAC.stop(capsys, "--config", "bad.yaml", "--num_threads", "0")
-    for part in ("env.idd", "loss.gama", "seed", "num_threads"):
-        assert part in error
+@each_case(VARIANTS, slow=SLOW)
+def test_variants_train(workplace, case):
+    SAC.assert_trains(case)
 
 
 BAD = {
-    "--env.idd Pendulum-v1": "did you mean --env.id",
-    "--loss.gamma 1.5": "--loss.gamma: must be less than or equal to 1, got 1.5",
     "--loss.target_subset 3": "--loss.target_subset: must not exceed num_qvalue_nets (2), got 3",
     "--update.order [joint,actor,target]": "already holds every loss",
     "--replay.n_steps 3 --replay.slice_length 4 --loss.lmbda 1 --network.memory gru"

@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pandas as pd
 
-from tests.recipes.running import Recipe, variants
+from tests.recipes.running import Recipe, assert_policy_repeats_the_last_evaluation, each_case
 
 VALUE = Recipe("value_sac", "ValueSACConfig")
 
 
 def test_a_run_logs_the_value_network(workplace):
-    run = VALUE.train("--seed", "3")
+    run = VALUE.train("--seed", "3", "--network.tanh_loc", "true")
     info = json.loads((run / "run.json").read_text())
     assert (info["status"], info["frames"], info["updates"]) == ("finished", 250, 60)
     metrics = pd.read_csv(run / "metrics.csv")
@@ -21,10 +21,7 @@ def test_a_run_logs_the_value_network(workplace):
     columns = ["loss_value", "v_mean", "v_min", "v_max", "grad_norm_value"]
     assert np.isfinite(learned[columns]).all().all()
     assert (learned["v_min"] <= learned["v_max"]).all()
-
-
-def test_the_saved_policy_repeats_the_last_evaluation(workplace):
-    VALUE.assert_policy_repeats_the_last_evaluation("--network.tanh_loc", "true")
+    assert_policy_repeats_the_last_evaluation(run)
 
 
 def test_a_run_that_stops_and_goes_on_is_the_run_that_never_stopped(workplace, capsys):
@@ -55,6 +52,6 @@ VARIANTS = {
 OF_OTHERS = ("fixed alpha",)
 
 
-@variants(VARIANTS, slow=OF_OTHERS)
-def test_variants_train(workplace, variant):
-    VALUE.assert_trains(variant)
+@each_case(VARIANTS, slow=OF_OTHERS)
+def test_variants_train(workplace, case):
+    VALUE.assert_trains(case)

@@ -74,8 +74,13 @@ def test_a_loaded_policy_acts_in_plain_gymnasium(tmp_path: Path, kind: str) -> N
             observation, _, over, _, info = env.step(action)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("form", ["torch", "onnx"])
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [
+        *((kind, "torch") for kind in KINDS),
+        *(pytest.param(k, "onnx", marks=[pytest.mark.slow] * (k != "memory")) for k in KINDS),
+    ],
+)
 def test_an_exported_policy_takes_the_mask(tmp_path: Path, kind: str, form: Any) -> None:
     saved(kind, tmp_path)
     found = export_policy(tmp_path, tmp_path / "policy", format=form)  # compares several batches

@@ -1,4 +1,3 @@
-import copy
 from typing import Any
 
 import pytest
@@ -36,35 +35,6 @@ def test_every_parameter_is_in_one_group() -> None:
     assert len(ids) == len(set(ids))
     assert set(ids) == {id(p) for p in loss.parameters()}
     assert groups["alpha"] == [loss.log_alpha]
-
-
-def test_each_group_has_its_own_adam() -> None:
-    loss = make_loss()
-    config = UpdateConfig(lr_actor=1e-3, lr_qvalue=2e-3, lr_alpha=3e-3, adam_eps=1e-5)
-    update = make_update(loss, config)
-    assert {name: o.defaults["lr"] for name, o in update.optimizers.items()} == {
-        "actor": 1e-3,
-        "qvalue": 2e-3,
-        "alpha": 3e-3,
-    }
-    for name, optimizer in update.optimizers.items():
-        assert type(optimizer) is torch.optim.Adam
-        assert optimizer.defaults["eps"] == 1e-5
-        (group,) = optimizer.param_groups
-        assert group["params"] == parameter_groups(loss)[name]
-
-
-def test_the_first_step_of_each_group_is_its_learning_rate() -> None:
-    # Adam's first step is lr * sign(gradient) where the gradient is far above eps.
-    loss = make_loss()
-    before = {name: copy.deepcopy(p.data) for name, p in loss.named_parameters()}
-    config = UpdateConfig(lr_actor=1e-3, lr_qvalue=2e-3, lr_alpha=3e-3)
-    make_update(loss, config)(batch())
-    rates = {"actor_network": 1e-3, "qvalue_network": 2e-3, "log_alpha": 3e-3}
-    for name, p in loss.named_parameters():
-        rate = next(rate for prefix, rate in rates.items() if name.startswith(prefix))
-        step = (p.data - before[name]).abs().max().item()
-        assert step == pytest.approx(rate, rel=1e-2), name
 
 
 ORDERS = {
