@@ -41,18 +41,6 @@ def listed(action: Any) -> Any:
     return action.tolist() if isinstance(action, np.ndarray) else action
 
 
-def test_a_box_of_any_shape_arrives_in_its_own_shape_dtype_and_bounds(register: Register) -> None:
-    low = np.array([[-1.0, 0.0, 2.0], [-4.0, -0.1, 10.0]])
-    high = np.array([[1.0, 3.0, 2.5], [8.0, 0.7, 30.0]])
-    env_id = register(Box(low, high, dtype=np.float64))
-    action = torch.tensor([-1.0, 1.0, 0.0, 0.5, -1.0, 1.0])
-    received = step_with(env_id, action)
-    assert received.shape == (2, 3)
-    assert received.dtype == np.float64
-    # By hand: low, high and the middle; three quarters of -4 … 8 is 5.
-    assert received.tolist() == [[-1.0, 3.0, 2.25], [5.0, -0.1, 30.0]]
-
-
 WIDE = Box(-4.0, 4.0, (1,), np.float32)
 PLATFORM = (Box(0.0, 30.0, (1,)), Box(0.0, 720.0, (1,)), Box(0.0, 430.0, (1,)))
 STRUCTURES = {

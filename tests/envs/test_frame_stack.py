@@ -86,11 +86,6 @@ def test_an_episode_goes_on_with_its_stacks(steps: int) -> None:
         assert torch.equal(found[key], last[key])
 
 
-def test_vectors_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"frame_stack is 2, but the observation has no image"):
-        make_env("CartPole-v1", frame_stack=2)
-
-
 def test_more_frames_than_a_gray_image_is_wide_are_refused() -> None:
     board = Box(0, 255, (10, 6), np.uint8)
     env = TransformObservation(
