@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.objectives.acer_networks import (
-    Noise,
-    make_acer,
-    make_segments,
-)
+from tests.objectives.acer_networks import Noise, make_acer, make_segments
 
 KINDS = ["discrete", "continuous"]
 LOSSES = ("loss_actor", "loss_critic", "loss_entropy")

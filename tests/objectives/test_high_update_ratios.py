@@ -15,11 +15,7 @@ from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torch import Tensor, nn
 
-from rlkit_sac.modules import (
-    action_value_critic,
-    state_action_critic,
-    tanh_gaussian_actor,
-)
+from rlkit_sac.modules import action_value_critic, state_action_critic, tanh_gaussian_actor
 from rlkit_sac.modules.notes import note_of
 from rlkit_sac.modules.rebuild import build_from_note
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss

@@ -17,11 +17,7 @@ from tests.objectives.comparison import results
 from tests.objectives.discrete_networks import make_discrete_data, make_discrete_loss
 from tests.objectives.losses import make_batch, own_loss
 from tests.objectives.masked_networks import CONTINUOUS, DISCRETE, MASK, NETWORKS, masked_values
-from tests.objectives.networks import (
-    ACTION_DIM,
-    OBSERVATION_DIM,
-    NoisyTanhGaussian,
-)
+from tests.objectives.networks import ACTION_DIM, OBSERVATION_DIM, NoisyTanhGaussian
 from tests.objectives.test_discrete_reference import check
 
 MASKED = {"parameter_mask": MASK, "mask_critics": True, "alpha_init": 0.3}

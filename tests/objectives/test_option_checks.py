@@ -6,10 +6,7 @@ import pytest
 from torchrl.data import Bounded, Categorical, OneHot
 
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.modules import (
-    action_value_critic,
-    categorical_actor,
-)
+from rlkit_sac.modules import action_value_critic, categorical_actor
 from rlkit_sac.objectives import DiscreteSACLoss
 from tests.objectives.losses import make_batch, own_loss
 

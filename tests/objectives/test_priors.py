@@ -14,12 +14,7 @@ from tensordict.nn import TensorDictModule
 from rlkit_sac.modules import UniformPrior
 from rlkit_sac.objectives import DiscreteSACLoss
 from tests.objectives.losses import own_loss
-from tests.objectives.prior_references import (
-    BOX,
-    HYBRID,
-    INDEX,
-    Probabilities,
-)
+from tests.objectives.prior_references import BOX, HYBRID, INDEX, Probabilities
 from tests.objectives.test_bandits import Constant, one_step
 
 

@@ -3,9 +3,7 @@
 import pytest
 
 from tests.objectives.comparison import compare_continuous, compare_running_mean
-from tests.objectives.networks import (
-    make_value_loss,
-)
+from tests.objectives.networks import make_value_loss
 from tests.objectives.options import CONTINUOUS, CONTINUOUS_PRIORS
 from tests.objectives.prior_references import NAMES
 from tests.objectives.value_references import value_losses

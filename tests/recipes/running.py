@@ -16,7 +16,8 @@ import yaml
 
 from rlkit_sac.envs import make_env
 from rlkit_sac.runs import evaluate, evaluation_seed, load_policy, read_config, run_recipe
-from tests.recipes.loading import load_recipe
+from tests.recipes import loading
+from tests.recipes.loading import config_class, load_recipe
 from tests.reliability.runs import assert_same_run, newest, table
 
 SHORT = shlex.split("""
@@ -57,7 +58,7 @@ def assert_policy_repeats_the_last_evaluation(run: Path) -> None:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe by the name of its file, and that of its configuration.
+    """A recipe by the name of its file.
 
     Attributes:
         short: options of a short run of 250 frames.
@@ -66,21 +67,16 @@ class Recipe:
     """
 
     name: str
-    config_name: str
     short: Sequence[str] = tuple(SHORT)
     loss: str = "loss_qvalue"
     early: Sequence[str] = tuple(EARLY)
 
-    @property
-    def config_class(self) -> Any:
-        return getattr(load_recipe(self.name), self.config_name)
-
     def config(self, *arguments: str) -> Any:
-        return read_config(self.config_class, arguments)
+        return read_config(config_class(self.name), arguments)
 
     def run(self, *arguments: str) -> Path:
         """The directory of a run."""
-        return load_recipe(self.name).main(self.config(*arguments)).resolve()
+        return loading.run_recipe(self.name, *arguments).resolve()
 
     def train(self, *arguments: str) -> Path:
         """The directory of a short run."""
@@ -89,7 +85,7 @@ class Recipe:
     def stop(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
         """Exit code and message of a command line that fails."""
         with pytest.raises(SystemExit) as stop:
-            run_recipe(load_recipe(self.name).main, self.config_class, arguments)
+            run_recipe(load_recipe(self.name).main, config_class(self.name), arguments)
         return stop.value.code, capsys.readouterr().err
 
     def assert_refused(
@@ -135,13 +131,17 @@ class Recipe:
         capacity: int | None = None,
     ) -> None:
         """A run that stops and goes on is the run that never stopped, to the last bit."""
-        main, total = load_recipe(self.name).main, f"--collector.total_frames={2 * half}"
+        total = f"--collector.total_frames={2 * half}"
         early = (*self.early, "--evaluation.episodes", "1", *arguments)
         whole = self.train(*early, total)
         parts = self.train(*early, f"--collector.total_frames={half}")
         assert newest(parts).frames == half
-        main(self.config("--resume", str(parts), total))
+        self.run("--resume", str(parts), total)
         assert "not exactly" not in capsys.readouterr().out
         info = json.loads((parts / "run.json").read_text())
         assert (info["status"], info["frames"], info["exact"]) == ("finished", 2 * half, True)
         assert_same_run(whole, parts, capacity=capacity or 2 * half)
+
+
+SAC, VALUE, PRIOR = Recipe("sac"), Recipe("value_sac"), Recipe("kl_prior_sac")
+DISCRETE, HYBRID = Recipe("discrete_sac"), Recipe("hybrid_sac")

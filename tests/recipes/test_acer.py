@@ -19,7 +19,7 @@ SHORT = shlex.split("""
     --evaluation.interval 125 --evaluation.episodes 2 --logging.interval 50
     --logging.progress false
 """)
-ACER = Recipe("acer", "ACERConfig", tuple(SHORT), loss="loss_critic", early=())
+ACER = Recipe("acer", tuple(SHORT), loss="loss_critic", early=())
 
 
 def test_a_run_logs_policy_critic_and_trust_region(workplace):

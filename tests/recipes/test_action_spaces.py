@@ -19,11 +19,9 @@ from rlkit_sac.runs import export_policy, load_policy
 from rlkit_sac.runs.build import warn_of_masks
 from rlkit_sac.runs.stop import describe_failure, exit_code
 from tests.envs.test_action_masks import Masked
-from tests.recipes.running import Recipe, each_case
+from tests.recipes.running import DISCRETE, HYBRID, each_case
 from tests.recipes.test_acer import ACER
 
-HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
-DISCRETE = Recipe("discrete_sac", "DiscreteSACConfig")
 SPACE = Dict(
     gear=Discrete(3, start=-1),
     arm=Tuple([Box(0, 4, (1,)), Discrete(2)]),

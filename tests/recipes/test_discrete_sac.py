@@ -9,9 +9,7 @@ import pytest
 
 from rlkit_sac.modules import BoltzmannPolicy
 from rlkit_sac.runs import load_policy
-from tests.recipes.running import Recipe, assert_policy_repeats_the_last_evaluation, each_case
-
-DISCRETE = Recipe("discrete_sac", "DiscreteSACConfig")
+from tests.recipes.running import DISCRETE, assert_policy_repeats_the_last_evaluation, each_case
 
 
 def test_a_run_without_actor_has_no_loss_and_no_step_of_one(workplace):

@@ -14,9 +14,7 @@ from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import categorical_actor, tanh_gaussian_actor
 from rlkit_sac.runs import load_policy, make_prior, save_policy
-from tests.recipes.running import Recipe, assert_policy_repeats_the_last_evaluation, each_case
-
-HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
+from tests.recipes.running import HYBRID, assert_policy_repeats_the_last_evaluation, each_case
 
 
 def test_a_run_reports_both_parts_of_the_action(workplace):

@@ -21,8 +21,17 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import policy_states
 from rlkit_sac.runs import export_policy, load_policy, record_run
 from tests import image_tasks
-from tests.recipes.running import Recipe, assert_policy_repeats_the_last_evaluation, each_case
-from tests.recipes.test_memory import ACER, DISCRETE, GRU, HYBRID, PRIOR, SAC, VALUE
+from tests.recipes.running import (
+    DISCRETE,
+    HYBRID,
+    PRIOR,
+    SAC,
+    VALUE,
+    Recipe,
+    assert_policy_repeats_the_last_evaluation,
+    each_case,
+)
+from tests.recipes.test_memory import ACER, GRU
 from tests.reliability.runs import newest, replay_of
 
 slow = pytest.mark.slow

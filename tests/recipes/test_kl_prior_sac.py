@@ -9,10 +9,7 @@ import pandas as pd
 import pytest
 
 from tests.recipes.loading import RECIPES
-from tests.recipes.running import Recipe, assert_policy_repeats_the_last_evaluation, each_case
-
-PRIOR_SAC = Recipe("kl_prior_sac", "KLPriorSACConfig")
-SAC = Recipe("sac", "SACConfig")
+from tests.recipes.running import PRIOR, SAC, assert_policy_repeats_the_last_evaluation, each_case
 
 OWN_PRIOR = """
 import torch
@@ -66,7 +63,7 @@ def own_prior(workplace, monkeypatch):
 
 
 def test_a_run_reports_the_divergence(workplace):
-    run = PRIOR_SAC.train("--prior.kind", "same_action", "--loss.target_kld_per_dim", "1.5")
+    run = PRIOR.train("--prior.kind", "same_action", "--loss.target_kld_per_dim", "1.5")
     assert run.parent == workplace / "runs" / "kl_prior_sac" / "Pendulum-v1"
     metrics = pd.read_csv(run / "metrics.csv")
     assert np.isfinite(metrics[["kl", "entropy", "alpha"]].iloc[-1]).all()
@@ -78,7 +75,7 @@ def test_a_run_reports_the_divergence(workplace):
 
 @pytest.mark.slow  # the next test has a quick one, with another prior
 def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys):
-    PRIOR_SAC.assert_resumes_exactly(capsys, 70, "--prior.kind=same_action")
+    PRIOR.assert_resumes_exactly(capsys, 70, "--prior.kind=same_action")
 
 
 def test_the_policy_of_a_run_is_a_prior_for_the_next(workplace, capsys):
@@ -86,17 +83,17 @@ def test_the_policy_of_a_run_is_a_prior_for_the_next(workplace, capsys):
     first = SAC.train("--seed", "1")
     prior = ["--prior.kind", "policy", "--prior.run", str(first), "--prior.which", "best"]
     longer = ("--collector.total_frames", "500")
-    run = PRIOR_SAC.train(*prior, *longer, "--loss.fixed_alpha", "true", "--loss.alpha_init", "100")
+    run = PRIOR.train(*prior, *longer, "--loss.fixed_alpha", "true", "--loss.alpha_init", "100")
     metrics = pd.read_csv(run / "metrics.csv").dropna()
     assert metrics["kl"].iloc[-1] < 0.5 * metrics["kl"].iloc[0]
     assert json.loads((run / "run.json").read_text())["target_kld"] is None
-    PRIOR_SAC.assert_resumes_exactly(capsys, 70, *prior[:4])
+    PRIOR.assert_resumes_exactly(capsys, 70, *prior[:4])
 
 
 def test_a_prior_that_reads_the_previous_action_needs_transitions_of_one_step(workplace, capsys):
     options = "--prior.kind same_action --replay.n_steps 3"
     text = "--replay.n_steps: must be 1 with a prior that reads prev_action"
-    PRIOR_SAC.assert_refused(capsys, workplace, options, text)
+    PRIOR.assert_refused(capsys, workplace, options, text)
 
 
 VARIANTS = {
@@ -127,7 +124,7 @@ OF_OTHERS = (
 
 @each_case(VARIANTS, slow=OF_OTHERS)
 def test_variants_train(own_prior, case):
-    PRIOR_SAC.assert_trains(case)
+    PRIOR.assert_trains(case)
 
 
 BAD = {
@@ -139,4 +136,4 @@ BAD = {
 
 @pytest.mark.parametrize(("arguments", "message"), BAD.items(), ids=BAD.keys())
 def test_bad_input_stops_in_one_line_with_nothing_created(workplace, capsys, arguments, message):
-    PRIOR_SAC.assert_refused(capsys, workplace, arguments, message)
+    PRIOR.assert_refused(capsys, workplace, arguments, message)

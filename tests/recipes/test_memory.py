@@ -10,19 +10,14 @@ import torch
 from rlkit_sac.envs import make_env
 from rlkit_sac.modules import policy_states, state_primer
 from rlkit_sac.runs import load_policy
-from tests.recipes.running import Recipe, each_case
+from tests.recipes.running import DISCRETE, HYBRID, PRIOR, SAC, VALUE, Recipe, each_case
 
 ACER_SHORT = """
     --env.num_envs 2 --collector.total_frames 240 --collector.t_max 6 --update.replay_start_size 40
     --replay.batch_size 4 --network.num_cells [16] --network.shared_trunk true
     --evaluation.interval 120 --evaluation.episodes 2 --logging.interval 60 --logging.progress false
 """
-SAC = Recipe("sac", "SACConfig")
-DISCRETE = Recipe("discrete_sac", "DiscreteSACConfig")
-HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
-VALUE = Recipe("value_sac", "ValueSACConfig")
-PRIOR = Recipe("kl_prior_sac", "KLPriorSACConfig")
-ACER = Recipe("acer", "ACERConfig", tuple(shlex.split(ACER_SHORT)), loss="loss_critic", early=())
+ACER = Recipe("acer", tuple(shlex.split(ACER_SHORT)), loss="loss_critic", early=())
 
 ROWS = "--replay.slice_length 6 --replay.burn_in 2 --replay.store_state true --replay.batch_size 4"
 GRU, LSTM = f"--network.memory gru {ROWS}", f"--network.memory lstm {ROWS}"

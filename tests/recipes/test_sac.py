@@ -11,14 +11,7 @@ import pandas as pd
 import pytest
 
 from tests import processes
-from tests.recipes.running import (
-    SHORT,
-    Recipe,
-    assert_policy_repeats_the_last_evaluation,
-    each_case,
-)
-
-SAC = Recipe("sac", "SACConfig")
+from tests.recipes.running import SAC, SHORT, assert_policy_repeats_the_last_evaluation, each_case
 
 
 def test_a_run_as_a_process_leaves_what_the_documentation_promises(tmp_path):

@@ -7,9 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from tests.recipes.running import Recipe, assert_policy_repeats_the_last_evaluation, each_case
-
-VALUE = Recipe("value_sac", "ValueSACConfig")
+from tests.recipes.running import VALUE, assert_policy_repeats_the_last_evaluation, each_case
 
 
 def test_a_run_logs_the_value_network(workplace):

@@ -17,13 +17,7 @@ from rlkit_sac.config import CollectorConfig, EnvConfig, ReplayConfig
 from rlkit_sac.data import example_transition
 from rlkit_sac.envs import continuous_action_bounds
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.runs import (
-    RunConfig,
-    first_compiled_update,
-    make_envs,
-    make_replay,
-    run_recipe,
-)
+from rlkit_sac.runs import RunConfig, first_compiled_update, make_envs, make_replay, run_recipe
 
 OPEN: list[gym.Env] = []
 

@@ -19,11 +19,7 @@ from numpy.typing import NDArray
 from rlkit_sac.envs.actions import leaves
 from rlkit_sac.envs.observations import ObservationConversion
 from rlkit_sac.envs.task_spaces import space_to_json
-from rlkit_sac.modules import (
-    ObservationNormalizer,
-    hybrid_critic,
-    tanh_gaussian_actor,
-)
+from rlkit_sac.modules import ObservationNormalizer, hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import HybridSACLoss
 from rlkit_sac.runs import export_policy, load_policy, save_policy
 from tests.runs import test_acting as acting

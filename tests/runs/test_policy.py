@@ -14,12 +14,7 @@ from torchrl.envs.utils import ExplorationType, set_exploration_type
 from torchrl.modules import ProbabilisticActor
 
 from rlkit_sac.errors import RunError
-from rlkit_sac.modules import (
-    GaussianHead,
-    TanhGaussian,
-    policy_states,
-    tanh_gaussian_actor,
-)
+from rlkit_sac.modules import GaussianHead, TanhGaussian, policy_states, tanh_gaussian_actor
 from rlkit_sac.runs.policy import load_policy, save_policy
 from tests.runs.policies import KINDS, RECURRENT, make_policy, random_state
 

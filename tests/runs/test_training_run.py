@@ -31,13 +31,7 @@ from rlkit_sac.data import example_transition, make_collector, make_replay_buffe
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.runs import (
-    RunConfig,
-    TrainingRun,
-    load_policy,
-    make_envs,
-    training_run,
-)
+from rlkit_sac.runs import RunConfig, TrainingRun, load_policy, make_envs, training_run
 from rlkit_sac.runs.log import ProgressBar
 from rlkit_sac.runs.resume import find_start
 from rlkit_sac.runs.stop import Interrupted, results_so_far
