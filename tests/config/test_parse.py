@@ -25,7 +25,14 @@ from rlkit_sac.config import (
     UpdateConfig,
     WarmStartConfig,
 )
-from rlkit_sac.config.options import PositiveFloat, Seed, limits_of, value_error
+from rlkit_sac.config.options import (
+    PositiveFloat,
+    Seed,
+    check_config,
+    config_errors,
+    limits_of,
+    value_error,
+)
 from rlkit_sac.config.read import parse_config, set_options, to_yaml
 from rlkit_sac.errors import ConfigError
 
@@ -254,3 +261,23 @@ def test_a_limit_is_named_wherever_its_number_stands() -> None:
     assert str(value_error([0.1, 0.0], hint)) == "must be greater than 0, got 0.0"
     numbers = {1: [1.0], 2: [float("nan")]}
     assert str(value_error(numbers, dict[int, list[float]])) == "must be a finite number, got nan"
+
+
+def test_ranges_and_conditions_come_in_one_list_without_those_on_refused_options() -> None:
+    few = ReplayConfig(capacity=10)
+    assert config_errors(few) == [("capacity", "must be at least batch_size (256), got 10")]
+    assert config_errors(few, wrong=["capacity"]) == []
+    of_another_type: Any = "two"
+    assert config_errors(ReplayConfig(capacity=of_another_type)) == [
+        ("capacity", "must be a valid integer, got 'two'")
+    ]
+    check_config(Config())
+    with pytest.raises(ConfigError) as caught:
+        check_config(Config(replay=few, loss=ContinuousLossConfig(gamma=2.0)))
+    assert sorted(str(caught.value).splitlines()) == [
+        "loss.gamma: must be less than or equal to 1, got 2.0",
+        "replay.capacity: must be at least batch_size (256), got 10",
+    ]
+    assert config_errors(LoggingConfig(dir="")) == [
+        ("dir", "String should have at least 1 character, got ''")
+    ]

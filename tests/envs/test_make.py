@@ -51,13 +51,3 @@ def test_the_stream_equals_a_plain_loop_with_the_same_seeds_and_actions(env_id: 
         assert following["episode_reward"].item() == total
         begins = terminated or truncated
     assert episode > 2
-
-
-@pytest.mark.parametrize("num_envs", [1, 2])
-def test_the_seed_decides_the_stream(num_envs: int) -> None:
-    first, again, other = (
-        rollout("HalfCheetah-v5", 30, seed=seed, num_envs=num_envs) for seed in (1, 1, 2)
-    )
-    assert torch.equal(first["next", "observation"], again["next", "observation"])
-    assert torch.equal(first["next", "reward"], again["next", "reward"])
-    assert not torch.equal(first["observation"][..., 0, :], other["observation"][..., 0, :])

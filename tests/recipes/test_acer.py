@@ -82,12 +82,9 @@ VARIANTS = {
     "sums of losses": "--loss.normalize_loss_by_steps false --update.lr 0.0001",
     "files": "--replay.storage memmap --collector.t_max 25",
     "single frames": "--collector.t_max 1 --env.num_envs 5",
-    "samples in evaluation": "--evaluation.epsilon 0.5",
 }
-# The same code as in test_sac.py.
-OF_OTHERS = ("samples in evaluation",)
 
 
-@each_case(VARIANTS, slow=OF_OTHERS)
+@each_case(VARIANTS)
 def test_variants_train(workplace, case):
     ACER.assert_trains(case)

@@ -31,8 +31,6 @@ def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys):
 
 
 VARIANTS = {
-    "two environments": "--env.num_envs 2 --collector.frames_per_batch 10",
-    "fixed alpha": "--loss.fixed_alpha true --loss.alpha_init 0.2",
     "steps in turn": "--update.order [alpha,qvalue,target] --update.periods {alpha: 2}",
     "steps in turn with an actor": "--actor true --update.order [qvalue,actor,alpha,target]"
     " --update.recompute true",
@@ -42,15 +40,10 @@ VARIANTS = {
     " --loss.target_entropy 0.5 --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
     "normalization, priorities": "--normalization.observations true --replay.prioritized true"
     " --normalization.rewards bounded --network.critic_atoms 11",
-    "samples in evaluation": "--evaluation.epsilon 0.5",
     "more actions": "--env.id Acrobot-v1 --evaluation.episodes 1 --env.max_episode_steps 100",
 }
 
 
-# The same code as in test_sac.py.
-OF_OTHERS = ("two environments", "fixed alpha", "steps in turn", "samples in evaluation")
-
-
-@each_case(VARIANTS, slow=OF_OTHERS)
+@each_case(VARIANTS, slow=["steps in turn"])
 def test_variants_train(workplace, case):
     DISCRETE.assert_trains(case)

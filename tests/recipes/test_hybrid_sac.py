@@ -41,28 +41,19 @@ def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys):
 
 
 VARIANTS = {
-    "two environments": "--env.num_envs 2 --collector.frames_per_batch 10",
-    "fixed alphas": "--loss.fixed_alpha true --loss.alpha_init 0.2",
-    "steps in turn": "--update.order [alpha,qvalue,actor,target] --update.periods {actor: 2}"
-    " --logging.interval 1",
     "every loss option": "--loss.num_qvalue_nets 3 --loss.discrete_entropy sampled"
     " --loss.dqda_clipping 1 --loss.normalize_entropy_reward true --loss.policy_loss_steps all"
     " --loss.min_alpha 0.01 --loss.max_alpha [2, null] --loss.target_entropy [0.5, -2]"
     " --loss.parameter_mask true --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
     "normalization, priorities": "--normalization.observations true --replay.prioritized true"
     " --normalization.rewards bounded --network.critic_atoms 11",
-    "samples in evaluation": "--evaluation.epsilon 0.5",
     "own units": "--env.rescale_actions false",
     "shared parameters": "--env.id Moving-v0",
     "many discrete actions": "--env.id HardMove-v0 --env.kwargs {num_actuators: 5}",
 }
 
 
-# The same code as in test_sac.py.
-OF_OTHERS = ("two environments", "fixed alphas", "steps in turn", "samples in evaluation")
-
-
-@each_case(VARIANTS, slow=OF_OTHERS)
+@each_case(VARIANTS)
 def test_variants_train(workplace, case):
     HYBRID.assert_trains(case)
 

@@ -102,27 +102,15 @@ VARIANTS = {
     " --prior.same_action_noise 0.3",
     "of a user": "--prior.kind factory --prior.factory own_prior:make",
     "controller": "--prior.kind factory --prior.factory priors.pendulum_controller:prior",
-    "two environments": "--prior.kind same_action --env.num_envs 2 --collector.frames_per_batch 10",
     "every loss option": "--prior.kind same_action --loss.num_qvalue_nets 3"
     " --loss.dqda_clipping 1 --loss.normalize_entropy_reward true --loss.policy_loss_steps all"
     " --loss.alpha_parametrization direct --loss.min_alpha 0.01 --loss.max_alpha 2"
     " --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
-    "normalized, prioritized, mean of the critics": "--prior.kind same_action"
-    " --loss.policy_reduction mean --normalization.observations true"
-    " --normalization.rewards true --replay.prioritized true",
     "own units": "--prior.kind same_action --env.rescale_actions false",
 }
 
 
-# What is not about priors is tested with the other recipes too.
-OF_OTHERS = (
-    "two environments",
-    "TorchRL's collector",
-    "normalized, prioritized, mean of the critics",
-)
-
-
-@each_case(VARIANTS, slow=OF_OTHERS)
+@each_case(VARIANTS)
 def test_variants_train(own_prior, case):
     PRIOR.assert_trains(case)
 

@@ -55,22 +55,16 @@ def test_evaluation_does_not_change_the_training(workplace):
 
 
 VARIANTS = {
-    "environments alone": "--env.num_envs 5",
     "two environments": "--env.num_envs 2 --collector.frames_per_batch 10",
-    "files for replay": "--replay.storage memmap",
     "priorities": "--replay.prioritized true --replay.priority_alpha 0.7"
     " --replay.priority_beta_frames null --replay.storage memmap",
-    "five-step targets": "--replay.slice_length 5 --loss.lmbda 1 --replay.batch_size 32",
     "lambda, interleaved": "--replay.slice_length 4 --loss.lmbda 0.9 --replay.batch_size 32"
     " --env.num_envs 2 --collector.frames_per_batch 10 --replay.capacity 200"
     " --replay.storage memmap",
     "three steps": "--replay.n_steps 3 --env.num_envs 2 --collector.frames_per_batch 10"
     " --replay.prioritized true --normalization.rewards true --network.critic_atoms 11",
-    "fixed alpha": "--loss.fixed_alpha true --loss.alpha_init 0.2",
     "Spinning Up's order": "--update.order [actor,qvalue,target] --update.recompute true"
     " --loss.fixed_alpha true --loss.qvalue_coef 0.5",
-    "delayed policy": "--update.order [alpha,qvalue,actor,target] --update.periods {actor: 2}"
-    " --logging.interval 1",
     "every loss option": "--loss.num_qvalue_nets 3 --loss.dqda_clipping 1"
     " --loss.normalize_entropy_reward true --loss.policy_loss_steps all"
     " --loss.alpha_parametrization direct --loss.min_alpha 0.01 --loss.max_alpha 2"
@@ -89,19 +83,10 @@ VARIANTS = {
     " --update.periods {actor: 2, alpha: 2} --update.recompute true",
     "samples in evaluation": "--evaluation.epsilon 0.5",
     "ratio": "--update.utd_ratio 0.5 --update.max_grad_norm 1",
-    "hidden velocity": "--env.observation_indices [1,0]",
-    "environment bounds": "--env.rescale_actions false --env.max_episode_steps 50",
 }
 
 
-# What they change is part of another variant, or of test_memory.py.
-SLOW = (
-    *("environments alone", "files for replay", "five-step targets", "fixed alpha"),
-    *("hidden velocity", "delayed policy", "environment bounds"),
-)
-
-
-@each_case(VARIANTS, slow=SLOW)
+@each_case(VARIANTS)
 def test_variants_train(workplace, case):
     SAC.assert_trains(case)
 

@@ -42,14 +42,9 @@ VARIANTS = {
     " --loss.normalize_entropy_reward true --loss.policy_loss_steps next"
     " --loss.alpha_parametrization direct --loss.min_alpha 0.01 --loss.max_alpha 2"
     " --loss.target_entropy -0.5 --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
-    "fixed alpha": "--loss.fixed_alpha true --loss.alpha_init 0.2",
 }
 
 
-# The same code as in test_sac.py.
-OF_OTHERS = ("fixed alpha",)
-
-
-@each_case(VARIANTS, slow=OF_OTHERS)
+@each_case(VARIANTS)
 def test_variants_train(workplace, case):
     VALUE.assert_trains(case)

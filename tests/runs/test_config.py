@@ -175,17 +175,6 @@ def test_errors_of_machine_and_task_name_where_an_option_was_set(
     assert line.startswith("error: --env.id: unknown environment 'Drift-v1'")
 
 
-def test_the_seed_decides_initial_states_and_random_numbers() -> None:
-    seen = []
-    for seed in (1, 1, 2):
-        torch.rand(3), np.random.rand(3)  # what came before does not count
-        with make_envs(config(seed=seed)) as (env, _):
-            numbers = [torch.rand(()).item(), np.random.rand()]
-            seen.append([*env.reset()["observation"].tolist(), *numbers])
-    assert seen[0] == seen[1]
-    assert not set(seen[0]) & set(seen[2])
-
-
 def test_nothing_is_opened_or_seeded_for_a_configuration_with_errors() -> None:
     wrong = config(num_threads=2)
     wrong.seed, wrong.env.num_envs = -1, 0

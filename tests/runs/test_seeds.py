@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,21 +16,12 @@ from rlkit_sac.config.run import SeveralOptions
 from rlkit_sac.runs import launch, run_recipe
 from rlkit_sac.runs.stop import resume_command
 from tests.processes import Process
-from tests.runs import scripted
-from tests.runs.scripted import TIMEOUT, copy_recipe, wait_for
+from tests.runs.scripted import TIMEOUT, copy_recipe, run, start, wait_for
 
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
     return copy_recipe(tmp_path)
-
-
-def start(recipe: Path, *argv: str) -> Process:
-    return scripted.start(recipe, recipe.parent, *argv)
-
-
-def run(recipe: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    return start(recipe, *argv).finish()
 
 
 def runs(recipe: Path) -> dict[int, Path]:
@@ -177,7 +167,7 @@ def test_a_killed_process_is_a_failure_of_its_seed(recipe: Path) -> None:
 @contextmanager
 def waiting(recipe: Path, *argv: str, ready: int) -> Iterator[Process]:
     """A process in a session of its own, as in a terminal, once ``ready`` runs wait in it."""
-    with start(recipe, *argv) as process:
+    with start(recipe, recipe.parent, *argv) as process:
         wait_for(lambda: marked(recipe, "ready") == ready, process)
         yield process
 

@@ -8,6 +8,7 @@ from tensordict import TensorDict
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 
 from rlkit_sac.data.replay.packed_buffer import PackedReplayBuffer
+from tests.data.collect.test_light_collector import assert_same
 
 
 def transitions(first: int, number: int) -> TensorDict:
@@ -30,13 +31,6 @@ def transitions(first: int, number: int) -> TensorDict:
 def both(capacity: int = 10, batch_size: int = 6) -> list[TensorDictReplayBuffer]:
     plain = TensorDictReplayBuffer(storage=LazyTensorStorage(capacity), batch_size=batch_size)
     return [PackedReplayBuffer(capacity=capacity, batch_size=batch_size), plain]
-
-
-def assert_same(found: TensorDict, wanted: TensorDict) -> None:
-    assert set(found.keys(True, True)) == set(wanted.keys(True, True))
-    for key, value in wanted.items(True, True):
-        assert found[key].dtype == value.dtype
-        assert torch.equal(found[key], value)
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 10, 13, 27])
