@@ -9,21 +9,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from rlkit_sac import config as sections
 from rlkit_sac.config import (
-    CheckpointConfig,
-    CollectorConfig,
     ContinuousLossConfig,
-    DiscreteLossConfig,
-    DiscreteUpdateConfig,
     EnvConfig,
-    EvaluationConfig,
     GaussianNetworkConfig,
-    HybridLossConfig,
     LoggingConfig,
-    NetworkConfig,
     ReplayConfig,
     UpdateConfig,
-    WarmStartConfig,
 )
 from rlkit_sac.config.options import (
     PositiveFloat,
@@ -37,20 +30,9 @@ from rlkit_sac.config.read import parse_config, set_options, to_yaml
 from rlkit_sac.errors import ConfigError
 
 SECTIONS = [
-    EnvConfig,
-    CollectorConfig,
-    ReplayConfig,
-    NetworkConfig,
-    GaussianNetworkConfig,
-    ContinuousLossConfig,
-    DiscreteLossConfig,
-    HybridLossConfig,
-    UpdateConfig,
-    DiscreteUpdateConfig,
-    EvaluationConfig,
-    LoggingConfig,
-    CheckpointConfig,
-    WarmStartConfig,
+    each
+    for name, each in vars(sections).items()
+    if name.endswith("Config") and not name.endswith("RunConfig")
 ]
 
 

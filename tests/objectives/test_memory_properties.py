@@ -9,7 +9,7 @@ from torch import Tensor
 from torchrl.objectives import LossModule
 
 from rlkit_sac.modules.memory import policy_states
-from tests.objectives.comparison import assert_same, losses_of, results
+from tests.objectives.comparison import assert_same, results
 from tests.objectives.losses import KINDS
 from tests.objectives.memory_references import (
     SPECS,
@@ -60,21 +60,6 @@ def test_padding_states_within_rows_and_what_is_remembered_after_a_step_are_not_
 
 
 # ------------------------------------------------------------------ gradients
-
-
-@pytest.mark.parametrize("burn_in", [0, 2])
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_gradient_flows_through_starts_and_the_burn_in(kind: str, burn_in: int) -> None:
-    loss, data = make_loss(kind, "lstm", burn_in=burn_in), rows_of(kind, "lstm")
-    data = data.exclude("begins")
-    leaves = [data["observation"], *(data[key] for key in states_in(data))]
-    for leaf in leaves:
-        leaf.requires_grad_()
-    sum(losses_of(loss(data.copy())).values()).backward()
-    observed = leaves[0].grad
-    assert not observed[:, :burn_in].any()
-    assert observed[0, burn_in:].any(-1).all()
-    assert all(leaf.grad is None or not leaf.grad.any() for leaf in leaves[1:])
 
 
 # ------------------------------------------------------------------ rows of one step

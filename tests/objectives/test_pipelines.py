@@ -4,35 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tensordict import TensorDict
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 from torchrl.envs.transforms import MultiStepTransform
 
 from tests.objectives.comparison import losses_of
 from tests.objectives.losses import DISCRETE_KINDS, make_batch, own_loss
-
-
-def test_the_policy_shares_the_live_parameters_whatever_happens_to_the_loss():
-    torch.manual_seed(0)
-    data = make_batch("continuous", 3)
-    for change in (
-        lambda loss: None,
-        lambda loss: loss.double(),
-        lambda loss: loss.load_state_dict(own_loss("continuous").state_dict()),
-    ):
-        loss = own_loss("continuous")
-        policy = loss.policy()
-        change(loss)
-        with torch.no_grad():
-            for p in loss.actor_network_params.parameters():
-                p.mul_(1.5)
-        wanted = {p.data_ptr() for p in loss.actor_network_params.parameters()}
-        assert {p.data_ptr() for p in policy.parameters()} == wanted
-        observation = data["observation"].to(next(policy.parameters()).dtype)
-        action = policy(TensorDict(observation=observation, batch_size=[3]))["action"]
-        fresh = loss.policy()(TensorDict(observation=observation, batch_size=[3]))["action"]
-        assert torch.equal(action, fresh)
-
 
 QUICK = (("expected", "categorical"), ("sampled", "hybrid"))
 

@@ -22,7 +22,7 @@ from tests import (
 )
 from tests.recipes.loading import RECIPES as FOLDER
 from tests.recipes.loading import run_recipe
-from tests.reliability.runs import ENVIRONMENT, RECIPES, assert_same_run, newest, only_run, table
+from tests.reliability.runs import ENVIRONMENT, RECIPES, newest, only_run, table
 
 ray = pytest.importorskip("ray")
 slow = pytest.mark.slow
@@ -77,15 +77,10 @@ def assert_uninterrupted(recipe: str, *options: str) -> None:
 
 
 @slow  # tests/data/workers/test_collector.py has a quick one
-def test_workers_that_wait_for_each_other_are_one_process(cluster: None, folder: Path) -> None:
-    assert_uninterrupted("sac", "--collector.frames_per_batch", "20")
-
-
-@slow
 @pytest.mark.parametrize(
     ("recipe", "options"),
     [
-        ("sac", []),
+        ("sac", ["--collector.frames_per_batch", "20"]),
         ("sac", STACKS),
         ("sac", [*GRU, "--collector.frames_per_batch", "12"]),
         ("sac", ["--normalization.observations", "true", "--normalization.rewards", "true"]),
@@ -106,14 +101,6 @@ def test_every_recipe_has_the_numbers_of_one_process(
     cluster: None, folder: Path, recipe: str, options: list[str]
 ) -> None:
     assert_uninterrupted(recipe, *options)
-
-
-@slow
-def test_workers_resume_as_the_run_that_never_stopped(cluster: None, folder: Path) -> None:
-    whole = train("sac", *WORKERS, *frames(240))
-    parts = train("sac", *WORKERS, *frames(110))
-    run_recipe("sac", "--resume", str(parts), "--collector.total_frames", "240")
-    assert_same_run(whole, parts)
 
 
 @slow

@@ -1,33 +1,22 @@
 import pytest
 import torch
 from tensordict.nn import TensorDictModule
-from torch import nn
 
 from rlkit_sac.data import make_collector
 from rlkit_sac.envs import make_env
 
 
-class Constant(nn.Module):
-    """Acts by its only parameter."""
-
-    def __init__(self, value: float) -> None:
-        super().__init__()
-        self.value = nn.Parameter(torch.tensor(value))
-
-    def forward(self, observation: torch.Tensor) -> torch.Tensor:
-        return self.value.expand(*observation.shape[:-1], 1)
-
-
-def constant(value: float = 0.25) -> TensorDictModule:
-    return TensorDictModule(Constant(value), in_keys=["observation"], out_keys=["action"])
-
-
 @pytest.mark.parametrize("num_envs", [1, 2])
 def test_the_first_actions_are_drawn_from_the_action_space(num_envs: int) -> None:
     torch.manual_seed(0)
+    constant = TensorDictModule(
+        lambda observation: torch.full((*observation.shape[:-1], 1), 0.25),
+        in_keys=["observation"],
+        out_keys=["action"],
+    )
     collector = make_collector(
         make_env("Pendulum-v1", num_envs=num_envs),
-        constant(0.25),
+        constant,
         total_frames=600,
         frames_per_batch=20,
         init_random_frames=400,
