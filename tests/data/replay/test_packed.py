@@ -51,7 +51,7 @@ def test_samples_are_those_of_torchrls_buffer(size: int) -> None:
 def test_the_storage_shows_tensordicts() -> None:
     packed, _ = both()
     packed.extend(transitions(0, 7))
-    wanted = transitions(0, 7)
+    wanted = transitions(0, 7).to("cpu")
     assert_same(packed.storage[:], wanted)
     assert_same(packed.storage[2:5], wanted[2:5])
     assert_same(packed.storage[torch.tensor([6, 0])], wanted[torch.tensor([6, 0])])
