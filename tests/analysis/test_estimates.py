@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rlkit_sac.analysis.estimates import Estimator
 
 STATISTICS = ["mean", "iqm"]
-SCORES = st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=9).map(np.array)
+SCORES = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=9).map(np.array)
 FAST = 200  # resamples where their number does not matter
 
 
@@ -15,24 +15,6 @@ def middle_mean(values):
     """The interquartile mean by its definition."""
     cut = len(values) // 4
     return np.mean(sorted(values)[cut : len(values) - cut])
-
-
-@pytest.mark.parametrize(
-    ("scores", "expected"),
-    [
-        ([7.0], 7.0),
-        ([1.0, 9.0], 5.0),
-        ([0.0, 1.0, 20.0], 7.0),  # fewer than 4: the mean
-        ([0.0, 4.0, 2.0, 90.0], 3.0),  # the middle half, 2 and 4
-        ([50.0, 1.0, 2.0, 3.0, -50.0], 2.0),  # 3 of 5
-        ([1.0, 2.0, 3.0, 4.0, 5.0, 99.0], 3.5),  # 4 of 6
-        ([0.0, 2.0, 3.0, 4.0, 5.0, 6.0, 99.0], 4.0),  # 5 of 7
-        ([0.0, 0.0, 1.0, 2.0, 3.0, 6.0, 50.0, 70.0], 3.0),  # 4 of 8
-    ],
-)
-def test_interquartile_mean_of_known_numbers(scores, expected):
-    assert Estimator("iqm").value(np.array(scores)) == expected
-    assert middle_mean(scores) == expected
 
 
 @given(SCORES)

@@ -7,19 +7,16 @@ import torch
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torch import nn
-from torchrl.data import Bounded, OneHot
+from torchrl.data import OneHot
 from torchrl.modules import (
     MLP,
-    NormalParamExtractor,
     OneHotCategorical,
     ProbabilisticActor,
-    TanhNormal,
-    ValueOperator,
 )
 from torchrl.objectives import DiscreteSACLoss as TorchRLDiscreteSACLoss
 from torchrl.objectives import LossModule, SACLoss
 
-from rlkit_sac.modules import action_value_critic, state_action_critic
+from rlkit_sac.modules import action_value_critic
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss
 from tests.objectives.comparison import losses_of
 from tests.objectives.losses import foreign_actor, foreign_critic, make_batch, own_loss
@@ -82,29 +79,6 @@ def test_the_discrete_loss_is_torchrls_where_both_define_the_same():
     data = make_batch("categorical", 12)
     one_hot = data.clone().set("action", nn.functional.one_hot(data["action"], 3))
     assert_same_losses((theirs, one_hot), (ours, data))
-
-
-def test_the_critic_loss_is_torchrls_with_one_critic():
-    """With two, theirs shows each critic one half of the batch."""
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(4, 4), NormalParamExtractor())
-    actor = ProbabilisticActor(
-        TensorDictModule(net, in_keys=["observation"], out_keys=["loc", "scale"]),
-        in_keys=["loc", "scale"],
-        spec=Bounded(-1, 1, (2,)),
-        distribution_class=TanhNormal,
-    )
-    critic = state_action_critic(4, 2, num_cells=[16])
-    value = ValueOperator(nn.Linear(4, 1), in_keys=["observation"])
-    theirs = SACLoss(actor, [critic], value, num_qvalue_nets=1, loss_function="l2", alpha_init=0.3)
-    ours = ContinuousSACLoss(actor, [critic], value, alpha_init=0.3, target_entropy="neg_dim")
-    theirs.make_value_estimator(gamma=0.9)
-    ours.make_value_estimator(gamma=0.9)
-    data, outs = make_batch("value", 12), []
-    for loss in (theirs, ours):
-        torch.manual_seed(1)
-        outs.append(loss(data.clone()))
-    torch.testing.assert_close(outs[1]["loss_qvalue"], outs[0]["loss_qvalue"])
 
 
 # ------------------------------------------------------------------ extreme numbers

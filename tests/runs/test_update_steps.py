@@ -1,11 +1,8 @@
-from typing import Any
-
-import pytest
 import torch
 from tensordict import TensorDict
 from torchrl.objectives import LossModule
 
-from rlkit_sac.config import UpdateConfig, ValueUpdateConfig
+from rlkit_sac.config import ValueUpdateConfig
 from rlkit_sac.runs import parameter_groups
 from rlkit_sac.updates import LossStep, TargetStep
 from tests.objectives.losses import make_batch, own_loss
@@ -35,38 +32,6 @@ def test_every_parameter_is_in_one_group() -> None:
     assert len(ids) == len(set(ids))
     assert set(ids) == {id(p) for p in loss.parameters()}
     assert groups["alpha"] == [loss.log_alpha]
-
-
-ORDERS = {
-    "all at once": ({}, (LossStep(tuple(f"loss_{n}" for n in ALL), ALL), TargetStep())),
-    "actor, critic, target": (
-        {"order": ["actor", "qvalue", "target"]},
-        (step("actor"), step("qvalue"), TargetStep()),
-    ),
-    "temperature, critic, actor, target": (
-        {"order": ["alpha", "qvalue", "actor", "target"], "recompute": True},
-        (step("alpha"), step("qvalue"), step("actor"), TargetStep()),
-    ),
-    "delayed actor and target": (
-        {
-            "order": ["alpha", "actor", "target", "qvalue"],
-            "periods": {"actor": 2, "target": 2},
-        },
-        (step("alpha"), step("actor", 2), TargetStep(2), step("qvalue")),
-    ),
-}
-
-
-@pytest.mark.parametrize(("options", "steps"), ORDERS.values(), ids=ORDERS)
-def test_published_orders(options: dict[str, Any], steps: tuple) -> None:
-    config = UpdateConfig(**options)
-    assert not config.errors()
-    update = make_update(make_loss(), config)
-    assert update.steps == steps
-    for _ in range(2):
-        scalars = update(batch())
-    trained = {name for step in steps if isinstance(step, LossStep) for name in step.optimizers}
-    assert {name for name in ALL if f"grad_norm_{name}" in scalars} == trained
 
 
 def test_a_value_network_has_a_group_of_its_own() -> None:
