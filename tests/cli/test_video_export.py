@@ -11,9 +11,7 @@ import torch
 
 from rlkit_sac.cli import export, video
 from rlkit_sac.runs import load_policy
-from tests.recipes.running import Recipe
-
-HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
+from tests.recipes.running import HYBRID
 
 
 @pytest.fixture(scope="module")

@@ -9,41 +9,30 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from rlkit_sac import config as sections
 from rlkit_sac.config import (
-    CheckpointConfig,
-    CollectorConfig,
     ContinuousLossConfig,
-    DiscreteLossConfig,
-    DiscreteUpdateConfig,
     EnvConfig,
-    EvaluationConfig,
     GaussianNetworkConfig,
-    HybridLossConfig,
     LoggingConfig,
-    NetworkConfig,
     ReplayConfig,
     UpdateConfig,
-    WarmStartConfig,
 )
-from rlkit_sac.config.options import Seed
+from rlkit_sac.config.options import (
+    PositiveFloat,
+    Seed,
+    check_config,
+    config_errors,
+    limits_of,
+    value_error,
+)
 from rlkit_sac.config.read import parse_config, set_options, to_yaml
 from rlkit_sac.errors import ConfigError
 
 SECTIONS = [
-    EnvConfig,
-    CollectorConfig,
-    ReplayConfig,
-    NetworkConfig,
-    GaussianNetworkConfig,
-    ContinuousLossConfig,
-    DiscreteLossConfig,
-    HybridLossConfig,
-    UpdateConfig,
-    DiscreteUpdateConfig,
-    EvaluationConfig,
-    LoggingConfig,
-    CheckpointConfig,
-    WarmStartConfig,
+    each
+    for name, each in vars(sections).items()
+    if name.endswith("Config") and not name.endswith("RunConfig")
 ]
 
 
@@ -246,3 +235,31 @@ def test_what_a_file_cannot_hold_is_described_and_asked_for(tmp_path: Path) -> N
 def test_arguments_of_the_task_are_read_as_yaml_1_2(text: str, value: Any) -> None:
     found = parse_config(Config, [f"--env.kwargs.mode={text}"]).env.kwargs["mode"]
     assert (found, type(found)) == (value, type(value))
+
+
+def test_a_limit_is_named_wherever_its_number_stands() -> None:
+    hint = PositiveFloat | list[PositiveFloat | None] | None
+    assert limits_of(hint) == "> 0"
+    assert str(value_error([0.1, 0.0], hint)) == "must be greater than 0, got 0.0"
+    numbers = {1: [1.0], 2: [float("nan")]}
+    assert str(value_error(numbers, dict[int, list[float]])) == "must be a finite number, got nan"
+
+
+def test_ranges_and_conditions_come_in_one_list_without_those_on_refused_options() -> None:
+    few = ReplayConfig(capacity=10)
+    assert config_errors(few) == [("capacity", "must be at least batch_size (256), got 10")]
+    assert config_errors(few, wrong=["capacity"]) == []
+    of_another_type: Any = "two"
+    assert config_errors(ReplayConfig(capacity=of_another_type)) == [
+        ("capacity", "must be a valid integer, got 'two'")
+    ]
+    check_config(Config())
+    with pytest.raises(ConfigError) as caught:
+        check_config(Config(replay=few, loss=ContinuousLossConfig(gamma=2.0)))
+    assert sorted(str(caught.value).splitlines()) == [
+        "loss.gamma: must be less than or equal to 1, got 2.0",
+        "replay.capacity: must be at least batch_size (256), got 10",
+    ]
+    assert config_errors(LoggingConfig(dir="")) == [
+        ("dir", "String should have at least 1 character, got ''")
+    ]

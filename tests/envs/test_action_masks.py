@@ -110,8 +110,7 @@ def policy_of(space: str) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("num_envs", [1, 2])
-@pytest.mark.parametrize("form", ["joint", "tuple"])
-@pytest.mark.parametrize("where", ["info", "observation"])
+@pytest.mark.parametrize(("where", "form"), [("info", "tuple"), ("observation", "joint")])
 @pytest.mark.parametrize("space", SPACES)
 def test_both_collectors_collect_masks_and_obey_them(
     space: str, where: str, form: str, num_envs: int

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from tensordict import TensorDict
 
 from rlkit_sac.envs import make_env
-from rlkit_sac.envs.actions import AdaptedActions
+from rlkit_sac.envs.actions import AdaptedActions, leaves
 from rlkit_sac.errors import ConfigError
 
 Register = Callable[..., str]
@@ -39,18 +39,6 @@ def listed(action: Any) -> Any:
     if isinstance(action, dict):
         return {name: listed(part) for name, part in action.items()}
     return action.tolist() if isinstance(action, np.ndarray) else action
-
-
-def test_a_box_of_any_shape_arrives_in_its_own_shape_dtype_and_bounds(register: Register) -> None:
-    low = np.array([[-1.0, 0.0, 2.0], [-4.0, -0.1, 10.0]])
-    high = np.array([[1.0, 3.0, 2.5], [8.0, 0.7, 30.0]])
-    env_id = register(Box(low, high, dtype=np.float64))
-    action = torch.tensor([-1.0, 1.0, 0.0, 0.5, -1.0, 1.0])
-    received = step_with(env_id, action)
-    assert received.shape == (2, 3)
-    assert received.dtype == np.float64
-    # By hand: low, high and the middle; three quarters of -4 … 8 is 5.
-    assert received.tolist() == [[-1.0, 3.0, 2.25], [5.0, -0.1, 30.0]]
 
 
 WIDE = Box(-4.0, 4.0, (1,), np.float32)
@@ -116,13 +104,6 @@ def test_the_environment_receives_its_own_structure(
     assert space.contains(received)
 
 
-def leaves(space: gym.Space[Any]) -> list[gym.Space[Any]]:
-    if not isinstance(space, (Tuple, Dict)):
-        return [space]
-    parts = space.spaces.values() if isinstance(space, Dict) else space.spaces
-    return [leaf for part in parts for leaf in leaves(part)]
-
-
 @st.composite
 def boxes(draw: st.DrawFn) -> Box:
     shape = draw(st.sampled_from([(), (1,), (3,), (2, 2)]))
@@ -161,7 +142,7 @@ LEAVES = st.one_of(
 
 @given(space=nests(LEAVES), data=st.data())
 def test_every_nest_goes_there_and_back(space: gym.Space[Any], data: st.DataObject) -> None:
-    kinds = [type(leaf) for leaf in leaves(space)]
+    kinds = [type(leaf) for _, leaf, _ in leaves(space)]
     env = gym.make("Pendulum-v1").unwrapped
     env.action_space = space
     adapted = AdaptedActions(env, rescale=True)
@@ -172,7 +153,9 @@ def test_every_nest_goes_there_and_back(space: gym.Space[Any], data: st.DataObje
     if not set(kinds).isdisjoint(CHOICES) or adapted.action_conversion.choices:
         index = action["action"]["discrete"] if isinstance(action, dict) else action
         assert adapted.action_conversion.index(received) == index
-    found = [leaf for leaf in leaves(space) if isinstance(leaf, Box) and leaf.dtype.kind == "f"]
+    found = [
+        leaf for _, leaf, _ in leaves(space) if isinstance(leaf, Box) and leaf.dtype.kind == "f"
+    ]
     size = sum(leaf.low.size for leaf in found)
     ends = [np.full(size, end, np.float32) for end in (-1.0, 1.0)]
     if not adapted.action_conversion.choices:

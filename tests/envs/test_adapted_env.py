@@ -183,12 +183,6 @@ class Text(Track):
         self.observation_spec["sign"] = NonTensor((4,))
 
 
-class Grid(Track):
-    def __init__(self) -> None:
-        super().__init__()
-        self.batch_size = torch.Size([2, 2])
-
-
 def test_what_cannot_be_adapted_is_refused_by_name() -> None:
     for function, options, words in [
         (Track, {"observation_keys": ["speed"]}, "speed"),

@@ -13,6 +13,7 @@ from torchrl.envs import EnvBase
 from rlkit_sac.envs import load_episodes, make_env, save_episodes
 from rlkit_sac.runs.files import join_state, split_state
 from tests.envs.conftest import Recorder, Register
+from tests.envs.tasks.test_tasks import TASKS
 
 CLASSIC = ["Acrobot-v1", "CartPole-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1"]
 MUJOCO = [
@@ -55,7 +56,7 @@ def assert_same_future(env: EnvBase, again: EnvBase, count: int = 70) -> None:
     assert ends
 
 
-@pytest.mark.parametrize("env_id", CLASSIC + MUJOCO + BOX2D + MULTI_OBJECTIVE)
+@pytest.mark.parametrize("env_id", CLASSIC + MUJOCO + BOX2D + MULTI_OBJECTIVE + TASKS)
 def test_a_saved_episode_goes_on_bit_for_bit(env_id: str) -> None:
     torch.manual_seed(0)
     env = make_env(env_id, seed=2, max_episode_steps=40)

@@ -7,17 +7,14 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-import torch
 from gymnasium.spaces import Box, Tuple
 from gymnasium.wrappers import FrameStackObservation, TransformObservation
 
 from rlkit_sac.envs import (
     FrameStack,
     describe_task,
-    load_episodes,
     make_env,
     observation_layout,
-    save_episodes,
 )
 from rlkit_sac.envs.task_spaces import conversions
 from rlkit_sac.errors import ConfigError
@@ -74,21 +71,6 @@ def test_frames_are_channels_and_the_description_of_the_task_has_them() -> None:
     observe, _ = conversions(described)
     raw, _ = FrameStack(Dot("mixed", "discrete"), 4).reset(seed=0)
     assert observe(raw)["image_view_0"].shape == (4, 2, 12, 14)
-
-
-@pytest.mark.parametrize("steps", [1, 2, 9])
-def test_an_episode_goes_on_with_its_stacks(steps: int) -> None:
-    env, again = dot("images", seed=3), dot("images", seed=3)
-    last = env.rollout(steps)["next"][-1]
-    assert load_episodes(again, save_episodes(env)) == [True]
-    found = again.reset()
-    for key in ("image_color", "image_planes"):
-        assert torch.equal(found[key], last[key])
-
-
-def test_vectors_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"frame_stack is 2, but the observation has no image"):
-        make_env("CartPole-v1", frame_stack=2)
 
 
 def test_more_frames_than_a_gray_image_is_wide_are_refused() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -117,14 +116,6 @@ def test_ids_of_games_register_themselves(env_id: str, package: str, dtype: torc
             make_env(env_id)
     else:
         assert make_env(env_id).reset()["observation"].dtype == dtype
-
-
-def test_a_dict_of_vectors_is_as_before() -> None:
-    space = Dict(speed=Box(-1.0, 1.0, (2, 2)), mode=Discrete(3))
-    convert = ObservationConversion(space)
-    value = {"speed": np.arange(4.0).reshape(2, 2) / 4, "mode": 1}
-    assert list(convert(value)) == ["observation"]
-    assert np.array_equal(convert(value)["observation"], gym.spaces.flatten(space, value))
 
 
 def test_two_images_of_one_entry_are_refused() -> None:

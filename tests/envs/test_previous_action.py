@@ -11,23 +11,6 @@ from rlkit_sac.envs import make_env
 
 
 @pytest.mark.parametrize("env_id", ["Pendulum-v1", "CartPole-v1"])
-@pytest.mark.parametrize("num_envs", [1, 3])
-def test_it_is_the_action_of_the_step_before_and_zero_at_the_start(
-    env_id: str, num_envs: int
-) -> None:
-    torch.manual_seed(0)
-    env = make_env(env_id, num_envs=num_envs, max_episode_steps=20)
-    steps = env.rollout(90, break_when_any_done=False)
-    steps = steps.reshape(num_envs, 90)
-    action, previous, start = steps["action"], steps["prev_action"], steps["is_init"].squeeze(-1)
-    assert previous.dtype == action.dtype
-    assert torch.equal(steps["next", "prev_action"], action)
-    assert start.sum() > num_envs  # episodes ended on the way
-    assert not previous[start].any()
-    assert torch.equal(previous[:, 1:][~start[:, 1:]], action[:, :-1][~start[:, 1:]])
-
-
-@pytest.mark.parametrize("env_id", ["Pendulum-v1", "CartPole-v1"])
 def test_a_partial_reset_touches_only_the_environments_that_are_reset(env_id: str) -> None:
     env = make_env(env_id, num_envs=3)
     action = env.full_action_spec["action"].one()

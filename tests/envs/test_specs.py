@@ -8,11 +8,7 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
 
-from rlkit_sac.envs import (
-    hybrid_action_bounds,
-    make_env,
-    parameter_mask,
-)
+from rlkit_sac.envs import hybrid_action_bounds, make_env, parameter_mask
 
 Register = Callable[..., str]
 BOX = Box(np.float32([-3.0, 0.125]), np.float32([0.5, 0.25]))

@@ -66,14 +66,3 @@ def test_padding_changes_nothing(garbage: float) -> None:
         wanted = function(**change(clean), gamma=0.9)
         torch.testing.assert_close(found[valid], wanted[valid])
         assert not found[~valid].any()
-
-
-def test_a_cut_row_is_its_parts() -> None:
-    arguments = draw(2, 1, 7, cuts=0.0)
-    arguments["cut"][0, 3] = True
-    whole = retrace_return(**arguments, gamma=0.9)
-    parts = [
-        retrace_return(**{name: value[:, part] for name, value in arguments.items()}, gamma=0.9)
-        for part in (slice(4), slice(4, None))
-    ]
-    torch.testing.assert_close(whole, torch.cat(parts, -1))

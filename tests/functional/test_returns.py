@@ -57,10 +57,6 @@ def test_a_cut_restarts_from_the_value() -> None:
     assert half(cut=SECOND) == pytest.approx([3.3, 5.0, 7.0], abs=1e-12)
 
 
-def test_the_last_step_of_a_row_bootstraps_whether_or_not_it_is_cut() -> None:
-    assert half(cut=column(False, False, True)) == half()
-
-
 def test_nothing_from_behind_a_cut_leaks_forward_or_backward() -> None:
     reward = column(1.0, 2.0, torch.nan).requires_grad_()
     value = column(4.0, 6.0, torch.nan).requires_grad_()
@@ -129,16 +125,6 @@ def test_the_recursion_is_the_mixture_of_n_step_returns(
             for m in range(rewards):
                 wanted = mixture(data, row, t, m, gamma, lmbda)
                 assert found[row, t, m].item() == pytest.approx(wanted, rel=1e-10, abs=1e-10)
-
-
-@given(**sizes, gamma=unit)
-def test_lambda_zero_is_the_one_step_target(
-    seed: int, rows: int, steps: int, rewards: int, gamma: float
-) -> None:
-    data = draw(seed, rows, steps, rewards)
-    found = soft_lambda_return(**data, gamma=gamma, lmbda=0.0)
-    wanted = soft_td_target(data["reward"], data["terminated"], data["next_value"], gamma=gamma)
-    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
 
 
 def test_lambda_one_on_a_slice_is_the_soft_n_step_return() -> None:

@@ -13,7 +13,7 @@ from tests.envs import analytic  # noqa: F401 (registers)
 from tests.recipes.loading import RECIPES
 from tests.recipes.running import Recipe, options
 
-ACER = Recipe("acer", "ACERConfig")
+ACER = Recipe("acer")
 # Updates on fresh segments alone, on replay alone, and on both.
 SOURCES = {
     "fresh": "--update.n_times_replay 0",

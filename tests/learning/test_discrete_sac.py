@@ -4,13 +4,13 @@ import pandas as pd
 import pytest
 
 from tests.recipes.loading import RECIPES
-from tests.recipes.running import Recipe, options
+from tests.recipes.running import DISCRETE, options
 
 
 @pytest.mark.slow
 def test_the_configuration_solves_cartpole(tmp_path):
     path = RECIPES / "configs" / "discrete_sac" / "cartpole.yaml"
-    run = Recipe("discrete_sac", "DiscreteSACConfig").run(
+    run = DISCRETE.run(
         *options(f"--config {path} --logging.dir {tmp_path} --logging.progress false"),
         *options("--seed 0 --collector.total_frames 10000"),
     )

@@ -5,9 +5,8 @@ import pytest
 
 from tests.envs import analytic
 from tests.recipes.loading import RECIPES
-from tests.recipes.running import Recipe, options
+from tests.recipes.running import HYBRID, options
 
-HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
 CONFIGS = RECIPES / "configs" / "hybrid_sac"
 
 

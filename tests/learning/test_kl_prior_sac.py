@@ -4,9 +4,8 @@ import pandas as pd
 import pytest
 
 from tests.recipes.loading import RECIPES
-from tests.recipes.running import Recipe, options
+from tests.recipes.running import PRIOR, options
 
-PRIOR_SAC = Recipe("kl_prior_sac", "KLPriorSACConfig")
 CONFIG = RECIPES / "configs" / "kl_prior_sac" / "pendulum_controller.yaml"
 
 
@@ -18,7 +17,7 @@ def test_a_controllers_prior_learns_pendulum_in_2000_frames(tmp_path, monkeypatc
     def learned(seed: int, prior: str = "") -> float:
         common = f"--config {CONFIG} --seed {seed} --evaluation.interval 2000"
         files = f"--logging.dir {tmp_path} --logging.progress false"
-        run = PRIOR_SAC.run(*options(f"{common} {files} {prior}"))
+        run = PRIOR.run(*options(f"{common} {files} {prior}"))
         last = pd.read_csv(run / "evaluations.csv").iloc[-1]
         assert last["frames"] == 2_000
         return last["return_mean"]

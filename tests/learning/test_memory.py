@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from tests.recipes.loading import RECIPES
-from tests.recipes.running import Recipe, options
+from tests.recipes.running import SAC, options
 
 CONFIG = RECIPES / "configs" / "sac" / "pendulum_no_velocity_gru.yaml"
 WITHOUT = """
@@ -14,7 +14,7 @@ WITHOUT = """
 
 
 def best_return(tmp_path, arguments: str) -> float:
-    run = Recipe("sac", "SACConfig").run(
+    run = SAC.run(
         *options(f"--config {CONFIG} --logging.dir {tmp_path} --logging.progress false"),
         *options(f"--seed 0 --collector.total_frames 8000 {arguments}"),
     )

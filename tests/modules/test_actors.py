@@ -4,11 +4,7 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from rlkit_sac.modules import (
-    GaussianHead,
-    TanhGaussian,
-    tanh_gaussian_actor,
-)
+from rlkit_sac.modules import GaussianHead, TanhGaussian, tanh_gaussian_actor
 
 LOW, HIGH = [-2.0, 0.1], [0.5, 0.3]
 

@@ -2,19 +2,8 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from rlkit_sac.modules import action_value_critic, hybrid_critic, state_action_critic, state_critic
+from rlkit_sac.modules import state_action_critic, state_critic
 from rlkit_sac.modules.perceptron import ACTIVATIONS
-
-
-@pytest.mark.parametrize("batch", [(), (7,), (3, 5)])
-@pytest.mark.parametrize("reward_dim", [1, 4])
-def test_one_value_for_each_reward_dimension(batch: tuple[int, ...], reward_dim: int) -> None:
-    critic = state_action_critic(3, 2, num_cells=[8], reward_dim=reward_dim)
-    data = TensorDict(
-        observation=torch.randn(*batch, 3), action=torch.randn(*batch, 2), batch_size=batch
-    )
-    assert critic.in_keys == ["observation", "action"]
-    assert critic(data)["state_action_value"].shape == (*batch, reward_dim)
 
 
 @pytest.mark.parametrize(
@@ -37,21 +26,6 @@ def test_the_value_is_that_of_the_layers(name: str, function) -> None:
     data = TensorDict(observation=observation, action=action, batch_size=[4])
     torch.testing.assert_close(critic(data)["state_action_value"], wanted)
     assert name in ACTIVATIONS
-
-
-@pytest.mark.parametrize("batch", [(), (7,), (3, 5)])
-@pytest.mark.parametrize(("reward_dim", "shape"), [(1, (6,)), (4, (6, 4))])
-def test_one_value_for_each_discrete_action(
-    batch: tuple[int, ...], reward_dim: int, shape: tuple[int, ...]
-) -> None:
-    data = TensorDict(observation=torch.randn(*batch, 3), batch_size=batch)
-    critic = action_value_critic(3, 6, num_cells=[8], reward_dim=reward_dim)
-    assert critic(data)["action_value"].shape == (*batch, *shape)
-    assert critic.in_keys == ["observation"]
-    data["action", "continuous"] = torch.randn(*batch, 2)
-    hybrid = hybrid_critic(3, 2, 6, num_cells=[8], reward_dim=reward_dim)
-    assert hybrid(data)["action_value"].shape == (*batch, *shape)
-    assert hybrid.in_keys == ["observation", ("action", "continuous")]
 
 
 def test_last_layers_of_critics_may_start_small():

@@ -72,20 +72,6 @@ def test_samples_follow_the_density(low: float, high: float) -> None:
         assert found == pytest.approx(wanted, abs=5 * math.sqrt(deviation / number))
 
 
-def test_dimensions_are_independent_and_summed() -> None:
-    locs, scales = torch.tensor([0.2, -0.5]).double(), torch.tensor([0.4, 1.1]).double()
-    low, high = torch.tensor([-1.0, 0.1]).double(), torch.tensor([3.0, 0.3]).double()
-    action = torch.tensor([[0.5, 0.15], [2.9, 0.25]]).double()
-    joint = TanhGaussian(locs, scales, low, high).log_prob(action)
-    alone = [
-        make(locs[d].item(), scales[d].item(), low[d].item(), high[d].item()).log_prob(
-            action[:, [d]]
-        )
-        for d in range(2)
-    ]
-    torch.testing.assert_close(joint, alone[0] + alone[1], rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize(("low", "high"), BOXES)
 def test_a_sample_is_scored_as_log_prob_scores_it(low: float, high: float) -> None:
     torch.manual_seed(0)

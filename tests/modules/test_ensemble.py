@@ -7,14 +7,8 @@ import torch
 from torch import nn
 from torchrl.modules import MLP
 
-from rlkit_sac.modules import (
-    action_value_critic,
-    state_action_critic,
-    tanh_gaussian_actor,
-)
 from rlkit_sac.modules.critics import stack_critics
 from rlkit_sac.modules.ensemble import evaluate_perceptrons, perceptron_layers
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss
 
 
 def normed() -> nn.Module:
@@ -53,13 +47,3 @@ def test_each_member_is_evaluated_as_by_itself(make, count: int, shape: tuple[in
         of_members = torch.stack(plain[1 + place :: len(stacked)])
         torch.testing.assert_close(gradient, of_members, rtol=1e-11, atol=1e-12)
         assert gradient.stride() == parameter.stride()
-
-
-def losses(deactivate: bool):
-    torch.manual_seed(0)
-    actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
-    critic = state_action_critic(3, 1, num_cells=[8, 8], reward_dim=2)
-    yield ContinuousSACLoss(actor, critic, num_qvalue_nets=3, deactivate_vmap=deactivate)
-    torch.manual_seed(0)
-    critic = action_value_critic(3, 4, num_cells=[8, 8], reward_dim=2)
-    yield DiscreteSACLoss(critic, deactivate_vmap=deactivate)

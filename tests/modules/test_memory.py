@@ -1,4 +1,4 @@
-"""Memories against TorchRL's modules where those are right, on steps, rows and replayed slices."""
+"""Memories on rows and on their steps; tests/functional/test_memory.py compares with PyTorch's."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import torch
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule, TensorDictSequential
 from torch import nn
-from torchrl.modules import GRUModule, LSTMModule, set_recurrent_mode
+from torchrl.modules import set_recurrent_mode
 
 from rlkit_sac.modules import GRUMemory, LSTMMemory
 from rlkit_sac.modules.memory import policy_states, state_keys, state_primer
 
 INPUTS, UNITS = 3, 5
-KINDS = {"gru": (GRUMemory, GRUModule), "lstm": (LSTMMemory, LSTMModule)}
+KINDS = {"gru": GRUMemory, "lstm": LSTMMemory}
 
 
 def keys_of(kind: str) -> dict[str, list]:
@@ -22,17 +22,16 @@ def keys_of(kind: str) -> dict[str, list]:
     return {"in_keys": ["x", *states], "out_keys": ["y", *after]}
 
 
-def make(kind: str, layers: int = 1, *, theirs: bool = False, **options):
+def make(kind: str, layers: int = 1):
     torch.manual_seed(0)
-    module = KINDS[kind][theirs](INPUTS, UNITS, layers, **keys_of(kind), **options)
-    return module.double()
+    return KINDS[kind](INPUTS, UNITS, layers, **keys_of(kind)).double()
 
 
-def rows_of(*shape: int, resets: bool = True) -> TensorDict:
+def rows_of(*shape: int) -> TensorDict:
     """Random inputs of rows; a third of the steps begin an episode."""
     return TensorDict(
         x=torch.randn(*shape, INPUTS).double(),
-        is_init=(torch.rand(*shape, 1) < 0.3) & resets,
+        is_init=torch.rand(*shape, 1) < 0.3,
         batch_size=shape,
     )
 
@@ -73,32 +72,6 @@ def test_rows_are_their_steps_whatever_is_init_says_of_the_first(kind, layers, s
     for key in ["y", *(("next", key) for key in state_keys(memory))]:
         expected = torch.stack([step[key] for step in wanted], len(shape) - 1)
         torch.testing.assert_close(found[key], expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("python_based", [False, True])
-@pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("kind", KINDS)
-def test_it_is_torchrls_module_where_that_is_right(kind, layers, python_based) -> None:
-    """Theirs is right from a zero start, and its state after a row that no episode begins in."""
-    ours, theirs = make(kind, layers), make(kind, layers, theirs=True, python_based=python_based)
-    theirs.load_state_dict(ours.state_dict())
-    rows = rows_of(4, 6)
-    with set_recurrent_mode(True):
-        found, wanted = ours(rows.clone()), theirs(rows.clone())
-    torch.testing.assert_close(found["y"], wanted["y"], rtol=1e-12, atol=1e-12)
-
-    whole = with_start(rows_of(4, 6, resets=False), ours)
-    with set_recurrent_mode(True):
-        found, wanted = ours(whole.clone()), theirs(whole.clone())
-    torch.testing.assert_close(found["y"], wanted["y"], rtol=1e-12, atol=1e-12)
-    for key in state_keys(ours):
-        last, expected = found["next", key][:, -1], wanted["next", key][:, -1]
-        torch.testing.assert_close(last, expected, rtol=1e-12, atol=1e-12)
-
-    step = with_start(rows, ours)[:, 2]
-    found, wanted = ours(step.clone()), theirs(step.clone())
-    for key in ours.out_keys:
-        torch.testing.assert_close(found[key], wanted[key], rtol=1e-12, atol=1e-12)
 
 
 def test_a_policy_tells_the_states_that_it_carries_and_an_environment_can_hold_them() -> None:

@@ -253,34 +253,3 @@ def test_what_is_not_part_of_an_episode_changes_nothing(kind: str, shared: bool)
     other, others = total(loss, rows)
     assert torch.equal(value, other)
     assert all(torch.equal(*pair) for pair in zip(gradients, others, strict=True))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("burn_in", [0, 2])
-def test_no_gradient_reaches_the_start_or_the_burn_in(
-    kind: str, shared: bool, burn_in: int
-) -> None:
-    loss, rows = case(kind, shared=shared, burn_in=burn_in)
-    starts = [rows[key] for each in loss.recurrent.values() for key in each.state_keys]
-    for entry in (*starts, rows["observation"]):
-        entry.requires_grad_()
-    torch.manual_seed(8)
-    out = loss(rows)
-    value = sum(out[name] for name in ("loss_actor", "loss_critic", "loss_entropy"))
-    value.backward()
-    assert not rows["observation"].grad[:, :burn_in].any()
-    assert rows["observation"].grad[:, burn_in].any()
-    assert all(start.grad is None for start in starts)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_loss_trains_its_own_memory(kind: str) -> None:
-    loss, rows = case(kind, shared=False)
-    for name in ("loss_actor", "loss_critic", "loss_entropy"):
-        loss.zero_grad()
-        loss(rows)[name].backward()
-        trained = {
-            key.split("_")[0] for key, each in loss.named_parameters() if each.grad is not None
-        }
-        assert trained == {"critic" if name == "loss_critic" else "actor"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -256,6 +257,7 @@ def test_the_targets_of_each_state_are_those_of_its_number_of_actions() -> None:
         torch.testing.assert_close(target(count), wanted)
 
 
+@cache
 def policies() -> dict[str, Any]:
     torch.manual_seed(0)
     spec = CategoricalSpec(NUM_ACTIONS)
@@ -280,7 +282,7 @@ def policies() -> dict[str, Any]:
     return found
 
 
-DRAWS = 200_000
+DRAWS = 20_000
 
 
 @pytest.mark.parametrize("name", policies())

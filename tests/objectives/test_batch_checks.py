@@ -13,111 +13,64 @@ from torchrl.objectives import ValueEstimators
 from rlkit_sac.errors import BatchError
 from rlkit_sac.modules import SameActionPrior
 from tests.objectives.acer_networks import make_acer, make_segments
-from tests.objectives.losses import DISCRETE, DISCRETE_KINDS, make_batch, own_loss
+from tests.objectives.losses import CONTINUOUS, DISCRETE, DISCRETE_KINDS, make_batch, own_loss
 
-MISSHAPEN = {
-    "reward": (lambda d: d["next"].pop("reward"), "('next', 'reward')", "set_keys(reward=...)"),
-    "action": (lambda d: d.pop("action"), "'action'", "set_keys(action=...)"),
-    "terminated": (
-        lambda d: d["next"].pop("terminated"),
-        "('next', 'terminated')",
-        "set_keys(terminated=...)",
-    ),
-    "observation": (lambda d: d.pop("observation"), "'observation'", "let the networks read"),
-    "flat reward": (
-        lambda d: d["next"].set("reward", torch.zeros(5)),
-        "reward has the shape [5]",
-        "trailing dimension",
-    ),
-    "wide reward": (
-        lambda d: d["next"].set("reward", torch.zeros(5, 3)),
-        "[5, 3]",
-        "one output for each reward dimension",
-    ),
-    "flat terminated": (
-        lambda d: d["next"].set("terminated", torch.zeros(5, dtype=torch.bool)),
-        "terminated",
-        "wanted [5, 1]",
-    ),
-    "wide action": (
-        lambda d: d.set("action", torch.zeros(5, 3)),
-        "action 'action' has the shape [5, 3]",
-        "[5, 2]",
-    ),
-}
+REWARD, ENDS = ("next", "reward"), ("next", "terminated")
 
 
-@pytest.mark.parametrize(("spoil", "what", "advice"), MISSHAPEN.values(), ids=MISSHAPEN.keys())
-def test_a_bad_batch_is_named_in_one_line(spoil, what, advice):
-    data = make_batch("continuous", 5)
-    spoil(data)
-    with pytest.raises(BatchError) as error:
-        own_loss("continuous")(data)
-    assert what in str(error.value)
-    assert advice in str(error.value)
+def one_hot(index: torch.Tensor) -> torch.Tensor:
+    return nn.functional.one_hot(index, 3)
 
 
-DISCRETE_MISSHAPEN = {
-    "one-hot": (
+#: What is done to an entry of a batch of a kind of loss, None for its removal, and what is said.
+MISSHAPEN = [
+    ("continuous", REWARD, None, r"\('next', 'reward'\).*set_keys\(reward=...\)"),
+    ("continuous", "action", None, r"'action'.*set_keys\(action=...\)"),
+    ("continuous", ENDS, None, r"\('next', 'terminated'\).*set_keys\(terminated=...\)"),
+    ("continuous", "observation", None, "'observation'.*let the networks read"),
+    ("continuous", REWARD, lambda x: x.squeeze(-1), r"shape \[5\].*trailing dimension"),
+    ("continuous", REWARD, lambda x: x.expand(5, 3), r"\[5, 3\].*one output for each reward dim"),
+    ("continuous", ENDS, lambda x: x.squeeze(-1), r"terminated.*wanted \[5, 1\]"),
+    ("continuous", "action", lambda x: x[:, [0, 1, 1]], r"'action' .* \[5, 3\].*\[5, 2\]"),
+    (
         "boltzmann",
-        lambda d: d.set("action", nn.functional.one_hot(d["action"], 3)),
+        "action",
+        one_hot,
         r"has the shape \[5, 3\], which looks one-hot.*argmax.*categorical_action_encoding",
     ),
-    "trailing dimension": (
+    (
         "boltzmann",
-        lambda d: d.set("action", d["action"].unsqueeze(-1)),
+        "action",
+        lambda x: x.unsqueeze(-1),
         r"has the shape \[5, 1\], wanted an index of the shape \[5\]",
     ),
-    "floating point": (
+    (
         "boltzmann",
-        lambda d: d.set("action", d["action"].float()),
-        "is of dtype torch.float32: .* an integer dtype, from 0 to 2",
+        "action",
+        torch.Tensor.float,
+        "dtype torch.float32: .* integer dtype, from 0 to 2",
     ),
-    "too large": (
+    ("boltzmann", "action", lambda x: x + 3, "'action' holds the index [345]: wanted .* 0 to 2"),
+    ("categorical", "action", lambda x: x - 9, "'action' holds the index -[789]: wanted .* 0 to 2"),
+    ("hybrid", DISCRETE, lambda x: x + 7, r"\('action', 'discrete'\) holds the index [789]"),
+    ("hybrid", DISCRETE, one_hot, "looks one-hot"),
+    ("hybrid", DISCRETE, None, r"set_keys\(action_discrete=...\)"),
+    ("hybrid", CONTINUOUS, None, r"set_keys\(action_continuous=...\)"),
+    (
         "boltzmann",
-        lambda d: d["action"][2:3].fill_(3),
-        "action 'action' holds the index 3: wanted indices from 0 to 2",
+        REWARD,
+        lambda x: x.expand(5, 2),
+        r"\[5, 3, 1\], wanted \[5, 3, 2\] .* each reward",
     ),
-    "negative": (
-        "categorical",
-        lambda d: d["action"][2:3].fill_(-1),
-        "action 'action' holds the index -1: wanted indices from 0 to 2",
-    ),
-    "hybrid too large": (
-        "hybrid",
-        lambda d: d[DISCRETE][2:3].fill_(7),
-        r"action \('action', 'discrete'\) holds the index 7: wanted indices from 0 to 2",
-    ),
-    "no action": ("boltzmann", lambda d: d.pop("action"), r"set_keys\(action=...\)"),
-    "hybrid one-hot": (
-        "hybrid",
-        lambda d: d.set(DISCRETE, nn.functional.one_hot(d[DISCRETE], 3)),
-        "looks one-hot",
-    ),
-    "no discrete part": (
-        "hybrid",
-        lambda d: d["action"].pop("discrete"),
-        r"set_keys\(action_discrete=...\)",
-    ),
-    "no continuous part": (
-        "hybrid",
-        lambda d: d["action"].pop("continuous"),
-        r"set_keys\(action_continuous=...\)",
-    ),
-    "vector reward": (
-        "boltzmann",
-        lambda d: d["next"].set("reward", torch.zeros(5, 2)),
-        r"shape \[5, 3, 1\], wanted \[5, 3, 2\] .* one output for each reward dimension",
-    ),
-}
+]
 
 
-@pytest.mark.parametrize(
-    ("kind", "spoil", "message"), DISCRETE_MISSHAPEN.values(), ids=DISCRETE_MISSHAPEN.keys()
-)
-def test_a_bad_batch_of_discrete_actions_is_named_in_one_line(kind, spoil, message):
+@pytest.mark.parametrize(("kind", "key", "change", "message"), MISSHAPEN)
+def test_a_bad_batch_is_named_in_one_line(kind, key, change, message):
     data = make_batch(kind, 5)
-    spoil(data)
+    entry = data.pop(key)
+    if change is not None:
+        data[key] = change(entry)
     with pytest.raises(BatchError, match=message):
         own_loss(kind)(data)
 

@@ -136,10 +136,3 @@ def test_vector_rewards_are_refused() -> None:
     loss = own_loss("continuous", critic={"atoms": 5})
     with pytest.raises(BatchError, match=r"wanted .* for rewards of 2 dimensions"):
         loss(make_data(4, rewards=2).float())
-
-
-def test_the_value_that_a_critic_writes_is_that_of_its_logits() -> None:
-    critic = action_value_critic(3, 2, atoms=5)
-    out = critic(make_data(4).select("observation").apply(lambda x: x[..., :3].float()))
-    p = out["value_logits"].softmax(-1)
-    assert_close(out["action_value"], (p * torch.tensor([-5, -2.5, 0, 2.5, 5])).sum(-1))

@@ -1,12 +1,8 @@
 """Every option of the continuous loss against the formulas, values and gradients, in float64."""
 
-import math
-
 import pytest
 import torch
-from tensordict import TensorDict
 
-from rlkit_sac.objectives import ContinuousSACLoss
 from tests.objectives.comparison import assert_close, compare_continuous, compare_running_mean
 from tests.objectives.networks import ACTION_DIM, NoisyTanhGaussian, make_data, make_loss
 from tests.objectives.options import CONTINUOUS, CONTINUOUS_PRIORS
@@ -99,39 +95,3 @@ def test_the_running_mean_moves_in_training_with_gradients_only():
     assert run() == before
     loss.train()
     assert run()[1] == 2
-
-
-def test_auto_target_entropy_is_that_of_the_published_system():
-    assert make_loss().target_entropy == pytest.approx(2 * math.log(0.2), abs=1e-12)
-    wide = make_loss(low=[-2.0, 0.1], high=[0.5, 0.3])
-    assert wide.target_entropy == pytest.approx(math.log(0.25) + math.log(0.02), abs=1e-12)
-
-
-def test_a_time_limit_bootstraps_and_a_termination_does_not():
-    """Two-state chain: with reward 1 for ever V = 1 / (1 - gamma); a termination leaves r alone."""
-    torch.manual_seed(0)
-    loss = make_loss(use_entropy_reward=False, gamma=0.9)
-    data = make_data(4)
-    data["next", "reward"] = torch.ones(4, 1).double()
-    for truncated in (False, True):
-        data["next", "done"] = torch.full((4, 1), truncated)
-        data["next", "terminated"] = torch.zeros(4, 1, dtype=torch.bool)
-        target = set_targets_to(loss, 10.0, data)
-        assert_close(target, torch.full((4, 1), 10.0).double())  # 1 + 0.9 * 10
-    data["next", "done"] = data["next", "terminated"] = torch.ones(4, 1, dtype=torch.bool)
-    assert_close(set_targets_to(loss, torch.nan, data), torch.ones(4, 1).double())
-
-
-def set_targets_to(loss: ContinuousSACLoss, constant: float, data: TensorDict) -> torch.Tensor:
-    """The target of critics whose target networks answer ``constant``, read off the priority."""
-    with torch.no_grad():
-        for params, last in (
-            (loss.target_qvalue_network_params, constant),
-            (loss.qvalue_network_params, 0.0),
-        ):
-            for value in params.values(True, True):
-                value.zero_()
-            params["module", "net", "2", "bias"].fill_(last)
-    NoisyTanhGaussian.queue = [*torch.randn(2, 4, ACTION_DIM).double()]
-    loss(data)
-    return (data["td_error"] / math.sqrt(2)).unsqueeze(-1)  # both critics answer 0

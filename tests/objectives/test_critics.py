@@ -6,7 +6,7 @@ from torch import nn
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import state_action_critic
 from rlkit_sac.objectives import ContinuousSACLoss
-from tests.objectives.networks import make_actor, make_critic
+from tests.objectives.networks import make_actor
 
 IN, OUT = ["observation", "action"], ["state_action_value"]
 
@@ -41,12 +41,6 @@ def test_the_first_is_kept_and_the_others_start_elsewhere() -> None:
                 assert not name.endswith("weight") or (weight != found[j][name]).any()
 
 
-def test_a_single_member_is_the_network_itself() -> None:
-    first = critic()
-    (only,) = members(first, 1)
-    assert_kept(only, first)
-
-
 def test_a_shared_trunk_is_refused() -> None:
     trunk = nn.Linear(5, 8)
     networks = [
@@ -64,15 +58,3 @@ def test_another_width_is_refused() -> None:
         match=r"\[1\] is built differently .*of shape \(9, 5\), .* \(8, 5\)",
     ):
         members([critic(), other], 2)
-
-
-def test_the_loss_evaluates_each_member_with_its_own_weights() -> None:
-    torch.manual_seed(0)
-    members = [make_critic() for _ in range(3)]
-    frozen = [[p.detach().clone() for p in member.parameters()] for member in members]
-    loss = ContinuousSACLoss(make_actor(), nn.ModuleList(members))
-    assert loss.num_qvalue_nets == 3
-    for params in (loss.qvalue_network_params, loss.target_qvalue_network_params):
-        for i in range(3):
-            assert torch.equal(params["module", "net", "0", "weight"][i], frozen[i][0])
-            assert torch.equal(params["module", "net", "2", "bias"][i], frozen[i][3])

@@ -7,24 +7,19 @@ import torch
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torch import nn
-from torchrl.data import Bounded, OneHot
+from torchrl.data import OneHot
 from torchrl.modules import (
     MLP,
-    NormalParamExtractor,
     OneHotCategorical,
     ProbabilisticActor,
-    TanhNormal,
-    ValueOperator,
 )
 from torchrl.objectives import DiscreteSACLoss as TorchRLDiscreteSACLoss
 from torchrl.objectives import LossModule, SACLoss
 
-from rlkit_sac.modules import action_value_critic, state_action_critic
+from rlkit_sac.modules import action_value_critic
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss
 from tests.objectives.comparison import losses_of
-from tests.objectives.discrete_networks import make_discrete_data, make_discrete_loss
 from tests.objectives.losses import foreign_actor, foreign_critic, make_batch, own_loss
-from tests.objectives.networks import ACTION_DIM, NoisyTanhGaussian, make_data, make_loss
 
 
 def assert_same_losses(*pairs: tuple[LossModule, TensorDict]) -> list[TensorDict]:
@@ -84,97 +79,6 @@ def test_the_discrete_loss_is_torchrls_where_both_define_the_same():
     data = make_batch("categorical", 12)
     one_hot = data.clone().set("action", nn.functional.one_hot(data["action"], 3))
     assert_same_losses((theirs, one_hot), (ours, data))
-
-
-def test_the_critic_loss_is_torchrls_with_one_critic():
-    """With two, theirs shows each critic one half of the batch."""
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(4, 4), NormalParamExtractor())
-    actor = ProbabilisticActor(
-        TensorDictModule(net, in_keys=["observation"], out_keys=["loc", "scale"]),
-        in_keys=["loc", "scale"],
-        spec=Bounded(-1, 1, (2,)),
-        distribution_class=TanhNormal,
-    )
-    critic = state_action_critic(4, 2, num_cells=[16])
-    value = ValueOperator(nn.Linear(4, 1), in_keys=["observation"])
-    theirs = SACLoss(actor, [critic], value, num_qvalue_nets=1, loss_function="l2", alpha_init=0.3)
-    ours = ContinuousSACLoss(actor, [critic], value, alpha_init=0.3, target_entropy="neg_dim")
-    theirs.make_value_estimator(gamma=0.9)
-    ours.make_value_estimator(gamma=0.9)
-    data, outs = make_batch("value", 12), []
-    for loss in (theirs, ours):
-        torch.manual_seed(1)
-        outs.append(loss(data.clone()))
-    torch.testing.assert_close(outs[1]["loss_qvalue"], outs[0]["loss_qvalue"])
-
-
-@pytest.mark.parametrize("options", [{}, {"dqda_clipping": 0.05, "policy_loss_steps": "all"}])
-def test_a_hybrid_policy_with_one_discrete_action_is_a_continuous_one(options):
-    torch.manual_seed(0)
-    hybrid = make_discrete_loss("hybrid", actions=1, alpha_init=0.3, **options)
-    continuous = make_loss(alpha_init=0.3, **options)
-    for name in ("actor_network", "qvalue_network", "target_qvalue_network"):
-        for key, value in getattr(continuous, f"{name}_params").items(True, True):
-            value.data.copy_(getattr(hybrid, f"{name}_params")[key].data)
-    data = make_data(6)
-    both = TensorDict(
-        continuous=data["action"], discrete=torch.zeros(6, dtype=torch.int64), batch_size=[6]
-    )
-    noise = list(torch.randn(2, 6, ACTION_DIM).double())
-    outs = []
-    for loss, each in ((continuous, data), (hybrid, data.clone().set("action", both))):
-        NoisyTanhGaussian.queue = list(noise)
-        out = loss(each)
-        sum(losses_of(out).values()).backward()
-        networks = (loss.actor_network_params, loss.qvalue_network_params)
-        gradients = [p.grad for params in networks for p in params.parameters()]
-        outs.append([*losses_of(out).values(), each["td_error"], *gradients])
-    for found, wanted in zip(*outs, strict=True):
-        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
-    torch.testing.assert_close(hybrid.log_alpha_continuous.grad, continuous.log_alpha.grad)
-    assert hybrid.log_alpha_discrete.grad == 0  # no choice, no entropy, and a target of zero
-
-
-@pytest.mark.parametrize("entropy", ["expected", "sampled"])
-def test_a_hybrid_policy_whose_continuous_action_has_no_effect_is_a_discrete_one(entropy):
-    torch.manual_seed(0)
-    options = {"discrete_entropy": entropy}
-    hybrid = make_discrete_loss(
-        "hybrid", alpha_init=(0.3, 1e-30), fixed_alpha=(False, True), **options
-    )
-    discrete = make_discrete_loss("boltzmann", alpha_init=0.3, **options)
-    for name in ("qvalue_network_params", "target_qvalue_network_params"):
-        for key, value in getattr(discrete, name).items(True, True):
-            full = getattr(hybrid, name)[key].data
-            if full.shape != value.shape:  # the first layer, which reads c
-                full[..., value.shape[-1] :] = 0
-                full = full[..., : value.shape[-1]]
-            value.data.copy_(full)
-    data = make_discrete_data("hybrid", 6)
-    index = data["action", "discrete"]
-    noise = list(torch.randn(2, 6, ACTION_DIM).double())
-    outs = []
-    for loss, each in ((discrete, data.clone().set("action", index)), (hybrid, data)):
-        NoisyTanhGaussian.queue = list(noise)
-        torch.manual_seed(1)
-        outs.append((loss(each), each["td_error"]))
-    (wanted, priority), (found, same_priority) = outs
-    torch.testing.assert_close(same_priority, priority, rtol=0, atol=1e-12)
-    for name in ("loss_qvalue", "loss_alpha"):
-        torch.testing.assert_close(found[name], wanted[name], rtol=0, atol=1e-12)
-    torch.testing.assert_close(found["entropy_discrete"], wanted["entropy"], rtol=0, atol=1e-12)
-
-
-def test_the_sampled_entropy_is_the_exact_one_on_average():
-    torch.manual_seed(0)
-    exact = make_discrete_loss("boltzmann", alpha_init=0.2)
-    sampled = make_discrete_loss("boltzmann", alpha_init=0.2, discrete_entropy="sampled")
-    sampled.load_state_dict(exact.state_dict())
-    data = make_discrete_data("boltzmann", 20_000)
-    wanted, found = exact(data.clone()), sampled(data.clone())
-    assert found["entropy"].item() == pytest.approx(wanted["entropy"].item(), abs=0.01)
-    assert found["entropy"].item() != wanted["entropy"].item()
 
 
 # ------------------------------------------------------------------ extreme numbers

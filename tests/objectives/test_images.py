@@ -6,27 +6,15 @@ from typing import Any
 
 import pytest
 import torch
-from tensordict import TensorDict
 from torch import nn
 
 from rlkit_sac.modules import MaskedCritic, action_value_critic, hybrid_critic
 from rlkit_sac.objectives import DiscreteSACLoss
 from tests.modules.test_encoders import MIXED, states
+from tests.objectives.test_shared_encoder import make_rows
 
 GRU = {"kind": "gru", "size": 6, "num_actions": 3}
 INPUTS: Any = {"layout": MIXED, "features": 10}  # of each image: 25 with the vector
-
-
-def rows(count: int, length: int) -> TensorDict:
-    data, after = states(count, length).double(), states(count, length).double()
-    for each in (data, after):  # double() is of all entries, bytes too
-        each["image_a"], each["image_b"] = each["image_a"].byte(), each["image_b"].bool()
-    after["image_a"] = 255 - after["image_a"]
-    done = torch.rand(count, length, 1) < 0.2
-    outcome = {"reward": torch.randn(count, length, 1).double(), "done": done, "terminated": done}
-    actions = {name: torch.randint(3, (count, length)) for name in ("action", "prev_action")}
-    is_init = torch.zeros(count, length, 1).bool()
-    return data.update({**actions, "is_init": is_init, "next": after.update(outcome)})
 
 
 @pytest.mark.parametrize("memory", [None, GRU], ids=["", "memory"])
@@ -37,7 +25,7 @@ def test_losses_are_those_of_the_features(memory: Any) -> None:
     heads = action_value_critic(25, 3, **options).double()
     tensors = list(whole.state_dict().values())[-len(heads.state_dict()) :]
     heads.load_state_dict(dict(zip(heads.state_dict(), tensors, strict=True)))
-    encoder, data = whole.module[0], rows(4, 5)
+    encoder, data = whole.module[0], make_rows("boltzmann", 4, 5)
     features = data.clone()
     with torch.no_grad():
         for each in (features, features["next"]):
@@ -54,7 +42,7 @@ def test_copies_of_critics_have_encoders_of_their_own_that_learn() -> None:
     loss = DiscreteSACLoss(action_value_critic(INPUTS, 3, num_cells=[9]))
     weights = [w for name, w in loss.named_parameters() if "layers" in name and "weight" in name]
     assert len(weights) == 4
-    batch = rows(2, 4)
+    batch = make_rows("boltzmann", 2, 4)
     batch["observation"], batch["next", "observation"] = (
         each["observation"].float() for each in (batch, batch["next"])
     )

@@ -16,20 +16,10 @@ from torchrl.objectives import LossModule, ValueEstimators
 from rlkit_sac import objectives
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import TanhGaussian, state_action_critic, tanh_gaussian_actor
-from rlkit_sac.objectives import (
-    ACERLoss,
-    ContinuousSACLoss,
-    DiscreteSACLoss,
-    HybridSACLoss,
-)
+from rlkit_sac.objectives import ACERLoss, ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 from tests.objectives import comparison
 from tests.objectives.discrete_networks import make_discrete_data, make_discrete_loss
-from tests.objectives.losses import (
-    DISCRETE_KINDS,
-    KINDS,
-    make_batch,
-    own_loss,
-)
+from tests.objectives.losses import DISCRETE_KINDS, KINDS, make_batch, own_loss
 from tests.objectives.networks import NoisyTanhGaussian, make_data, make_loss, make_value_loss
 from tests.objectives.prior_references import make_prior
 

@@ -9,21 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from tensordict import TensorDict
-from torch import Tensor
 from torchrl.data import Bounded, Categorical, Composite
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac.modules import MaskedCritic, SameActionPrior
-from rlkit_sac.objectives import HybridSACLoss
 from tests.objectives.comparison import results
 from tests.objectives.discrete_networks import make_discrete_data, make_discrete_loss
 from tests.objectives.losses import make_batch, own_loss
 from tests.objectives.masked_networks import CONTINUOUS, DISCRETE, MASK, NETWORKS, masked_values
-from tests.objectives.networks import (
-    ACTION_DIM,
-    OBSERVATION_DIM,
-    NoisyTanhGaussian,
-)
+from tests.objectives.networks import ACTION_DIM, OBSERVATION_DIM, NoisyTanhGaussian
 from tests.objectives.test_discrete_reference import check
 
 MASKED = {"parameter_mask": MASK, "mask_critics": True, "alpha_init": 0.3}
@@ -68,48 +62,6 @@ def states(*batch: int) -> TensorDict:
 # ------------------------------------------------------------------ derivatives
 
 
-def values_of(module: HybridSACLoss | MaskedCritic, data: TensorDict, c: Tensor) -> Tensor:
-    """Values ``[R, B, K, M]`` of the critics of a loss, or of one."""
-    inputs = data.clone()
-    inputs[CONTINUOUS] = c
-    if isinstance(module, HybridSACLoss):
-        return module.critics.values(module._members(module.qvalue_network_params), inputs)
-    value = module(inputs)["action_value"]
-    return value.reshape(1, *data.batch_size, len(module.mask), -1)
-
-
-@pytest.mark.parametrize(
-    "through", ["loss", pytest.param("loss, one by one", marks=pytest.mark.slow), "module"]
-)
-@EACH_NETWORK
-def test_the_derivative_for_an_unused_parameter_is_zero_exactly(network, through):
-    torch.manual_seed(0)
-    rewards = 2
-    critic = network[0](3, rewards).double()
-    if through == "module":
-        module = MaskedCritic(critic, MASK)
-    else:
-        one_by_one = through.endswith("one by one")
-        module = make_discrete_loss("hybrid", critic=critic, deactivate_vmap=one_by_one, **MASKED)
-    data = states(4)
-    c, step = data[CONTINUOUS], 1e-6
-    # A value depends on the action of its sample alone, so that sums have all derivatives.
-    slope = torch.autograd.functional.jacobian(lambda c: values_of(module, data, c).sum(1), c)
-    assert slope.shape[1:] == (3, rewards, 4, ACTION_DIM)
-    used = torch.tensor(MASK).bool()
-    for k, j in np.ndindex(3, ACTION_DIM):
-        found, shift = slope[:, k, ..., j], torch.zeros(ACTION_DIM).double()
-        shift[j] = step
-        up, down = values_of(module, data, c + shift), values_of(module, data, c - shift)
-        if not used[k, j]:
-            assert (found == 0).all()
-            assert torch.equal(up[:, :, k], down[:, :, k])
-            continue
-        wanted = ((up - down) / (2 * step))[:, :, k].movedim(1, -1)
-        torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-8)
-        assert (found != 0).all()
-
-
 @settings(max_examples=10, deadline=None)
 @given(
     name=st.sampled_from(sorted(NETWORKS)),
@@ -136,34 +88,6 @@ def test_nothing_depends_on_unused_parameters_of_stored_actions(name, unused, ma
 
 
 # ------------------------------------------------------------------ a parameter that no action uses
-
-
-NONE_USES = [[1, 0], [1, 0], [0, 0]]
-
-
-def last_layer(loss: HybridSACLoss) -> tuple[Tensor, Tensor]:
-    """Weight and bias whose rows are loc_0, loc_1, log scale_0, log scale_1."""
-    params = loss.actor_network_params
-    path = "module", "0", "module", "0", "2"
-    return params[(*path, "weight")], params[(*path, "bias")]
-
-
-@EACH_NETWORK
-def test_with_the_mask_in_the_entropy_an_unused_parameter_has_no_gradient(network):
-    """No value reads it, and the weight of its density is the probability that it is used, which
-    is a sum over no actions: zero in every state, whatever the policy. Its loc and scale stay what
-    the hidden layers, which the other dimensions train, make of them."""
-    torch.manual_seed(0)
-    options = MASKED | {"parameter_mask": NONE_USES, "policy_loss_steps": "all"}
-    for clipping in (None, 0.01):
-        loss = make_discrete_loss(
-            "hybrid", critic=network[0](3, 1).double(), dqda_clipping=clipping, **options
-        )
-        NoisyTanhGaussian.queue = list(torch.randn(2, 6, ACTION_DIM).double())
-        loss(make_discrete_data("hybrid", 6))["loss_actor"].backward()
-        for parameter in last_layer(loss):
-            assert (parameter.grad[1::2] == 0).all()
-            assert (parameter.grad[0::2] != 0).all()
 
 
 def test_nan_in_unused_parameters_does_not_reach_what_reads_the_previous_action():

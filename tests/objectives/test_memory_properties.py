@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 import pytest
 import torch
 from tensordict import TensorDict
-from tensordict.nn import ProbabilisticTensorDictSequential, TensorDictModule
-from torch import Tensor, nn
+from torch import Tensor
 from torchrl.objectives import LossModule
 
 from rlkit_sac.modules.memory import policy_states
-from tests.objectives.comparison import assert_same, losses_of, results
+from tests.objectives.comparison import assert_same, results
 from tests.objectives.losses import KINDS
 from tests.objectives.memory_references import (
     SPECS,
-    UNITS,
     loss_class,
     make_networks,
     make_rows,
     memory_of,
     with_nan,
 )
-from tests.objectives.prior_references import BOX
 
 EVERY = ("actor", "critic", "value")
 
@@ -64,112 +59,10 @@ def test_padding_states_within_rows_and_what_is_remembered_after_a_step_are_not_
     assert_same(call(loss, other), wanted, rtol=0, atol=0)
 
 
-def test_an_earlier_step_counts_until_an_episode_ends() -> None:
-    """By the loss of each step, for a change of the observation in the step before it."""
-    loss = make_loss("boltzmann", reduction="none", scalar_output_mode="exclude")
-    data = rows_of("boltzmann").exclude("begins")
-    wanted = loss(data.clone())["loss_qvalue"]
-    for row in range(len(data)):
-        for t in range(data.shape[1]):
-            other = data.clone()
-            other["observation"][row, t] += 1.0
-            changed = (loss(other)["loss_qvalue"] != wanted)[row].nonzero().flatten().tolist()
-            valid = data["collector", "mask"][row]
-            reach = [t] if valid[t] else []
-            for later in range(t + 1, 7):
-                before = later - 1
-                ends = data["next", "done"][row, before] | data["is_init"][row, later]
-                if ends or not (valid[before] and valid[later]):
-                    break
-                reach.append(later)
-            assert changed == reach, (row, t)
-
-
 # ------------------------------------------------------------------ gradients
 
 
-@pytest.mark.parametrize("burn_in", [0, 2])
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_gradient_flows_through_starts_and_the_burn_in(kind: str, burn_in: int) -> None:
-    loss, data = make_loss(kind, "lstm", burn_in=burn_in), rows_of(kind, "lstm")
-    data = data.exclude("begins")
-    leaves = [data["observation"], *(data[key] for key in states_in(data))]
-    for leaf in leaves:
-        leaf.requires_grad_()
-    sum(losses_of(loss(data.copy())).values()).backward()
-    observed = leaves[0].grad
-    assert not observed[:, :burn_in].any()
-    assert observed[0, burn_in:].any(-1).all()
-    assert all(leaf.grad is None or not leaf.grad.any() for leaf in leaves[1:])
-
-
-@pytest.mark.parametrize("kind", ["boltzmann", "categorical"])
-def test_steps_after_a_burn_in_have_the_same_losses_without_one(kind: str) -> None:
-    options = {"reduction": "none", "scalar_output_mode": "exclude"}
-    with_burn_in, without = make_loss(kind, burn_in=3, **options), make_loss(kind, **options)
-    without.load_state_dict(with_burn_in.state_dict())
-    data = rows_of(kind).exclude("begins")
-    found, wanted = with_burn_in(data.clone()), without(data.clone())
-    for name, value in losses_of(found).items():
-        assert not value[:, :3].any()
-        torch.testing.assert_close(value[:, 3:], wanted[name][:, 3:], rtol=1e-12, atol=1e-12)
-
-
 # ------------------------------------------------------------------ rows of one step
-
-
-class StateReader(nn.Module):
-    """A network without memory, which computes what one remembers from an entry with its state."""
-
-    def __init__(self, cells: nn.GRU, net: nn.Module) -> None:
-        super().__init__()
-        self.cells, self.net = cells, net
-
-    def forward(self, observation: Tensor, before: Tensor, state: Tensor, *others: Tensor):
-        x, h, cells = torch.cat([observation, before], -1), state[..., 0, :], self.cells
-        of_inputs = x @ cells.weight_ih_l0.mT + cells.bias_ih_l0
-        of_state = h @ cells.weight_hh_l0.mT + cells.bias_hh_l0
-        r, z = (of_inputs + of_state)[..., : 2 * UNITS].sigmoid().chunk(2, -1)
-        n = (of_inputs[..., 2 * UNITS :] + r * of_state[..., 2 * UNITS :]).tanh()
-        return self.net(torch.cat([(1 - z) * n + z * h, x, *others], -1))
-
-
-def test_a_row_of_one_step_is_a_transition_of_a_network_that_reads_the_state() -> None:
-    """With the state after the step, as the networks write it, for the next state."""
-    torch.manual_seed(0)
-    memory = memory_of("continuous", "gru", 1)
-    networks = make_networks("continuous", memory, critics=1)
-    actor, (critic,) = networks["actor_network"], networks["qvalue_network"]
-    plain = {}
-    for name, network, owner in (("actor", actor.module[0], "actor"), ("q", critic, "critic")):
-        _, cells, head = deepcopy(list(network.module))
-        others = [key for key in head.in_keys if key == "action"]
-        reads = ["observation", "prev_action", f"{owner}_state", *others]
-        plain[name] = TensorDictModule(StateReader(cells.gru, head.module), reads, head.out_keys)
-    flat_actor = ProbabilisticTensorDictSequential(plain["actor"], deepcopy(actor.module[-1]))
-    options = {"action_spec": BOX}
-    loss = loss_class("continuous")(**networks, **options)
-    of_plain = loss_class("continuous")(flat_actor, [plain["q"]], **options)
-
-    data = make_rows("continuous", memory, critics=1, stored=("actor", "critic"))[:, :1]
-    data = data.exclude("begins", "collector").clone()
-    data["is_init"].zero_()
-    data["critic_state"] = data["critic_state"].squeeze(2)
-    flat = data.clone()
-    flat["next", "prev_action"] = flat["action"]
-    for network, key in ((actor, "actor_state"), (critic, "critic_state")):
-        with torch.no_grad():
-            flat["next", key] = network(data.exclude("next"))["next", key]
-    found, wanted = call(loss, data), call(of_plain, flat.reshape(-1))
-    wanted["td_error"] = wanted["td_error"].reshape(data.shape)
-    for each, other in (
-        ("module.0.module.1.gru", "module.0.module.cells"),
-        ("module.0.module.2.module", "module.0.module.net"),
-        ("module.1.gru", "module.cells"),
-        ("module.2.module", "module.net"),
-    ):
-        found = {key.replace(each, other): value for key, value in found.items()}
-    assert_same(found, wanted)
 
 
 # ------------------------------------------------------------------ the first step of a row

@@ -10,7 +10,7 @@ from torchrl.data import Categorical
 from torchrl.modules import MLP
 
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.modules import action_value_critic, state_action_critic
+from rlkit_sac.modules import action_value_critic
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 from tests.objectives.losses import (
     CONTINUOUS,
@@ -50,6 +50,18 @@ BAD_NETWORKS = {
         ),
         r"not the continuous action \('action', 'continuous'\)",
     ),
+    "another key of Q(s, a)": (
+        "continuous",
+        lambda: ContinuousSACLoss(foreign_actor(), critic_of(6, 1, ["observation", "action"], "q")),
+        r"writes \['q'\], not 'state_action_value'",
+    ),
+    "critic without the action": (
+        "continuous",
+        lambda: ContinuousSACLoss(
+            foreign_actor(), critic_of(4, 1, ["observation"], "state_action_value")
+        ),
+        "not the action 'action'",
+    ),
 }
 
 
@@ -67,18 +79,3 @@ def test_batch_norm_is_refused():
     )
     with pytest.raises(ConfigError, match=r"BatchNorm1d at 'module.net.1'.*LayerNorm"):
         ContinuousSACLoss(foreign_actor(), critic)
-
-
-def test_a_critic_that_writes_another_key_is_named():
-    critic = state_action_critic(4, 2, num_cells=[16])
-    critic.out_keys = ["q"]
-    with pytest.raises(BatchError, match=r"writes \['q'\], not 'state_action_value'"):
-        ContinuousSACLoss(foreign_actor(), critic)(make_batch("continuous", 5))
-
-
-def test_a_critic_that_ignores_the_action_is_refused():
-    critic = TensorDictModule(
-        nn.Linear(4, 1), in_keys=["observation"], out_keys=["state_action_value"]
-    )
-    with pytest.raises(BatchError, match="not the action 'action'"):
-        ContinuousSACLoss(foreign_actor(), critic)(make_batch("continuous", 5))

@@ -6,14 +6,11 @@ import pytest
 from torchrl.data import Bounded, Categorical, OneHot
 
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.modules import (
-    action_value_critic,
-    categorical_actor,
-)
+from rlkit_sac.modules import action_value_critic, categorical_actor
 from rlkit_sac.objectives import DiscreteSACLoss
 from tests.objectives.losses import make_batch, own_loss
 
-REFUSED = {
+CONTINUOUS_REFUSED = {
     "reward weights of a scalar": ({"reward_weights": [1.0]}, "the reward is a scalar"),
     "loss function": ({"loss_function": "huber"}, "loss_function: must be 'l1'"),
     "reduction": ({"reduction": "avg"}, "reduction must be 'mean'"),
@@ -28,54 +25,41 @@ REFUSED = {
     "pair": ({"alpha_init": (1.0, 1.0)}, "alpha_init: must be a valid number"),
     "gamma": ({"gamma": 1.5}, "gamma: must be less than or equal to 1"),
 }
-
-
-@pytest.mark.parametrize(("options", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_impossible_options_are_refused(options, message):
-    with pytest.raises((ConfigError, BatchError), match=message):
-        own_loss("continuous", **options)(make_batch("continuous", 5))
-
-
-DISCRETE_REFUSED = {
-    "one value here": (
-        "boltzmann",
-        {"alpha_init": (1.0, 1.0)},
-        "alpha_init: must be a valid number",
-    ),
-    "three of two": (
-        "hybrid",
-        {"target_entropy": [1.0, 1.0, 1.0]},
-        r"must be one value or a \[discrete, continuous\] pair",
-    ),
+BOLTZMANN_REFUSED = {
+    "pair": ({"alpha_init": (1.0, 1.0)}, "alpha_init: must be a valid number"),
     "neg_dim": (
-        "boltzmann",
         {"target_entropy": "neg_dim"},
         "target_entropy: must be a valid number or 'auto' or 'scaled_log_k'",
     ),
-    "function without a spec": (
-        "boltzmann",
-        {"target_entropy": lambda spec: 1.0},
-        "needs the action spec",
-    ),
-    "min_prob": ("boltzmann", {"min_prob": 0.0}, "min_prob: must be greater than 0"),
-    "discrete_entropy": ("boltzmann", {"discrete_entropy": "exact"}, "discrete_entropy: must be"),
-    "one-hot spec": (
-        "boltzmann",
-        {"action_spec": OneHot(3)},
-        "OneHot, wanted Categorical, indices: GymEnv",
-    ),
-    "box spec": ("boltzmann", {"action_spec": Bounded(-1.0, 1.0, (2,))}, "wanted Categorical"),
-    "leaf spec of a hybrid": ("hybrid", {"action_spec": Categorical(3)}, "needs a Composite"),
-    "mask": ("hybrid", {"parameter_mask": [[0.5, 1.0]]}, "parameter_mask must be a matrix"),
+    "function without a spec": ({"target_entropy": lambda spec: 1.0}, "needs the action spec"),
+    "min_prob": ({"min_prob": 0.0}, "min_prob: must be greater than 0"),
+    "discrete_entropy": ({"discrete_entropy": "exact"}, "discrete_entropy: must be"),
+    "one-hot spec": ({"action_spec": OneHot(3)}, "OneHot, wanted Categorical, indices: GymEnv"),
+    "box spec": ({"action_spec": Bounded(-1.0, 1.0, (2,))}, "wanted Categorical"),
 }
+HYBRID_REFUSED = {
+    "three of two": (
+        {"target_entropy": [1.0, 1.0, 1.0]},
+        r"must be one value or a \[discrete, continuous\] pair",
+    ),
+    "leaf spec": ({"action_spec": Categorical(3)}, "needs a Composite"),
+    "mask": ({"parameter_mask": [[0.5, 1.0]]}, "parameter_mask must be a matrix"),
+}
+REFUSED = [
+    pytest.param(kind, *case, id=f"{kind}-{name}")
+    for kind, cases in (
+        ("continuous", CONTINUOUS_REFUSED),
+        ("boltzmann", BOLTZMANN_REFUSED),
+        ("hybrid", HYBRID_REFUSED),
+    )
+    for name, case in cases.items()
+]
 
 
-@pytest.mark.parametrize(
-    ("kind", "options", "message"), DISCRETE_REFUSED.values(), ids=DISCRETE_REFUSED.keys()
-)
-def test_impossible_options_of_discrete_actions_are_refused(kind, options, message):
-    with pytest.raises(ConfigError, match=message):
-        own_loss(kind, **options)
+@pytest.mark.parametrize(("kind", "options", "message"), REFUSED)
+def test_impossible_options_are_refused(kind, options, message):
+    with pytest.raises((ConfigError, BatchError), match=message):
+        own_loss(kind, **options)(make_batch(kind, 5))
 
 
 # ------------------------------------------------------------------ specs and target entropies

@@ -4,64 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tensordict import TensorDict
-from torchrl.collectors import Collector
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 from torchrl.envs.transforms import MultiStepTransform
-from torchrl.objectives import SoftUpdate, group_optimizers
 
-from rlkit_sac.envs import make_env
-from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
-from rlkit_sac.objectives import ContinuousSACLoss
 from tests.objectives.comparison import losses_of
 from tests.objectives.losses import DISCRETE_KINDS, make_batch, own_loss
-
-
-def test_the_policy_shares_the_live_parameters_whatever_happens_to_the_loss():
-    torch.manual_seed(0)
-    data = make_batch("continuous", 3)
-    for change in (
-        lambda loss: None,
-        lambda loss: loss.double(),
-        lambda loss: loss.load_state_dict(own_loss("continuous").state_dict()),
-    ):
-        loss = own_loss("continuous")
-        policy = loss.policy()
-        change(loss)
-        with torch.no_grad():
-            for p in loss.actor_network_params.parameters():
-                p.mul_(1.5)
-        wanted = {p.data_ptr() for p in loss.actor_network_params.parameters()}
-        assert {p.data_ptr() for p in policy.parameters()} == wanted
-        observation = data["observation"].to(next(policy.parameters()).dtype)
-        action = policy(TensorDict(observation=observation, batch_size=[3]))["action"]
-        fresh = loss.policy()(TensorDict(observation=observation, batch_size=[3]))["action"]
-        assert torch.equal(action, fresh)
-
-
-def test_a_plain_torchrl_pipeline_trains():
-    torch.manual_seed(0)
-    env = make_env("Pendulum-v1")
-    actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[32])
-    loss = ContinuousSACLoss(actor, state_action_critic(3, 1, num_cells=[32]))
-    target_updater = SoftUpdate(loss, tau=0.01)
-    optimizer = group_optimizers(
-        torch.optim.Adam(loss.actor_network_params.flatten_keys().values(), 1e-3),
-        torch.optim.Adam(loss.qvalue_network_params.flatten_keys().values(), 1e-3),
-        torch.optim.Adam([loss.log_alpha], 1e-3),
-    )
-    frames = torch.cat(list(Collector(env, loss.policy(), frames_per_batch=50, total_frames=200)))
-    frames["next", "terminated"][:] = True  # a fixed regression problem
-    history = []
-    for _ in range(200):
-        out = loss(frames)
-        sum(losses_of(out).values()).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        target_updater.step()
-        history.append(out["loss_qvalue"].item())
-    assert history[-1] < 0.2 * history[0]
-
 
 QUICK = (("expected", "categorical"), ("sampled", "hybrid"))
 

@@ -9,7 +9,7 @@ import torch
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torch import Tensor, nn
-from torchrl.objectives import LossModule, SoftUpdate
+from torchrl.objectives import LossModule
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
@@ -162,16 +162,6 @@ def test_losses_are_those_of_networks_with_the_same_encoder_each(kind, memory, s
 
 
 # ------------------------------------------------------------------ around the loss
-
-
-def test_targets_follow_the_heads_alone() -> None:
-    loss = make_encoded_loss()
-    assert not [name for name in loss.state_dict() if "target_encoder" in name]
-    updater = SoftUpdate(loss, tau=0.5)
-    before = {name: value.clone() for name, value in loss.encoder_network_params.items(True, True)}
-    updater.step()
-    for name, value in loss.encoder_network_params.items(True, True):
-        assert torch.equal(value, before[name])
 
 
 def test_the_encoder_reads_normalized_observations_and_the_policy_acts_as_the_loss_does() -> None:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from torchrl.data import Bounded, Composite, Unbounded
+from torchrl.data import Bounded
 
 from rlkit_sac.objectives import ContinuousSACLoss
 from tests.objectives.losses import foreign_actor, foreign_critic
@@ -38,25 +38,6 @@ def test_options(option, wanted: float) -> None:
     found = resolve(option, BOX, "action")
     assert type(found) is float
     assert found == pytest.approx(wanted, abs=1e-6)
-
-
-@pytest.mark.parametrize("batch", [(), (4,), (4, 3)])
-@pytest.mark.parametrize("option", ["auto", "neg_dim"])
-def test_a_composite_spec_counts_one_action(batch: tuple[int, ...], option: str) -> None:
-    spec = Composite(action=BOX.expand(*batch, 2), other=Unbounded((*batch, 5)), shape=batch)
-    assert resolve(option, spec, "action") == pytest.approx(resolve(option, BOX, "action"))
-
-
-def test_a_callable_gets_the_spec_of_one_action() -> None:
-    seen = []
-
-    def option(spec) -> float:
-        seen.append(spec)
-        return 0.0
-
-    resolve(option, Composite(action=BOX.expand(4, 2), shape=(4,)), "action")
-    assert seen[0].shape == (2,)
-    assert seen[0].space.high.tolist() == pytest.approx([0.5, 0.3])
 
 
 def test_every_element_of_a_matrix_action_is_a_dimension() -> None:

@@ -86,35 +86,6 @@ def test_invalid_steps_are_filled_with_zeros_of_every_type() -> None:
     assert data["observation"][~VALID].isnan().all()  # the batch itself is left alone
 
 
-def returns(done: Tensor, valid: Tensor | None) -> list[list[float]]:
-    """Targets without discount: rewards of 1 until a row is cut, then a value of 10."""
-    loss = every_loss("continuous", gamma=1.0, use_entropy_reward=False)
-    loss.make_value_estimator("TD1")
-    with torch.no_grad():
-        for params, answer in (
-            (loss.qvalue_network_params, 0.0),
-            (loss.target_qvalue_network_params, 10.0),
-        ):
-            for value in params.values(True, True):
-                value.zero_()
-            params["module", "net", "2", "bias"].fill_(answer)
-    data = every_batch("continuous", *done.shape)
-    data["next", "reward"].fill_(1.0)
-    data["next", "done"] = done.unsqueeze(-1)
-    data["next", "terminated"].fill_(False)
-    if valid is not None:
-        data[MASK] = valid
-    found = outputs(loss, data)["td_error"] / 2**0.5  # both critics answer 0
-    return found.round(decimals=9).tolist()
-
-
-def test_a_row_is_cut_where_it_ends_and_before_an_invalid_step() -> None:
-    done = torch.tensor([[False, True, False, False, False]])
-    valid = torch.tensor([[True, True, True, False, True]])
-    assert returns(done, None) == [[12.0, 11.0, 13.0, 12.0, 11.0]]
-    assert returns(done, valid) == [[12.0, 11.0, 11.0, 0.0, 11.0]]
-
-
 KINDS = ["continuous", "boltzmann", "categorical", "hybrid"]
 
 

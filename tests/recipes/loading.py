@@ -4,6 +4,9 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any, get_type_hints
+
+from rlkit_sac.runs import read_config
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 
@@ -20,6 +23,16 @@ def load_recipe(name: str) -> ModuleType:
         finally:
             sys.path.remove(str(file.parent))
     return sys.modules[name]
+
+
+def config_class(recipe: str) -> Any:
+    """The class of a recipe's configuration."""
+    return get_type_hints(load_recipe(recipe).main)["config"]
+
+
+def run_recipe(recipe: str, *arguments: str) -> Path:
+    """The directory of a run of these arguments, in this process."""
+    return load_recipe(recipe).main(read_config(config_class(recipe), arguments))
 
 
 def config_files(name: str) -> list[Path]:

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from rlkit_sac.envs import make_env
 from rlkit_sac.runs import evaluate, evaluation_seed, load_policy, read_config, run_recipe
-from tests.recipes.loading import load_recipe
+from tests.recipes import loading
+from tests.recipes.loading import config_class, load_recipe
 from tests.reliability.runs import assert_same_run, newest, table
 
 SHORT = shlex.split("""
@@ -36,16 +38,27 @@ def options(text: str) -> list[str]:
     ]
 
 
-def variants(cases: Mapping[str, str], *, slow: Collection[str] = ()) -> pytest.MarkDecorator:
-    """A test for each command line ``variant``, some of them slow."""
+def each_case(cases: Mapping[str, Any], *, slow: Collection[str] = ()) -> pytest.MarkDecorator:
+    """A test for each ``case``, some of them slow."""
     marks = {name: [pytest.mark.slow] * (name in slow) for name in cases}
-    found = [pytest.param(text, id=name, marks=marks[name]) for name, text in cases.items()]
-    return pytest.mark.parametrize("variant", found)
+    found = [pytest.param(case, id=name, marks=marks[name]) for name, case in cases.items()]
+    return pytest.mark.parametrize("case", found)
+
+
+def assert_policy_repeats_the_last_evaluation(run: Path) -> None:
+    """The saved policy, loaded and evaluated on an environment of the run's own options."""
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    options = {name: config["env"][name] for name in ("kwargs", "frame_stack")}
+    env = make_env(config["env"]["id"], **options)
+    last = json.loads(pd.read_csv(run / "evaluations.csv")["returns"].iloc[-1])
+    seed = evaluation_seed(config["seed"])
+    found = evaluate(load_policy(run), env, episodes=len(last), seed=seed)
+    assert found.returns.tolist() == last
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe by the name of its file, and that of its configuration.
+    """A recipe by the name of its file.
 
     Attributes:
         short: options of a short run of 250 frames.
@@ -54,21 +67,16 @@ class Recipe:
     """
 
     name: str
-    config_name: str
     short: Sequence[str] = tuple(SHORT)
     loss: str = "loss_qvalue"
     early: Sequence[str] = tuple(EARLY)
 
-    @property
-    def config_class(self) -> Any:
-        return getattr(load_recipe(self.name), self.config_name)
-
     def config(self, *arguments: str) -> Any:
-        return read_config(self.config_class, arguments)
+        return read_config(config_class(self.name), arguments)
 
     def run(self, *arguments: str) -> Path:
         """The directory of a run."""
-        return load_recipe(self.name).main(self.config(*arguments)).resolve()
+        return loading.run_recipe(self.name, *arguments).resolve()
 
     def train(self, *arguments: str) -> Path:
         """The directory of a short run."""
@@ -77,7 +85,7 @@ class Recipe:
     def stop(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
         """Exit code and message of a command line that fails."""
         with pytest.raises(SystemExit) as stop:
-            run_recipe(load_recipe(self.name).main, self.config_class, arguments)
+            run_recipe(load_recipe(self.name).main, config_class(self.name), arguments)
         return stop.value.code, capsys.readouterr().err
 
     def assert_refused(
@@ -101,14 +109,6 @@ class Recipe:
         assert load_policy(run)
         return run
 
-    def assert_policy_repeats_the_last_evaluation(self, *arguments: str) -> None:
-        run = self.train("--seed", "5", *arguments)
-        config = self.config(*arguments)
-        last = json.loads(pd.read_csv(run / "evaluations.csv")["returns"].iloc[-1])
-        env = make_env(config.env.id)
-        result = evaluate(load_policy(run), env, episodes=2, seed=evaluation_seed(5))
-        assert result.returns.tolist() == last
-
     def assert_seed_decides(self) -> None:
         """The same seed gives the same tables, another one others."""
         first, second = self.train("--seed", "1"), self.train("--seed", "1")
@@ -131,13 +131,17 @@ class Recipe:
         capacity: int | None = None,
     ) -> None:
         """A run that stops and goes on is the run that never stopped, to the last bit."""
-        main, total = load_recipe(self.name).main, f"--collector.total_frames={2 * half}"
+        total = f"--collector.total_frames={2 * half}"
         early = (*self.early, "--evaluation.episodes", "1", *arguments)
         whole = self.train(*early, total)
         parts = self.train(*early, f"--collector.total_frames={half}")
         assert newest(parts).frames == half
-        main(self.config("--resume", str(parts), total))
+        self.run("--resume", str(parts), total)
         assert "not exactly" not in capsys.readouterr().out
         info = json.loads((parts / "run.json").read_text())
         assert (info["status"], info["frames"], info["exact"]) == ("finished", 2 * half, True)
         assert_same_run(whole, parts, capacity=capacity or 2 * half)
+
+
+SAC, VALUE, PRIOR = Recipe("sac"), Recipe("value_sac"), Recipe("kl_prior_sac")
+DISCRETE, HYBRID = Recipe("discrete_sac"), Recipe("hybrid_sac")

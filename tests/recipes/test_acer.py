@@ -11,7 +11,7 @@ import pytest
 
 from rlkit_sac.modules import BehaviorPolicy
 from rlkit_sac.runs import load_policy
-from tests.recipes.running import Recipe, variants
+from tests.recipes.running import Recipe, assert_policy_repeats_the_last_evaluation, each_case
 
 SHORT = shlex.split("""
     --collector.total_frames 250 --collector.t_max 5 --env.num_envs 2 --replay.batch_size 4
@@ -19,12 +19,7 @@ SHORT = shlex.split("""
     --evaluation.interval 125 --evaluation.episodes 2 --logging.interval 50
     --logging.progress false
 """)
-ACER = Recipe("acer", "ACERConfig", tuple(SHORT), loss="loss_critic", early=())
-PENDULUM = ("--env.id", "Pendulum-v1")
-
-
-def updates(*arguments: str) -> int:
-    return json.loads((ACER.train(*arguments) / "run.json").read_text())["updates"]
+ACER = Recipe("acer", tuple(SHORT), loss="loss_critic", early=())
 
 
 def test_a_run_logs_policy_critic_and_trust_region(workplace):
@@ -38,6 +33,7 @@ def test_a_run_logs_policy_critic_and_trust_region(workplace):
     # 25 batches of 10 frames, each with an update; from the fifth on two of replay besides.
     assert (info["status"], info["frames"], info["updates"]) == ("finished", 250, 25 + 21 * 2)
     assert isinstance(load_policy(run), BehaviorPolicy)
+    assert_policy_repeats_the_last_evaluation(run)
 
 
 def test_fresh_segments_are_scored_as_on_policy_and_replayed_ones_as_off_policy(workplace):
@@ -55,44 +51,26 @@ def test_fresh_segments_are_scored_as_on_policy_and_replayed_ones_as_off_policy(
     assert last["truncated"] == pytest.approx(0.5, abs=0.1)
 
 
-@pytest.mark.parametrize(
-    ("task", "shared"),
-    [
-        ("CartPole-v1", "true"),
-        ("Pendulum-v1", "false"),
-        pytest.param("CartPole-v1", "false", marks=pytest.mark.slow),
-        pytest.param("Pendulum-v1", "true", marks=pytest.mark.slow),
-    ],
-)
-def test_the_saved_policy_repeats_the_last_evaluation(workplace, task, shared):
-    ACER.assert_policy_repeats_the_last_evaluation(
-        "--env.id", task, "--network.shared_trunk", shared
+def test_continuous_actions_by_two_networks(workplace):
+    options = "--loss.trust_region_space loc_scale --network.num_samples 3"
+    options += " --network.log_std_mode tanh --network.log_std_min -3"
+    assert_policy_repeats_the_last_evaluation(
+        ACER.assert_trains(f"--env.id Pendulum-v1 --network.shared_trunk false {options}")
     )
 
 
-@pytest.mark.parametrize(
-    ("half", "options"),
-    [
-        pytest.param(  # test_memory.py has a quick one
-            100, ["--network.shared_trunk", "true"], id="shared trunk", marks=pytest.mark.slow
-        ),
-        pytest.param(130, [*PENDULUM, "--collector.init_random_frames", "50"], id="random frames"),
-        pytest.param(
-            125,
-            ["--update.schedules", "{lr: {50: 0.001, 200: 0}}", "--env.num_envs", "1"],
-            id="one environment",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            100,
-            ["--loss.schedules", "{beta: {50: 0.1, 150: 0}}"],
-            id="schedule",
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, half, options):
-    ACER.assert_resumes_exactly(capsys, half, *options)
+HALVES = {
+    "random frames": (130, "--env.id Pendulum-v1 --collector.init_random_frames 50"),
+    "shared trunk": (100, "--network.shared_trunk true"),  # test_memory.py has a quick one
+    "one environment": (125, "--env.num_envs 1 --update.schedules '{lr: {50: 0.001, 200: 0}}'"),
+    "schedule": (100, "--loss.schedules '{beta: {50: 0.1, 150: 0}}'"),
+}
+
+
+@each_case(HALVES, slow=("shared trunk", "one environment", "schedule"))
+def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, case):
+    half, options = case
+    ACER.assert_resumes_exactly(capsys, half, *shlex.split(options))
 
 
 VARIANTS = {
@@ -102,16 +80,11 @@ VARIANTS = {
     "no trust region, no truncation": "--loss.use_trust_region false"
     " --loss.truncation_threshold null --update.max_grad_norm null",
     "sums of losses": "--loss.normalize_loss_by_steps false --update.lr 0.0001",
-    "continuous": "--env.id Pendulum-v1 --loss.trust_region_space loc_scale"
-    " --network.num_samples 3 --network.log_std_mode tanh --network.log_std_min -3",
     "files": "--replay.storage memmap --collector.t_max 25",
     "single frames": "--collector.t_max 1 --env.num_envs 5",
-    "samples in evaluation": "--evaluation.epsilon 0.5",
 }
-# The same code as in test_sac.py.
-OF_OTHERS = ("samples in evaluation",)
 
 
-@variants(VARIANTS, slow=OF_OTHERS)
-def test_variants_train(workplace, variant):
-    ACER.assert_trains(variant)
+@each_case(VARIANTS)
+def test_variants_train(workplace, case):
+    ACER.assert_trains(case)

@@ -13,7 +13,7 @@ from tests.recipes.running import Recipe
 from tests.recipes.updates import update_of
 
 LOSSES = ("loss_actor", "loss_critic", "loss_entropy")
-ACER = Recipe("acer", "ACERConfig")
+ACER = Recipe("acer")
 
 
 @pytest.mark.parametrize("bound", [0.01, None])

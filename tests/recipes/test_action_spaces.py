@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Space, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, Tuple
 
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import EnvironmentFault
@@ -19,27 +19,20 @@ from rlkit_sac.runs import export_policy, load_policy
 from rlkit_sac.runs.build import warn_of_masks
 from rlkit_sac.runs.stop import describe_failure, exit_code
 from tests.envs.test_action_masks import Masked
-from tests.recipes.running import Recipe
+from tests.recipes.running import DISCRETE, HYBRID, each_case
 from tests.recipes.test_acer import ACER
 
-HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
-DISCRETE = Recipe("discrete_sac", "DiscreteSACConfig")
-SPACES: dict[str, Space[Any]] = {
-    "both": Dict(
-        gear=Discrete(3, start=-1),
-        arm=Tuple([Box(0, 4, (1,)), Discrete(2)]),
-        wheel=Box(-1, 1, (2,), np.float64),
-    ),
-    "choices": MultiDiscrete([3, 4]),
-}
+SPACE = Dict(
+    gear=Discrete(3, start=-1),
+    arm=Tuple([Box(0, 4, (1,)), Discrete(2)]),
+    wheel=Box(-1, 1, (2,), np.float64),
+)
 
 
 class Choices(gym.Env[Any, Any]):
-    """Rewards an action by a number of its own, whatever the state, for ten steps."""
+    """Rewards two choices and a box, whatever the state, for ten steps."""
 
-    def __init__(self, space: str) -> None:
-        self.action_space, self.observation_space = SPACES[space], Box(-1, 1, (3,))
-        self.rewards = np.random.default_rng(0).normal(size=(3, 4))
+    action_space, observation_space = SPACE, Box(-1, 1, (3,))
 
     def reset(self, seed: int | None = None, options: Any = None) -> Any:
         super().reset(seed=seed)
@@ -47,27 +40,21 @@ class Choices(gym.Env[Any, Any]):
 
     def step(self, action: Any) -> Any:
         assert self.action_space.contains(action)
-        if isinstance(action, dict):
-            reward = self.rewards[action["gear"], action["arm"][1]] - action["arm"][0][0]
-        else:
-            reward = self.rewards[tuple(action)]
-        return self.np_random.uniform(-1, 1, 3).astype(np.float32), float(reward), False, False, {}
+        reward = float(action["gear"] + action["arm"][1] - action["arm"][0][0])
+        return self.np_random.uniform(-1, 1, 3).astype(np.float32), reward, False, False, {}
 
 
 @pytest.fixture(autouse=True)
-def _task() -> Iterator[None]:
+def _tasks() -> Iterator[None]:
     gym.register("Choices-v0", entry_point=Choices, max_episode_steps=10)
+    gym.register("Masked-v0", entry_point=Masked, max_episode_steps=5)  # refuses others
     yield
-    del gym.registry["Choices-v0"]
-
-
-def of(space: str) -> list[str]:
-    return ["--env.id", "Choices-v0", "--env.kwargs", f"{{space: {space}}}"]
+    del gym.registry["Choices-v0"], gym.registry["Masked-v0"]
 
 
 def test_two_choices_and_two_boxes_are_trained_exported_and_acted(workplace) -> None:
-    run = HYBRID.train(*of("both"))
-    act, env = load_policy(run).act, gym.make("Choices-v0", space="both")
+    run = HYBRID.train("--env.id", "Choices-v0")
+    act, env = load_policy(run).act, gym.make("Choices-v0")
     observation, _ = env.reset(seed=0)
     for _ in range(10):
         observation, *_ = env.step(act(observation))  # which holds it against the space
@@ -78,23 +65,6 @@ def test_two_choices_and_two_boxes_are_trained_exported_and_acted(workplace) -> 
     parts = [wanted["gear"], *wanted["arm"], wanted["wheel"]]
     for one, other in zip(found, parts, strict=True):
         np.testing.assert_allclose(one[0].numpy(), other, atol=1e-5)
-
-
-def test_a_run_with_several_choices_resumes_exactly(workplace, capsys) -> None:
-    HYBRID.assert_resumes_exactly(capsys, 70, *of("both"))
-
-
-def test_a_bandit_of_two_choices_ends_at_the_policy_in_closed_form(workplace) -> None:
-    """With gamma 0 the policy is softmax(r / alpha) over the combinations: no product of two."""
-    fixed = "--loss.gamma 0 --loss.fixed_alpha true --loss.alpha_init 0.5 --update.lr_qvalue 0.003"
-    size = "--collector.total_frames 900 --network.num_cells [32] --replay.batch_size 64"
-    run = DISCRETE.train(*of("choices"), *fixed.split(), *size.split())
-    env = make_env("Choices-v0", kwargs={"space": "choices"})
-    rewards = torch.from_numpy(Choices("choices").rewards).flatten().float()
-    with torch.no_grad():
-        found = load_policy(run).get_dist(env.rollout(20)).probs
-    wanted = (rewards / 0.5).softmax(-1)
-    assert (found - wanted).abs().max() < 0.03
 
 
 MASKED = {
@@ -109,26 +79,18 @@ MASKED = {
 }
 
 
-@pytest.mark.parametrize("kind", MASKED)
-def test_a_run_with_masks_obeys_them_and_resumes_exactly(workplace, capsys, kind) -> None:
-    gym.register("Masked-v0", entry_point=Masked, max_episode_steps=5)  # refuses others
-    try:
-        recipe, arguments = MASKED[kind]
-        recipe.assert_resumes_exactly(capsys, 70, *shlex.split(arguments))
-    finally:
-        del gym.registry["Masked-v0"]
+@each_case(MASKED, slow=("discrete", "actor"))
+def test_a_run_with_masks_obeys_them_and_resumes_exactly(workplace, capsys, case) -> None:
+    recipe, arguments = case
+    recipe.assert_resumes_exactly(capsys, 70, *shlex.split(arguments))
 
 
 def test_a_wrong_mask_ends_a_run_with_one_line(workplace) -> None:
-    gym.register("Masked-v0", entry_point=Masked)
-    kwargs = "{fault: nothing, sound_episodes: 30}"
-    try:
-        with pytest.raises(EnvironmentFault) as ended:
-            DISCRETE.train("--env.id", "Masked-v0", "--env.kwargs", kwargs)
-    finally:
-        del gym.registry["Masked-v0"]
+    kwargs = "{fault: nothing, sound_episodes: 41}"
+    with pytest.raises(EnvironmentFault) as ended:
+        DISCRETE.train("--env.id", "Masked-v0", "--env.kwargs", kwargs)
     first, *others = describe_failure(ended.value).splitlines()
-    assert first.startswith("error: at frame 207 of the run: environment 0 gave an action_mask")
+    assert first.startswith("error: at frame 204 of the run: environment 0 gave an action_mask")
     assert [line.partition(":")[0] for line in others] == ["results so far", "continue with"]
     assert exit_code(ended.value) == 1
 

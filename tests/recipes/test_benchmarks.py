@@ -13,7 +13,7 @@ import pytest
 import rlkit_sac
 from tests import processes
 from tests.recipes.loading import RECIPES
-from tests.recipes.running import Recipe
+from tests.recipes.running import SAC
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(rlkit_sac.__file__).parents[1])}
 
@@ -81,7 +81,7 @@ def test_every_variant_of_the_fast_configuration_is_one_of_the_recipe(load) -> N
     for variant in ("published", *fast.VARIANTS, "delay 1+tau .005"):
         options = {"env.id": "Hopper-v5", **fast.options(variant)}.items()
         words = [word for name, value in options for word in (f"--{name}", str(value))]
-        config = Recipe("sac", "SACConfig").config(*words)
+        config = SAC.config(*words)
         assert (config.network.critic_atoms is None) == (variant in VALUES)
         assert config.loss.target_entropy == ("neg_dim" if variant in NEG_DIM else "half_neg_dim")
 

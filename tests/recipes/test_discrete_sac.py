@@ -9,9 +9,7 @@ import pytest
 
 from rlkit_sac.modules import BoltzmannPolicy
 from rlkit_sac.runs import load_policy
-from tests.recipes.running import Recipe, variants
-
-DISCRETE = Recipe("discrete_sac", "DiscreteSACConfig")
+from tests.recipes.running import DISCRETE, assert_policy_repeats_the_last_evaluation, each_case
 
 
 def test_a_run_without_actor_has_no_loss_and_no_step_of_one(workplace):
@@ -25,21 +23,14 @@ def test_a_run_without_actor_has_no_loss_and_no_step_of_one(workplace):
     # p (log(K - 1) - log p) - (1 - p) log(1 - p) of K = 2 actions and p = 0.1
     assert info["target_entropy"] == pytest.approx(0.325083, abs=1e-6)
     assert isinstance(load_policy(run), BoltzmannPolicy)
+    assert_policy_repeats_the_last_evaluation(run)
 
 
-@pytest.mark.parametrize("actor", ["false", "true"])
-def test_the_saved_policy_repeats_the_last_evaluation(workplace, actor):
-    DISCRETE.assert_policy_repeats_the_last_evaluation("--actor", actor)
-
-
-@pytest.mark.parametrize("half", [pytest.param(200, marks=pytest.mark.slow), 70])
-def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, half):
-    DISCRETE.assert_resumes_exactly(capsys, half)
+def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys):
+    DISCRETE.assert_resumes_exactly(capsys, 70)
 
 
 VARIANTS = {
-    "two environments": "--env.num_envs 2 --collector.frames_per_batch 10",
-    "fixed alpha": "--loss.fixed_alpha true --loss.alpha_init 0.2",
     "steps in turn": "--update.order [alpha,qvalue,target] --update.periods {alpha: 2}",
     "steps in turn with an actor": "--actor true --update.order [qvalue,actor,alpha,target]"
     " --update.recompute true",
@@ -49,15 +40,10 @@ VARIANTS = {
     " --loss.target_entropy 0.5 --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
     "normalization, priorities": "--normalization.observations true --replay.prioritized true"
     " --normalization.rewards bounded --network.critic_atoms 11",
-    "samples in evaluation": "--evaluation.epsilon 0.5",
     "more actions": "--env.id Acrobot-v1 --evaluation.episodes 1 --env.max_episode_steps 100",
 }
 
 
-# The same code as in test_sac.py.
-OF_OTHERS = ("two environments", "fixed alpha", "steps in turn", "samples in evaluation")
-
-
-@variants(VARIANTS, slow=OF_OTHERS)
-def test_variants_train(workplace, variant):
-    DISCRETE.assert_trains(variant)
+@each_case(VARIANTS, slow=["steps in turn"])
+def test_variants_train(workplace, case):
+    DISCRETE.assert_trains(case)

@@ -14,9 +14,7 @@ from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import categorical_actor, tanh_gaussian_actor
 from rlkit_sac.runs import load_policy, make_prior, save_policy
-from tests.recipes.running import Recipe, variants
-
-HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
+from tests.recipes.running import HYBRID, assert_policy_repeats_the_last_evaluation, each_case
 
 
 def test_a_run_reports_both_parts_of_the_action(workplace):
@@ -33,54 +31,31 @@ def test_a_run_reports_both_parts_of_the_action(workplace):
     assert info["target_entropy_discrete"] == pytest.approx(0.394398, abs=1e-6)
     assert info["target_entropy_continuous"] == pytest.approx(3 * -1.609438, abs=1e-5)
     assert {("action", "continuous"), ("action", "discrete")} < set(load_policy(run).out_keys)
+    assert_policy_repeats_the_last_evaluation(run)
 
 
-def test_the_saved_policy_repeats_the_last_evaluation(workplace):
-    HYBRID.assert_policy_repeats_the_last_evaluation()
-
-
-MASKED = ["--loss.parameter_mask", "true", "--loss.mask_critics", "true"]
-MASKED += ["--network.critic_action_layer", "last"]
-
-
-@pytest.mark.parametrize(
-    ("half", "arguments"),
-    [
-        pytest.param(200, [], marks=pytest.mark.slow),
-        pytest.param(70, [], marks=pytest.mark.slow),  # as in the other recipes
-        (70, MASKED),
-    ],
-    ids=["long", "short", "masked critics"],
-)
-def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, half, arguments):
-    HYBRID.assert_resumes_exactly(capsys, half, *arguments)
+def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys):
+    masked = ["--loss.parameter_mask", "true", "--loss.mask_critics", "true"]
+    masked += ["--network.critic_action_layer", "last"]
+    HYBRID.assert_resumes_exactly(capsys, 70, *masked)
 
 
 VARIANTS = {
-    "two environments": "--env.num_envs 2 --collector.frames_per_batch 10",
-    "fixed alphas": "--loss.fixed_alpha true --loss.alpha_init 0.2",
-    "steps in turn": "--update.order [alpha,qvalue,actor,target] --update.periods {actor: 2}"
-    " --logging.interval 1",
     "every loss option": "--loss.num_qvalue_nets 3 --loss.discrete_entropy sampled"
     " --loss.dqda_clipping 1 --loss.normalize_entropy_reward true --loss.policy_loss_steps all"
     " --loss.min_alpha 0.01 --loss.max_alpha [2, null] --loss.target_entropy [0.5, -2]"
     " --loss.parameter_mask true --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
     "normalization, priorities": "--normalization.observations true --replay.prioritized true"
     " --normalization.rewards bounded --network.critic_atoms 11",
-    "samples in evaluation": "--evaluation.epsilon 0.5",
     "own units": "--env.rescale_actions false",
     "shared parameters": "--env.id Moving-v0",
     "many discrete actions": "--env.id HardMove-v0 --env.kwargs {num_actuators: 5}",
 }
 
 
-# The same code as in test_sac.py.
-OF_OTHERS = ("two environments", "fixed alphas", "steps in turn", "samples in evaluation")
-
-
-@variants(VARIANTS, slow=OF_OTHERS)
-def test_variants_train(workplace, variant):
-    HYBRID.assert_trains(variant)
+@each_case(VARIANTS)
+def test_variants_train(workplace, case):
+    HYBRID.assert_trains(case)
 
 
 def test_a_prior_of_a_policy_must_fit_the_parts_of_the_action(workplace, tmp_path):

@@ -9,7 +9,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from tensordict import TensorDict
@@ -19,10 +18,20 @@ from rlkit_sac.data.replay.packed_storage import row_bytes
 from rlkit_sac.envs import FrameStack, make_env, observation_layout
 from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.runs import evaluate, evaluation_seed, export_policy, load_policy, record_run
+from rlkit_sac.modules import policy_states
+from rlkit_sac.runs import export_policy, load_policy, record_run
 from tests import image_tasks
-from tests.recipes.running import Recipe
-from tests.recipes.test_memory import ACER, DISCRETE, GRU, HYBRID, PRIOR, SAC, VALUE
+from tests.recipes.running import (
+    DISCRETE,
+    HYBRID,
+    PRIOR,
+    SAC,
+    VALUE,
+    Recipe,
+    assert_policy_repeats_the_last_evaluation,
+    each_case,
+)
+from tests.recipes.test_memory import ACER, GRU
 from tests.reliability.runs import newest, replay_of
 
 slow = pytest.mark.slow
@@ -33,27 +42,17 @@ def dot(observation: str, action: str) -> str:
     return f"--env.id tests/Dot-v0 --env.kwargs '{kwargs}' --network.encoder_features 12"
 
 
-def check_policy(
-    run: Path, observation: str, action: str, *, state: bool = False, frame_stack: int = 1
-) -> None:
+def check_policy(run: Path, observation: str, action: str, *, frame_stack: int = 1) -> None:
     """The saved policy acts on observations of the task, alone and in a file, and is recorded."""
-    kwargs = {"observation": observation, "action": action}
-    env = make_env("tests/Dot-v0", kwargs=kwargs, frame_stack=frame_stack)
-    policy = load_policy(run)
-    last = json.loads(pd.read_csv(run / "evaluations.csv")["returns"].iloc[-1])
-    found = evaluate(policy, env, episodes=len(last), seed=evaluation_seed(0))
-    assert found.returns.tolist() == last
+    assert_policy_repeats_the_last_evaluation(run)
     assert len(record_run(run, format="gif", episodes=1)) == 1
-
-    task: gym.Env[Any, Any] = image_tasks.Dot(**kwargs)
+    task: gym.Env[Any, Any] = image_tasks.Dot(observation, action)
     task = FrameStack(task, frame_stack) if frame_stack > 1 else task
-    raw, _ = task.reset(seed=3)
-    batch = _stacked([raw, task.reset(seed=4)[0]])
-    one, both = policy.act(raw), policy.act(batch)
-    if state:
+    policy, (raw, _) = load_policy(run), task.reset(seed=3)
+    one, both = policy.act(raw), policy.act(_stacked([raw, task.reset(seed=4)[0]]))
+    if policy_states(policy):
         (one, _), (both, _) = one, both
-    space = env.base_env.gym_env().unwrapped.action_space
-    pairs = zip(leaves(space, one), leaves(space, both), strict=True)
+    pairs = zip(leaves(task.action_space, one), leaves(task.action_space, both), strict=True)
     for (_, _, alone), (_, _, together) in pairs:
         np.testing.assert_allclose(together[0], alone, rtol=1e-4, atol=1e-5)
     described = export_policy(run, run / "policy.pt2", format="torch")["inputs"]
@@ -72,9 +71,12 @@ def _stacked(values: list[Any]) -> Any:
 
 
 SHARED = "--network.shared_encoder true --update.random_shift 2"
+NORMALIZED = "--normalization.observations true"
+STACKS = "--env.frame_stack 3 --replay.capacity 50"
+MASKED = "--loss.parameter_mask true --loss.mask_critics true --network.critic_action_layer last"
 CASES: dict[str, tuple[Recipe, int, str, str, str]] = {
-    "sac": (SAC, 63, "mixed", "box", "--normalization.observations true"),
-    "sac, shared": (SAC, 63, "mixed", "box", f"{SHARED} --normalization.observations true"),
+    "sac": (SAC, 63, "mixed", "box", NORMALIZED),
+    "sac, shared": (SAC, 63, "mixed", "box", f"{SHARED} {NORMALIZED}"),
     "value_sac": (VALUE, 63, "color", "box", "--network.encoder none"),
     "kl_prior_sac": (PRIOR, 63, "images", "box", "--prior.kind same_action"),
     "kl_prior_sac, shared": (PRIOR, 63, "images", "box", f"{SHARED} --prior.kind same_action"),
@@ -85,51 +87,28 @@ CASES: dict[str, tuple[Recipe, int, str, str, str]] = {
     "boltzmann, shared": (DISCRETE, 63, "color", "discrete", f"{GRU} {SHARED}"),
     "hybrid, shared": (HYBRID, 63, "mixed", "hybrid", f"{SHARED} --loss.parameter_mask true"),
     "hybrid_sac": (HYBRID, 63, "mixed", "hybrid", "--loss.parameter_mask true"),
-    "masked": (
-        HYBRID,
-        63,
-        "color",
-        "hybrid",
-        "--loss.parameter_mask true --loss.mask_critics true --network.critic_action_layer last",
-    ),
+    "masked": (HYBRID, 63, "color", "hybrid", MASKED),
     "acer": (ACER, 72, "planes", "discrete", ""),
     "acer, shifted": (ACER, 72, "mixed", "box", "--update.random_shift 4"),
     "acer, apart": (ACER, 72, "mixed", "box", "--network.shared_trunk false"),
     "acer, memory": (ACER, 72, "mixed", "discrete", "--network.memory lstm"),
-}
-STACKS = "--env.frame_stack 3 --replay.capacity 50"
-CASES |= {
-    "sac, stacks": (
-        SAC,
-        63,
-        "mixed",
-        "box",
-        f"{STACKS} --env.num_envs 3 --replay.prioritized true",
-    ),
+    "sac, stacks": (SAC, 63, "mixed", "box", f"{STACKS} {NORMALIZED} --env.num_envs 3"),
+    "priorities, stacks": (SAC, 63, "color", "box", f"{STACKS} --replay.prioritized true"),
     "value_sac, stacks": (VALUE, 63, "color", "box", f"{STACKS} --replay.storage memmap"),
-    "discrete_sac, stacks": (
-        DISCRETE,
-        66,
-        "planes",
-        "discrete",
-        f"{STACKS} --env.num_envs 2 {GRU}",
-    ),
+    "discrete_sac, stacks": (DISCRETE, 66, "planes", "discrete", f"{STACKS} {GRU}"),
     "hybrid_sac, stacks": (HYBRID, 63, "images", "hybrid", STACKS),
     "acer, stacks": (ACER, 72, "mixed", "discrete", STACKS),
 }
-QUICK = ("sac", "discrete_sac", "acer", "sac, stacks")
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else slow) for n in CASES])
-def test_runs_resume_exactly_and_their_policies_act(workplace, capsys, name):
-    recipe, half, observation, action, options = CASES[name]
+@each_case(CASES, slow=CASES.keys() - {"discrete_sac", "acer", "sac, stacks"})
+def test_runs_resume_exactly_and_their_policies_act(workplace, capsys, case):
+    recipe, half, observation, action, options = case
     arguments = shlex.split(f"{dot(observation, action)} {options}")
     stacks = STACKS in options
     recipe.assert_resumes_exactly(capsys, half, *arguments, capacity=50 if stacks else None)
     first = min((workplace / "runs").glob("*/*/*"))
-    check_policy(
-        first, observation, action, state="memory" in options, frame_stack=3 if stacks else 1
-    )
+    check_policy(first, observation, action, frame_stack=3 if stacks else 1)
 
 
 @slow

@@ -9,10 +9,7 @@ import pandas as pd
 import pytest
 
 from tests.recipes.loading import RECIPES
-from tests.recipes.running import Recipe, variants
-
-PRIOR_SAC = Recipe("kl_prior_sac", "KLPriorSACConfig")
-SAC = Recipe("sac", "SACConfig")
+from tests.recipes.running import PRIOR, SAC, assert_policy_repeats_the_last_evaluation, each_case
 
 OWN_PRIOR = """
 import torch
@@ -66,23 +63,19 @@ def own_prior(workplace, monkeypatch):
 
 
 def test_a_run_reports_the_divergence(workplace):
-    run = PRIOR_SAC.train("--prior.kind", "same_action", "--loss.target_kld_per_dim", "1.5")
+    run = PRIOR.train("--prior.kind", "same_action", "--loss.target_kld_per_dim", "1.5")
     assert run.parent == workplace / "runs" / "kl_prior_sac" / "Pendulum-v1"
     metrics = pd.read_csv(run / "metrics.csv")
     assert np.isfinite(metrics[["kl", "entropy", "alpha"]].iloc[-1]).all()
     info = json.loads((run / "run.json").read_text())
     assert (info["status"], info["frames"], info["updates"]) == ("finished", 250, 60)
     assert info["target_kld"] == 1.5
-
-
-def test_the_saved_policy_repeats_the_last_evaluation(workplace):
-    PRIOR_SAC.assert_policy_repeats_the_last_evaluation("--prior.kind", "same_action")
+    assert_policy_repeats_the_last_evaluation(run)
 
 
 @pytest.mark.slow  # the next test has a quick one, with another prior
-@pytest.mark.parametrize("half", [200, 70])
-def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, half):
-    PRIOR_SAC.assert_resumes_exactly(capsys, half, "--prior.kind=same_action")
+def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys):
+    PRIOR.assert_resumes_exactly(capsys, 70, "--prior.kind=same_action")
 
 
 def test_the_policy_of_a_run_is_a_prior_for_the_next(workplace, capsys):
@@ -90,17 +83,17 @@ def test_the_policy_of_a_run_is_a_prior_for_the_next(workplace, capsys):
     first = SAC.train("--seed", "1")
     prior = ["--prior.kind", "policy", "--prior.run", str(first), "--prior.which", "best"]
     longer = ("--collector.total_frames", "500")
-    run = PRIOR_SAC.train(*prior, *longer, "--loss.fixed_alpha", "true", "--loss.alpha_init", "100")
+    run = PRIOR.train(*prior, *longer, "--loss.fixed_alpha", "true", "--loss.alpha_init", "100")
     metrics = pd.read_csv(run / "metrics.csv").dropna()
     assert metrics["kl"].iloc[-1] < 0.5 * metrics["kl"].iloc[0]
     assert json.loads((run / "run.json").read_text())["target_kld"] is None
-    PRIOR_SAC.assert_resumes_exactly(capsys, 70, *prior[:4])
+    PRIOR.assert_resumes_exactly(capsys, 70, *prior[:4])
 
 
 def test_a_prior_that_reads_the_previous_action_needs_transitions_of_one_step(workplace, capsys):
     options = "--prior.kind same_action --replay.n_steps 3"
     text = "--replay.n_steps: must be 1 with a prior that reads prev_action"
-    PRIOR_SAC.assert_refused(capsys, workplace, options, text)
+    PRIOR.assert_refused(capsys, workplace, options, text)
 
 
 VARIANTS = {
@@ -109,29 +102,17 @@ VARIANTS = {
     " --prior.same_action_noise 0.3",
     "of a user": "--prior.kind factory --prior.factory own_prior:make",
     "controller": "--prior.kind factory --prior.factory priors.pendulum_controller:prior",
-    "two environments": "--prior.kind same_action --env.num_envs 2 --collector.frames_per_batch 10",
     "every loss option": "--prior.kind same_action --loss.num_qvalue_nets 3"
     " --loss.dqda_clipping 1 --loss.normalize_entropy_reward true --loss.policy_loss_steps all"
     " --loss.alpha_parametrization direct --loss.min_alpha 0.01 --loss.max_alpha 2"
     " --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
-    "normalized, prioritized, mean of the critics": "--prior.kind same_action"
-    " --loss.policy_reduction mean --normalization.observations true"
-    " --normalization.rewards true --replay.prioritized true",
     "own units": "--prior.kind same_action --env.rescale_actions false",
 }
 
 
-# What is not about priors is tested with the other recipes too.
-OF_OTHERS = (
-    "two environments",
-    "TorchRL's collector",
-    "normalized, prioritized, mean of the critics",
-)
-
-
-@variants(VARIANTS, slow=OF_OTHERS)
-def test_variants_train(own_prior, variant):
-    PRIOR_SAC.assert_trains(variant)
+@each_case(VARIANTS)
+def test_variants_train(own_prior, case):
+    PRIOR.assert_trains(case)
 
 
 BAD = {
@@ -143,4 +124,4 @@ BAD = {
 
 @pytest.mark.parametrize(("arguments", "message"), BAD.items(), ids=BAD.keys())
 def test_bad_input_stops_in_one_line_with_nothing_created(workplace, capsys, arguments, message):
-    PRIOR_SAC.assert_refused(capsys, workplace, arguments, message)
+    PRIOR.assert_refused(capsys, workplace, arguments, message)

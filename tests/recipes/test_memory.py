@@ -5,91 +5,44 @@ from __future__ import annotations
 import shlex
 
 import pandas as pd
-import pytest
 import torch
 
 from rlkit_sac.envs import make_env
 from rlkit_sac.modules import policy_states, state_primer
 from rlkit_sac.runs import load_policy
-from tests.recipes.running import Recipe
+from tests.recipes.running import DISCRETE, HYBRID, PRIOR, SAC, VALUE, Recipe, each_case
 
 ACER_SHORT = """
     --env.num_envs 2 --collector.total_frames 240 --collector.t_max 6 --update.replay_start_size 40
     --replay.batch_size 4 --network.num_cells [16] --network.shared_trunk true
     --evaluation.interval 120 --evaluation.episodes 2 --logging.interval 60 --logging.progress false
 """
-SAC = Recipe("sac", "SACConfig")
-DISCRETE = Recipe("discrete_sac", "DiscreteSACConfig")
-HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
-VALUE = Recipe("value_sac", "ValueSACConfig")
-PRIOR = Recipe("kl_prior_sac", "KLPriorSACConfig")
-ACER = Recipe("acer", "ACERConfig", tuple(shlex.split(ACER_SHORT)), loss="loss_critic", early=())
+ACER = Recipe("acer", tuple(shlex.split(ACER_SHORT)), loss="loss_critic", early=())
 
 ROWS = "--replay.slice_length 6 --replay.burn_in 2 --replay.store_state true --replay.batch_size 4"
 GRU, LSTM = f"--network.memory gru {ROWS}", f"--network.memory lstm {ROWS}"
 
 
-slow = pytest.mark.slow
+CASES = {
+    "sac": (SAC, 66, f"{GRU} --env.observation_indices [0,1]"),
+    "sac, two": (SAC, 96, f"{LSTM} --env.num_envs 2 --network.memory_layers 2"),
+    "discrete": (DISCRETE, 66, f"{LSTM} --env.num_envs 2 --normalization.observations true"),
+    "actor": (DISCRETE, 93, f"{GRU} --actor true --update.order [actor,qvalue,alpha,target]"),
+    "hybrid": (HYBRID, 73, f"{GRU} --loss.parameter_mask true --env.id Platform-v0"),
+    "value": (VALUE, 93, f"{GRU} --replay.store_state false --loss.lmbda 0.7"),
+    "prior": (PRIOR, 93, f"{GRU} --prior.kind same_action"),
+    "acer": (ACER, 72, "--network.memory lstm --replay.store_state true --replay.burn_in 1"),
+    "acer, continuous": (
+        ACER,
+        96,
+        "--network.memory gru --env.id Pendulum-v1 --network.shared_trunk false",
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("recipe", "half", "options"),
-    [
-        pytest.param(SAC, 66, f"{GRU} --env.observation_indices [0,1]", id="sac"),
-        pytest.param(
-            SAC,
-            96,
-            f"{LSTM} --env.num_envs 2 --network.memory_layers 2",
-            id="sac, two",
-            marks=slow,
-        ),
-        pytest.param(
-            DISCRETE,
-            66,
-            f"{LSTM} --env.num_envs 2 --normalization.observations true",
-            id="discrete",
-            marks=slow,
-        ),
-        pytest.param(
-            DISCRETE,
-            93,
-            f"{GRU} --actor true --update.order [actor,qvalue,alpha,target]",
-            id="actor",
-            marks=slow,
-        ),
-        pytest.param(
-            HYBRID,
-            73,
-            f"{GRU} --loss.parameter_mask true --env.id Platform-v0",
-            id="hybrid",
-            marks=slow,
-        ),
-        pytest.param(
-            VALUE,
-            93,
-            f"{GRU} --replay.store_state false --loss.lmbda 0.7",
-            id="value",
-            marks=slow,
-        ),
-        pytest.param(PRIOR, 93, f"{GRU} --prior.kind same_action", id="prior", marks=slow),
-        pytest.param(
-            ACER,
-            72,
-            "--network.memory lstm --replay.store_state true --replay.burn_in 1",
-            id="acer",
-        ),
-        pytest.param(
-            ACER,
-            96,
-            "--network.memory gru --env.id Pendulum-v1 --network.shared_trunk false",
-            id="acer, continuous",
-            marks=slow,
-        ),
-    ],
-)
-def test_half_the_frames_and_then_the_rest_equal_all_at_once(
-    workplace, capsys, recipe, half, options
-):
+@each_case(CASES, slow=CASES.keys() - {"sac", "acer"})
+def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys, case):
+    recipe, half, options = case
     recipe.assert_resumes_exactly(capsys, half, *shlex.split(options))
 
 

@@ -11,9 +11,7 @@ import pandas as pd
 import pytest
 
 from tests import processes
-from tests.recipes.running import SHORT, Recipe, variants
-
-SAC = Recipe("sac", "SACConfig")
+from tests.recipes.running import SAC, SHORT, assert_policy_repeats_the_last_evaluation, each_case
 
 
 def test_a_run_as_a_process_leaves_what_the_documentation_promises(tmp_path):
@@ -45,10 +43,7 @@ def test_a_run_as_a_process_leaves_what_the_documentation_promises(tmp_path):
     assert (episodes["length"] == 200).all()
     assert not episodes["terminated"].any()
     assert pd.read_csv(run / "evaluations.csv")["frames"].tolist() == [250, 500]
-
-
-def test_the_saved_policy_repeats_the_last_evaluation(workplace):
-    SAC.assert_policy_repeats_the_last_evaluation()
+    assert_policy_repeats_the_last_evaluation(run)
 
 
 def test_a_seed_gives_the_same_tables_again(workplace):
@@ -60,22 +55,16 @@ def test_evaluation_does_not_change_the_training(workplace):
 
 
 VARIANTS = {
-    "environments alone": "--env.num_envs 5",
     "two environments": "--env.num_envs 2 --collector.frames_per_batch 10",
-    "files for replay": "--replay.storage memmap",
     "priorities": "--replay.prioritized true --replay.priority_alpha 0.7"
     " --replay.priority_beta_frames null --replay.storage memmap",
-    "five-step targets": "--replay.slice_length 5 --loss.lmbda 1 --replay.batch_size 32",
     "lambda, interleaved": "--replay.slice_length 4 --loss.lmbda 0.9 --replay.batch_size 32"
     " --env.num_envs 2 --collector.frames_per_batch 10 --replay.capacity 200"
     " --replay.storage memmap",
     "three steps": "--replay.n_steps 3 --env.num_envs 2 --collector.frames_per_batch 10"
     " --replay.prioritized true --normalization.rewards true --network.critic_atoms 11",
-    "fixed alpha": "--loss.fixed_alpha true --loss.alpha_init 0.2",
     "Spinning Up's order": "--update.order [actor,qvalue,target] --update.recompute true"
     " --loss.fixed_alpha true --loss.qvalue_coef 0.5",
-    "delayed policy": "--update.order [alpha,qvalue,actor,target] --update.periods {actor: 2}"
-    " --logging.interval 1",
     "every loss option": "--loss.num_qvalue_nets 3 --loss.dqda_clipping 1"
     " --loss.normalize_entropy_reward true --loss.policy_loss_steps all"
     " --loss.alpha_parametrization direct --loss.min_alpha 0.01 --loss.max_alpha 2"
@@ -94,33 +83,15 @@ VARIANTS = {
     " --update.periods {actor: 2, alpha: 2} --update.recompute true",
     "samples in evaluation": "--evaluation.epsilon 0.5",
     "ratio": "--update.utd_ratio 0.5 --update.max_grad_norm 1",
-    "hidden velocity": "--env.observation_indices [1,0]",
-    "environment bounds": "--env.rescale_actions false --env.max_episode_steps 50",
 }
 
 
-# What they change is part of another variant, or of test_memory.py.
-SLOW = (
-    *("environments alone", "files for replay", "five-step targets", "fixed alpha"),
-    "hidden velocity",
-)
-
-
-@variants(VARIANTS, slow=SLOW)
-def test_variants_train(workplace, variant):
-    SAC.assert_trains(variant)
-
-
-def test_all_errors_of_a_configuration_come_at_once(workplace, capsys):
-    (workplace / "bad.yaml").write_text("env: {idd: x}\nloss: {gama: 1}\nseed: -1\n")
-    _, error = SAC.stop(capsys, "--config", "bad.yaml", "--num_threads", "0")
-    for part in ("env.idd", "loss.gama", "seed", "num_threads"):
-        assert part in error
+@each_case(VARIANTS)
+def test_variants_train(workplace, case):
+    SAC.assert_trains(case)
 
 
 BAD = {
-    "--env.idd Pendulum-v1": "did you mean --env.id",
-    "--loss.gamma 1.5": "--loss.gamma: must be less than or equal to 1, got 1.5",
     "--loss.target_subset 3": "--loss.target_subset: must not exceed num_qvalue_nets (2), got 3",
     "--update.order [joint,actor,target]": "already holds every loss",
     "--replay.n_steps 3 --replay.slice_length 4 --loss.lmbda 1 --network.memory gru"

@@ -11,11 +11,11 @@ from tests.recipes.running import Recipe
 from tests.recipes.updates import update_of
 
 RECIPES = {
-    "sac": ("SACConfig", ()),
-    "kl_prior_sac": ("KLPriorSACConfig", ()),
-    "value_sac": ("ValueSACConfig", ("--update.lr_value", "4e-3")),
-    "hybrid_sac": ("HybridSACConfig", ()),
-    "discrete_sac": ("DiscreteSACConfig", ("--actor", "true")),
+    "sac": (),
+    "kl_prior_sac": (),
+    "value_sac": ("--update.lr_value", "4e-3"),
+    "hybrid_sac": (),
+    "discrete_sac": ("--actor", "true"),
 }
 OPTIONS = (
     *("--device", "cpu", "--update.lr_actor", "1e-3", "--update.lr_qvalue", "2e-3"),
@@ -29,12 +29,11 @@ RATES = {"actor": 1e-3, "qvalue": 2e-3, "value": 4e-3, "alpha": 3e-3}
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_an_update_has_the_options_of_its_configuration(name: str) -> None:
-    config_name, more = RECIPES[name]
     options = [
-        each.replace("[qvalue,", "[qvalue, value,") if more[:1] == ("--update.lr_value",) else each
-        for each in (*OPTIONS, *more)
+        each.replace("[qvalue,", "[qvalue, value,") if name == "value_sac" else each
+        for each in (*OPTIONS, *RECIPES[name])
     ]
-    update = update_of(name, Recipe(name, config_name).config(*options))
+    update = update_of(name, Recipe(name).config(*options))
     groups = parameter_groups(update.loss_module)
     assert list(update.optimizers) == list(groups) == [each for each in RATES if each in groups]
     for group, optimizer in update.optimizers.items():
@@ -53,6 +52,5 @@ def test_an_update_has_the_options_of_its_configuration(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_fixed_temperature_has_no_optimizer(name: str) -> None:
-    config_name, more = RECIPES[name]
-    config = Recipe(name, config_name).config("--loss.fixed_alpha", "true", *more)
+    config = Recipe(name).config("--loss.fixed_alpha", "true", *RECIPES[name])
     assert "alpha" not in update_of(name, config).optimizers

@@ -7,13 +7,11 @@ import json
 import numpy as np
 import pandas as pd
 
-from tests.recipes.running import Recipe, variants
-
-VALUE = Recipe("value_sac", "ValueSACConfig")
+from tests.recipes.running import VALUE, assert_policy_repeats_the_last_evaluation, each_case
 
 
 def test_a_run_logs_the_value_network(workplace):
-    run = VALUE.train("--seed", "3")
+    run = VALUE.train("--seed", "3", "--network.tanh_loc", "true")
     info = json.loads((run / "run.json").read_text())
     assert (info["status"], info["frames"], info["updates"]) == ("finished", 250, 60)
     metrics = pd.read_csv(run / "metrics.csv")
@@ -21,10 +19,7 @@ def test_a_run_logs_the_value_network(workplace):
     columns = ["loss_value", "v_mean", "v_min", "v_max", "grad_norm_value"]
     assert np.isfinite(learned[columns]).all().all()
     assert (learned["v_min"] <= learned["v_max"]).all()
-
-
-def test_the_saved_policy_repeats_the_last_evaluation(workplace):
-    VALUE.assert_policy_repeats_the_last_evaluation("--network.tanh_loc", "true")
+    assert_policy_repeats_the_last_evaluation(run)
 
 
 def test_a_run_that_stops_and_goes_on_is_the_run_that_never_stopped(workplace, capsys):
@@ -47,14 +42,9 @@ VARIANTS = {
     " --loss.normalize_entropy_reward true --loss.policy_loss_steps next"
     " --loss.alpha_parametrization direct --loss.min_alpha 0.01 --loss.max_alpha 2"
     " --loss.target_entropy -0.5 --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
-    "fixed alpha": "--loss.fixed_alpha true --loss.alpha_init 0.2",
 }
 
 
-# The same code as in test_sac.py.
-OF_OTHERS = ("fixed alpha",)
-
-
-@variants(VARIANTS, slow=OF_OTHERS)
-def test_variants_train(workplace, variant):
-    VALUE.assert_trains(variant)
+@each_case(VARIANTS)
+def test_variants_train(workplace, case):
+    VALUE.assert_trains(case)

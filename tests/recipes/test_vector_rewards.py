@@ -12,11 +12,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete, Tuple
 
 from rlkit_sac.analysis import learning_curves, load_runs
-from tests.recipes.running import Recipe
-
-SAC = Recipe("sac", "SACConfig")
-DISCRETE = Recipe("discrete_sac", "DiscreteSACConfig")
-HYBRID = Recipe("hybrid_sac", "HybridSACConfig")
+from tests.recipes.running import DISCRETE, HYBRID, SAC
 
 CHEETAH = ("--env.id", "mo-halfcheetah-v5", "--env.max_episode_steps", "50")
 TREASURE = ("--env.id", "mo_gymnasium:deep-sea-treasure-v0", "--env.max_episode_steps", "50")

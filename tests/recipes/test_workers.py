@@ -15,21 +15,14 @@ import pandas as pd
 import pytest
 
 from rlkit_sac.data.workers.cluster import ray_cluster
-from rlkit_sac.runs import load_policy, read_config
+from rlkit_sac.runs import load_policy
 from tests import (
     image_tasks,  # noqa: F401 (registers the task)
     processes,
 )
 from tests.recipes.loading import RECIPES as FOLDER
-from tests.recipes.loading import load_recipe
-from tests.reliability.runs import (
-    ENVIRONMENT,
-    RECIPES,
-    assert_same_run,
-    newest,
-    only_run,
-    table,
-)
+from tests.recipes.loading import run_recipe
+from tests.reliability.runs import ENVIRONMENT, RECIPES, newest, only_run, table
 
 ray = pytest.importorskip("ray")
 slow = pytest.mark.slow
@@ -57,9 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def train(recipe: str, *arguments: str) -> Path:
     """The directory of a run of some hundred frames."""
-    script, (config_name, short) = load_recipe(recipe), RECIPES[recipe]
-    config = read_config(getattr(script, config_name), [*short, *arguments])
-    return script.main(config).resolve()
+    return run_recipe(recipe, *RECIPES[recipe], *arguments).resolve()
 
 
 def frames(number: int, num_envs: int = 1) -> list[str]:
@@ -79,24 +70,17 @@ def assert_uninterrupted(recipe: str, *options: str) -> None:
     """Two workers, stopped in the middle of episodes and resumed, are one process."""
     alone = train(recipe, *options, *frames(240, 4 if recipe == "acer" else 2))
     parts = train(recipe, *options, *WORKERS, *frames(120, 2 if recipe == "acer" else 1))
-    script, (config_name, _) = load_recipe(recipe), RECIPES[recipe]
-    arguments = ["--resume", str(parts), "--collector.total_frames", "240"]
-    arguments += ["--workers.patience", "100"]
-    script.main(read_config(getattr(script, config_name), arguments))
+    total = ("--collector.total_frames", "240", "--workers.patience", "100")
+    run_recipe(recipe, "--resume", str(parts), *total)
     assert_same_tables(alone, parts)
     assert json.loads((parts / "run.json").read_text())["exact"]
 
 
 @slow  # tests/data/workers/test_collector.py has a quick one
-def test_workers_that_wait_for_each_other_are_one_process(cluster: None, folder: Path) -> None:
-    assert_uninterrupted("sac", "--collector.frames_per_batch", "20")
-
-
-@slow
 @pytest.mark.parametrize(
     ("recipe", "options"),
     [
-        ("sac", []),
+        ("sac", ["--collector.frames_per_batch", "20"]),
         ("sac", STACKS),
         ("sac", [*GRU, "--collector.frames_per_batch", "12"]),
         ("sac", ["--normalization.observations", "true", "--normalization.rewards", "true"]),
@@ -120,23 +104,11 @@ def test_every_recipe_has_the_numbers_of_one_process(
 
 
 @slow
-def test_workers_resume_as_the_run_that_never_stopped(cluster: None, folder: Path) -> None:
-    whole = train("sac", *WORKERS, *frames(240))
-    parts = train("sac", *WORKERS, *frames(110))
-    config = RECIPES["sac"][0]
-    arguments = ["--resume", str(parts), "--collector.total_frames", "240"]
-    load_recipe("sac").main(read_config(getattr(load_recipe("sac"), config), arguments))
-    assert_same_run(whole, parts)
-
-
-@slow
 def test_asynchronous_workers_resume(
     cluster: None, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = train("acer", *ASYNC, *frames(240, 2))
-    script = load_recipe("acer")
-    arguments = ["--resume", str(run), "--collector.total_frames", "280"]
-    script.main(read_config(script.ACERConfig, arguments))
+    run_recipe("acer", "--resume", str(run), "--collector.total_frames", "280")
     assert "not exactly the run that never stopped: " in capsys.readouterr().out
     assert newest(run).frames == 280
     assert not json.loads((run / "run.json").read_text())["exact"]
@@ -161,7 +133,7 @@ def assert_nothing_left(mark: str, *, seconds: float) -> None:
 
 def start(folder: Path, mark: str, *arguments: str) -> processes.Process:
     """An endless run as a process with a Ray of its own, once it has made updates."""
-    options = [*RECIPES["sac"][1], "--collector.frames_per_batch", "10"]
+    options = [*RECIPES["sac"], "--collector.frames_per_batch", "10"]
     options += ["--collector.total_frames", "1000000", "--checkpoint.interval", "100", *arguments]
     environment = ENVIRONMENT | {"RLKIT_TEST": mark}
     process = processes.Process(FOLDER / "sac.py", *options, cwd=folder, env=environment)

@@ -12,7 +12,7 @@ from torch.distributed import TCPStore
 
 from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from tests import processes
-from tests.reliability.runs import ENVIRONMENT, ROOT
+from tests.reliability.runs import ENVIRONMENT, ROOT, only_run
 
 RANKS = 2
 
@@ -55,12 +55,6 @@ def finish(process: subprocess.Popen, code: int = 0) -> str:
     output, _ = process.communicate(timeout=300)
     assert process.returncode == code, output
     return output
-
-
-def only_run(folder: Path) -> Path:
-    """The one run directory under ``folder/runs``."""
-    (info,) = folder.glob("runs/*/*/*/run.json")
-    return info.parent
 
 
 def states(run_path: Path, frames: int | None = None) -> Sequence[dict[str, Any]]:

@@ -13,10 +13,9 @@ import pandas as pd
 import safetensors.torch
 import torch
 
-from rlkit_sac.runs import read_config
 from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from tests import processes
-from tests.recipes.loading import load_recipe
+from tests.recipes.loading import run_recipe
 
 ROOT = Path(__file__).parents[2]
 SHORT = shlex.split("""
@@ -25,22 +24,16 @@ SHORT = shlex.split("""
     --evaluation.episodes 1 --logging.interval 70 --logging.progress false
     --checkpoint.interval 100
 """)
-#: Of each recipe the name of its configuration, and options for short runs.
+#: Options for short runs of each recipe.
 RECIPES = {
-    "sac": ("SACConfig", SHORT),
-    "discrete_sac": ("DiscreteSACConfig", SHORT),
-    "hybrid_sac": ("HybridSACConfig", SHORT),
-    "kl_prior_sac": ("KLPriorSACConfig", [*SHORT, "--prior.kind", "same_action"]),
-    "value_sac": ("ValueSACConfig", SHORT),
-    "acer": (
-        "ACERConfig",
-        shlex.split("""
-            --collector.t_max 5 --env.num_envs 2 --replay.batch_size 4 --replay.capacity 250
-            --update.n_times_replay 2 --update.replay_start_size 50 --network.num_cells [16,16]
-            --evaluation.interval 110 --evaluation.episodes 1 --logging.interval 70
-            --logging.progress false --checkpoint.interval 100
-        """),
-    ),
+    **dict.fromkeys(("sac", "discrete_sac", "hybrid_sac", "value_sac"), SHORT),
+    "kl_prior_sac": [*SHORT, "--prior.kind", "same_action"],
+    "acer": shlex.split("""
+        --collector.t_max 5 --env.num_envs 2 --replay.batch_size 4 --replay.capacity 250
+        --update.n_times_replay 2 --update.replay_start_size 50 --network.num_cells [16,16]
+        --evaluation.interval 110 --evaluation.episodes 1 --logging.interval 70
+        --logging.progress false --checkpoint.interval 100
+    """),
 }
 TIME_COLUMNS = ["seconds", "frames_per_second"]
 
@@ -62,9 +55,7 @@ def run(folder: Path, *arguments: str, recipe: str = "sac") -> subprocess.Comple
 
 def train(folder: Path, *arguments: str, recipe: str = "sac") -> Path:
     """The run directory of a run to its end, in this process."""
-    script = load_recipe(recipe)
-    options = [*arguments, "--logging.dir", str(folder / "runs")]
-    return script.main(read_config(getattr(script, RECIPES[recipe][0]), options))
+    return run_recipe(recipe, *arguments, "--logging.dir", str(folder / "runs"))
 
 
 def only_run(folder: Path) -> Path:

@@ -140,7 +140,7 @@ def test_a_damaged_file_is_refused_by_name_or_does_not_matter(
     monkeypatch.chdir(tmp_path)
     name, options = VARIANTS[variant]
     total = ("--collector.total_frames", "300")
-    whole = train(tmp_path, *RECIPES[name][1], *total, *options, recipe=name)
+    whole = train(tmp_path, *RECIPES[name], *total, *options, recipe=name)
 
     def copied(folder: str) -> Path:
         return shutil.copytree(whole, tmp_path / folder)

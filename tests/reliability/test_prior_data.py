@@ -39,7 +39,11 @@ def test_sums_of_rewards_keep_their_steps_and_need_their_discount(tmp_path: Path
         read_prior_data(run, gamma=0.9)
 
 
-@pytest.mark.parametrize("share", [["--replay.prior_share", "0.5"], []], ids=["half", "whole"])
+@pytest.mark.parametrize(
+    "share",
+    [["--replay.prior_share", "0.5"], pytest.param([], marks=pytest.mark.slow)],
+    ids=["half", "whole"],
+)
 def test_half_the_frames_and_then_the_rest_equal_all_at_once(
     tmp_path: Path, source: Path, share: list[str]
 ) -> None:

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from rlkit_sac.runs.checkpoint import step_folders
-from tests.reliability.ranks import RANKS, finish, only_run, run_ranks, states, torchrun
-from tests.reliability.runs import RECIPES, SHORT, assert_equal, assert_same_run
+from tests.reliability.ranks import RANKS, finish, run_ranks, states, torchrun
+from tests.reliability.runs import RECIPES, SHORT, assert_equal, assert_same_run, only_run
 
 NORMALIZED = ("--normalization.observations", "true", "--normalization.rewards", "true")
 
@@ -107,7 +107,7 @@ def wait_for_checkpoint(run_folder: Path, frames: int) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_recipe_runs_under_torchrun(recipe: str, tmp_path: Path) -> None:
-    options = [*RECIPES[recipe][1], "--collector.total_frames", "200"]
+    options = [*RECIPES[recipe], "--collector.total_frames", "200"]
     finish(torchrun(tmp_path, recipe, *options))
     assert_one_run(only_run(tmp_path), 200)
 
@@ -115,7 +115,7 @@ def test_every_recipe_runs_under_torchrun(recipe: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["sac", "acer"])
 def test_a_stopped_run_goes_on_exactly(recipe: str, tmp_path: Path) -> None:
-    options = [*RECIPES[recipe][1], "--collector.total_frames", "700", "--compile", "false"]
+    options = [*RECIPES[recipe], "--collector.total_frames", "700", "--compile", "false"]
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     whole.mkdir()
     parts.mkdir()

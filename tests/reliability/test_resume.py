@@ -7,15 +7,7 @@ import json
 import pandas as pd
 import pytest
 
-from tests.reliability.runs import (
-    RECIPES,
-    SHORT,
-    assert_same_run,
-    newest,
-    only_run,
-    run,
-    train,
-)
+from tests.reliability.runs import RECIPES, SHORT, assert_same_run, newest, only_run, run, train
 
 
 @pytest.mark.parametrize(
@@ -73,7 +65,7 @@ def test_half_the_frames_and_then_the_rest_equal_all_at_once(tmp_path, half, opt
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_compiled_update_of_each_recipe_goes_on_in_a_new_process(tmp_path, name):
     """Both processes compile for themselves, and the second from the first update on."""
-    options = [*RECIPES[name][1], "--compile", "true", "--seed", "3"]
+    options = [*RECIPES[name], "--compile", "true", "--seed", "3"]
     half, total = (("--collector.total_frames", frames) for frames in ("90", "180"))
     whole = train(tmp_path / "whole", *options, *total, recipe=name)
     parts = train(tmp_path / "parts", *options, *half, recipe=name)

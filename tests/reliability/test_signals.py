@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -18,9 +17,10 @@ import pytest
 
 from rlkit_sac.runs.stop import resume_command
 from tests import processes
-from tests.recipes.loading import RECIPES
 from tests.reliability.runs import (
     ENVIRONMENT,
+    RECIPES,
+    ROOT,
     SAC,
     SHORT,
     assert_same_run,
@@ -115,25 +115,12 @@ def test_a_time_limit_ends_the_run_and_resume_goes_on(tmp_path):
 def noting(folder: Path, recipe: str, *options: str) -> processes.Process:
     """A recipe that makes a file for each phase, in a folder with a cache of its own."""
     environment = ENVIRONMENT | {"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
-    script = str(RECIPES / f"{recipe}.py")
+    script = str(ROOT / "recipes" / f"{recipe}.py")
     return processes.Process(NOTING, script, *options, cwd=folder, env=environment)
 
 
 # Every recipe, every signal, every moment.
 
-RECIPE_OPTIONS = {
-    "sac": SHORT,
-    "discrete_sac": SHORT,
-    "hybrid_sac": SHORT,
-    "kl_prior_sac": SHORT,
-    "value_sac": SHORT,
-    "acer": shlex.split("""
-        --env.num_envs 2 --collector.t_max 5 --replay.batch_size 2 --replay.capacity 200
-        --update.replay_start_size 60
-        --network.num_cells [16,16] --evaluation.interval 110 --evaluation.episodes 1
-        --logging.interval 70 --logging.progress false --checkpoint.interval 100
-    """),
-}
 MOMENTS = {
     "importing": [],
     "before learning": ["--checkpoint.interval", "10"],
@@ -147,9 +134,9 @@ MOMENTS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("number", list(CODES), ids=lambda number: number.name)
 @pytest.mark.parametrize("moment", list(MOMENTS))
-@pytest.mark.parametrize("recipe", list(RECIPE_OPTIONS))
+@pytest.mark.parametrize("recipe", list(RECIPES))
 def test_any_signal_at_any_moment(tmp_path, recipe, moment, number):
-    options = [*RECIPE_OPTIONS[recipe], "--collector.total_frames", "100000", *MOMENTS[moment]]
+    options = [*RECIPES[recipe], "--collector.total_frames", "100000", *MOMENTS[moment]]
     if moment == "importing":
         process = subprocess.Popen(
             [sys.executable, "-m", "rlkit_sac", "train", recipe, *options],
@@ -195,7 +182,7 @@ def test_any_signal_at_any_moment(tmp_path, recipe, moment, number):
         if list(path.glob("checkpoints/step_*")):
             frames = newest(path).frames
             resume = ["--resume", str(path), "--collector.total_frames", str(frames + 20)]
-            script = RECIPES / f"{recipe}.py"
+            script = ROOT / "recipes" / f"{recipe}.py"
             done = processes.run(script, *resume, cwd=tmp_path, env=ENVIRONMENT)
             assert done.returncode == 0, done.stderr
         else:
@@ -205,7 +192,7 @@ def test_any_signal_at_any_moment(tmp_path, recipe, moment, number):
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["hybrid_sac", "acer"])
 def test_a_run_ended_while_compiling_goes_on_as_if_it_had_not_been(tmp_path, recipe):
-    options = [*RECIPE_OPTIONS[recipe], "--checkpoint.interval", "100000", "--compile", "true"]
+    options = [*RECIPES[recipe], "--checkpoint.interval", "100000", "--compile", "true"]
     total = ["--collector.total_frames", "130"]
     with noting(tmp_path, recipe, *options, *total) as process:
         wait_for((tmp_path / "compiling").exists, process)

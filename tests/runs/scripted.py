@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,11 @@ def copy_recipe(folder: Path) -> Path:
 
 def start(script: Path, folder: Path, *argv: str) -> Process:
     return Process(script, *argv, cwd=folder, env=ENVIRONMENT | {"TMPDIR": str(folder)})
+
+
+def run(script: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    """Run it to its end, in its folder."""
+    return start(script, script.parent, *argv).finish()
 
 
 def wait_for(condition: Callable[[], object], process: Process | None = None) -> None:

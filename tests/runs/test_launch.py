@@ -1,28 +1,16 @@
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from rlkit_sac.runs.stop import resume_command
-from tests.processes import Process
-from tests.runs import scripted
-from tests.runs.scripted import copy_recipe
+from tests.runs.scripted import copy_recipe, run, start
 
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
     return copy_recipe(tmp_path)
-
-
-def start(recipe: Path, *argv: str) -> Process:
-    argv = ("--logging.dir", str(recipe.parent / "runs"), *argv)
-    return scripted.start(recipe, recipe.parent, *argv)
-
-
-def run(recipe: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    return start(recipe, *argv).finish()
 
 
 def test_bad_options_exit_with_two_in_one_line_each_and_create_nothing(recipe: Path) -> None:
@@ -62,9 +50,9 @@ def test_a_failed_run_with_a_checkpoint_says_how_to_continue(recipe: Path) -> No
 def test_signals_close_the_run_and_exit_with_their_code(
     recipe: Path, number: signal.Signals, code: int
 ) -> None:
-    with start(recipe, "--fault", "block") as process:
+    with start(recipe, recipe.parent, "--fault", "block") as process:
         path = Path(process.readline().strip())
         os.kill(process.pid, number)
         _, stderr = process.communicate()
     assert (process.returncode, stderr) == (code, f"interrupted\nresults so far: {path}\n")
-    assert '"status": "interrupted"' in (path / "run.json").read_text()
+    assert '"status": "interrupted"' in (recipe.parent / path / "run.json").read_text()

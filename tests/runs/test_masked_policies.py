@@ -16,31 +16,19 @@ from rlkit_sac.envs import describe_task, make_env
 from rlkit_sac.modules import (
     action_value_critic,
     categorical_actor,
-    hybrid_critic,
-    tanh_gaussian_actor,
 )
-from rlkit_sac.objectives import ACERLoss, DiscreteSACLoss, HybridSACLoss
+from rlkit_sac.objectives import ACERLoss, DiscreteSACLoss
 from rlkit_sac.runs import export_policy, load_policy, save_policy
 from tests.envs.test_action_masks import Masked
+from tests.runs.policies import CELLS, discrete, hybrid
 
-CELLS: dict[str, Any] = {"num_cells": [8]}
 MEMORY: Any = {"kind": "gru", "size": 4, "num_actions": 6}
-
-
-def hybrid() -> HybridSACLoss:
-    key = ("action", "continuous")
-    actor = tanh_gaussian_actor(3, [-1.0], [1.0], **CELLS, action_key=key)
-    return HybridSACLoss(actor, hybrid_critic(3, 1, 6, **CELLS))
-
-
 KINDS = {
-    "boltzmann": lambda: DiscreteSACLoss(action_value_critic(3, 6, **CELLS)),
+    "boltzmann": lambda: discrete(3, num_actions=6),
     "memory": lambda: DiscreteSACLoss(action_value_critic(3, 6, **CELLS, memory=MEMORY)),
-    "actor": lambda: DiscreteSACLoss(
-        action_value_critic(3, 6, **CELLS), categorical_actor(3, 6, **CELLS)
-    ),
+    "actor": lambda: discrete(3, num_actions=6, actor_network=categorical_actor(3, 6, **CELLS)),
     "ACER": lambda: ACERLoss(categorical_actor(3, 6, **CELLS), action_value_critic(3, 6, **CELLS)),
-    "hybrid": hybrid,
+    "hybrid": lambda: hybrid(3, num_actions=6),
 }
 
 
@@ -74,8 +62,13 @@ def test_a_loaded_policy_acts_in_plain_gymnasium(tmp_path: Path, kind: str) -> N
             observation, _, over, _, info = env.step(action)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("form", ["torch", "onnx"])
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [
+        *((kind, "torch") for kind in KINDS),
+        *(pytest.param(k, "onnx", marks=[pytest.mark.slow] * (k != "memory")) for k in KINDS),
+    ],
+)
 def test_an_exported_policy_takes_the_mask(tmp_path: Path, kind: str, form: Any) -> None:
     saved(kind, tmp_path)
     found = export_policy(tmp_path, tmp_path / "policy", format=form)  # compares several batches

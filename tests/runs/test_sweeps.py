@@ -20,39 +20,14 @@ from rlkit_sac.config.options import config_errors  # noqa: E402
 from rlkit_sac.errors import ConfigError  # noqa: E402
 from rlkit_sac.runs import RunConfig  # noqa: E402
 from rlkit_sac.runs.sweep import configure, read_space  # noqa: E402
-from tests.recipes.loading import RECIPES, load_recipe  # noqa: E402
+from tests.recipes.loading import RECIPES, config_class  # noqa: E402
 from tests.runs.scripted import copy_recipe, start, wait_for  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning"),
     pytest.mark.filterwarnings("ignore:Heartbeat of storage is supposed to be used"),
 ]
-CONFIGS = {
-    "acer": "ACERConfig",
-    "discrete_sac": "DiscreteSACConfig",
-    "hybrid_sac": "HybridSACConfig",
-    "kl_prior_sac": "KLPriorSACConfig",
-    "sac": "SACConfig",
-    "value_sac": "ValueSACConfig",
-}
-SPACE = """
-update.lr_actor: {low: 1e-4, high: 1e-2, log: true}
-replay.batch_size: {low: 16, high: 64, step: 16}
-network.num_cells: {choices: [[8], [16]]}
-"""
-SAC = [
-    *("--collector.init_random_frames", "100", "--collector.learning_starts", "100"),
-    *("--replay.batch_size", "16", "--network.num_cells", "[8]", "--compile", "false"),
-    *("--env.max_episode_steps", "50", "--evaluation.episodes", "1", "--device", "cpu"),
-    *("--evaluation.interval", "100", "--space", "space.yaml"),
-]
-
-
-@pytest.fixture
-def space(tmp_path: Path) -> Path:
-    file = tmp_path / "space.yaml"
-    file.write_text(SPACE)
-    return file
+TRAINED = ["acer", "discrete_sac", "hybrid_sac", "kl_prior_sac", "sac", "value_sac"]
 
 
 @pytest.fixture
@@ -75,9 +50,9 @@ def forget_heartbeats(folder: Path) -> None:
         database.execute("UPDATE trial_heartbeats SET heartbeat = '2020-01-01 00:00:00'")
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", TRAINED)
 def test_each_recipe_comes_with_a_space_of_its_options(name: str) -> None:
-    config = getattr(load_recipe(name), CONFIGS[name])()
+    config = config_class(name)()
     space = read_space(RECIPES / "spaces" / f"{name}.yaml", config)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     for _ in range(20):
@@ -182,27 +157,3 @@ def test_a_trial_is_a_run_in_the_folder_of_its_sweep(tmp_path: Path, recipe: Pat
     assert set(data["run"]) == {str(tmp_path / row["run"])}
     assert set(data["return_mean"]) == {0.5}
     assert yaml.safe_load((folder / "best.yaml").read_text())["logging"]["dir"] == "runs"
-
-
-@pytest.mark.slow
-def test_a_sweep_of_sac(tmp_path: Path, space: Path) -> None:
-    options = [*SAC, "--collector.total_frames", "200", "--trials", "2", "--jobs", "2"]
-    done = start(RECIPES / "sac.py", tmp_path, *options).finish()
-    assert done.returncode == 0, done.stderr
-    rows = trials(tmp_path)
-    assert [rows[0]["state"], rows[1]["state"]] == ["complete", "complete"]
-    folder = tmp_path / "runs" / "sweeps" / "sac-Pendulum-v1"
-    data = load_runs(folder, config=True)
-    last = data[data["frames"] == 200].set_index("run")["return_mean"]
-    for row in rows.values():
-        assert float(row["value"]) == last[str(tmp_path / row["run"])]
-    assert set(data["update.lr_actor"]) == {float(row["update.lr_actor"]) for row in rows.values()}
-    best = max(rows.values(), key=lambda row: float(row["value"]))
-    config = load_recipe("sac").SACConfig
-    from rlkit_sac.config import parse_config
-
-    found = parse_config(config, ["--config", str(folder / "best.yaml")])
-    assert found.update.lr_actor == float(best["update.lr_actor"])
-    assert found.network.num_cells == json.loads(best["network.num_cells"])
-    assert found.collector.total_frames == 200
-    assert found.logging.dir == "runs"

@@ -31,16 +31,10 @@ from rlkit_sac.data import example_transition, make_collector, make_replay_buffe
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.runs import (
-    RunConfig,
-    TrainingRun,
-    load_policy,
-    make_envs,
-    training_run,
-)
+from rlkit_sac.runs import RunConfig, TrainingRun, load_policy, make_envs, training_run
 from rlkit_sac.runs.log import ProgressBar
 from rlkit_sac.runs.resume import find_start
-from rlkit_sac.runs.stop import Interrupted, TimeLimitReached, results_so_far
+from rlkit_sac.runs.stop import Interrupted, results_so_far
 from tests.runs.recipe_updates import make_update
 
 STEPS = 5
@@ -187,38 +181,6 @@ def test_a_run_begins_with_its_facts_and_ends_finished(capsys: pytest.CaptureFix
 # ------------------------------------------------------------------ counting and tables
 
 
-def test_frames_and_the_episodes_that_ended_in_a_batch_are_counted() -> None:
-    with begun(config(batch=12)) as loop:
-        assert (loop.run.frames, loop.run.updates) == (0, 0)
-        loop.collect()
-        assert loop.run.frames == 12
-        loop.collect()
-        assert loop.run.frames == 24
-    episodes = table(loop.run, "episodes")
-    assert list(episodes["frames"]) == [5, 10, 15, 20]
-    assert list(episodes["length"]) == [STEPS] * 4
-    rewards = loop.replay[:]["next", "reward"].flatten()
-    returns = rewards[:20].reshape(4, STEPS).sum(-1)
-    assert episodes["return"].to_numpy() == pytest.approx(returns.numpy(), abs=1e-5)
-
-
-def test_updates_are_counted_and_averaged_into_the_next_row() -> None:
-    with begun(config(logging=4)) as loop:
-        names = loop.update.scalar_names
-        for i, value in enumerate([1.0, 3.0, 11.0]):
-            if i < 2:
-                loop.collect()
-            loop.run.updated(dict.fromkeys(names, torch.tensor(value)))
-            if i == 1:
-                loop.run.write_metrics_if_due()
-        assert loop.run.updates == 3
-    metrics = table(loop.run, "metrics")
-    assert list(metrics["frames"]) == [4]
-    assert list(metrics["updates"]) == [2]
-    assert list(metrics["loss_qvalue"]) == [2.0]
-    assert info(loop.run)["updates"] == 3
-
-
 # ------------------------------------------------------------------ evaluation
 
 
@@ -349,22 +311,6 @@ def test_a_signal_lets_the_step_end_saves_and_stops(number: int) -> None:
     assert saved_at(runs[0]) == [4]
     assert info(runs[0])["status"] == "interrupted"
     assert list(table(runs[0], "evaluations")["frames"]) == [4]
-
-
-def test_a_run_whose_time_is_over_saves_and_stops() -> None:
-    def loop_until_stopped() -> None:
-        with begun(config(time_limit=1e-9)) as loop:
-            runs.append(loop.run)
-            loop.collect()
-            loop.run.save_if_due(best=False)
-            pytest.fail("the run went on")
-
-    runs: list[TrainingRun] = []
-    with pytest.raises(TimeLimitReached, match="time_limit, after 1e-09 seconds") as stopped:
-        loop_until_stopped()
-    assert stopped.value.exit_code == 75
-    assert saved_at(runs[0]) == [2]
-    assert info(runs[0])["status"] == "interrupted"
 
 
 # ------------------------------------------------------------------ going on

@@ -1,12 +1,8 @@
-import copy
-from typing import Any
-
-import pytest
 import torch
 from tensordict import TensorDict
 from torchrl.objectives import LossModule
 
-from rlkit_sac.config import UpdateConfig, ValueUpdateConfig
+from rlkit_sac.config import ValueUpdateConfig
 from rlkit_sac.runs import parameter_groups
 from rlkit_sac.updates import LossStep, TargetStep
 from tests.objectives.losses import make_batch, own_loss
@@ -36,67 +32,6 @@ def test_every_parameter_is_in_one_group() -> None:
     assert len(ids) == len(set(ids))
     assert set(ids) == {id(p) for p in loss.parameters()}
     assert groups["alpha"] == [loss.log_alpha]
-
-
-def test_each_group_has_its_own_adam() -> None:
-    loss = make_loss()
-    config = UpdateConfig(lr_actor=1e-3, lr_qvalue=2e-3, lr_alpha=3e-3, adam_eps=1e-5)
-    update = make_update(loss, config)
-    assert {name: o.defaults["lr"] for name, o in update.optimizers.items()} == {
-        "actor": 1e-3,
-        "qvalue": 2e-3,
-        "alpha": 3e-3,
-    }
-    for name, optimizer in update.optimizers.items():
-        assert type(optimizer) is torch.optim.Adam
-        assert optimizer.defaults["eps"] == 1e-5
-        (group,) = optimizer.param_groups
-        assert group["params"] == parameter_groups(loss)[name]
-
-
-def test_the_first_step_of_each_group_is_its_learning_rate() -> None:
-    # Adam's first step is lr * sign(gradient) where the gradient is far above eps.
-    loss = make_loss()
-    before = {name: copy.deepcopy(p.data) for name, p in loss.named_parameters()}
-    config = UpdateConfig(lr_actor=1e-3, lr_qvalue=2e-3, lr_alpha=3e-3)
-    make_update(loss, config)(batch())
-    rates = {"actor_network": 1e-3, "qvalue_network": 2e-3, "log_alpha": 3e-3}
-    for name, p in loss.named_parameters():
-        rate = next(rate for prefix, rate in rates.items() if name.startswith(prefix))
-        step = (p.data - before[name]).abs().max().item()
-        assert step == pytest.approx(rate, rel=1e-2), name
-
-
-ORDERS = {
-    "all at once": ({}, (LossStep(tuple(f"loss_{n}" for n in ALL), ALL), TargetStep())),
-    "actor, critic, target": (
-        {"order": ["actor", "qvalue", "target"]},
-        (step("actor"), step("qvalue"), TargetStep()),
-    ),
-    "temperature, critic, actor, target": (
-        {"order": ["alpha", "qvalue", "actor", "target"], "recompute": True},
-        (step("alpha"), step("qvalue"), step("actor"), TargetStep()),
-    ),
-    "delayed actor and target": (
-        {
-            "order": ["alpha", "actor", "target", "qvalue"],
-            "periods": {"actor": 2, "target": 2},
-        },
-        (step("alpha"), step("actor", 2), TargetStep(2), step("qvalue")),
-    ),
-}
-
-
-@pytest.mark.parametrize(("options", "steps"), ORDERS.values(), ids=ORDERS)
-def test_published_orders(options: dict[str, Any], steps: tuple) -> None:
-    config = UpdateConfig(**options)
-    assert not config.errors()
-    update = make_update(make_loss(), config)
-    assert update.steps == steps
-    for _ in range(2):
-        scalars = update(batch())
-    trained = {name for step in steps if isinstance(step, LossStep) for name in step.optimizers}
-    assert {name for name in ALL if f"grad_norm_{name}" in scalars} == trained
 
 
 def test_a_value_network_has_a_group_of_its_own() -> None:

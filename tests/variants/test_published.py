@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,9 +34,7 @@ SYSTEMS = {
 def configured(name: str) -> Any:
     recipe, file = name.split("/")
     path = RECIPES / "configs" / recipe / f"{file}.yaml"
-    return Recipe(recipe, {"sac": "SACConfig", "value_sac": "ValueSACConfig"}[recipe]).config(
-        "--config", str(Path(path))
-    )
+    return Recipe(recipe).config("--config", str(path))
 
 
 def build(config: Any, half: float) -> tuple[ContinuousSACLoss, Update]:

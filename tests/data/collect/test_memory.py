@@ -109,37 +109,3 @@ def test_random_frames_move_the_memory(kind: Kind) -> None:
     assert frames["loc"].unique().numel() == 40  # all that the policy writes but the action
     assert frames["action"].abs().max() > 0.9
     assert frames["action"].unique().numel() == 40
-
-
-@pytest.mark.parametrize("task", TASKS)
-@NUM_ENVS
-def test_a_loaded_collector_goes_on_in_the_middle_of_an_episode(num_envs: int, task: str) -> None:
-    torch.manual_seed(0)
-    policy = TASKS[task]("lstm")
-    first, second = (
-        collector_of(policy, "light", task=task, num_envs=num_envs, random=5) for _ in range(2)
-    )
-    batches = iter(first)
-    next(batches), next(batches)
-    state, generator = first.state_dict(), torch.get_rng_state()
-    wanted = [batch.clone() for batch in batches]
-    assert not wanted[0]["is_init"].reshape(num_envs, -1)[:, 0].any()
-    second.load_state_dict(state)
-    torch.set_rng_state(generator)
-    for found, expected in zip(second, wanted, strict=True):
-        assert_same(found.exclude("collector"), expected.exclude("collector"))
-    first.shutdown()
-    second.shutdown()
-
-
-def test_torchrls_collector_counts_on_and_begins_new_episodes() -> None:
-    policy = recurrent_gaussian("gru")
-    first, second = (collector_of(policy, "torchrl") for _ in range(2))
-    next(iter(first))
-    second.load_state_dict(first.state_dict())
-    assert second.inexact_reasons == ["TorchRL's environments begin new episodes"]
-    batches = list(second)
-    assert sum(batch.numel() for batch in batches) == 35
-    assert batches[0]["is_init"][0].all()
-    first.shutdown()
-    second.shutdown()

@@ -32,17 +32,6 @@ def storage_options(storage: str, tmp_path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("storage", ["tensor", "memmap"])
-def test_the_oldest_transitions_give_way(storage: str, tmp_path: Path) -> None:
-    buffer = make_replay_buffer(
-        EXAMPLE, capacity=10, batch_size=4, **storage_options(storage, tmp_path)
-    )
-    for first in range(0, 24, 4):
-        buffer.extend(transitions(first, 4))
-    assert len(buffer) == 10
-    assert sorted(buffer[:]["next", "reward"].flatten().tolist()) == list(range(14, 24))
-
-
-@pytest.mark.parametrize("storage", ["tensor", "memmap"])
 def test_sampling_is_uniform_over_what_is_stored_and_follows_the_global_seed(
     storage: str, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from tensordict import TensorDict
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 
 from rlkit_sac.data.replay.packed_buffer import PackedReplayBuffer
+from tests.data.collect.test_light_collector import assert_same
 
 
 def transitions(first: int, number: int) -> TensorDict:
@@ -32,13 +33,6 @@ def both(capacity: int = 10, batch_size: int = 6) -> list[TensorDictReplayBuffer
     return [PackedReplayBuffer(capacity=capacity, batch_size=batch_size), plain]
 
 
-def assert_same(found: TensorDict, wanted: TensorDict) -> None:
-    assert set(found.keys(True, True)) == set(wanted.keys(True, True))
-    for key, value in wanted.items(True, True):
-        assert found[key].dtype == value.dtype
-        assert torch.equal(found[key], value)
-
-
 @pytest.mark.parametrize("size", [1, 3, 4, 10, 13, 27])
 def test_samples_are_those_of_torchrls_buffer(size: int) -> None:
     packed, plain = both()
@@ -57,7 +51,7 @@ def test_samples_are_those_of_torchrls_buffer(size: int) -> None:
 def test_the_storage_shows_tensordicts() -> None:
     packed, _ = both()
     packed.extend(transitions(0, 7))
-    wanted = transitions(0, 7)
+    wanted = transitions(0, 7).to("cpu")
     assert_same(packed.storage[:], wanted)
     assert_same(packed.storage[2:5], wanted[2:5])
     assert_same(packed.storage[torch.tensor([6, 0])], wanted[torch.tensor([6, 0])])

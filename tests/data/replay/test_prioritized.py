@@ -114,18 +114,3 @@ def test_priorities_of_sequences_are_the_largest_of_their_steps() -> None:
     for place in batch["index"][:, 0] if batch["index"].ndim > 1 else batch["index"]:
         mine = errors[batch["index"].reshape(3, -1)[:, 0] == place]
         assert replay.sampler._tree._weights[place] == mine.max()
-
-
-def test_a_state_comes_back_to_the_last_bit() -> None:
-    first = packed(10, batch_size=6, beta_frames=30)
-    first.extend(numbered(0, 13))
-    first.sampler.update_priority(torch.arange(10), torch.rand(10) * 3)
-    replay = packed(10, batch_size=6, beta_frames=30)
-    replay.load_state_dict(first.state_dict())
-    assert replay.sampler.default_priority == first.sampler.default_priority
-    batches = []
-    for each in (first, replay):
-        torch.manual_seed(0)
-        batches.append(each.sample())
-    for key in ("number", "index", "priority_weight"):
-        assert torch.equal(batches[0][key], batches[1][key])

@@ -83,13 +83,17 @@ def continued(replay: Any, fresh: Any, folder: Path) -> Any:
     return fresh
 
 
+def slow(*values: Any) -> Any:
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 def learn(replay: Any, sample: TensorDictBase) -> None:
     replay.update_tensordict_priority(sample.set("td_error", torch.rand(sample.shape) ** 4))
 
 
 @pytest.mark.parametrize("way", ["uniform", "prioritized", "slices", "segments"])
-@pytest.mark.parametrize(("num_envs", "steps"), [(1, 1), (1, 5), (3, 1), (3, 7)])
-@pytest.mark.parametrize("storage", ["tensor", pytest.param("memmap", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("num_envs", "steps"), [(1, 1), slow(1, 5), slow(3, 1), (3, 7)], ids=str)
+@pytest.mark.parametrize("storage", ["tensor", slow("memmap")])
 def test_sampled_stacks_are_the_stacks_that_were_given(
     way: str, num_envs: int, steps: int, storage: str, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 
 from rlkit_sac.data import TrajectorySampler, make_replay_buffer
 from rlkit_sac.data.replay import trajectories
+from tests.data.collect.test_light_collector import assert_same
 
 EXAMPLE = TensorDict(
     env=torch.tensor(0), step=torch.tensor(0), is_init=torch.tensor([True]), nested={"a": 0.0}
@@ -185,7 +186,4 @@ def test_the_packed_buffer_samples_as_torchrls_does() -> None:
             replay.extend(batch)
             torch.manual_seed(number)
             found.append(replay.sample())
-        assert set(found[0].keys(True, True)) == set(found[1].keys(True, True))
-        for key, value in found[1].items(True, True):
-            assert found[0][key].dtype == value.dtype
-            assert torch.equal(found[0][key], value), key
+        assert_same(*found)

@@ -26,24 +26,16 @@ def test_it_is_one_frame_of_what_the_environment_gives(num_envs: int) -> None:
 
 
 @pytest.mark.parametrize("num_envs", [1, 3])
-def test_a_policy_adds_what_it_writes_and_draws_nothing(num_envs: int) -> None:
+def test_policies_add_what_they_write_and_draw_nothing(num_envs: int) -> None:
     env = make_env("Pendulum-v1", num_envs=num_envs)
-    keys = ["action", ("behavior", "loc"), ("behavior", "scale")]
-    policy = RandomBehavior(env.full_action_spec_unbatched["action"])
+    behavior = ["action", ("behavior", "loc"), ("behavior", "scale")]
     before = torch.get_rng_state()
-    example = example_transition(env, keys, random_policy=policy)
-    assert torch.equal(torch.get_rng_state(), before)
-    assert {key: example[key].shape for key in keys} == dict.fromkeys(keys, torch.Size([1]))
-
-
-@pytest.mark.parametrize("num_envs", [1, 3])
-def test_the_state_of_a_policy_is_an_entry_of_zeros(num_envs: int) -> None:
-    env = make_env("Pendulum-v1", num_envs=num_envs)
-    policy = recurrent_gaussian("gru")
-    before = torch.get_rng_state()
-    example = example_transition(env, ["actor_state", "loc"], policy=policy)
-    assert torch.equal(torch.get_rng_state(), before)
-    assert set(example.keys()) == {"actor_state", "loc"}
-    assert example["actor_state"].shape == (1, 8)
+    for keys, shapes, policies in (
+        (behavior, [(1,)] * 3, {"random_policy": RandomBehavior(env.action_spec_unbatched)}),
+        (["actor_state", "loc"], [(1, 8), (1,)], {"policy": recurrent_gaussian("gru")}),
+    ):
+        torch.set_rng_state(before)
+        example = example_transition(env, keys, **policies)
+        assert torch.equal(torch.get_rng_state(), before)
+        assert [example[key].shape for key in keys] == shapes
     assert not example["actor_state"].any()
-    assert example["loc"].shape == (1,)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from rlkit_sac.envs import load_episodes, make_env, parameter_mask, save_episodes
+from rlkit_sac.envs import make_env, parameter_mask
 from rlkit_sac.envs.tasks.hard_move import HardMoveV1Env
 from tests.envs.tasks.scripts import greedy_policy
 
@@ -104,20 +104,3 @@ def test_each_parameter_belongs_to_one_choice(n: int) -> None:
     assert direction[0] > 0.3
     expected = 0.2 * torch.tensor([*direction, -0.1 * direction[0], -0.1 * direction[1]])
     assert torch.allclose(after - before, expected.float(), atol=1e-6)
-
-
-def test_a_saved_episode_of_a_thousand_choices_goes_on_with_its_velocity() -> None:
-    env, again = (make_env("HardMove-v1", kwargs={"num_actuators": 10}, seed=3) for _ in range(2))
-    state = env.reset()
-    torch.manual_seed(0)
-    actions = [env.full_action_spec.rand() for _ in range(10)]
-    for action in actions[:5]:
-        _, state = env.step_and_maybe_reset(state.update(action))
-    assert load_episodes(again, save_episodes(env)) == [True]
-    copy = again.reset()
-    assert torch.equal(copy["observation"], state["observation"])
-    for action in actions[5:]:
-        first, state = env.step_and_maybe_reset(state.update(action))
-        second, copy = again.step_and_maybe_reset(copy.update(action))
-        for key in ("observation", "reward", "done"):
-            assert torch.equal(first["next", key], second["next", key])

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 import torch
 from tensordict import TensorDict
 
@@ -74,20 +73,6 @@ class Run:
         return self.checkpoints.restore(Checkpoint.find(folder))
 
 
-def test_a_run_comes_back(tmp_path):
-    run = Run(tmp_path)
-    run.save(10, 30)
-    expected = torch.rand(3)
-    again = Run(tmp_path)
-    assert again.restore(30) == []
-    assert torch.equal(torch.rand(3), expected)
-    assert (again.counter.count, again.counter.weight.tolist()) == (30, [30.0, 30.0])
-    assert again.replay.write_count == 30
-    assert again.replay[:]["x"].flatten().tolist() == list(range(30))
-    assert again.checkpoints.saved_at == 30
-    assert Checkpoint.read(tmp_path / "checkpoints" / "step_30").config == {"seed": 3}
-
-
 def test_each_transition_is_written_once(tmp_path):
     run = Run(tmp_path)
     run.save(10, 20, 30)
@@ -120,13 +105,6 @@ def test_the_newest_and_the_best_are_kept(tmp_path):
     run.means[50] = 7.0
     run.save(50, 60, 70)
     assert run.frames == [50, 60, 70]
-
-
-@pytest.mark.parametrize(("frames", "due"), [(14, False), (20, True), (23, True)])
-def test_when_a_checkpoint_is_due(tmp_path, frames, due):
-    run = Run(tmp_path, interval=10)
-    run.save(11)
-    assert run.checkpoints.due(frames) is due
 
 
 def test_going_on_from_an_older_one_discards_the_newer(tmp_path):

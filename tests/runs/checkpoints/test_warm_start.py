@@ -5,8 +5,8 @@ import torch
 
 from rlkit_sac.config import WarmStartConfig
 from rlkit_sac.envs import make_env
-from rlkit_sac.runs import read_config, warm_start
-from tests.recipes.loading import load_recipe
+from rlkit_sac.runs import warm_start
+from tests.recipes.loading import run_recipe
 
 SHORT = [
     *("--collector.total_frames", "60", "--collector.init_random_frames", "20"),
@@ -29,11 +29,8 @@ def loss(**options):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    recipe = load_recipe("sac")
     folder = tmp_path_factory.mktemp("source")
-    return recipe.main(
-        read_config(recipe.SACConfig, [*SHORT, "--logging.dir", str(folder / "runs")])
-    )
+    return run_recipe("sac", *SHORT, "--logging.dir", str(folder / "runs"))
 
 
 def saved(run):
