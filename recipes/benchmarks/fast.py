@@ -34,8 +34,8 @@ PEERS = Path(__file__).parent / "peers" / "stable_baselines.py"
 RATES = ("lr_actor", "lr_qvalue", "lr_alpha")
 #: Soft actor-critic as published, by option; the others begin with the fast configuration.
 PUBLISHED: dict[str, Any] = {
-    "collector.init_random_frames": 5000,
-    "collector.learning_starts": 5000,
+    "collector.init_random_frames": 1000,
+    "collector.learning_starts": 1000,
 }
 PUBLISHED |= {f"update.{name}": 3e-4 for name in RATES} | {"loss.target_entropy": "neg_dim"}
 #: Plain values in place of atoms, which need bounded rewards.
