@@ -89,6 +89,11 @@ def due_passes(blocks: Sequence[Sequence[Step]], count: int) -> list[Pass]:
     >>> [len(due_passes(blocks, count)) for count in (1, 2)]
     [1, 2]
     """
-    due = [tuple(step for step in block if count % step.period == 0) for block in blocks]
-    due = [steps for steps in due if steps] or [()]
+    due: list[tuple[Step, ...]] = [()]
+    for block in blocks:
+        steps = tuple(step for step in block if count % step.period == 0)
+        if due[-1] and any(isinstance(step, LossStep) for step in steps):
+            due.append(steps)
+        else:  # which takes no losses, or the first one
+            due[-1] += steps
     return [Pass(steps, first=number == 0) for number, steps in enumerate(due)]
