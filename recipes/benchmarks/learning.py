@@ -44,7 +44,7 @@ FIGURES = {
     "mujoco": ["sac/fast", "sac/halfcheetah", "sac/hopper", "sac/walker2d", "sac/ant"],
     "small_tasks": [
         *("sac/defaults", "value_sac/defaults", "kl_prior_sac/defaults", "sac/inverted_pendulum"),
-        *("discrete_sac/cartpole", "discrete_sac/cartpole_fast", "discrete_sac/taxi"),
+        *("discrete_sac/cartpole", "discrete_sac/fast", "discrete_sac/taxi"),
         *("hybrid_sac/platform", "hybrid_sac/platform_fast"),
         *("hybrid_sac/goal_fast", "hybrid_sac/hard_move_v1"),
     ],
