@@ -39,7 +39,6 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Tensor]) -> Callable[...,
     from torch._inductor import config, cpu_vec_isa
     from torch._inductor.async_compile import shutdown_compile_workers
     from torch._inductor.compile_fx import compile_fx
-    from torch._inductor.exc import CppCompileError
     from torch._subclasses import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
@@ -60,7 +59,9 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Tensor]) -> Callable[...,
     try:
         # Inductor would try for seconds which instructions of the processor the compiler knows.
         function = compiled(**{"cpp.vec_isa_ok": True} if whole else {})
-    except CppCompileError:
+    except Exception:
+        if not whole:
+            raise
         cpu_vec_isa.valid_vec_isa_list.cache_clear()
         function = compiled()
     shutdown_compile_workers()

@@ -34,7 +34,7 @@ def report(run: RunDirectory, log: TrainingLog) -> str:
             load_runs(run.path), episodes=None if episodes.empty else episodes, path=figure
         )
         return f"{summary}\nlearning curve   {figure}"
-    except (RlkitSacError, OSError) as error:
+    except (RlkitSacError, ImportError, OSError) as error:
         return f"{summary}\n{error}"
 
 

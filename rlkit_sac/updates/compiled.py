@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -37,7 +38,7 @@ Due = TypeVar("Due", bound=Hashable, contravariant=True)
 Result = TypeVar("Result")
 ResultCo = TypeVar("ResultCo", covariant=True)
 
-#: Most graphs that are made for batches of different shapes, or of a loss module that changes.
+#: Most graphs of a forward pass, for batches of different shapes or a loss module that changes.
 MOST_GRAPHS = 8
 _TOLERANCE = 1e-3
 
@@ -94,6 +95,7 @@ class Compiled(Generic[Due, Result]):
     def __init__(self, computation: Computation[Due, Result], **options: bool) -> None:
         self._computation, self._options = computation, options
         self._programs: dict[object, list[_Program[Due, Result]]] = {}
+        self._tried: Counter[Due] = Counter()
         self.made = 0
 
     def __call__(self, batch: TensorDictBase, due: Due) -> Result | None:
@@ -113,10 +115,11 @@ class Compiled(Generic[Due, Result]):
             if program.fingerprint.change() is None:
                 programs.insert(0, programs.pop(place))  # the next batch is likely to use it too
                 return program
-        if self.made > MOST_GRAPHS:
+        if self._tried[due] > MOST_GRAPHS:
             return None
         self.made += 1
-        if self.made > MOST_GRAPHS:
+        self._tried[due] += 1
+        if self._tried[due] > MOST_GRAPHS:
             self._warn(
                 f"{MOST_GRAPHS} graphs were made for batches of different shapes or changes of the "
                 "loss module; updates that none of them fits"
@@ -126,7 +129,7 @@ class Compiled(Generic[Due, Result]):
             with self.while_compiling():
                 program = _Program(self._computation, batch, due, **self._options)
         except Exception as error:
-            self.made = MOST_GRAPHS + 1
+            self._tried[due] = MOST_GRAPHS + 1
             self._warn(f"it cannot become one compiled graph ({_first_line(error)}); its updates")
             return None
         self._programs[kind] = [program, *programs]

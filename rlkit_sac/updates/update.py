@@ -37,7 +37,7 @@ from rlkit_sac.updates.whole_update import Outcome, WholeUpdate
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
 
-#: Compiled updates on a GPU before the next look at whether their losses were finite.
+#: Compiled passes on a GPU before the next look at whether their losses were finite.
 MOST_UNCHECKED = 100
 
 
@@ -201,7 +201,7 @@ class Update:
     def check_finite(self) -> None:
         """Check the losses and gradients of compiled updates since the last check.
 
-        On a GPU the check waits for the device. It is therefore made every 100 compiled updates,
+        On a GPU the check waits for the device. It is therefore made every 100 compiled passes,
         and by :meth:`state_dict`.
 
         Raises:
@@ -222,7 +222,9 @@ class Update:
         self, batch: TensorDictBase, due: Pass, *, compiled: bool
     ) -> dict[str, Tensor]:
         """Take the steps of a forward pass, whose gradients may be those of a graph."""
-        found = self._compiled_gradients(batch, due) if compiled else None
+        self.check_finite()  # of compiled passes before it
+        losses = Pass(due.losses, due.first)
+        found = self._compiled_gradients(batch, losses) if compiled else None
         if found is None:
             found = self._gradients(batch, due)
         if self.group is not None:

@@ -61,3 +61,38 @@ def test_a_row_is_its_steps_and_each_step_is_pytorchs(kind, layers, members, dty
             near = {"rtol": EXACT[dtype], "atol": EXACT[dtype]}
             torch.testing.assert_close(rows[place][:, :, t], part, **near)
             torch.testing.assert_close(part, torch.stack([w[place] for w in wanted]), **near)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_gradients_are_pytorchs(kind: str, layers: int) -> None:
+    (cells,), _, state = networks(kind, 1, layers, torch.float64)
+    inputs = torch.randn(ROWS, STEPS, INPUTS, dtype=torch.float64, requires_grad=True)
+    start = tuple(part[0].requires_grad_() for part in state)
+    leaves = [inputs, *start, *cells.parameters()]
+    weights = layer_weights(lambda name: getattr(cells, name, None), layers)
+    reset = torch.zeros(ROWS, STEPS, dtype=torch.bool)
+    found = recurrent_rows(inputs, start, reset, weights)[0][..., -1, :]
+    parts = tuple(each.transpose(0, 1).contiguous() for each in start)
+    wanted, _ = cells(inputs, parts if len(parts) > 1 else parts[0])
+    slope = torch.randn_like(wanted)
+    for mine, theirs in zip(
+        torch.autograd.grad((found * slope).sum(), leaves),
+        torch.autograd.grad((wanted * slope).sum(), leaves),
+        strict=True,
+    ):
+        torch.testing.assert_close(mine, theirs, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_nan_before_a_reset_does_not_remain(kind: str) -> None:
+    _, weights, state = networks(kind, 2, 2, torch.float64)
+    inputs = torch.randn(2, ROWS, STEPS, INPUTS, dtype=torch.float64)
+    reset = torch.zeros(ROWS, STEPS, dtype=torch.bool)
+    reset[:, 3] = True
+    wanted = recurrent_rows(inputs, state, reset, weights)
+    inputs[:, :, :3] = torch.nan
+    start = tuple(torch.full_like(part, torch.inf) for part in state)
+    for part, before in zip(recurrent_rows(inputs, start, reset, weights), wanted, strict=True):
+        assert torch.equal(part[:, :, 3:], before[:, :, 3:])
+        assert part[:, :, :3].isnan().any()

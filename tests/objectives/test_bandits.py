@@ -9,14 +9,18 @@ import torch
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule
 from torch import Tensor, nn
+from torch.distributions import Categorical
 from torchrl.data import Bounded
+from torchrl.data import Categorical as CategoricalSpec
+from torchrl.envs.utils import ExplorationType, set_exploration_type
 from torchrl.modules import ProbabilisticActor
 from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.modules import TanhGaussian
-from rlkit_sac.objectives import HybridSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 
 LOC, SCALE = 0.4, 0.5  # of the policy over c that is wanted
+REWARDS = torch.tensor([0.3, -0.2, 0.5])
 ALPHA_C, ALPHA_D = 0.3, 0.5
 
 
@@ -103,6 +107,62 @@ def one_step(action, reward: Tensor) -> TensorDict:
 
 def some_actions(size: int = 1024) -> Tensor:
     return torch.rand(size, 1) * 1.98 - 0.99
+
+
+@pytest.mark.parametrize("with_actor", [False, True])
+def test_discrete(with_actor):
+    torch.manual_seed(0)
+    actor = None
+    if with_actor:
+        actor = ProbabilisticActor(
+            TensorDictModule(Constant(3), ["observation"], ["logits"]),
+            in_keys=["logits"],
+            spec=CategoricalSpec(3),
+            distribution_class=Categorical,
+        )
+    critic = TensorDictModule(Constant(3), ["observation"], ["action_value"])
+    loss = DiscreteSACLoss(critic, actor, alpha_init=ALPHA_D, fixed_alpha=True)
+
+    def batch() -> TensorDict:
+        index = torch.randint(3, (32,))
+        return one_step(index, REWARDS[index].unsqueeze(-1))
+
+    train(loss, batch, 250)
+    wanted = (REWARDS / ALPHA_D).softmax(-1)
+    policy, states = loss.policy(), TensorDict(observation=torch.ones(1, 1), batch_size=[1])
+    if with_actor:
+        found = policy.get_dist(states).probs[0]
+    else:
+        found = (policy.action_value(states)[0] / policy.alpha()).softmax(-1)
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-2)
+    with set_exploration_type(ExplorationType.DETERMINISTIC):
+        assert policy(states)["action"].item() == 2
+
+
+def test_a_tuned_temperature_gives_the_policy_its_target_entropy():
+    torch.manual_seed(0)
+    critic = TensorDictModule(Constant(3), ["observation"], ["action_value"])
+    loss = DiscreteSACLoss(critic, target_entropy=0.8)
+
+    def batch() -> TensorDict:
+        index = torch.randint(3, (32,))
+        return one_step(index, REWARDS[index].unsqueeze(-1))
+
+    train(loss, batch, 400)
+    assert loss(batch())["entropy"].item() == pytest.approx(0.8, abs=1e-2)
+
+
+def test_continuous():
+    torch.manual_seed(0)
+    critic = TensorDictModule(Linear(1), ["observation", "action"], ["state_action_value"])
+    loss = ContinuousSACLoss(gaussian_actor("action"), critic, alpha_init=ALPHA_C, fixed_alpha=True)
+
+    def batch() -> TensorDict:
+        c = some_actions()
+        return one_step(c, ALPHA_C * wanted_log_density(c).unsqueeze(-1))
+
+    train(loss, batch, 600)
+    check_continuous(loss)
 
 
 def test_hybrid():

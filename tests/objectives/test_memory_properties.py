@@ -59,12 +59,6 @@ def test_padding_states_within_rows_and_what_is_remembered_after_a_step_are_not_
     assert_same(call(loss, other), wanted, rtol=0, atol=0)
 
 
-# ------------------------------------------------------------------ gradients
-
-
-# ------------------------------------------------------------------ rows of one step
-
-
 # ------------------------------------------------------------------ the first step of a row
 
 

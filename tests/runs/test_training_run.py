@@ -178,9 +178,6 @@ def test_a_run_begins_with_its_facts_and_ends_finished(capsys: pytest.CaptureFix
     assert str(loop.run.path) in capsys.readouterr().out
 
 
-# ------------------------------------------------------------------ counting and tables
-
-
 # ------------------------------------------------------------------ evaluation
 
 

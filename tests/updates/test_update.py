@@ -27,6 +27,7 @@ class Bilinear(LossModule):
     def forward(self, tensordict: TensorDictBase) -> TensorDict:
         self.calls += 1
         product = self.x * self.y
+        tensordict["x_before"] = self.x.detach().clone()
         return TensorDict(
             loss_x=product, loss_y=product * tensordict["z"], x_seen=self.x.detach().clone()
         )
@@ -70,8 +71,9 @@ def test_steps_of_one_forward_use_gradients_taken_before_any_step() -> None:
 
 def test_recomputed_steps_see_what_the_step_before_left() -> None:
     loss, _, update = bilinear(X, Y, recompute=True)
-    scalars = update(Z)
+    scalars = update(batch := Z.clone())
     assert loss.values == pytest.approx([0.8, 2 - 0.1 * 0.8], abs=1e-15)
+    assert batch["x_before"].item() == 1.0
     assert loss.calls == 2
     assert scalars["loss_y"].item() == 0.8 * 2
     assert scalars["x_seen"].item() == 1.0  # all but the losses is from the first pass

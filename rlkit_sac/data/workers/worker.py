@@ -25,7 +25,7 @@ from rlkit_sac.envs import load_episodes
 _ENDLESS = 2**50  # the learner counts the frames of the run
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Worker:
     """Collects frames of its own environments when it is asked.
 

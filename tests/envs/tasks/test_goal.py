@@ -12,9 +12,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from rlkit_sac.envs.tasks.goal import GoalEnv
+from rlkit_sac.envs.tasks.goal import GoalEnv, _separate
 
 REFERENCE = json.loads((Path(__file__).parent / "goal.json").read_text())
+FUNCTIONS = REFERENCE["functions"]
 KICK_TO, SHOOT = 0, 1
 BODY = ("x", "y", "vx", "vy", "orientation")
 CLOSE = {"rel": 1e-9, "abs": 1e-7}
@@ -51,6 +52,54 @@ def act(choice: int, parameter: list[float]) -> Any:
     parameters = [[0.0, 0.0], [0.0], [0.0]]
     parameters[choice] = parameter
     return choice, tuple(np.array(each) for each in parameters)
+
+
+def one_body(name: str, position: list[float], velocity: list[float]) -> Any:
+    body = getattr(GoalEnv(), f"_{name}")
+    body.place(*position)
+    body.vx, body.vy = velocity
+    return body
+
+
+def test_a_kick_is_weaker_the_farther_and_more_sideways_the_ball_is() -> None:
+    for case in FUNCTIONS["kick_power"]:
+        env = Injected()
+        env._player.place(*case["player"], case["orientation"])
+        env._ball.place(*case["ball"])
+        env._move_player(1000.0, env._player.y)  # at full power, which is 2.7
+        assert env._ball.vx / 2.7 == pytest.approx(case["kick_power"], **CLOSE)
+
+
+def test_a_player_at_speed_turns_less() -> None:
+    for case in FUNCTIONS["turn"]:
+        env = Injected()
+        player, angle = env._player, case["orientation"] + case["turn"]
+        player.orientation, (player.vx, player.vy) = case["orientation"], case["velocity"]
+        env._ball.place(5 * math.cos(angle), 5 * math.sin(angle))
+        env._move_player(20.0, 0.0)
+        assert player.orientation == pytest.approx(case["orientation_after"], **CLOSE)
+
+
+def test_acceleration_is_noisy_and_limited() -> None:
+    for case in FUNCTIONS["accelerate"]:
+        env = Injected(case["u"])
+        body = getattr(env, f"_{case['entity']}")
+        body.vx, body.vy = case["velocity"]
+        env._accelerate(body, case["power"], case["direction"])
+        assert [body.vx, body.vy] == pytest.approx(case["velocity_after"], **CLOSE)
+
+
+def test_bodies_that_overlap_are_pushed_apart() -> None:
+    for case in FUNCTIONS["decollide"]:
+        names = (case["first"], case["second"])
+        bodies = [
+            one_body(*each) for each in zip(names, case["position"], case["velocity"], strict=True)
+        ]
+        _separate(*bodies)
+        for index, body in enumerate(bodies):
+            place, velocity = case["position_after"][index], case["velocity_after"][index]
+            assert [body.x, body.y] == pytest.approx(place, **CLOSE)
+            assert [body.vx, body.vy] == pytest.approx(velocity, **CLOSE)
 
 
 @pytest.mark.parametrize("case", REFERENCE["updates"], ids=lambda case: case["tag"])
