@@ -36,7 +36,7 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Tensor]) -> Callable[...,
     """
     # Importing inductor takes a second: only runs that compile pay it.
     from torch._guards import TracingContext, tracing
-    from torch._inductor import config, cpu_vec_isa
+    from torch._inductor import config
     from torch._inductor.async_compile import shutdown_compile_workers
     from torch._inductor.compile_fx import compile_fx
     from torch._subclasses import FakeTensorMode
@@ -49,20 +49,12 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Tensor]) -> Callable[...,
     examples = [mode.from_tensor(tensor.detach(), static_shapes=True) for tensor in inputs]
 
     options: dict[str, Any] = {"fallback_random": True, "cpp_wrapper": whole}
-    if whole:  # in less time
+    if (
+        whole
+    ):  # in less time; a compiler of C++20 knows AVX-512, which inductor would try for seconds
         options |= {"cpp_wrapper_build_separate": True, "cpp_cache_precompile_headers": False}
-
-    def compiled(**further: Any) -> Any:
-        with torch.no_grad(), config.patch(**options, **further), tracing(TracingContext(mode)):
-            return compile_fx(graph, examples)
-
-    try:
-        # Inductor would try for seconds which instructions of the processor the compiler knows.
-        function = compiled(**{"cpp.vec_isa_ok": True} if whole else {})
-    except Exception:
-        if not whole:
-            raise
-        cpu_vec_isa.valid_vec_isa_list.cache_clear()
-        function = compiled()
+        options |= {"cpp.vec_isa_ok": True}
+    with torch.no_grad(), config.patch(**options), tracing(TracingContext(mode)):
+        compiled: Any = compile_fx(graph, examples)
     shutdown_compile_workers()
-    return function
+    return compiled
