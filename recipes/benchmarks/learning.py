@@ -41,7 +41,14 @@ RUN = [*GROUP, "seed"]
 LONGER = ", longer"
 # What each figure shows, as recipe and configuration.
 FIGURES = {
-    "mujoco": ["sac/fast", "sac/halfcheetah", "sac/hopper", "sac/walker2d", "sac/ant"],
+    "mujoco": [
+        "sac/fast",
+        "sac/fast_5000",
+        "sac/halfcheetah",
+        "sac/hopper",
+        "sac/walker2d",
+        "sac/ant",
+    ],
     "small_tasks": [
         *("sac/defaults", "value_sac/defaults", "kl_prior_sac/defaults", "sac/inverted_pendulum"),
         *("discrete_sac/cartpole", "discrete_sac/fast", "discrete_sac/taxi"),
@@ -132,7 +139,7 @@ def draw(name: str, shown: list[str]) -> None:
         table[(table["recipe"].str.removesuffix(LONGER) + "/" + table["configuration"]).isin(shown)]
         for table in (groups(), read("published"))
     )
-    is_fast = data["configuration"].str.endswith("fast")
+    is_fast = data["configuration"].str.contains("fast")
     data["recipe"] = data["recipe"].mask(is_fast, data["recipe"] + ", fast configuration")
     figure = plot_learning_curves(data)
     ends = data.groupby("task")["frames"].max()
@@ -238,6 +245,7 @@ def beside_published() -> pd.DataFrame:
         rows.append(
             {
                 "configuration": f"{row['recipe']}/{row['configuration']}",
+                "task": row["task"],
                 **curve[["frames", "runs"]],
                 "mean": interval(curve["value"], curve["low"], curve["high"]),
                 "published": f"[{row['system']}]({row['source']}) {told}",
