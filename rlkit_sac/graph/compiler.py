@@ -49,9 +49,8 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Tensor]) -> Callable[...,
     examples = [mode.from_tensor(tensor.detach(), static_shapes=True) for tensor in inputs]
 
     options: dict[str, Any] = {"fallback_random": True, "cpp_wrapper": whole}
-    if (
-        whole
-    ):  # in less time; a compiler of C++20 knows AVX-512, which inductor would try for seconds
+    if whole:
+        # In less time: a compiler of C++20 knows AVX-512, which inductor would try for seconds.
         options |= {"cpp_wrapper_build_separate": True, "cpp_cache_precompile_headers": False}
         options |= {"cpp.vec_isa_ok": True}
     with torch.no_grad(), config.patch(**options), tracing(TracingContext(mode)):

@@ -24,6 +24,7 @@ from rlkit_sac.updates.gradients import (
     match_strides,
     names_of_watched,
 )
+from rlkit_sac.updates.pass_steps import Outcome, PassSteps
 from rlkit_sac.updates.ranks import averaged, broadcast
 from rlkit_sac.updates.steps import (
     LossStep,
@@ -32,7 +33,6 @@ from rlkit_sac.updates.steps import (
     due_passes,
     split_at_forward_passes,
 )
-from rlkit_sac.updates.whole_update import Outcome, WholeUpdate
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
@@ -149,8 +149,8 @@ class Update:
         options = {"bfloat16": matmul_precision == "bfloat16", "cuda_graph": cuda_graph}
         self._gradients = LossGradients(loss_module, parameters)
         self._compiled_gradients = Compiled(self._gradients, **options)
-        self._whole = WholeUpdate(self._gradients, self.optimizers, target_updater)
-        self._compiled_whole = Compiled(self._whole, **options)
+        self._pass_steps = PassSteps(self._gradients, self.optimizers, target_updater)
+        self._compiled_steps = Compiled(self._pass_steps, **options)
 
     @property
     def scalar_names(self) -> tuple[str, ...]:
@@ -182,13 +182,13 @@ class Update:
         is_first = any(self.count <= step.period for due in passes for step in due.losses)
         reached = self.compile_from is not None and self.count >= self.compile_from
         compiled = reached and not is_first
-        whole = compiled and self.group is None and self._whole.is_supported()
+        whole = compiled and self.group is None and self._pass_steps.is_supported()
         scalars: dict[str, Tensor] = {}
         with set_matmul_precision(self.matmul_precision):
             if whole:
-                self._whole.read_numbers(self.max_grad_norm)
+                self._pass_steps.read_numbers(self.max_grad_norm)
             for due in passes:
-                outcome = self._compiled_whole(batch, due) if whole else None
+                outcome = self._compiled_steps(batch, due) if whole else None
                 if outcome is None:
                     scalars |= self._step_by_step(batch, due, compiled=compiled and not whole)
                     continue
@@ -209,14 +209,14 @@ class Update:
         """
         unchecked, self._unchecked = self._unchecked, []
         if unchecked and not torch.stack([outcome.finite for *_, outcome in unchecked]).all():
-            self._whole.finite.fill_(True)
+            self._pass_steps.finite.fill_(True)
             count, due, outcome = next(each for each in unchecked if not each[2].finite)
             self._refuse(due, outcome.watched, count)
 
     @property
     def graphs(self) -> int:
         """Graphs that were compiled so far."""
-        return self._compiled_gradients.made + self._compiled_whole.made
+        return self._compiled_gradients.made + self._compiled_steps.made
 
     def _step_by_step(
         self, batch: TensorDictBase, due: Pass, *, compiled: bool
@@ -249,7 +249,7 @@ class Update:
             context: makes one, for each graph.
         """
         self._compiled_gradients.while_compiling = context
-        self._compiled_whole.while_compiling = context
+        self._compiled_steps.while_compiling = context
 
     def state_dict(self) -> dict[str, Any]:
         """Return the count of updates, and the ``state_dict`` of each optimizer."""
@@ -271,7 +271,7 @@ class Update:
                 f"{sorted(self.optimizers)}"
             )
         self.count, self._unchecked = state["count"], []
-        self._whole.finite.fill_(True)
+        self._pass_steps.finite.fill_(True)
         for name, optimizer in self.optimizers.items():
             parameters = self._parameters(name)
             moments = {

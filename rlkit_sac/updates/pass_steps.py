@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
     watched: Tensor
 
 
-class WholeUpdate:
+class PassSteps:
     """Takes the steps of a forward pass: losses, gradients, optimizers, targets.
 
     If a loss or gradient is not finite, no parameter, optimizer state or target changes, neither
