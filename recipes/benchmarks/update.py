@@ -41,6 +41,7 @@ from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLo
 from rlkit_sac.runs import parameter_groups, run_recipe, update_steps
 from rlkit_sac.updates import LossStep, Update
 from rlkit_sac.updates.gradients import LossGradients
+from rlkit_sac.updates.steps import Pass
 
 LossName = Literal["continuous", "discrete", "hybrid", "torchrl"]
 # Of HalfCheetah, and of a choice beside its actions.
@@ -208,10 +209,10 @@ def record_gradients(update: Update, batch: TensorDict) -> Recording:
         for name, optimizer in update.optimizers.items()
     }
     gradients = LossGradients(update.loss_module, parameters)
-    steps = [step for step in update.steps if isinstance(step, LossStep)]
+    due = Pass(tuple(step for step in update.steps if isinstance(step, LossStep)))
 
     def run() -> list[Tensor | None]:
-        losses = gradients(batch.copy(), steps)
+        losses = gradients(batch.copy(), due)
         found = [each for step in losses.gradients.values() for each in step.values()]
         values = [value for each in found for value in (*each.values, each.norm)]
         return [*losses.scalars.values(), losses.watched, *values]
