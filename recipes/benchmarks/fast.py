@@ -79,6 +79,8 @@ class FastConfig:
     """Seconds of a run of a class by name."""
     peers: str = sys.executable
     """The Python of such runs."""
+    cold: bool = False
+    """Whether each run compiles with an empty cache."""
     output: str | None = None
     """CSV file for all evaluations; null writes none."""
 
@@ -98,7 +100,8 @@ def run(task: str, variant: str, seed: int, config: FastConfig) -> pd.DataFrame:
     with tempfile.TemporaryDirectory() as folder:
         start = time.time()
         command = command_of(task, variant, seed, config, folder)
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        cache = {"TORCHINDUCTOR_CACHE_DIR": f"{folder}/compiled"} if config.cold else {}
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ | cache)
         _, status, usage = os.wait4(process.pid, 0)
         if status:
             raise SystemExit(f"{task}, {variant}, seed {seed}: see the error above")

@@ -61,7 +61,7 @@ def main() -> None:
         evaluated = VecNormalize(evaluated, clip_obs=1e9, norm_reward=False, training=False)
         options = {
             **{"batch_size": 128, "learning_rate": 6e-4, "ent_coef": "auto_0.01"},
-            **{"target_entropy": -env.action_space.shape[0] / 2, "learning_starts": 5_000},
+            **{"target_entropy": -env.action_space.shape[0] / 2, "learning_starts": 1_000},
             **{"tau": 0.01, "policy_delay": 3, "policy_kwargs": {"layer_norm": True}},
         }
     module, name = given.algorithm.rsplit(".", 1)
