@@ -18,6 +18,7 @@ from rlkit_sac.runs.evaluation import seed_everything as seed_everything
 from rlkit_sac.runs.export import export_policy as export_policy
 from rlkit_sac.runs.launch import read_config as read_config
 from rlkit_sac.runs.launch import run_recipe as run_recipe
+from rlkit_sac.runs.log import report as report
 from rlkit_sac.runs.machine import first_compiled_update as first_compiled_update
 from rlkit_sac.runs.machine import learner_group as learner_group
 from rlkit_sac.runs.machine import resolve_device as resolve_device
@@ -36,6 +37,5 @@ from rlkit_sac.runs.resume import warm_start as warm_start
 from rlkit_sac.runs.run import TrainingRun as TrainingRun
 from rlkit_sac.runs.run import training_run as training_run
 from rlkit_sac.runs.saving import Checkpoints as Checkpoints
-from rlkit_sac.runs.summary import report as report
 from rlkit_sac.runs.video import record_run as record_run
 from rlkit_sac.runs.video import record_video as record_video

@@ -1,25 +1,24 @@
-"""The log of a run: rows of its tables, the progress bar, TensorBoard and W&B."""
+"""The log of a run: what it counts, the rows of its tables, and what it says at its end."""
 
 from __future__ import annotations
 
-import math
-import os
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from tensordict import TensorDictBase
 from torch import Tensor
-from tqdm import tqdm
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.analysis import load_runs, plot_learning_curves
+from rlkit_sac.errors import ConfigError, RlkitSacError
 from rlkit_sac.functional import weigh_rewards
+from rlkit_sac.output import summary_table
 from rlkit_sac.runs.directory import RunDirectory
 from rlkit_sac.runs.evaluation import EvaluationResult, per_dimension
-from rlkit_sac.runs.loggers import RunLoggers
+from rlkit_sac.runs.loggers import ProgressBar, RunLoggers
 from rlkit_sac.runs.machine import num_ranks
 
 # Of metrics.csv, besides the scalars of updates and those of a user.
@@ -39,6 +38,8 @@ class TrainingLog:
         started: ``time.perf_counter()`` at the start of the run; ``seconds`` count from there.
 
     Attributes:
+        run: where the tables are.
+        progress: the bar.
         latest: numbers for the progress bar, by name.
         evaluations: mean, deviation and number of the returns of each evaluation, by frames.
         loggers: what else receives the rows of the tables, if anything.
@@ -54,8 +55,7 @@ class TrainingLog:
     ) -> None:
         self.frames = 0
         self.updates = 0
-        self._run = run
-        self._progress = progress
+        self.run, self.progress = run, progress
         self._scalar_names = tuple(scalar_names)
         self._average, self._own = MetricsAverage(), MetricsAverage()
         self._started = started
@@ -88,8 +88,8 @@ class TrainingLog:
         self._own.load_state_dict(state["own"])
         self.latest.update(state["latest"])
         self.evaluations = state["evaluations"]
-        self._progress.start_at(self.frames)
-        self._progress.update(self.frames, self.latest)
+        self.progress.start_at(self.frames)
+        self.progress.update(self.frames, self.latest)
 
     @property
     def seconds(self) -> float:
@@ -112,7 +112,7 @@ class TrainingLog:
         self._unread.append(batch if on_cpu else batch.select(*_OF_EPISODES).clone())
         if on_cpu:
             self._write_episodes()
-        self._progress.update(self.frames, self.latest)
+        self.progress.update(self.frames, self.latest)
 
     def _write_episodes(self) -> None:
         if self._unread:
@@ -166,7 +166,7 @@ class TrainingLog:
         self._write("evaluations", row)
         mean = self.latest["evaluation"] = row["return_mean"]
         self.evaluations[self.frames] = mean, row["return_std"], row["episodes"]
-        self._progress.update(self.frames, self.latest)
+        self.progress.update(self.frames, self.latest)
         return self.best_evaluation() == self.frames
 
     def best_evaluation(self, among: Collection[int] | None = None) -> int | None:
@@ -180,11 +180,11 @@ class TrainingLog:
 
     def reached(self, wanted: float | None) -> bool:
         """Whether the evaluation at this frame, if there was one, had this mean return."""
-        mean, *_ = self.evaluations.get(self.frames, (-math.inf,))
-        return wanted is not None and mean >= wanted
+        found = self.evaluations.get(self.frames)
+        return wanted is not None and found is not None and found[0] >= wanted
 
     def _write(self, table: str, row: Mapping[str, Any]) -> None:
-        self._run.write(table, row)
+        self.run.write(table, row)
         if self.loggers is not None:
             self.loggers.write(table, row)
 
@@ -310,87 +310,68 @@ class MetricsAverage:
         self._parts = {tuple(names): tuple(part) for names, *part in state["parts"]}
 
 
-class ProgressBar:
-    """A bar in frames that shows frames per second, the time left and some numbers.
+def report(run: RunDirectory, log: TrainingLog) -> str:
+    """Draw ``figures/learning_curve.png`` and describe the run.
 
-    On a terminal it takes one line, cut to its width. Elsewhere, as in a file or a pipe, it writes
-    a line every 30 seconds.
+    Without matplotlib the description says how to get the figure.
 
     Args:
-        total_frames: frames of the whole run.
-        enabled: ``False`` shows nothing.
+        run: a run with at least one evaluation.
+        log: what the run counted.
 
-    >>> with ProgressBar(100, enabled=False) as bar:
-    ...     bar.update(50, {"evaluation": -150.0, "return": -120.0, "alpha": 0.2})
+    Returns:
+        The text to print.
     """
-
-    def __init__(self, total_frames: int, *, enabled: bool = True) -> None:
-        self._on_terminal = enabled and sys.stderr.isatty()
-        # Some terminals say that they have no columns, where tqdm would show nothing.
-        blind = self._on_terminal and not os.get_terminal_size(sys.stderr.fileno()).columns
-        self._total = total_frames
-        self._shown: Mapping[str, float] = {}
-        self._bar = tqdm(
-            total=total_frames,
-            disable=not enabled,
-            unit=" frames",
-            unit_scale=True,
-            ncols=80 if blind else None,
-            dynamic_ncols=not blind,
-            bar_format="{percentage:3.0f}%|{bar}| {rate_noinv_fmt}, {remaining}{postfix}",
-            mininterval=0.1 if self._on_terminal else 30.0,
-            miniters=1,  # by its default the bar stands still for seconds when updates begin
-            delay=1e-9,  # nothing is shown before the first update
+    summary = final_summary(run.path, log)
+    figure = run.path / "figures" / "learning_curve.png"
+    try:
+        episodes = load_runs(run.path, table="episodes")
+        plot_learning_curves(
+            load_runs(run.path), episodes=None if episodes.empty else episodes, path=figure
         )
-
-    def start_at(self, frames: int) -> None:
-        """Begin with the frames of earlier sessions; the speed shown counts later ones only."""
-        self._bar.initial = self._bar.n = self._bar.last_print_n = frames
-
-    def update(self, frames: int, shown: Mapping[str, float]) -> None:
-        """Move the bar.
-
-        Args:
-            frames: frames of the run so far.
-            shown: numbers to show from now on: ``return``, ``evaluation``, those whose name
-                begins with ``alpha``, and others.
-        """
-        if shown != self._shown:
-            self._shown = dict(shown)
-            self._show_numbers()
-        self._bar.update(min(frames, self._total) - self._bar.n)  # the last batch is whole
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Say on a terminal what is going on in the block, while the frames stand still.
-
-        Args:
-            name: such as ``"evaluating"``.
-        """
-        self._bar.set_postfix_str(name, refresh=self._on_terminal)
-        try:
-            yield
-        finally:
-            self._show_numbers()
-
-    def _show_numbers(self) -> None:
-        shown = self._shown
-        alphas = [f"{shown[name]:.3g}" for name in shown if name.startswith("alpha")]
-        numbers = {"return": _short(shown["return"])} if "return" in shown else {}
-        if alphas:
-            numbers["alpha"] = "/".join(alphas)
-        if "evaluation" in shown:
-            numbers["eval"] = _short(shown["evaluation"])
-        others = (name for name in shown if not name.startswith(("alpha", "return", "evaluation")))
-        numbers |= {name: _short(shown[name]) for name in others}
-        self._bar.set_postfix(numbers, refresh=False)
-
-    def __enter__(self) -> ProgressBar:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.close()
+        return f"{summary}\nlearning curve   {figure}"
+    except (RlkitSacError, ImportError, OSError) as error:
+        return f"{summary}\n{error}"
 
 
-def _short(value: float) -> str:
-    return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
+def final_summary(run: Path, log: TrainingLog) -> str:
+    """Describe a finished run: last and best evaluation, cost, and where its files lie.
+
+    Args:
+        run: the run directory.
+        log: what the run counted.
+    """
+    hours, rest = divmod(int(log.seconds), 3600)
+    rate = log.frames / log.seconds
+    rows = {
+        "last evaluation": _evaluation(log, max(log.evaluations, default=None)),
+        "best evaluation": _evaluation(log, log.best_evaluation()),
+        "frames": f"{log.frames:,}",
+        "updates": f"{log.updates:,}",
+        "wall time": f"{hours}:{rest // 60:02}:{rest % 60:02} ({rate:,.0f} frames/s)",
+        "peak memory": _peak_memory(),
+        "results": str(run),
+    }
+    return summary_table(rows)
+
+
+def _evaluation(log: TrainingLog, frames: int | None) -> str:
+    if frames is None:
+        return "none"
+    mean, deviation, count = log.evaluations[frames]
+    if count == 1:
+        return f"{mean:.2f} (1 episode at frame {frames:,})"
+    return f"{mean:.2f} ± {deviation:.2f} ({count} episodes at frame {frames:,})"
+
+
+def _peak_memory() -> str:
+    parts = []
+    if sys.platform != "win32":
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        peak *= 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
+        parts.append(f"{peak / 2**20:,.0f} MiB")
+    if torch.cuda.is_initialized():
+        parts.append(f"{torch.cuda.max_memory_allocated() / 2**20:,.0f} MiB on the GPU")
+    return ", ".join(parts) or "unknown"

@@ -1,16 +1,20 @@
-"""The rows of a run in TensorBoard and W&B."""
+"""What shows a run while it goes: TensorBoard, W&B, and a progress bar."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import nullcontext, suppress
-from pathlib import Path
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from torchrl.record.loggers import WandbLogger
+from tqdm import tqdm
 
-from rlkit_sac.config import LoggingConfig
+from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.errors import RunError, summary
+from rlkit_sac.runs.directory import RunDirectory
 from rlkit_sac.runs.files import os_errors_named
 
 if TYPE_CHECKING:
@@ -23,66 +27,48 @@ class RunLoggers:
     The column ``alpha`` of ``metrics.csv`` becomes ``metrics/alpha``, at the step ``frames``.
     Numbers and truth values (as 0 and 1) are sent; lists, text and empty cells are not. The files
     are in the folders ``tensorboard`` and ``wandb``. W&B obeys its own environment variables, such
-    as ``WANDB_MODE=offline``.
+    as ``WANDB_MODE=offline``; its id of the run is in ``run.json``, and a resumed run continues it.
 
     Args:
-        config: which loggers, and the project of W&B.
-        path: the run directory.
-        name: what W&B calls the run.
-        options: the run's whole configuration, which W&B shows.
+        config: which loggers; W&B shows all of it.
+        run: the run directory, begun.
         resumed_at: frames of the checkpoint the run continues from; TensorBoard drops the rows
             after it. W&B cannot: there they stay, below those of the resumed run.
-        wandb_id: that of the run that is continued. Default: a new one.
-
-    Attributes:
-        wandb_id: id of the W&B run, which a resumed run passes on to continue it; ``None`` without
-            W&B.
 
     Raises:
         RunError: if W&B does not start, or the files cannot be written.
-
-    >>> loggers = RunLoggers(LoggingConfig(), Path("runs"), name="a", options={})
-    >>> loggers.write("metrics", {"frames": 500, "alpha": 0.1})
-    >>> loggers.close()
     """
 
     def __init__(
-        self,
-        config: LoggingConfig,
-        path: Path,
-        *,
-        name: str,
-        options: Mapping[str, Any],
-        resumed_at: int | None = None,
-        wandb_id: str | None = None,
+        self, config: BaseRunConfig, run: RunDirectory, *, resumed_at: int | None = None
     ) -> None:
         self._tensorboard: SummaryWriter | None = None
         self._wandb: WandbLogger | None = None
-        self.wandb_id: str | None = None
-        if config.wandb:
+        if config.logging.wandb:
             import wandb
 
             try:
                 self._wandb = WandbLogger(
-                    name,
-                    save_dir=str(path),
-                    id=wandb_id,
-                    project=config.wandb_project,
-                    config=dict(options),
+                    f"{config.env.id}/{run.path.name}",
+                    save_dir=str(run.path),
+                    id=run.info.get("wandb_id"),
+                    project=config.logging.wandb_project,
+                    config=asdict(config),
                     log_env_packages=False,  # W&B itself lists the packages
                 )
             except (wandb.Error, OSError) as error:
                 raise RunError(
                     f"W&B does not start: {summary(error)}; WANDB_MODE=offline keeps its files here"
                 ) from error
-            self.wandb_id = str(self._wandb.experiment.id)
-        if config.tensorboard:
+            run.update_info(wandb_id=str(self._wandb.experiment.id))
+        if config.logging.tensorboard:
             from torch.utils.tensorboard import SummaryWriter
 
             # TorchRL's logger does not pass on the step from which old rows are void.
             purge_step = None if resumed_at is None else resumed_at + 1
             with os_errors_named("cannot write the files of a logger"):
-                self._tensorboard = SummaryWriter(str(path / "tensorboard"), purge_step=purge_step)
+                folder = str(run.path / "tensorboard")
+                self._tensorboard = SummaryWriter(folder, purge_step=purge_step)
 
     def write(self, table: str, row: Mapping[str, Any]) -> None:
         """Send one row.
@@ -120,3 +106,89 @@ class RunLoggers:
                 self._wandb.experiment.finish(exit_code=int(failed))
             if self._tensorboard is not None:
                 self._tensorboard.close()
+
+
+class ProgressBar:
+    """A bar in frames that shows frames per second, the time left and some numbers.
+
+    On a terminal it takes one line, cut to its width. Elsewhere, as in a file or a pipe, it writes
+    a line every 30 seconds.
+
+    Args:
+        total_frames: frames of the whole run.
+        enabled: ``False`` shows nothing.
+
+    >>> with ProgressBar(100, enabled=False) as bar:
+    ...     bar.update(50, {"evaluation": -150.0, "return": -120.0, "alpha": 0.2})
+    """
+
+    def __init__(self, total_frames: int, *, enabled: bool = True) -> None:
+        self._on_terminal = enabled and sys.stderr.isatty()
+        # Some terminals say that they have no columns, where tqdm would show nothing.
+        blind = self._on_terminal and not os.get_terminal_size(sys.stderr.fileno()).columns
+        self._total = total_frames
+        self._shown: Mapping[str, float] = {}
+        self._bar = tqdm(
+            total=total_frames,
+            disable=not enabled,
+            unit=" frames",
+            unit_scale=True,
+            ncols=80 if blind else None,
+            dynamic_ncols=not blind,
+            bar_format="{percentage:3.0f}%|{bar}| {rate_noinv_fmt}, {remaining}{postfix}",
+            mininterval=0.1 if self._on_terminal else 30.0,
+            miniters=1,  # by its default the bar stands still for seconds when updates begin
+            delay=1e-9,  # nothing is shown before the first update
+        )
+
+    def start_at(self, frames: int) -> None:
+        """Begin with the frames of earlier sessions; the speed shown counts later ones only."""
+        self._bar.initial = self._bar.n = self._bar.last_print_n = frames
+
+    def update(self, frames: int, shown: Mapping[str, float]) -> None:
+        """Move the bar.
+
+        Args:
+            frames: frames of the run so far.
+            shown: numbers to show from now on: ``return``, ``evaluation``, those whose name
+                begins with ``alpha``, and others.
+        """
+        if shown != self._shown:
+            self._shown = dict(shown)
+            self._show_numbers()
+        self._bar.update(min(frames, self._total) - self._bar.n)  # the last batch is whole
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Say on a terminal what is going on in the block, while the frames stand still.
+
+        Args:
+            name: such as ``"evaluating"``.
+        """
+        self._bar.set_postfix_str(name, refresh=self._on_terminal)
+        try:
+            yield
+        finally:
+            self._show_numbers()
+
+    def _show_numbers(self) -> None:
+        shown = self._shown
+        alphas = [f"{shown[name]:.3g}" for name in shown if name.startswith("alpha")]
+        numbers = {"return": _short(shown["return"])} if "return" in shown else {}
+        if alphas:
+            numbers["alpha"] = "/".join(alphas)
+        if "evaluation" in shown:
+            numbers["eval"] = _short(shown["evaluation"])
+        others = (name for name in shown if not name.startswith(("alpha", "return", "evaluation")))
+        numbers |= {name: _short(shown[name]) for name in others}
+        self._bar.set_postfix(numbers, refresh=False)
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.close()
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"

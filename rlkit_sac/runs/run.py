@@ -21,11 +21,11 @@ from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.data import AnyCollector, SliceSampler, WorkerCollector
 from rlkit_sac.envs import describe_task
 from rlkit_sac.errors import ConfigError, WorkersLost
-from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
+from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.directory import RunDirectory, write_config
 from rlkit_sac.runs.evaluation import evaluate, evaluation_seed
-from rlkit_sac.runs.log import ProgressBar, TrainingLog
-from rlkit_sac.runs.loggers import RunLoggers
+from rlkit_sac.runs.log import TrainingLog, report
+from rlkit_sac.runs.loggers import ProgressBar, RunLoggers
 from rlkit_sac.runs.machine import (
     announce_run,
     announced_run,
@@ -38,7 +38,6 @@ from rlkit_sac.runs.policy import policy_files
 from rlkit_sac.runs.resume import changed_task, compiled_otherwise, find_start, restore, task_facts
 from rlkit_sac.runs.saving import Checkpoints
 from rlkit_sac.runs.stop import StopRequest, deferred_signals
-from rlkit_sac.runs.summary import report
 from rlkit_sac.runs.video import record_best
 from rlkit_sac.updates.schedule import EveryFrames
 from rlkit_sac.updates.scheduled_values import apply_schedules
@@ -50,15 +49,13 @@ class TrainingRun:
 
     Args:
         config: of the run.
-        directory: of the run, begun.
-        log: of the run.
+        log: of the run, begun.
         checkpoints: of the run.
         loss_module: whose policy is evaluated with its ``reward_weights``.
         update: whose values may follow schedules.
         collector: of the run.
         eval_env: the environment of evaluations.
         stop: whether a signal was received, or the time is over.
-        progress: the bar, which says what is going on.
 
     Attributes:
         path: the run directory.
@@ -70,7 +67,6 @@ class TrainingRun:
     def __init__(
         self,
         config: BaseRunConfig,
-        directory: RunDirectory,
         log: TrainingLog,
         checkpoints: Checkpoints,
         *,
@@ -79,12 +75,10 @@ class TrainingRun:
         collector: AnyCollector | WorkerCollector,
         eval_env: EnvBase,
         stop: StopRequest,
-        progress: ProgressBar,
     ) -> None:
-        self.path, self.latest = directory.path, log.latest
-        self._directory, self._log, self._checkpoints = directory, log, checkpoints
+        self.path, self.latest, self.callback = log.run.path, log.latest, config.callback
+        self._log, self._checkpoints = log, checkpoints
         self._loss_module, self._collector, self._stop = loss_module, collector, stop
-        self._progress, self.callback = progress, config.callback
         self._metrics = EveryFrames(config.logging.interval)
         self._evaluations = EveryFrames(config.evaluation.interval)
         self._evaluate_policy = partial(
@@ -192,9 +186,10 @@ class TrainingRun:
 
     def complete(self) -> None:
         """Write the last rows of the tables, which a longer run would not write here."""
-        if self._directory.tables["metrics"].last != self.frames:
+        tables = self._log.run.tables
+        if tables["metrics"].last != self.frames:
             self._log.write_metrics()
-        if self._directory.tables["evaluations"].last != self.frames:
+        if tables["evaluations"].last != self.frames:
             self._evaluate()
 
     @property
@@ -206,7 +201,7 @@ class TrainingRun:
             self._log.write_metrics()
 
     def _evaluate(self) -> bool:
-        with self._progress.phase("evaluating"):
+        with self._log.progress.phase("evaluating"):
             result = self._evaluate_policy(reward_weights=self._reward_weights)
             is_best = self._log.evaluated(result)
         self._end_if_solved()
@@ -234,9 +229,9 @@ class TrainingRun:
         return bool(reason), bool(saved)
 
     def _save(self) -> None:
-        if num_ranks() == 1 and self.frames in step_folders(self._checkpoints.folder):
+        if num_ranks() == 1 and self._checkpoints.saved_at == self.frames:
             return
-        with self._progress.phase("saving"):
+        with self._log.progress.phase("saving"):
             if rank() == 0:
                 greatest(0)  # so that the others have whatever this rank has
             self._checkpoints.save(self.frames)
@@ -356,7 +351,6 @@ def training_run(
             update.announce_compiling(compiling)
             run = TrainingRun(
                 config,
-                directory,
                 log,
                 checkpoints,
                 loss_module=loss_module,
@@ -364,7 +358,6 @@ def training_run(
                 collector=collector,
                 eval_env=eval_env,
                 stop=stop,
-                progress=progress,
             )
             try:
                 yield run
@@ -431,13 +424,4 @@ def _begin(
         print(f"resuming {directory.path} at frame {resumed_at:,}")
         for reason in reasons:
             print(f"not exactly the run that never stopped: {reason}")
-    log.loggers = RunLoggers(
-        config.logging,
-        directory.path,
-        name=f"{config.env.id}/{directory.path.name}",
-        options=dataclasses.asdict(config),
-        resumed_at=resumed_at,
-        wandb_id=directory.info.get("wandb_id"),
-    )
-    if log.loggers.wandb_id is not None:
-        directory.update_info(wandb_id=log.loggers.wandb_id)
+    log.loggers = RunLoggers(config, directory, resumed_at=resumed_at)

@@ -7,7 +7,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from rlkit_sac.runs.log import ProgressBar
+from rlkit_sac.runs.loggers import ProgressBar
 
 if __name__ == "__main__":
     phase = ProgressBar.phase

@@ -15,7 +15,8 @@ from tensordict import TensorDict
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import EvaluationResult, RunDirectory
 from rlkit_sac.runs.files import join_state, split_state
-from rlkit_sac.runs.log import MetricsAverage, ProgressBar, TrainingLog
+from rlkit_sac.runs.log import MetricsAverage, TrainingLog
+from rlkit_sac.runs.loggers import ProgressBar
 
 NAMES = ("loss_actor", "alpha", "q0_min", "grad_norm_actor")
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from rlkit_sac.config import LoggingConfig
+from rlkit_sac.config import LoggingConfig, RunConfig
 from rlkit_sac.runs.loggers import RunLoggers
 
 
-def open_loggers(path: Path, *, tensorboard=False, wandb=False, **options) -> RunLoggers:
-    config = LoggingConfig(tensorboard=tensorboard, wandb=wandb)
-    return RunLoggers(config, path, name="run", options={"seed": 3}, **options)
+def open_loggers(path: Path, **options) -> RunLoggers:
+    config = RunConfig(logging=LoggingConfig(tensorboard=True))
+    return RunLoggers(config, SimpleNamespace(path=path, info={}), **options)
 
 
 def tensorboard_scalars(path: Path) -> dict[str, list[tuple[int, float]]]:
@@ -48,23 +49,22 @@ EXPECTED = {
 
 def test_tensorboard_has_the_numbers_under_table_and_column(tmp_path):
     pytest.importorskip("tensorboard")
-    loggers = open_loggers(tmp_path, tensorboard=True)
+    loggers = open_loggers(tmp_path)
     for table, row in ROWS:
         loggers.write(table, row)
     assert tensorboard_scalars(tmp_path) == EXPECTED, "a killed run has all it wrote"
     loggers.close()
     assert tensorboard_scalars(tmp_path) == EXPECTED
     assert [file.name for file in tmp_path.iterdir()] == ["tensorboard"]
-    assert loggers.wandb_id is None
 
 
 def test_a_resumed_run_shows_no_row_twice_in_tensorboard(tmp_path):
     pytest.importorskip("tensorboard")
-    first = open_loggers(tmp_path, tensorboard=True)
+    first = open_loggers(tmp_path)
     for frames in (100, 200, 300, 400):
         first.write("metrics", {"frames": frames, "alpha": 0.5})
     first.close()
-    second = open_loggers(tmp_path, tensorboard=True, resumed_at=200)
+    second = open_loggers(tmp_path, resumed_at=200)
     for frames in (250, 350):
         second.write("metrics", {"frames": frames, "alpha": 0.25})
     second.close()

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from rlkit_sac.runs.log import TrainingLog
-from rlkit_sac.runs.summary import final_summary
+from rlkit_sac.runs.log import TrainingLog, final_summary
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import RunConfig, TrainingRun, load_policy, make_envs, training_run
-from rlkit_sac.runs.log import ProgressBar
+from rlkit_sac.runs.loggers import ProgressBar
 from rlkit_sac.runs.resume import find_start
 from rlkit_sac.runs.stop import Interrupted, results_so_far
 from tests.runs.recipe_updates import make_update
