@@ -32,8 +32,7 @@ from rlkit_sac.analysis import (
     plot_learning_curves,
 )
 from rlkit_sac.analysis.figures import COLORS
-from rlkit_sac.analysis.files import read_rows
-from rlkit_sac.analysis.run_json import read_description
+from rlkit_sac.analysis.runs import read_description, read_rows
 
 DOCS = Path(__file__).parents[2] / "docs"
 GROUP = ["recipe", "configuration", "task"]

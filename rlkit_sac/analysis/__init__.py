@@ -7,11 +7,11 @@ from rlkit_sac.analysis.curves import learning_curves as learning_curves
 from rlkit_sac.analysis.external import load_external_runs as load_external_runs
 from rlkit_sac.analysis.figures import plot_learning_curves as plot_learning_curves
 from rlkit_sac.analysis.figures import plot_performance_profiles as plot_performance_profiles
+from rlkit_sac.analysis.performance import aggregate_scores as aggregate_scores
 from rlkit_sac.analysis.performance import final_performance as final_performance
+from rlkit_sac.analysis.performance import performance_profiles as performance_profiles
+from rlkit_sac.analysis.performance import probability_of_improvement as probability_of_improvement
 from rlkit_sac.analysis.report import write_report as write_report
 from rlkit_sac.analysis.runs import load_runs as load_runs
-from rlkit_sac.analysis.scores import aggregate_scores as aggregate_scores
-from rlkit_sac.analysis.scores import performance_profiles as performance_profiles
-from rlkit_sac.analysis.scores import probability_of_improvement as probability_of_improvement
 from rlkit_sac.analysis.tables import markdown_table as markdown_table
 from rlkit_sac.analysis.tables import write_table as write_table

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rlkit_sac.analysis.estimates import Estimator, Floats, Statistic
-from rlkit_sac.analysis.groups import Key, describe, join, select_runs, split, warn_of_early_ends
+from rlkit_sac.analysis.groups import Key, describe, join, select_runs, split, warn_early_ends
 from rlkit_sac.errors import ConfigError
 
 
@@ -74,7 +74,7 @@ def learning_curves(
     rows, by = select_runs(data, column, by)
     groups = split(rows, ["task", *by])
     for key, group in groups:
-        warn_of_early_ends(group, describe(key), "the curve stops there")
+        warn_early_ends(group, describe(key), "the curve stops there")
     return aggregate_curves(groups, column, frames, estimator)
 
 
@@ -83,8 +83,6 @@ def aggregate_curves(
     column: str,
     frames: int | Sequence[float] | None,
     estimator: Estimator,
-    *,
-    interval: bool = True,
 ) -> pd.DataFrame:
     """One curve for each group, as a table that begins with the columns of the keys.
 
@@ -93,7 +91,6 @@ def aggregate_curves(
         column: the column to aggregate.
         frames: as for :func:`learning_curves`.
         estimator: the statistic.
-        interval: whether `low` and `high` are among the columns. Default True.
 
     Returns:
         The table of :func:`learning_curves`.
@@ -101,8 +98,7 @@ def aggregate_curves(
     curves = []
     for key, group in groups:
         points, values = _on_common_frames(group, column, frames, describe(key))
-        found = estimator.columns(values) if interval else {"value": estimator.value(values)}
-        curve = {"frames": points, **found, "runs": values.shape[-1]}
+        curve = {"frames": points, **estimator.columns(values), "runs": values.shape[-1]}
         curves.append((key, pd.DataFrame(curve)))
     return join(curves)
 

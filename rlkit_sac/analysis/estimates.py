@@ -36,7 +36,7 @@ class Estimator:
         statistic: `"mean"` or `"iqm"` of all runs together, or a function of the strata, arrays
             `[*, runs]`, that returns `[*]`. Default `"mean"`.
         confidence: level of the interval, between 0 and 1. Default 0.95.
-        resamples: number of resamples. Default 9999.
+        resamples: number of resamples; 0 for no intervals. Default 9999.
         seed: seed of the resamples. Default 0.
 
     Raises:
@@ -87,10 +87,11 @@ class Estimator:
             strata: arrays `[*, runs]` of equal leading shape.
 
         Returns:
-            Its lower and upper ends `[*]`, NaN if some stratum has a single run.
+            Its lower and upper ends `[*]`, NaN without resamples, and if some
+            stratum has a single run.
         """
         shape = strata[0].shape[:-1]
-        if any(stratum.shape[-1] < 2 for stratum in strata):
+        if not self.resamples or any(stratum.shape[-1] < 2 for stratum in strata):
             return np.full(shape, np.nan), np.full(shape, np.nan)
         random = np.random.default_rng(self.seed)
         sizes = [stratum.shape[-1] for stratum in strata]

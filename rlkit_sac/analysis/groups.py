@@ -228,7 +228,7 @@ def describe(key: Key) -> str:
     return f"{text} on {key['task']}" if text else str(key["task"])
 
 
-def warn_of_early_ends(group: pd.DataFrame, name: str, consequence: str) -> None:
+def warn_early_ends(group: pd.DataFrame, name: str, consequence: str) -> None:
     """Warn if some runs of a group stopped well before the others.
 
     Args:

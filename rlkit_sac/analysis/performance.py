@@ -1,14 +1,15 @@
-"""The last evaluations of runs: the table of them, and their values by group and task."""
+"""How runs end: tables of their last evaluations, normalized scores, and who improves on whom."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from rlkit_sac.analysis.estimates import Estimator, Floats, Statistic
-from rlkit_sac.analysis.groups import Key, describe, select_runs, split, warn_of_early_ends
+from rlkit_sac.analysis.groups import Key, describe, join, select_runs, split, warn, warn_early_ends
 from rlkit_sac.errors import ConfigError
 
 References = Mapping[str, tuple[float, float]]
@@ -105,7 +106,7 @@ def final_values(group: pd.DataFrame, column: str, last: int, name: str) -> Floa
         >>> final_values(group, "x", 1, "sac")
         array([8., 5.])
     """
-    warn_of_early_ends(group, name, "their last evaluations count as final")
+    warn_early_ends(group, name, "their last evaluations count as final")
     runs = group.sort_values("frames").groupby("run")[column]
     counts = runs.size()
     if counts.min() < last:
@@ -176,3 +177,235 @@ def normalize(values: Mapping[str, Floats], references: References) -> list[Floa
         low, high = references[task]
         scores.append((of_task - low) / (high - low))
     return scores
+
+
+def aggregate_scores(
+    data: pd.DataFrame,
+    references: References,
+    *,
+    column: str = "return_mean",
+    by: str | Sequence[str] = ("recipe",),
+    last: int = 1,
+    statistic: Statistic = "iqm",
+    confidence: float = 0.95,
+    resamples: int = 9999,
+    seed: int = 0,
+) -> pd.DataFrame:
+    r"""Aggregate the final performance over tasks, in normalized scores.
+
+    Returns of different tasks have different scales. The final value :math:`x` of a run becomes
+    the score :math:`(x - l) / (h - l)` with the references :math:`l` and :math:`h` of its task,
+    such as the returns of a random and of an expert policy. The statistic is taken over the scores
+    of all runs of all tasks. The bootstrap is stratified by task: each resample draws from the
+    runs of each task as many as it has.
+
+    Args:
+        data: a table of :func:`load_runs`, as for :func:`final_performance`.
+        references: for each task the returns that are score 0 and score 1.
+        column: the column to aggregate. Default `"return_mean"`.
+        by: the grouping columns. Default `("recipe",)`.
+        last: how many evaluations at the end of a run are averaged. Default 1.
+        statistic: `"iqm"` (default), the interquartile mean, or `"mean"`.
+        confidence: level of the interval. Default 0.95.
+        resamples: number of bootstrap resamples. Default 9999.
+        seed: seed of the resamples. Default 0.
+
+    Returns:
+        A table with one row for each group: the columns of `by`, `tasks`, `runs` (of all tasks),
+        `value`, `low` and `high` (NaN if some task has a single run).
+
+    Raises:
+        ConfigError: a task has no references, the groups were not run on the
+            same tasks, or one of the reasons of :func:`final_performance`.
+
+    Example:
+        >>> data = pd.DataFrame({
+        ...     "run": list("abcd"), "recipe": "sac", "task": ["X", "X", "Y", "Y"], "frames": 100,
+        ...     "return_mean": [5.0, 7.0, 200.0, 400.0],
+        ... })
+        >>> aggregate_scores(data, {"X": (0, 10), "Y": (0, 1000)}, statistic="mean").round(3)
+          recipe  tasks  runs  value   low  high
+        0    sac      2     4   0.45  0.35  0.55
+    """
+    estimator = Estimator(statistic, confidence, resamples, seed)
+    table = []
+    for key, values in final_values_by_task(data, column, by, last):
+        scores = normalize(values, references)
+        runs = [len(of_task) for of_task in scores]
+        if len(set(runs)) > 1:
+            warn(
+                f"{describe(key)} has different numbers of runs on the tasks: each run counts the "
+                "same, so a task with more runs counts more"
+            )
+        counts = {"tasks": len(runs), "runs": sum(runs)}
+        table.append({**key, **counts, **estimator.columns(*scores)})
+    return pd.DataFrame(table)
+
+
+def performance_profiles(
+    data: pd.DataFrame,
+    references: References,
+    *,
+    column: str = "return_mean",
+    by: str | Sequence[str] = ("recipe",),
+    last: int = 1,
+    thresholds: Sequence[float] | None = None,
+    confidence: float = 0.95,
+    resamples: int = 9999,
+    seed: int = 0,
+) -> pd.DataFrame:
+    r"""Tabulate which share of runs ends above each threshold, in normalized scores.
+
+    With the scores :math:`x_{mn}` of run :math:`n` on task :math:`m`, as
+    :func:`aggregate_scores` computes them, the profile at the threshold :math:`\tau` is
+
+    .. math::
+        \frac1M \sum_{m=1}^M \frac1{N_m} \sum_{n=1}^{N_m} [x_{mn} > \tau],
+
+    so each task counts the same. It falls from 1 to 0 in steps; a group whose profile is above
+    another's everywhere has the better scores at every quantile. The band is pointwise: the
+    percentile bootstrap interval at each threshold by itself, stratified by task. The profiles are
+    the score distributions of Agarwal et al., "Deep Reinforcement Learning at the Edge of the
+    Statistical Precipice", 2021, https://arxiv.org/abs/2108.13264, section 4.2.
+
+    Args:
+        data: a table of :func:`load_runs`, as for :func:`final_performance`.
+        references: for each task the returns that are score 0 and score 1.
+        column: the column whose values are scored. Default `"return_mean"`.
+        by: the grouping columns. Default `("recipe",)`.
+        last: how many evaluations at the end of a run are averaged. Default 1.
+        thresholds: the thresholds, in any order. Default: every score of any run, the only
+            places at which a profile changes.
+        confidence: level of the intervals. Default 0.95.
+        resamples: number of bootstrap resamples. Default 9999.
+        seed: seed of the resamples. Default 0.
+
+    Returns:
+        A table with one row for each group and threshold: the columns of `by`, `tau`, `value`,
+        `low` and `high` (NaN if some task has a single run), `tasks` and `runs` (of all tasks),
+        ordered by group and `tau`. :func:`plot_performance_profiles` draws it.
+
+    Raises:
+        ConfigError: one of the reasons of :func:`aggregate_scores`.
+
+    Example:
+        >>> data = pd.DataFrame({
+        ...     "run": list("abcd"), "recipe": "sac", "task": ["X", "X", "Y", "Y"], "frames": 100,
+        ...     "return_mean": [5.0, 7.0, 200.0, 400.0],
+        ... })
+        >>> performance_profiles(data, {"X": (0, 10), "Y": (0, 1000)}, thresholds=[0.3, 0.5])
+          recipe  tau  value  low  high  tasks  runs
+        0    sac  0.3   0.75  0.5   1.0      2     4
+        1    sac  0.5   0.25  0.0   0.5      2     4
+    """
+    estimator = Estimator(_mean_over_tasks, confidence, resamples, seed)
+    groups = [
+        (key, normalize(values, references))
+        for key, values in final_values_by_task(data, column, by, last)
+    ]
+    if thresholds is None:
+        thresholds = [score for _, scores in groups for of_task in scores for score in of_task]
+    taus = np.unique(np.asarray(thresholds, dtype=float))
+    profiles = []
+    for key, scores in groups:
+        above = [(of_task > taus[:, None]).astype(float) for of_task in scores]
+        profile = pd.DataFrame({"tau": taus, **estimator.columns(*above)})
+        counts = {"tasks": len(scores), "runs": sum(map(len, scores))}
+        profiles.append((key, profile.assign(**counts)))
+    return join(profiles)
+
+
+def _mean_over_tasks(*strata: Floats) -> Floats:
+    return np.mean([of_task.mean(axis=-1) for of_task in strata], axis=0)
+
+
+def probability_of_improvement(
+    data: pd.DataFrame,
+    *,
+    column: str = "return_mean",
+    by: str | Sequence[str] = ("recipe",),
+    last: int = 1,
+    confidence: float = 0.95,
+    resamples: int = 9999,
+    seed: int = 0,
+) -> pd.DataFrame:
+    r"""Estimate for each pair of groups how likely a run of the one ends above one of the other.
+
+    With the final values :math:`x_{mi}` of :math:`N_m` runs and :math:`y_{mj}` of :math:`K_m` runs
+    on task :math:`m`, `value` is the mean over tasks of the share of pairs that `x` wins, where
+    ties count half:
+
+    .. math::
+        \frac1M \sum_{m=1}^M \frac1{N_m K_m} \sum_{i,j}
+        \bigl([x_{mi} > y_{mj}] + \tfrac12 [x_{mi} = y_{mj}]\bigr).
+
+    That of one task is the statistic of the Mann-Whitney test, divided by its maximum
+    :math:`N_m K_m`; `p_value` is that of the two-sided test by `scipy.stats.mannwhitneyu`, which is
+    exact where a group has at most 8 runs and no values are equal. Values are compared within a
+    task only, so they need no normalization; how large a difference is does not matter. In the
+    bootstrap the runs of each task and group are resampled among themselves. See Agarwal et al.,
+    "Deep Reinforcement Learning at the Edge of the Statistical Precipice", 2021,
+    https://arxiv.org/abs/2108.13264, section 4.3.
+
+    Args:
+        data: a table of :func:`load_runs`, as for :func:`final_performance`.
+        column: the column to compare, of which more is better. Default `"return_mean"`.
+        by: the grouping columns. Default `("recipe",)`.
+        last: how many evaluations at the end of a run are averaged. Default 1.
+        confidence: level of the interval. Default 0.95.
+        resamples: number of bootstrap resamples. Default 9999.
+        seed: seed of the resamples. Default 0.
+
+    Returns:
+        A table with one row for each ordered pair of groups: their names `x` and `y`, `tasks`,
+        `runs_x` and `runs_y` (of all tasks), `value`, `low` and `high` (NaN if a group has a
+        single run on some task), and `p_value` (NaN with several tasks: test each by itself).
+
+    Raises:
+        ImportError: SciPy, of the extra `plots`, is not installed.
+        ConfigError: there is a single group, the groups were not run on the same tasks, or one of
+            the reasons of :func:`final_performance`.
+
+    Example:
+        >>> data = pd.DataFrame({
+        ...     "run": list("abcd"), "recipe": ["sac", "sac", "acer", "acer"], "task": "X",
+        ...     "frames": 100, "return_mean": [5.0, 7.0, 6.0, 4.0],
+        ... })
+        >>> probability_of_improvement(data)
+              x     y  tasks  runs_x  runs_y  value  low  high   p_value
+        0  acer   sac      1       2       2   0.25  0.0   1.0  0.666667
+        1   sac  acer      1       2       2   0.75  0.0   1.0  0.666667
+    """
+    from scipy.stats import mannwhitneyu  # of the extra `plots`
+
+    estimator = Estimator(_improvement, confidence, resamples, seed)
+    groups = [
+        (describe(key), list(values.values()))
+        for key, values in final_values_by_task(data, column, by, last)
+    ]
+    if len(groups) < 2:
+        raise ConfigError(
+            f"{groups[0][0]} is the only group; a comparison needs two: load the runs of another, "
+            "or name in by= the column that tells them apart"
+        )
+    table = []
+    for (x_name, x), (y_name, y) in itertools.permutations(groups, 2):
+        pair = {"x": x_name, "y": y_name, "tasks": len(x)}
+        counts = {"runs_x": sum(map(len, x)), "runs_y": sum(map(len, y))}
+        p_value = mannwhitneyu(x[0], y[0]).pvalue if len(x) == 1 else np.nan
+        table.append({**pair, **counts, **estimator.columns(*x, *y), "p_value": p_value})
+    return pd.DataFrame(table)
+
+
+def _improvement(*strata: Floats) -> Floats:
+    """The probability of improvement of the first half of the strata over the second."""
+    tasks = len(strata) // 2
+    pairs = zip(strata[:tasks], strata[tasks:], strict=True)
+    return np.mean([_share_won(x, y) for x, y in pairs], axis=0)
+
+
+def _share_won(x: Floats, y: Floats) -> Floats:
+    """The share of pairs `[*]` that `x` wins, of runs `[*, N]` and `[*, K]`."""
+    # Run by run: all pairs of all resamples at once might not fit into memory.
+    signs = sum(np.sign(x[..., [i]] - y).mean(axis=-1) for i in range(x.shape[-1]))
+    return np.asarray(0.5 + 0.5 * signs / x.shape[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,9 +13,10 @@ import pandas as pd
 from rlkit_sac.analysis.config_columns import config_cells, differing_names, read_config
 from rlkit_sac.analysis.files import Paths, as_paths, files_below, not_numbers, read_each, read_rows
 from rlkit_sac.analysis.groups import warn
-from rlkit_sac.analysis.run_json import IDENTITY, read_description
 from rlkit_sac.errors import ConfigError, RunError
 
+#: What each ``run.json`` says of its run.
+IDENTITY = ("recipe", "task", "seed", "status")
 # Each table with the columns that every run's file has.
 TABLES = {
     "evaluations": ("frames", "return_mean"),
@@ -134,6 +136,50 @@ def _load_run(run_dir: Path, table: str) -> pd.DataFrame:
         {"run": str(run_dir), **{name: description[name] for name in IDENTITY}}, index=rows.index
     )
     return pd.concat([identity, rows], axis=1)
+
+
+def read_description(file: Path) -> dict[str, Any]:
+    r"""Read a ``run.json``.
+
+    Args:
+        file: where it is.
+
+    Returns:
+        Its entries: ``recipe``, ``task``, ``seed``, ``status`` and others.
+
+    Raises:
+        RunError: naming the file, if it is missing, damaged, or lacks one of these.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "run.json"
+        >>> _ = file.write_text('{"recipe": "sac", "task": "Ant-v5", "seed": 0}')
+        >>> read_description(file)
+        Traceback (most recent call last):
+        rlkit_sac.errors.RunError: .../run.json is damaged: it has no 'status'
+    """
+    content = read_json(file)
+    for name in IDENTITY:
+        if not isinstance(content, dict) or name not in content:
+            raise RunError(f"{file} is damaged: it has no {name!r}")
+    return content
+
+
+def read_json(file: Path) -> Any:
+    """Read a JSON file of a run.
+
+    Args:
+        file: where it is.
+
+    Raises:
+        RunError: naming the file, if it is missing or not JSON.
+    """
+    try:
+        return json.loads(file.read_bytes())
+    except OSError as error:
+        raise RunError(f"{file} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise RunError(f"{file} is damaged: it is not JSON ({error})") from error
 
 
 def check_frames(file: Path, frames: pd.Series, *, strictly: bool) -> None:

@@ -61,8 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     rows = {
         "checkpoint": str(checkpoint),
         "task": stored.task.id,
-        "actions": "deterministic" if stored.deterministic else "samples",
-        "episodes": f"{len(episodes)}, seed {stored.seed}",
+        "actions": "deterministic" if stored.options["deterministic"] else "samples",
+        "episodes": f"{len(episodes)}, seed {stored.options['seed']}",
     }
     print(f"{summary_table(rows)}\n\n{markdown_table(table.reset_index(names=''))}", end="")
     if arguments.csv is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -338,6 +339,8 @@ def run_collector(
     workers, num_envs = config.workers, config.env.num_envs
     if not workers.number:
         return make_collector(env, policy, **options)
+    options |= asdict(workers)
+    del options["address"], options["number"]
     # The task itself, since it may be registered in this process alone.
     task = find_env_spec(config.env.id)
     return make_worker_collector(
@@ -353,12 +356,7 @@ def run_collector(
         workers=workers.number,
         num_envs=num_envs,
         first_index=rank() * workers.number * num_envs,
-        mode=workers.mode,
         updates=lambda: update.count,
-        publish_interval=workers.publish_interval,
-        restarts=workers.restarts,
-        patience=workers.patience,
-        cpus=workers.cpus,
         **options,
     )
 

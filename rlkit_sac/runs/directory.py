@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 
 from rlkit_sac._version import __version__
 from rlkit_sac.analysis.files import read_rows
-from rlkit_sac.analysis.run_json import read_description
+from rlkit_sac.analysis.runs import read_description
 from rlkit_sac.config.read import to_yaml
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.files import make_new_folder, os_errors_named, write_atomically

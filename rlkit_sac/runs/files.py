@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlkit_sac.analysis.run_json import read_json
+from rlkit_sac.analysis.runs import read_json
 from rlkit_sac.errors import RunError
 
 

@@ -205,29 +205,21 @@ class StoredRun:
 
     Args:
         checkpoint: one of its ``checkpoints/step_<frames>``.
-        episodes: of each evaluation. Default, here and below: as during training.
-        seed: of the evaluations.
-        deterministic: whether they take the mode of the policy.
+        options: ``episodes``, ``seed`` and ``deterministic`` of its evaluations. Default, also of
+            ``None``: as during training.
 
     Attributes:
         path: the run directory.
         frames: at the checkpoint.
         task: of the run.
-        reward_weights: ``[M]``, ``None`` for ones.
+        options: the keyword arguments of :func:`~rlkit_sac.runs.evaluate`.
 
     Raises:
         ConfigError: if the checkpoint is missing or damaged, or its environment is not that of
             :func:`~rlkit_sac.envs.make_env` alone.
     """
 
-    def __init__(
-        self,
-        checkpoint: Path,
-        *,
-        episodes: int | None = None,
-        seed: int | None = None,
-        deterministic: bool | None = None,
-    ) -> None:
+    def __init__(self, checkpoint: Path, **options: Any) -> None:
         found, config = Checkpoint.find(checkpoint), _Options()
         for key, option in options_of(config).items():
             setattr(option.section, option.name, found.config.get(key, option.value))
@@ -236,13 +228,15 @@ class StoredRun:
                 f"{found.run_path} was evaluated in an environment with transforms of its own, "
                 "which no file holds: make it, and call evaluate(policy, env)"
             )
-        usual = config.evaluation
+        usual, weights = config.evaluation, found.config.get("loss.reward_weights")
         self.path, self.frames, self.task = found.run_path, found.frames, usual.env(config.env)
-        self.episodes = usual.episodes if episodes is None else episodes
-        self.seed = evaluation_seed(config.seed) if seed is None else seed
-        self.deterministic = usual.deterministic if deterministic is None else deterministic
-        weights = found.config.get("loss.reward_weights")
-        self.reward_weights = None if weights is None else torch.tensor(weights, dtype=torch.float)
+        self.options = {
+            "episodes": usual.episodes,
+            "seed": evaluation_seed(config.seed),
+            "deterministic": usual.deterministic,
+            "reward_weights": None if weights is None else torch.tensor(weights, dtype=torch.float),
+            **{name: value for name, value in options.items() if value is not None},
+        }
 
     def evaluate(self, policy: TensorDictModuleBase) -> EvaluationResult:
         """Evaluate a policy, on the CPU, as the run does.
@@ -253,15 +247,8 @@ class StoredRun:
         Raises:
             RunError: as of :func:`~rlkit_sac.runs.evaluate`.
         """
-        with closing_env(evaluation_env(self.task, episodes=self.episodes)) as env:
-            return evaluate(
-                policy,
-                env,
-                episodes=self.episodes,
-                seed=self.seed,
-                deterministic=self.deterministic,
-                reward_weights=self.reward_weights,
-            )
+        with closing_env(evaluation_env(self.task, episodes=self.options["episodes"])) as env:
+            return evaluate(policy, env, **self.options)
 
 
 @dataclass

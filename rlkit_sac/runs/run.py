@@ -163,14 +163,13 @@ class TrainingRun:
             best: whether this policy had the best evaluation.
 
         Raises:
-            Interrupted: after a signal.
-            TimeLimitReached: after ``time_limit`` seconds.
+            Interrupted: after a signal, or ``time_limit`` seconds.
         """
         if self.callback is not None:
             if self.callback(self):
                 self._collector.end()
             self._write_metrics_if_due()
-        stop = bool(self._stop)  # what comes after this is obeyed after the next step
+        stop = bool(self._stop.exit_code)  # what comes after this is obeyed after the next step
         save = best or self._compiles_next() or self._checkpoints.due(self.frames)
         if num_ranks() > 1:
             stop, save = self._agreed(save)
@@ -222,11 +221,11 @@ class TrainingRun:
         A signal that comes after they have agreed counts at the next step.
         """
         ended = self._collector.frames >= self._collector.total_frames
-        reason, saved, has_ended = greatest(self._stop.reason, save, ended)
-        self._stop.follow(int(reason))
+        exit_code, saved, has_ended = greatest(self._stop.exit_code, save, ended)
+        self._stop.follow(int(exit_code))
         if has_ended:
             self._collector.end()
-        return bool(reason), bool(saved)
+        return bool(exit_code), bool(saved)
 
     def _save(self) -> None:
         if num_ranks() == 1 and self._checkpoints.saved_at == self.frames:

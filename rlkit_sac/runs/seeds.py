@@ -66,9 +66,8 @@ class Processes:
     """
 
     def __init__(self, config: Any, argv: Sequence[str], kind: str) -> None:
-        one_run = {"jobs": 1, "seeds": "null", "trials": "null", "pruner": "median"}
-        one_run |= dict.fromkeys(("space", "storage", "study"), "null")
-        words = [f"--{name}={value}" for name, value in one_run.items()]
+        one_run = vars(SeveralOptions()).items()
+        words = [f"--{name}={'null' if value is None else value}" for name, value in one_run]
         self._command = [sys.executable, sys.argv[0], *argv, *words]
         self._quiet = ["--logging.progress=false"] if hasattr(config, "logging") else []
         self._kind = kind

@@ -21,80 +21,58 @@ from rlkit_sac.signals import on_signals
 ONE_OF_SEVERAL = "RLKIT_SAC_ONE_OF_SEVERAL"
 
 
+#: Exit code after ``time_limit``; EX_TEMPFAIL of sysexits.h: to be tried again.
+TIME_LIMIT_CODE = 75
+
+
 class Interrupted(KeyboardInterrupt):
-    """A signal asked the run to end.
+    """A signal, or the time limit, asked the run to end.
 
     Args:
-        number: the signal.
+        exit_code: 128 plus the signal, or :data:`TIME_LIMIT_CODE`.
         text: what the console says.
 
-    >>> Interrupted(15).exit_code
+    >>> Interrupted(143).exit_code
     143
     """
 
-    def __init__(self, number: int, text: str = "interrupted") -> None:
+    def __init__(self, exit_code: int, text: str = "interrupted") -> None:
         super().__init__(text)
-        self.exit_code = 128 + number
-
-
-#: Exit code after ``time_limit``; EX_TEMPFAIL of sysexits.h: to be tried again.
-TIME_LIMIT_CODE = 75
-_TIME_OVER = 1_000
-
-
-class TimeLimitReached(KeyboardInterrupt):
-    """The run has lasted as long as it may.
-
-    Args:
-        seconds: how long that is.
-
-    >>> str(TimeLimitReached(3600.0)), TimeLimitReached(3600.0).exit_code
-    ('stopped by time_limit, after 3600 seconds', 75)
-    """
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"stopped by time_limit, after {seconds:g} seconds")
-        self.exit_code = TIME_LIMIT_CODE
+        self.exit_code = exit_code
 
 
 class StopRequest:
     """Whether a signal or a time limit asks the loop to end; see :func:`deferred_signals`."""
 
     def __init__(self, time_limit: float | None = None) -> None:
-        self._number: int | None = None
+        self._received = 0  # the exit code
         self._compiling = False
         self._limit = math.inf if time_limit is None else time_limit
         self._started = time.monotonic()
 
-    def __bool__(self) -> bool:
-        return self._number is not None or time.monotonic() - self._started >= self._limit
+    @property
+    def exit_code(self) -> int:
+        """The exit code for what asks the loop to end; 0 to go on."""
+        is_over = time.monotonic() - self._started >= self._limit
+        return self._received or (TIME_LIMIT_CODE if is_over else 0)
 
     def receive(self, number: int) -> None:
         """Remember a signal and say so; raise `Interrupted` in a block of :meth:`compiling`."""
-        self._number = number
+        self._received = 128 + number
         if self._compiling:
             self._end_compiling()
         if ONE_OF_SEVERAL not in os.environ:  # which leaves it to the first
             acknowledge("after this step")
 
-    @property
-    def reason(self) -> int:
-        """0 to go on, the number of a signal, or above all of these if the time is over."""
-        return self._number or (_TIME_OVER if self else 0)
-
-    def follow(self, reason: int) -> None:
-        """Take over the reason of another process."""
-        if reason == _TIME_OVER:
-            self._started = -math.inf
-        elif reason:
-            self._number = reason
+    def follow(self, exit_code: int) -> None:
+        """Take over the exit code of another process, if it has one."""
+        self._received = exit_code or self._received
 
     def obey(self) -> None:
-        """Raise `Interrupted` if a signal has come, `TimeLimitReached` if the time is over."""
-        if self._number is not None:
-            raise Interrupted(self._number)
-        if self:
-            raise TimeLimitReached(self._limit)
+        """Raise `Interrupted` if a signal has come or the time is over."""
+        if code := self.exit_code:
+            limit = f"stopped by time_limit, after {self._limit:g} seconds"
+            raise Interrupted(code, limit if code == TIME_LIMIT_CODE else "interrupted")
 
     @contextmanager
     def compiling(self) -> Iterator[None]:
@@ -112,8 +90,8 @@ class StopRequest:
             self._end_compiling()  # PyTorch may have made another exception of the first
 
     def _end_compiling(self) -> None:
-        if self._number is not None:
-            raise Interrupted(self._number, "interrupted while compiling; try --compile false")
+        if self._received:
+            raise Interrupted(self._received, "interrupted while compiling; try --compile false")
 
 
 def acknowledge(when: str) -> None:
@@ -140,8 +118,8 @@ def deferred_signals(time_limit: float | None = None) -> Iterator[StopRequest]:
     >>> import signal
     >>> with deferred_signals() as stop:
     ...     signal.raise_signal(signal.SIGTERM)
-    ...     bool(stop)
-    True
+    ...     stop.exit_code
+    143
     """
     stop = StopRequest(time_limit)
     with on_signals(stop.receive, _interrupt):
@@ -163,7 +141,7 @@ def raised_signals() -> AbstractContextManager[None]:
 
 
 def _interrupt(number: int) -> None:
-    raise Interrupted(number)
+    raise Interrupted(128 + number)
 
 
 def interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
@@ -228,19 +206,17 @@ def needs_traceback(error: BaseException) -> bool:
 def describe_failure(error: BaseException) -> str:
     r"""The lines that the console shows: what happened, where the results lie, how to resume.
 
-    A known error is one line per problem. A bug comes with its traceback, and the exception behind
-    an `EnvironmentFault` with that in the environment's own code.
+    An error is one line per problem. The exception behind an `EnvironmentFault` comes with the
+    traceback in the environment's own code.
 
     Args:
-        error: the exception.
+        error: an interrupt, or an error of the package.
 
     >>> print(describe_failure(ConfigError("--seed: must be >= 0\nunknown option --sed")))
     error: --seed: must be >= 0
     error: unknown option --sed
     """
-    if needs_traceback(error):
-        lines = [_traceback(error)]
-    elif (interrupt := interrupt_behind(error)) is not None:
+    if (interrupt := interrupt_behind(error)) is not None:
         lines = [str(interrupt) or "interrupted"]
     else:
         lines = [f"error: {line}" for line in str(error).splitlines()]

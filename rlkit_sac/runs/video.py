@@ -142,9 +142,9 @@ def record_run(
             policy,
             env,
             run.path / "videos" if folder is None else folder,
-            seed=run.seed if seed is None else seed,
+            seed=run.options["seed"] if seed is None else seed,
             prefix=f"step_{run.frames}-",
-            reward_weights=run.reward_weights,
+            reward_weights=run.options["reward_weights"],
             **options,
         )
 

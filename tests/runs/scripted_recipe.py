@@ -10,7 +10,7 @@ from pathlib import Path
 from rlkit_sac.config import EnvConfig, EvaluationConfig, FramesConfig, LoggingConfig, Seed
 from rlkit_sac.errors import BatchError, ConfigError, RunError
 from rlkit_sac.runs import RunDirectory, run_recipe
-from rlkit_sac.runs.stop import TimeLimitReached, deferred_signals
+from rlkit_sac.runs.stop import TIME_LIMIT_CODE, Interrupted, deferred_signals
 
 
 @dataclass
@@ -39,7 +39,7 @@ FAULTS = {
     "run": RunError("reward is NaN at frame 10"),
     "batch": BatchError("no 'observation'"),
     "bug": ZeroDivisionError("oops"),
-    "time": TimeLimitReached(60.0),
+    "time": Interrupted(TIME_LIMIT_CODE, "stopped by time_limit, after 60 seconds"),
 }
 
 

@@ -22,9 +22,9 @@ from rlkit_sac.analysis.figures import count_text
 from rlkit_sac.analysis.files import Paths
 from rlkit_sac.analysis.performance import final_performance
 from rlkit_sac.analysis.report import sections
-from rlkit_sac.analysis.report.html_table import escape
 from rlkit_sac.analysis.report.plotly_figures import MOST_ROWS, Figures
 from rlkit_sac.analysis.report.results import read_results
+from rlkit_sac.analysis.report.sections import escape
 from rlkit_sac.errors import ConfigError, check_installed
 
 if TYPE_CHECKING:

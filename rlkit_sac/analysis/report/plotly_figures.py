@@ -41,7 +41,7 @@ class Figures:
 
     Args:
         results: the runs.
-        estimator: of the curves of returns and their bands; metrics are means.
+        estimator: of the curves of returns and their bands; metrics are means without a band.
     """
 
     def __init__(self, results: Results, estimator: Estimator) -> None:
@@ -87,7 +87,8 @@ class Figures:
             table = averaged_rows(table, bin_width(table["frames"].max(), MOST_ROWS), columns)
         figure = _panels(columns, METRICS_PER_ROW, height=230)
         for panel, name in enumerate(columns):
-            for key, _, curve in self._lines(table.dropna(subset=[name]), name, None):
+            rows = table.dropna(subset=[name])
+            for key, _, curve in self._lines(rows, name, Estimator(resamples=0)):
                 self._draw(figure, panel, key, curve)
         return figure
 
@@ -99,7 +100,7 @@ class Figures:
         self,
         rows: pd.DataFrame,
         column: str,
-        estimator: Estimator | None,
+        estimator: Estimator,
         *,
         same_interval: bool = True,
     ) -> Iterator[tuple[Key, pd.DataFrame, pd.DataFrame]]:
@@ -111,8 +112,7 @@ class Figures:
                 warnings.simplefilter("ignore", UserWarning)
             lines = comparable_lines(rows, self._results.by, same_interval=same_interval)
         for key, line in lines:
-            how, banded = estimator or Estimator(), estimator is not None
-            yield key, line, aggregate_curves([(key, line)], column, None, how, interval=banded)
+            yield key, line, aggregate_curves([(key, line)], column, None, estimator)
 
     def _draw(
         self, figure: Figure, panel: int, key: Key, curve: pd.DataFrame, count: str = ""
@@ -123,7 +123,7 @@ class Figures:
         shared = _place_of(figure, panel, f"group {number}")
         x, y = curve["frames"], curve["value"]
         interval = ""
-        if "low" in curve and curve["low"].notna().all():
+        if curve["low"].notna().all():
             interval = " [%{customdata[0]:.6g}, %{customdata[1]:.6g}]"
             figure.add_scatter(
                 x=np.concatenate([x, x[::-1]]),

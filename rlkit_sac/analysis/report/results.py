@@ -16,8 +16,7 @@ from rlkit_sac.analysis.config_columns import config_cells, read_config
 from rlkit_sac.analysis.external import find_external_runs, load_external_runs
 from rlkit_sac.analysis.files import Paths, as_paths, read_each
 from rlkit_sac.analysis.groups import Key, grouping_columns, select_rows, split, warn
-from rlkit_sac.analysis.run_json import IDENTITY, read_description
-from rlkit_sac.analysis.runs import TABLES, find_runs, load_runs
+from rlkit_sac.analysis.runs import IDENTITY, TABLES, find_runs, load_runs, read_description
 from rlkit_sac.errors import ConfigError, RunError
 
 
