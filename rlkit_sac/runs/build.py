@@ -48,12 +48,13 @@ from rlkit_sac.runs.machine import (
     resolve_device,
 )
 from rlkit_sac.runs.networks import has_images
-from rlkit_sac.runs.prior import check_prior_data, read_prior_data
 from rlkit_sac.runs.resume import (
     PARAMETER_PREFIXES,
+    check_prior_data,
     check_resume,
     check_spaces,
     find_start,
+    read_prior_data,
     resume_after_restart,
 )
 from rlkit_sac.runs.video import check_video

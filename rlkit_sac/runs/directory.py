@@ -95,7 +95,7 @@ class RunDirectory:
             RunError: if a file in it cannot be written.
         """
         started = datetime.now().astimezone()
-        parent = Path(root) / _file_name(recipe) / _file_name(task)
+        parent = Path(root) / file_name(recipe) / file_name(task)
         try:
             parent.mkdir(parents=True, exist_ok=True)
             path = make_new_folder(parent, f"{started:%Y-%m-%d_%H-%M-%S}-seed{seed}")
@@ -378,7 +378,8 @@ def best_frames(run_path: Path, *, among: Collection[int]) -> int | None:
     return None if rows.empty else int(rows["frames"].iloc[-1])
 
 
-def _file_name(text: str) -> str:
+def file_name(text: str) -> str:
+    """A text as the name of a file or folder: characters unfit for one become ``-``."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:100] or "unnamed"
 
 

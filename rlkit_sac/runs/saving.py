@@ -161,8 +161,6 @@ class Checkpoints:
             missing = [name for name in self._parts if name not in state]
             if missing:
                 raise RunError(f"it holds no state of {', '.join(missing)}")
-            if (capacity := state["replay"]["capacity"]) != self._replay.storage.max_size:
-                raise RunError(f"its replay has another capacity, {capacity}")
             for start, rows in checkpoint.replay():
                 fill_replay(self._replay, start, rows)
             # After replay, which gives transitions the priorities of new ones.

@@ -240,8 +240,6 @@ def report_seeds(runs: Sequence[Path], name: str) -> str:
     text, places = list[str](), dict[str, str]()
     try:
         data = load_runs(runs)
-        if data.empty:
-            return "the runs have no evaluations to compare"
         folder = make_new_folder(runs[0].parent, name)
         seeds = data.sort_values("frames").groupby("run").tail(1).sort_values("seed")
         seeds = seeds[["seed", "frames", "return_mean", "return_std", "run"]]

@@ -6,7 +6,6 @@ import copy
 import dataclasses
 import inspect
 import json
-import re
 import subprocess
 import time
 import warnings
@@ -42,7 +41,7 @@ from rlkit_sac.config.read import read_yaml, to_yaml, unknown_option
 from rlkit_sac.config.run import SeveralOptions
 from rlkit_sac.errors import ConfigError, RunError, one_line, refuse, summary
 from rlkit_sac.output import summary_table
-from rlkit_sac.runs.directory import read_evaluations
+from rlkit_sac.runs.directory import file_name, read_evaluations
 from rlkit_sac.runs.files import os_errors_named, write_atomically
 from rlkit_sac.runs.seeds import Processes
 from rlkit_sac.signals import on_signals
@@ -84,8 +83,7 @@ def run_sweep(config: Any, options: SeveralOptions, argv: Sequence[str]) -> int:
     script = Path(inspect.getfile(type(config)))
     own_space = script.parent / "spaces" / f"{script.stem}.yaml"
     space = read_space(Path(options.space or own_space), config)
-    own_name = f"{script.stem}-{config.env.id}"
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", options.study or own_name).lstrip(".") or own_name
+    name = file_name(options.study or f"{script.stem}-{config.env.id}")
     folder = Path(config.logging.dir) / "sweeps" / name
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of Optuna, about parts of it that may change
