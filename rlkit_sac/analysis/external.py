@@ -11,14 +11,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from rlkit_sac.analysis.files import (
-    Paths,
-    as_paths,
-    check_numbers,
-    files_below,
-    read_each,
-    read_rows,
-)
+from rlkit_sac.analysis.files import Paths, all_files, as_paths, check_numbers, read_each, read_rows
 from rlkit_sac.analysis.groups import warn
 from rlkit_sac.analysis.runs import check_frames
 from rlkit_sac.errors import ConfigError, RunError, check_installed
@@ -124,7 +117,7 @@ def find_external_runs(paths: Paths) -> dict[Path, list[Path]]:
         paths: as of :func:`load_external_runs`.
     """
     roots = [Path(os.path.realpath(path)) for path in as_paths(paths)]  # a link may lead to itself
-    files = dict.fromkeys(file for root in roots for file in [root, *files_below(root)])
+    files = dict.fromkeys(file for root in roots for file in [root, *all_files(root)])
     ours = {file.parent for file in files if file.name == "run.json"}
     runs: dict[Path, list[Path]] = {}
     for file in files:

@@ -15,14 +15,7 @@ import pandas as pd
 
 from rlkit_sac.analysis.curves import aggregate_curves
 from rlkit_sac.analysis.estimates import Estimator, Statistic
-from rlkit_sac.analysis.groups import (
-    Key,
-    comparable_lines,
-    describe,
-    select_rows,
-    select_runs,
-    split,
-)
+from rlkit_sac.analysis.groups import comparable_lines, describe, select_rows, select_runs, split
 from rlkit_sac.errors import check_installed
 
 if TYPE_CHECKING:
@@ -97,16 +90,18 @@ def plot_learning_curves(
     selected, by = select_runs(data, column, by)
     lines = comparable_lines(selected, by, same_interval=frames is None)
     curves = aggregate_curves(lines, column, frames, Estimator(statistic, confidence))
+    dots = {}
     if episodes is not None:
-        episodes = select_rows(episodes, ["task", "frames", "return"], by)
+        rows = select_rows(episodes, ["task", "frames", "return"], by)
+        dots = {tuple(key.values()): group for key, group in split(rows, [*by, "task"])}
     tasks = list(curves["task"].unique())
-    rows = math.ceil(len(tasks) / PANELS_PER_ROW)
-    columns = math.ceil(len(tasks) / rows)
-    size = SINGLE_PANEL if len(tasks) == 1 else (3.8 * columns, 3.0 * rows + 0.5)
+    height = math.ceil(len(tasks) / PANELS_PER_ROW)
+    width = math.ceil(len(tasks) / height)
+    size = SINGLE_PANEL if len(tasks) == 1 else (3.8 * width, 3.0 * height + 0.5)
     figure = _empty_figure(*size)
-    panels = {task: figure.add_subplot(rows, columns, 1 + k) for k, task in enumerate(tasks)}
+    panels = {task: figure.add_subplot(height, width, 1 + k) for k, task in enumerate(tasks)}
     for index, (task, axes) in enumerate(panels.items()):
-        label = _LABELS.get(column, column) if index % columns == 0 else ""
+        label = _LABELS.get(column, column) if index % width == 0 else ""
         _prepare(axes, "frames (environment steps)", label)
         _scale_frames(axes)
         axes.set_title(str(task))
@@ -116,10 +111,10 @@ def plot_learning_curves(
         color, style = look(index)
         for task_key, of_task in split(group, ["task"]):
             axes = panels[task_key["task"]]
-            if episodes is not None:
-                dots = _matching(episodes, {**key, **task_key})
+            ends = dots.get((*key.values(), *task_key.values()))
+            if ends is not None:
                 axes.scatter(
-                    dots["frames"], dots["return"], s=6, color=color, alpha=0.3, linewidth=0
+                    ends["frames"], ends["return"], s=6, color=color, alpha=0.3, linewidth=0
                 )
             drawn = [
                 _draw_curve(
@@ -266,13 +261,6 @@ def _draw_curve(
             curve[x], curve["low"], curve["high"], step=step, color=color, alpha=0.2, linewidth=0
         )
     return line
-
-
-def _matching(table: pd.DataFrame, key: Key) -> pd.DataFrame:
-    """The rows that have the values of a key; a missing value matches missing ones."""
-    for name, value in key.items():
-        table = table[table[name].isna() if value is None else table[name] == value]
-    return table
 
 
 def _count_runs(group: pd.DataFrame) -> str:

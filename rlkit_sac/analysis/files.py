@@ -32,7 +32,7 @@ def as_paths(paths: Paths) -> list[Path]:
     return [Path(paths)] if isinstance(paths, (str, PathLike)) else [Path(path) for path in paths]
 
 
-def files_below(root: Path) -> list[Path]:
+def all_files(root: Path) -> list[Path]:
     """All files of a folder and its folders, also while a run deletes some.
 
     Args:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
 
 from rlkit_sac.analysis.config_columns import config_cells, differing_names, read_config
-from rlkit_sac.analysis.files import Paths, as_paths, files_below, not_numbers, read_each, read_rows
+from rlkit_sac.analysis.files import Paths, all_files, as_paths, not_numbers, read_each, read_rows
 from rlkit_sac.analysis.groups import warn
 from rlkit_sac.errors import ConfigError, RunError
 
@@ -104,7 +104,11 @@ def find_runs(paths: Paths, *, required: bool = True) -> list[Path]:
         ConfigError: a path does not exist, or no run is found that is required.
     """
     roots = as_paths(paths)
-    run_dirs = list(dict.fromkeys(run_dir for root in roots for run_dir in _runs_below(root)))
+    for root in roots:
+        if not os.path.isdir(root):
+            raise ConfigError(f"{root} is not a directory; give a run directory or one above runs")
+    files = (file for root in roots for file in all_files(root.resolve()))
+    run_dirs = list(dict.fromkeys(file.parent for file in files if file.name == "run.json"))
     if required and not run_dirs:
         where = ", ".join(map(str, roots)) or "an empty list of paths"
         raise ConfigError(
@@ -112,12 +116,6 @@ def find_runs(paths: Paths, *, required: bool = True) -> list[Path]:
             "recipe printed, or one above it"
         )
     return run_dirs
-
-
-def _runs_below(root: Path) -> Iterator[Path]:
-    if not os.path.isdir(root):
-        raise ConfigError(f"{root} is not a directory; give a run directory or one above runs")
-    return (file.parent for file in files_below(root.resolve()) if file.name == "run.json")
 
 
 def _load_run(run_dir: Path, table: str) -> pd.DataFrame:

@@ -17,8 +17,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from types import ModuleType
+from collections.abc import Sequence
 
 from rlkit_sac._version import __version__
 from rlkit_sac.cli import check_env, evaluate, export, recipes, report, resume, sweep, train, video
@@ -26,19 +25,10 @@ from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.signals import ended_by_interrupts
 
-#: The file of each command: its examples as docstring, ``SUMMARY``, ``add_arguments(parser)`` and
-#: ``run(arguments)``, which returns the exit code.
-COMMANDS: Mapping[str, ModuleType] = {
-    "train": train,
-    "recipes": recipes,
-    "resume": resume,
-    "sweep": sweep,
-    "evaluate": evaluate,
-    "video": video,
-    "export": export,
-    "report": report,
-    "check-env": check_env,
-}
+_FILES = (train, recipes, resume, sweep, evaluate, video, export, report, check_env)
+#: The file of each command, which has its name: its examples as docstring, ``SUMMARY``,
+#: ``add_arguments(parser)`` and ``run(arguments)``, which returns the exit code.
+COMMANDS = {file.__name__.rpartition(".")[2].replace("_", "-"): file for file in _FILES}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -40,13 +40,7 @@ from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError, TaskError, check_installed, named
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.evaluation import evaluation_env, rank_seed, seed_everything
-from rlkit_sac.runs.machine import (
-    num_ranks,
-    of_this_rank,
-    process_group,
-    rank,
-    resolve_device,
-)
+from rlkit_sac.runs.machine import num_ranks, of_this_rank, process_group, rank, resolve_device
 from rlkit_sac.runs.networks import has_images
 from rlkit_sac.runs.resume import (
     PARAMETER_PREFIXES,

@@ -228,9 +228,6 @@ class CSVLog:
         path: the file; created by the first row, and must not exist before it unless
             :meth:`load_state_dict` is called.
 
-    Attributes:
-        last: ``frames`` of the last row, -1 before any row.
-
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "metrics.csv"
     >>> CSVLog(path).write({"frames": 10, "alpha": 0.1, "returns": [1.0, 2.5]})
@@ -243,7 +240,6 @@ class CSVLog:
         self.path = path
         self._columns: tuple[str, ...] = ()
         self._file: BinaryIO | None = None
-        self.last = -1
         self._size = self._rows = 0
 
     def write(self, row: Mapping[str, Any]) -> None:
@@ -259,7 +255,6 @@ class CSVLog:
         columns = tuple(dict.fromkeys((*self._columns, *row)))
         if self._file is not None and columns != self._columns:
             self._widen(columns)
-        frames = int(row["frames"])
         cells = [_cell(row.get(name)) for name in columns]
         content = _lines([cells] if self._file else [columns, cells])
         with os_errors_named(f"cannot write {self.path}"):
@@ -268,7 +263,7 @@ class CSVLog:
             written = self._file.write(content)
         if written != len(content):
             raise RunError(f"cannot write {self.path}: only part of a row fitted on the disk")
-        self._columns, self.last = columns, frames
+        self._columns = columns
         self._size += written
         self._rows += 1
 
@@ -281,8 +276,7 @@ class CSVLog:
         if self._file is not None:
             with os_errors_named(f"cannot write {self.path}"):
                 os.fsync(self._file.fileno())
-        position = {"size": self._size, "rows": self._rows, "last": self.last}
-        return {**position, "columns": list(self._columns)}
+        return {"size": self._size, "rows": self._rows, "columns": list(self._columns)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Return to the position of a state; :meth:`cut` then removes what was written after it.
@@ -290,7 +284,7 @@ class CSVLog:
         Raises:
             RunError: if the file is gone, or shorter than it was.
         """
-        self._size, self.last = state["size"], state["last"]
+        self._size, self._rows = state["size"], state["rows"]
         self._columns = tuple(state["columns"])
         content = self.path.read_bytes() if self._size and self.path.is_file() else b""
         if len(content) < self._size:
@@ -298,7 +292,6 @@ class CSVLog:
                 f"{self.path} has {len(content)} bytes, but had {self._size} at the checkpoint: "
                 "put them back to continue"
             )
-        self._rows = state["rows"]
         header, *rows = content.splitlines(keepends=True) or [b""]
         columns = next(csv.reader([header.decode()]))
         if len(columns) > len(self._columns):  # they were added after the state

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from rlkit_sac.config.options import config_errors
 from rlkit_sac.config.read import set_options
 from rlkit_sac.config.run import SeveralOptions
-from rlkit_sac.errors import ConfigError, check_installed, refuse, summary
+from rlkit_sac.errors import ConfigError, RlkitSacError, check_installed, refuse, summary
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.runs.machine import num_ranks, rank
 from rlkit_sac.runs.resume import find_start
@@ -22,7 +22,6 @@ from rlkit_sac.runs.stop import (
     describe_failure,
     exit_code,
     interrupt_behind,
-    needs_traceback,
     note_results,
     raised_signals,
 )
@@ -80,9 +79,10 @@ def run_recipe(
                 answer_parent(path=str(call_recipe(main, config, where)))
                 return
         except BaseException as error:
-            if isinstance(error, SystemExit) and interrupt_behind(error) is None:
+            is_interrupted = interrupt_behind(error) is not None
+            if isinstance(error, SystemExit) and not is_interrupted:
                 raise
-            is_bug = needs_traceback(error)
+            is_bug = not (is_interrupted or isinstance(error, RlkitSacError))
             told = answer_parent(error=summary(error) if is_bug else str(error))
             if is_bug:
                 note_results(error)

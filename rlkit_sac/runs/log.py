@@ -41,6 +41,7 @@ class TrainingLog:
         run: where the tables are.
         progress: the bar.
         latest: numbers for the progress bar, by name.
+        last_row: frames and seconds at the last row of ``metrics.csv``; 0 frames before any.
         evaluations: mean, deviation and number of the returns of each evaluation, by frames.
         loggers: what else receives the rows of the tables, if anything.
     """
@@ -59,7 +60,7 @@ class TrainingLog:
         self._scalar_names = tuple(scalar_names)
         self._average, self._own = MetricsAverage(), MetricsAverage()
         self._started = started
-        self._last_row = (0, self.seconds)
+        self.last_row = (0, self.seconds)
         self.latest: dict[str, float] = {}
         self._unread: list[TensorDictBase] = []
         self.evaluations: dict[int, tuple[float, float, int]] = {}
@@ -73,7 +74,7 @@ class TrainingLog:
             "updates": self.updates,
             "seconds": self.seconds,
             "latest": dict(self.latest),
-            "last_row": self._last_row,
+            "last_row": self.last_row,
             "average": self._average.state_dict(),
             "own": self._own.state_dict(),
             "evaluations": self.evaluations,
@@ -83,7 +84,7 @@ class TrainingLog:
         """Continue from a state; ``seconds`` continue from those it had."""
         self.frames, self.updates = state["frames"], state["updates"]
         self._started = time.perf_counter() - state["seconds"]
-        self._last_row = state["last_row"]
+        self.last_row = state["last_row"]
         self._average.load_state_dict(state["average"])
         self._own.load_state_dict(state["own"])
         self.latest.update(state["latest"])
@@ -147,8 +148,8 @@ class TrainingLog:
         """Write a row of ``metrics.csv`` over the updates since the last one."""
         self._write_episodes()
         values = self._average.compute()
-        frames, seconds = self._last_row
-        self._last_row = self.frames, self.seconds
+        frames, seconds = self.last_row
+        self.last_row = self.frames, self.seconds
         rate = (self.frames - frames) / max(self.seconds - seconds, 1e-9)
         moment = self.frames, self.updates, self.seconds, rate
         row: dict[str, Any] = dict(zip(_COLUMNS, moment, strict=True))

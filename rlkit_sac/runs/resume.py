@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,9 @@ from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError, RunError, named, refuse, summary
 from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from rlkit_sac.runs.directory import RunDirectory, read_evaluations
-from rlkit_sac.runs.machine import greatest, interrupted_run, num_ranks, rank, rank_folder
+from rlkit_sac.runs.machine import interrupted_run, num_ranks
 from rlkit_sac.runs.policy import stored_task
-from rlkit_sac.runs.saving import Checkpoints, first_misfit
+from rlkit_sac.runs.saving import first_misfit
 
 #: Options, and sections of options, that a resumed run may give other values.
 MAY_CHANGE = (
@@ -217,28 +218,6 @@ def check_resume(config: BaseRunConfig, start: Checkpoint) -> None:
     refuse(problems)
 
 
-def restore(start: Checkpoint, checkpoints: Checkpoints, run: RunDirectory) -> list[str]:
-    """Restore a run, as each of its ranks does.
-
-    Args:
-        start: where it resumes.
-        checkpoints: of the run.
-        run: its directory, locked.
-
-    Returns:
-        Why the resumed run differs from one that never stopped; usually nothing.
-
-    Raises:
-        ConfigError: for a checkpoint that is damaged or does not fit; nothing is written then.
-    """
-    if rank():
-        start = Checkpoint.find(rank_folder(run.path) / "checkpoints" / start.folder.name)
-    inexact_reasons = checkpoints.restore(start)
-    if greatest(bool(inexact_reasons)) == [1] and not inexact_reasons:
-        inexact_reasons = ["another rank begins new episodes"]
-    return inexact_reasons
-
-
 def task_facts(env: EnvBase) -> dict[str, Any]:
     """What makes the episodes of a task and where they end, for ``run.json``.
 
@@ -255,35 +234,24 @@ def task_facts(env: EnvBase) -> dict[str, Any]:
     return {"max_episode_steps": spec.max_episode_steps, "entry_point": made_by}
 
 
-def changed_task(info: Any, facts: Any) -> list[str]:
-    """Why episodes are others than before; usually nothing.
-
-    Args:
-        info: of the run.
-        facts: of this session.
-    """
-    return [
-        f"the {name} of the task was {info[name]} and is {facts[name]} now"
-        for name in ("max_episode_steps", "entry_point")
-        if name in facts and name in info and info[name] != facts[name]
-    ]
-
-
-def compiled_otherwise(info: Any, facts: Any, updates: int) -> list[str]:
-    """Why updates before or after a checkpoint are not compiled as in one run; usually nothing.
+def changes(info: Mapping[str, Any], facts: Mapping[str, Any], updates: int) -> list[str]:
+    """Why a resumed run differs from one in a single session; usually nothing.
 
     Args:
         info: of the run.
         facts: of this session.
         updates: at the checkpoint.
     """
-    first, now = info.get("compile_from"), facts.get("compile_from")
-    if first == now or min(filter(None, (first, now))) > updates:
-        return []
-    ways = [
-        f"compiled from update {each:,} on" if each else "not compiled" for each in (first, now)
+    reasons = [
+        f"the {name} of the task was {info[name]} and is {facts[name]} now"
+        for name in ("max_episode_steps", "entry_point")
+        if name in facts and name in info and info[name] != facts[name]
     ]
-    return [f"updates were {ways[0]}, and are {ways[1]} now"]
+    ways = first, now = info.get("compile_from"), facts.get("compile_from")
+    if first != now and min(filter(None, ways)) <= updates:
+        before, after = (f"compiled from update {n:,} on" if n else "not compiled" for n in ways)
+        reasons.append(f"updates were {before}, and are {after} now")
+    return reasons
 
 
 def warm_start(loss_module: LossModule, config: WarmStartConfig, env: EnvBase) -> None:

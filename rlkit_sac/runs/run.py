@@ -26,16 +26,9 @@ from rlkit_sac.runs.directory import RunDirectory, write_config
 from rlkit_sac.runs.evaluation import evaluate, evaluation_seed
 from rlkit_sac.runs.log import TrainingLog, report
 from rlkit_sac.runs.loggers import ProgressBar, RunLoggers
-from rlkit_sac.runs.machine import (
-    announce_run,
-    announced_run,
-    greatest,
-    num_ranks,
-    rank,
-    rank_folder,
-)
+from rlkit_sac.runs.machine import announce_run, announced_run, greatest, num_ranks, rank
 from rlkit_sac.runs.policy import policy_files
-from rlkit_sac.runs.resume import changed_task, compiled_otherwise, find_start, restore, task_facts
+from rlkit_sac.runs.resume import changes, find_start, task_facts
 from rlkit_sac.runs.saving import Checkpoints
 from rlkit_sac.runs.stop import StopRequest, deferred_signals
 from rlkit_sac.runs.video import record_best
@@ -185,10 +178,9 @@ class TrainingRun:
 
     def complete(self) -> None:
         """Write the last rows of the tables, which a longer run would not write here."""
-        tables = self._log.run.tables
-        if tables["metrics"].last != self.frames:
+        if self._log.last_row[0] != self.frames:
             self._log.write_metrics()
-        if tables["evaluations"].last != self.frames:
+        if self.frames not in self._log.evaluations:
             self._evaluate()
 
     @property
@@ -320,7 +312,7 @@ def training_run(
         sampler, transform = replay.sampler, replay.transform
         prior = getattr(replay, "prior", None)
         checkpoints = Checkpoints(
-            rank_folder(directory.path),
+            directory.path,
             {
                 "loss": loss_module,
                 "update": update,
@@ -337,9 +329,8 @@ def training_run(
             interval=config.checkpoint.interval,
             keep=config.checkpoint.keep,
             best=log.best_evaluation,
-            leader=directory.path / "checkpoints" if rank() else None,
         )
-        _begin(directory, config, checkpoints, log, facts)
+        _begin(config, checkpoints, log, facts)
         with deferred_signals(config.time_limit) as stop:
 
             @contextmanager
@@ -392,20 +383,20 @@ def _open_directory(config: BaseRunConfig, recipe: str) -> RunDirectory:
 
 
 def _begin(
-    directory: RunDirectory,
-    config: BaseRunConfig,
-    checkpoints: Checkpoints,
-    log: TrainingLog,
-    facts: dict[str, Any],
+    config: BaseRunConfig, checkpoints: Checkpoints, log: TrainingLog, facts: dict[str, Any]
 ) -> None:
     """Write the beginning of a session, after restoring what it resumes."""
-    start, resumed_at = find_start(config), None
+    directory, start, resumed_at = log.run, find_start(config), None
     if start is not None:
         assert config.resume is not None
         # It was found before the directory was locked, and what came after it would be discarded.
         if rank() == 0 and Checkpoint.find(config.resume).frames != start.frames:
             raise ConfigError(f"resume: {directory.path} went on in another process: try again")
-        reasons = restore(start, checkpoints, directory)
+        if rank():
+            start = Checkpoint.find(checkpoints.folder / start.folder.name)
+        reasons = checkpoints.restore(start)
+        if greatest(bool(reasons)) == [1] and not reasons:
+            reasons = ["another rank begins new episodes"]
         resumed_at = checkpoints.saved_at
         # Later checkpoints know rows that `begin` removes: killed in between, they must be gone.
         checkpoints.discard_later()
@@ -413,8 +404,7 @@ def _begin(
         return
     if start is not None:
         write_config(directory.path, dataclasses.replace(config, resume=None))
-        reasons += changed_task(directory.info, facts)
-        reasons += compiled_otherwise(directory.info, facts, log.updates)
+        reasons += changes(directory.info, facts, log.updates)
         facts |= {"frames": log.frames, "updates": log.updates}
         facts |= {"resumed_at": resumed_at, "exact": not reasons}
     directory.begin(**facts)

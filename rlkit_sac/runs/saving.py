@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import safetensors.torch
 import torch
@@ -38,22 +38,10 @@ from rlkit_sac.runs.files import (
     sync_folder,
     write_atomically,
 )
+from rlkit_sac.runs.machine import rank, rank_folder
 from rlkit_sac.updates.schedule import EveryFrames
 
 _SEGMENT_BYTES = 64 * 2**20
-
-
-class Stateful(Protocol):
-    """A part of a run that can be saved and restored.
-
-    One that may not be restored exactly has a list ``inexact_reasons``, empty if it was.
-    """
-
-    def state_dict(self) -> Mapping[str, Any]:
-        """Nested dicts, lists and tuples of JSON values, tensors and NumPy arrays."""
-
-    def load_state_dict(self, state: Any, /) -> object:
-        """Restore a state."""
 
 
 class Checkpoints:
@@ -66,7 +54,9 @@ class Checkpoints:
 
     Args:
         run_path: the run directory.
-        parts: by name.
+        parts: by name, each with ``load_state_dict(state)`` and ``state_dict()``: nested dicts,
+            lists and tuples of JSON values, tensors and NumPy arrays. One that may not be restored
+            exactly has a list ``inexact_reasons``, empty if it was.
         replay: the buffer, with a ring of ``capacity`` slots.
         policy: returns the files of the acting policy, as
             :func:`~rlkit_sac.runs.policy.policy_files` makes them.
@@ -74,7 +64,6 @@ class Checkpoints:
         interval: frames between two checkpoints.
         keep: newest checkpoints kept, besides that of the best evaluation.
         best: frames of the best evaluation among some.
-        leader: folder of checkpoints instead; those of the same frames are kept, and the newest.
 
     Attributes:
         folder: where the checkpoints are, ``step_<frames>`` each.
@@ -84,7 +73,7 @@ class Checkpoints:
     def __init__(
         self,
         run_path: Path,
-        parts: Mapping[str, Stateful],
+        parts: Mapping[str, Any],
         replay: TensorDictReplayBuffer,
         *,
         policy: Callable[[], Mapping[str, bytes]],
@@ -92,14 +81,14 @@ class Checkpoints:
         interval: int,
         keep: int,
         best: Callable[[Collection[int]], int | None],
-        leader: Path | None = None,
     ) -> None:
-        self.folder = run_path / "checkpoints"
-        self._replay_folder = run_path / "replay"
+        self._leader = run_path / "checkpoints"  # of rank 0, which decides what the others keep
+        self.folder = rank_folder(run_path) / "checkpoints"
+        self._replay_folder = rank_folder(run_path) / "replay"
         self._parts, self._replay = dict(parts), replay
         self._policy, self._config = policy, to_yaml(dict(config))
         self._every = EveryFrames(interval)
-        self._keep, self._best, self._leader = keep, best, leader
+        self._keep, self._best = keep, best
         self._segments: dict[str, str] = {}
         self.saved_at = 0
 
@@ -192,10 +181,10 @@ class Checkpoints:
     def prune(self) -> None:
         """Delete checkpoints that are neither new nor best, and replay that no other one needs."""
         folders = step_folders(self.folder)
-        if self._leader is None:
-            kept = {*list(folders)[-self._keep :], self._best(folders)}
-        else:
+        if rank():
             kept = {*list(folders)[-1:], *step_folders(self._leader)}
+        else:
+            kept = {*list(folders)[-self._keep :], self._best(folders)}
         for frames, folder in folders.items():
             if frames not in kept:
                 _remove_folder(folder)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError
+from rlkit_sac.errors import ConfigError, EnvironmentFault
 from rlkit_sac.runs.machine import num_ranks
 from rlkit_sac.signals import on_signals
 
@@ -194,15 +194,6 @@ def exit_code(error: BaseException) -> int:
     return 2 if isinstance(error, ConfigError) else 1
 
 
-def needs_traceback(error: BaseException) -> bool:
-    """Whether an exception is neither an interrupt nor one that the package raises on purpose.
-
-    >>> needs_traceback(ConfigError()), needs_traceback(ZeroDivisionError())
-    (False, True)
-    """
-    return interrupt_behind(error) is None and not isinstance(error, RlkitSacError)
-
-
 def describe_failure(error: BaseException) -> str:
     r"""The lines that the console shows: what happened, where the results lie, how to resume.
 
@@ -277,17 +268,14 @@ def resume_command(run_path: Path, script: Path | None = None) -> str:
     return shlex.join([*program, "resume", run])
 
 
-def _traceback(error: BaseException) -> str:
-    return "".join(traceback.format_exception(error)).rstrip()
-
-
 def _traceback_in_environment(error: BaseException) -> list[str]:
-    """The traceback from the first frame of an environment on; nothing if it has none."""
+    """The traceback from the first frame of an environment on; nothing if it has none.
+
+    An error of a worker, whose traceback is its text, comes without one.
+    """
     trace = error.__traceback__
-    if trace is None:  # of a worker, whose traceback is the text
-        return [_traceback(error)]
     while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith(_AROUND):
         trace = trace.tb_next
-    if trace is None:
+    if trace is None and error.__traceback__ is not None:
         return []
     return ["".join(traceback.format_exception(type(error), error, trace)).rstrip()]

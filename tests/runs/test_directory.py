@@ -156,7 +156,6 @@ def test_a_log_goes_on_at_a_state_and_forgets_what_came_after(tmp_path: Path) ->
         file.write("10,0,0.")  # a row cut short by a kill
     with closing(CSVLog(path)) as again:
         again.load_state_dict(state)
-        assert again.last == 5
         again.cut()
         assert path.read_text() == "frames,env,x\n5,0,0.1\n5,1,0.2\n"
         again.write({"frames": 6, "env": 0, "x": 0.5})

@@ -285,9 +285,8 @@ def _value(cell: Any) -> str:
 
 
 def _system(info: Mapping[str, Any]) -> dict[str, str]:
-    versions = info.get("versions")
     facts = {name: info[name] for name in _SYSTEM if info.get(name) is not None}
-    facts |= versions if isinstance(versions, dict) else {}
+    facts |= info.get("versions", {})
     return {name: _text(value) for name, value in facts.items()}
 
 
