@@ -19,6 +19,7 @@ from rlkit_sac.analysis.groups import comparable_lines, describe, select_rows, s
 from rlkit_sac.errors import check_installed
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -105,7 +106,7 @@ def plot_learning_curves(
         _prepare(axes, "frames (environment steps)", label)
         _scale_frames(axes)
         axes.set_title(str(task))
-    handles = []
+    handles: list[Artist] = []
     groups = split(curves, by)
     for index, (key, group) in enumerate(groups):
         color, style = look(index)
@@ -125,13 +126,8 @@ def plot_learning_curves(
         drawn[0].set_label(f"{describe(key)} ({_count_runs(group)})")
         handles.append(drawn[0])
     if episodes is not None:
-        from matplotlib.lines import Line2D
-
         gray = COLORS[0] if len(groups) == 1 else "0.5"
-        label = "training episodes"
-        handles.append(
-            Line2D([], [], linestyle="", marker="o", markersize=3, color=gray, label=label)
-        )
+        handles.append(axes.scatter([], [], s=9, color=gray, label="training episodes"))
     for axes in panels.values():
         axes.set_xlim(left=0)
     name = "mean" if statistic == "mean" else "interquartile mean"
@@ -193,7 +189,7 @@ def _empty_figure(width: float, height: float) -> Figure:
 
 def _finish(
     figure: Figure,
-    handles: Sequence[Line2D],
+    handles: Sequence[Artist],
     heading: str | None,
     title: str | None,
     path: str | PathLike[str] | None,

@@ -65,9 +65,8 @@ def _print_list() -> None:
         if (name, "defaults") in measured:
             print(row("  (defaults)", *measured[name, "defaults"][0]))
         for config in sorted((script.parent / "configs" / name).glob("*.yaml")):
-            task = (
-                yaml.safe_load(config.read_text(encoding="utf-8")).get("env", {}).get("id", "any")
-            )
+            options = yaml.safe_load(config.read_text(encoding="utf-8"))
+            task = options.get("env", {}).get("id", "any")
             for found in measured.get((name, config.stem), [(task, *"---")]):
                 print(row(f"  {config.stem}", *found))
     print("\nReturns are means over n runs of the last evaluation of all; -: not measured.")

@@ -23,22 +23,16 @@ from torchrl.objectives import LossModule
 from rlkit_sac.config import EnvConfig, FramesConfig, UpdateConfig
 from rlkit_sac.config.options import check_config
 from rlkit_sac.config.recipe import BaseRunConfig
-from rlkit_sac.data import (
-    AnyCollector,
-    WorkerCollector,
-    make_collector,
-    make_replay_buffer,
-    make_worker_collector,
-)
+from rlkit_sac.data import AnyCollector, WorkerCollector, make_collector, make_replay_buffer
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.n_steps import TRAJECTORY, several_steps
 from rlkit_sac.data.workers.cluster import ray_cluster
+from rlkit_sac.data.workers.collector import make_worker_collector
 from rlkit_sac.envs import closing_env, describe_task, make_env, reward_dim
 from rlkit_sac.envs.gym_env import find_env_spec
 from rlkit_sac.envs.specs import action_mask_key
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError, TaskError, check_installed, named
-from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.evaluation import evaluation_env, rank_seed, seed_everything
 from rlkit_sac.runs.machine import num_ranks, of_this_rank, process_group, rank, resolve_device
 from rlkit_sac.runs.networks import has_images
@@ -94,7 +88,7 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
     with named("resume"):
         start = find_start(config)
     with named("env.id"):
-        limit_episodes(config.env, start)
+        limit_episodes(config.env)
     if start is not None:
         with named("resume"):
             check_resume(config, start)
@@ -161,14 +155,13 @@ def _check_task(config: BaseRunConfig, env: EnvBase) -> None:
         )
 
 
-def limit_episodes(env: EnvConfig, start: Checkpoint | None = None) -> None:
+def limit_episodes(env: EnvConfig) -> None:
     """Give a task that declares no time limit one of :data:`TIME_LIMIT` frames, and warn of it.
 
-    Without a limit an evaluation might never end. A run to resume keeps what it began with.
+    Without a limit an evaluation might never end.
 
     Args:
         env: with the id of the task; its ``max_episode_steps`` is set.
-        start: where a run resumes, if it does.
 
     Raises:
         ConfigError: for an unknown task.
@@ -181,9 +174,6 @@ def limit_episodes(env: EnvConfig, start: Checkpoint | None = None) -> None:
     task = find_env_spec(env.id)
     declared = task.max_episode_steps is not None or task.namespace == NAMESPACE
     if declared or env.max_episode_steps is not None:
-        return
-    if start is not None:
-        env.max_episode_steps = start.config["env.max_episode_steps"]
         return
     env.max_episode_steps = TIME_LIMIT
     unknown = callable(task.entry_point) and env.id not in gym.registry

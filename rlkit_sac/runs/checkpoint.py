@@ -160,14 +160,14 @@ class Checkpoint:
                 rows.set(tuple(key) if isinstance(key, list) else key, value)
             yield start, rows
 
-    def is_intact(self) -> bool:
-        """Whether every file is as it was written."""
-        try:
-            for name in (*self.files, *self.segments):
-                self.content(name)
-        except RunError:
-            return False
-        return True
+    def check(self) -> None:
+        """Read every file.
+
+        Raises:
+            RunError: as :meth:`content`.
+        """
+        for name in (*self.files, *self.segments):
+            self.content(name)
 
 
 def describe_damage(folder: Path, error: Exception) -> str:
@@ -180,7 +180,8 @@ def describe_damage(folder: Path, error: Exception) -> str:
     intact = None
     for frames, path in step_folders(folder.parent).items():
         with contextlib.suppress(RunError):
-            if frames < (step_of(folder) or 0) and Checkpoint.read(path).is_intact():
+            if frames < (step_of(folder) or 0):
+                Checkpoint.read(path).check()
                 intact = path
     advice = f"; an older checkpoint is intact: {intact}" if intact else ""
     return f"cannot use {folder}: {' '.join(str(error).split())}{advice}"

@@ -6,8 +6,7 @@ import io
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -100,7 +99,9 @@ def export_policy(
         "inputs": inputs,
         "outputs": outputs,
     }
-    with _quiet():
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # PyTorch reports on itself
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         content, file = _WRITERS[format](_program(act), metadata)
         _check(act, file)
     with os_errors_named(f"cannot write {path}"):
@@ -216,17 +217,3 @@ def _check(act: Act, file: File) -> None:
                         f"the file would not act as the policy: {name} differs by "
                         f"{difference.max():.3g} for {number} observations; nothing was written"
                     )
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keeps PyTorch from reporting on itself."""
-    logger = logging.getLogger("torch.onnx")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(before)

@@ -37,19 +37,22 @@ def os_errors_named(text: str) -> Iterator[None]:
         raise RunError(f"{text}: {error.strerror or error}") from error
 
 
-def write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> str:
     """Replace a file by new content: written aside, synced to disk, renamed.
 
     Args:
         path: the file; its folder exists.
         content: all of it.
 
+    Returns:
+        Its :func:`sha256`.
+
     Raises:
         RunError: if it cannot be written; an older version stays as it was.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "note"
-    >>> write_atomically(file, b"hello")
+    >>> _ = write_atomically(file, b"hello")
     >>> file.read_bytes()
     b'hello'
     """
@@ -61,13 +64,14 @@ def write_atomically(path: Path, content: bytes) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(partial, path)
-            sync_folder(path.parent)
+            sync(path.parent)
         finally:  # only an error leaves it there
             with contextlib.suppress(OSError):
                 partial.unlink(missing_ok=True)
+    return sha256(content)
 
 
-def sync_folder(folder: Path) -> None:
+def sync(folder: Path) -> None:
     """Sync a folder to disk, so that renames in it survive a power failure."""
     if os.name == "nt":  # Windows cannot open a folder
         return

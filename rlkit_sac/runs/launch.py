@@ -167,8 +167,8 @@ def _parse(
             problems = [f"{where.get(key, key)}: {text}" for key, text in config_errors(config)]
         if several.seeds is not None and where.get("seed") == "--seed":
             problems.append(f"{where['seeds']}: give either --seed or --seeds")
-        of_several = where.get("trials") or where["seeds"]
         if num_ranks() > 1:
-            problems.append(f"{of_several}: torchrun runs one seed at a time; give --seed")
+            option = where.get("trials") or where["seeds"]
+            problems.append(f"{option}: torchrun runs one seed at a time; give --seed")
     refuse(problems)
     return config, several, where

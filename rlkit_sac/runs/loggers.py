@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
@@ -124,8 +123,6 @@ class ProgressBar:
 
     def __init__(self, total_frames: int, *, enabled: bool = True) -> None:
         self._on_terminal = enabled and sys.stderr.isatty()
-        # Some terminals say that they have no columns, where tqdm would show nothing.
-        blind = self._on_terminal and not os.get_terminal_size(sys.stderr.fileno()).columns
         self._total = total_frames
         self._shown: Mapping[str, float] = {}
         self._bar = tqdm(
@@ -133,8 +130,7 @@ class ProgressBar:
             disable=not enabled,
             unit=" frames",
             unit_scale=True,
-            ncols=80 if blind else None,
-            dynamic_ncols=not blind,
+            dynamic_ncols=True,
             bar_format="{percentage:3.0f}%|{bar}| {rate_noinv_fmt}, {remaining}{postfix}",
             mininterval=0.1 if self._on_terminal else 30.0,
             miniters=1,  # by its default the bar stands still for seconds when updates begin

@@ -121,15 +121,6 @@ def greatest(*numbers: float) -> list[float]:
     return found.tolist()
 
 
-def rank_folder(run_path: Path) -> Path:
-    """Where a rank keeps its checkpoints and its replay: rank 0 in the run directory itself.
-
-    >>> rank_folder(Path("runs/first")).name
-    'first'
-    """
-    return run_path / "ranks" / str(rank()) if rank() else run_path
-
-
 def announce_run(run_path: Path) -> None:
     """Tell the other ranks, and those after a restart, of the directory of the run."""
     if num_ranks() > 1:

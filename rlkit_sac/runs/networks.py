@@ -18,18 +18,14 @@ from rlkit_sac.config import LayersConfig, NetworkConfig, NormalizationConfig, P
 from rlkit_sac.envs import critic_layout, observation_layout, reward_dim
 from rlkit_sac.envs.observations import CRITIC_OBSERVATION
 from rlkit_sac.errors import ConfigError, RlkitSacError, named, summary
-from rlkit_sac.modules import (
-    EncoderOptions,
-    MemoryOptions,
-    PolicyPrior,
-    SameActionPrior,
-    UniformPrior,
-    observation_encoder,
-)
+from rlkit_sac.modules import EncoderOptions, MemoryOptions, observation_encoder
 from rlkit_sac.modules.encoders import is_vector
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.modules.notes import built_by
 from rlkit_sac.modules.priors.frozen import FrozenPrior
+from rlkit_sac.modules.priors.parts import UniformPrior
+from rlkit_sac.modules.priors.policy import PolicyPrior
+from rlkit_sac.modules.priors.same_action import SameActionPrior
 from rlkit_sac.runs.machine import learner_group
 from rlkit_sac.runs.policy import find_policy, load_policy, stored_task
 from rlkit_sac.runs.resume import check_units

@@ -166,9 +166,7 @@ def stored_task(folder: Path) -> dict[str, Any] | None:
     Raises:
         RunError: for a damaged file.
     """
-    read = read_described(folder / "policy.json", "a policy", version=FORMAT_VERSION)
-    task: dict[str, Any] | None = read["task"]
-    return task
+    return read_described(folder / "policy.json", "a policy", version=FORMAT_VERSION)["task"]
 
 
 def find_policy(run_dir: Path, which: str) -> Path:

@@ -30,15 +30,8 @@ from rlkit_sac.runs.checkpoint import (
     step_folders,
 )
 from rlkit_sac.runs.evaluation import random_state, set_random_state
-from rlkit_sac.runs.files import (
-    checksum,
-    os_errors_named,
-    sha256,
-    split_state,
-    sync_folder,
-    write_atomically,
-)
-from rlkit_sac.runs.machine import rank, rank_folder
+from rlkit_sac.runs.files import checksum, os_errors_named, split_state, sync, write_atomically
+from rlkit_sac.runs.machine import rank
 from rlkit_sac.updates.schedule import EveryFrames
 
 _SEGMENT_BYTES = 64 * 2**20
@@ -53,7 +46,7 @@ class Checkpoints:
     moment leaves the previous one.
 
     Args:
-        run_path: the run directory.
+        run_path: the run directory; ranks other than 0 write to ``ranks/<rank>`` in it.
         parts: by name, each with ``load_state_dict(state)`` and ``state_dict()``: nested dicts,
             lists and tuples of JSON values, tensors and NumPy arrays. One that may not be restored
             exactly has a list ``inexact_reasons``, empty if it was.
@@ -83,8 +76,8 @@ class Checkpoints:
         best: Callable[[Collection[int]], int | None],
     ) -> None:
         self._leader = run_path / "checkpoints"  # of rank 0, which decides what the others keep
-        self.folder = rank_folder(run_path) / "checkpoints"
-        self._replay_folder = rank_folder(run_path) / "replay"
+        own = run_path / "ranks" / str(rank()) if rank() else run_path
+        self.folder, self._replay_folder = own / "checkpoints", own / "replay"
         self._parts, self._replay = dict(parts), replay
         self._policy, self._config = policy, to_yaml(dict(config))
         self._every = EveryFrames(interval)
@@ -223,27 +216,25 @@ def write_folder(
     """
     folder = checkpoints / f"step_{frames}"
     partial = checkpoints / f".step_{frames}.partial"
-    manifest = {
-        "format_version": FORMAT_VERSION,
-        "frames": frames,
-        "files": {name: sha256(content) for name, content in files.items()},
-        "segments": dict(segments),
-        "config": config,
-        "tree": tree,
-    }
-    manifest["sha256"] = checksum(manifest)
     with os_errors_named(f"cannot write {folder}"):
         try:
             checkpoints.mkdir(parents=True, exist_ok=True)
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir()
-            for name, content in files.items():
-                write_atomically(partial / name, content)
+            manifest = {
+                "format_version": FORMAT_VERSION,
+                "frames": frames,
+                "files": {name: write_atomically(partial / name, files[name]) for name in files},
+                "segments": dict(segments),
+                "config": config,
+                "tree": tree,
+            }
+            manifest["sha256"] = checksum(manifest)
             write_atomically(partial / MANIFEST, json.dumps(manifest).encode())
             if folder.exists():  # without its manifest it was no checkpoint
                 _remove_folder(folder)
             os.rename(partial, folder)
-            sync_folder(checkpoints)
+            sync(checkpoints)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
@@ -276,8 +267,7 @@ def write_segments(replay: TensorDictReplayBuffer, folder: Path, *, saved: int) 
             {json.dumps(key): value.contiguous() for key, value in rows.items(True, True)}
         )
         name = f"segment_{start}-{stop}.safetensors"
-        write_atomically(folder / name, content)
-        files[name] = sha256(content)
+        files[name] = write_atomically(folder / name, content)
         start = stop
     return files
 

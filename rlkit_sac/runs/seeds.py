@@ -16,13 +16,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlkit_sac.analysis import (
-    final_performance,
-    load_runs,
-    markdown_table,
-    plot_learning_curves,
-    write_table,
-)
+from rlkit_sac.analysis import final_performance, load_runs, plot_learning_curves
+from rlkit_sac.analysis.tables import markdown_table, write_table
 from rlkit_sac.config.run import SeveralOptions
 from rlkit_sac.errors import RlkitSacError
 from rlkit_sac.output import summary_table

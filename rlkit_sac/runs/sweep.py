@@ -17,12 +17,7 @@ import numpy as np
 import optuna
 import pandas as pd
 from filelock import FileLock
-from optuna.distributions import (
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-    distribution_to_json,
-)
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner
 from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
 from optuna.study import Study
@@ -233,7 +228,8 @@ def open_study(
         if key not in _OF_MACHINE and not key.startswith("logging.")
     }
     default = {key: encode(options_of(config)[key].value) for key in space}
-    values |= {key: distribution_to_json(each) for key, each in space.items()}
+    to_json = optuna.distributions.distribution_to_json
+    values |= {key: to_json(each) for key, each in space.items()}
     frames = config.collector.total_frames
     pruners = {
         "none": NopPruner(),

@@ -18,7 +18,6 @@ from rlkit_sac.analysis.groups import Key, describe, split
 from rlkit_sac.analysis.report.results import Results
 from rlkit_sac.analysis.tables import cell_text
 
-LONGEST = 2000  # characters of a cell
 LAST = 100  # episodes at the end of a run
 # Entries of run.json that tell how numbers and speed came about.
 _SYSTEM = ("host", "platform", "python", "git_revision", "device", "num_threads", "parameters")
@@ -39,8 +38,7 @@ def escape(value: Any) -> HTML:
     """
     if isinstance(value, HTML):
         return value
-    text = str(value) if isinstance(value, str) else cell_text(value)
-    return HTML(html.escape(text if len(text) <= LONGEST else f"{text[:LONGEST]} …"))
+    return HTML(html.escape(cell_text(value)))
 
 
 def html_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, caption: str) -> HTML:
