@@ -56,13 +56,12 @@ def select_rows(data: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -
         raise ConfigError("the table has no rows: no run has any yet, or a selection left none")
     missing = [name for name in [*columns, *by] if name not in data.columns]
     if missing:
-        text = (
-            f"the table has no column {', '.join(missing)}; "
-            f"its columns: {', '.join(map(str, data.columns))}"
-        )
         settings = [name for name in missing if name in by]
         hint = f"; load_runs(..., config={settings}) adds values of config.yaml" if settings else ""
-        raise ConfigError(text + hint)
+        names = ", ".join(map(str, data.columns))
+        raise ConfigError(
+            f"the table has no column {', '.join(missing)}; its columns: {names}{hint}"
+        )
     rows = data.dropna(subset=list(columns))
     if rows.empty:
         raise ConfigError(f"the table has no row with a value in {', '.join(columns)}")

@@ -35,13 +35,13 @@ STATE = "state.safetensors"
 _NAME = re.compile(r"step_([0-9]+)")
 
 
-def step_folders(checkpoints: Path) -> dict[int, Path]:
-    """The complete checkpoints of a run by their frames, oldest first.
+def step_folders(checkpoints: Path, with_file: str = MANIFEST) -> dict[int, Path]:
+    """The complete checkpoints of a run, or those with another file, by frames, oldest first.
 
     >>> step_folders(Path("nowhere"))
     {}
     """
-    folders = (file.parent for file in checkpoints.glob(f"step_*/{MANIFEST}"))
+    folders = (file.parent for file in checkpoints.glob(f"step_*/{with_file}"))
     found = {frames: folder for folder in folders if (frames := step_of(folder)) is not None}
     return dict(sorted(found.items()))
 
@@ -119,7 +119,7 @@ class Checkpoint:
         Raises:
             RunError: naming the file, if it is missing, damaged or of another format.
         """
-        content = read_described(folder / MANIFEST, "a checkpoint", version=FORMAT_VERSION)
+        content = read_described(folder / MANIFEST, version=FORMAT_VERSION)
         parts = {name: content[name] for name in ("frames", "files", "segments", "tree")}
         return cls(folder, config=from_yaml(content["config"]), **parts)
 

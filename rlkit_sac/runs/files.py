@@ -122,12 +122,11 @@ def checksum(content: Mapping[str, Any]) -> str:
     return sha256(json.dumps(content, sort_keys=True).encode())
 
 
-def read_described(file: Path, what: str, *, version: int) -> dict[str, Any]:
+def read_described(file: Path, *, version: int) -> dict[str, Any]:
     """Read a JSON object that has a ``format_version`` and, as ``sha256``, its :func:`checksum`.
 
     Args:
         file: where it is.
-        what: what it describes, for messages.
         version: the format version that can be read.
 
     Returns:
@@ -137,9 +136,8 @@ def read_described(file: Path, what: str, *, version: int) -> dict[str, Any]:
         RunError: naming the file, if it is missing, damaged or of another format.
     """
     content = read_json(file)
-    if not isinstance(content, dict) or "format_version" not in content:
-        raise RunError(f"{file} does not describe {what}")
-    if (found := content["format_version"]) != version:
+    found = content.get("format_version") if isinstance(content, dict) else None
+    if found != version:
         raise RunError(f"{file} has format version {found!r}, this version reads {version}")
     if content.pop("sha256", None) != checksum(content):
         raise RunError(f"{file} is damaged: its checksum does not match its content")

@@ -18,13 +18,7 @@ from rlkit_sac.output import drop_failed_output
 from rlkit_sac.runs.machine import num_ranks, rank
 from rlkit_sac.runs.resume import find_start
 from rlkit_sac.runs.seeds import answer_parent, follow_parent, run_seeds
-from rlkit_sac.runs.stop import (
-    describe_failure,
-    exit_code,
-    interrupt_behind,
-    note_results,
-    raised_signals,
-)
+from rlkit_sac.runs.stop import describe_failure, interrupt_behind, note_results, raised_signals
 from rlkit_sac.signals import start_resource_tracker
 
 Config = TypeVar("Config")
@@ -92,6 +86,22 @@ def run_recipe(
                 print(indent(text, f"[rank {rank()}] ") if rank() else text, file=sys.stderr)
             raise SystemExit(exit_code(error)) from None
     raise SystemExit(code)
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code for what ended a run.
+
+    Args:
+        error: 128 plus the signal for an interrupt, 75 for the time limit, 2 for a `ConfigError`, 1
+            for all else.
+
+    >>> exit_code(KeyboardInterrupt()), exit_code(ConfigError()), exit_code(ZeroDivisionError())
+    (130, 2, 1)
+    """
+    interrupt = interrupt_behind(error)
+    if interrupt is not None:
+        return getattr(interrupt, "exit_code", 130)
+    return 2 if isinstance(error, ConfigError) else 1
 
 
 def call_recipe(main: Callable[[Config], Path], config: Config, where: Mapping[str, str]) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,13 +10,13 @@ import safetensors.torch
 import torch
 from tensordict.nn import TensorDictModuleBase
 
-from rlkit_sac.config import EnvConfig, EvaluationConfig
-from rlkit_sac.config.options import Seed, options_of
+from rlkit_sac.config.options import options_of
+from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.envs import closing_env
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules.rebuild import build_from_note, checked_note
 from rlkit_sac.runs.acting import Act, own_tensor
-from rlkit_sac.runs.checkpoint import Checkpoint, step_folders, step_of
+from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from rlkit_sac.runs.directory import best_frames
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate, evaluation_env, evaluation_seed
 from rlkit_sac.runs.files import (
@@ -134,7 +133,7 @@ def load_act(
 ) -> Act:
     """Acting by the policy in a folder, as by :func:`load_policy`."""
     weights_file = folder / "policy.safetensors"
-    description = read_described(folder / "policy.json", "a policy", version=FORMAT_VERSION)
+    description = read_described(folder / "policy.json", version=FORMAT_VERSION)
     content = read_checked(weights_file, description.get("weights_sha256"))
     if into is None and description["builder"] is None:
         raise RunError(
@@ -166,7 +165,7 @@ def stored_task(folder: Path) -> dict[str, Any] | None:
     Raises:
         RunError: for a damaged file.
     """
-    return read_described(folder / "policy.json", "a policy", version=FORMAT_VERSION)["task"]
+    return read_described(folder / "policy.json", version=FORMAT_VERSION)["task"]
 
 
 def find_policy(run_dir: Path, which: str) -> Path:
@@ -180,12 +179,11 @@ def find_policy(run_dir: Path, which: str) -> Path:
     with os_errors_named(f"{run_dir} cannot be read"):
         if (run_dir / "policy.json").exists():
             return run_dir
-        folders = (file.parent for file in run_dir.glob("checkpoints/step_*/policy.json"))
-        steps = {at: folder for folder in folders if (at := step_of(folder)) is not None}
+        checkpoints = run_dir / "checkpoints"
         # One whose policy.json is missing is damaged.
-        steps |= step_folders(run_dir / "checkpoints")
+        steps = step_folders(checkpoints, "policy.json") | step_folders(checkpoints)
     if not steps:
-        wanted = run_dir / "checkpoints" / "step_<frames>" / "policy.json"
+        wanted = checkpoints / "step_<frames>" / "policy.json"
         raise RunError(f"no policy to load: there is no {wanted}")
     if which == "last":
         return steps[max(steps)]
@@ -218,7 +216,7 @@ class StoredRun:
     """
 
     def __init__(self, checkpoint: Path, **options: Any) -> None:
-        found, config = Checkpoint.find(checkpoint), _Options()
+        found, config = Checkpoint.find(checkpoint), BaseRunConfig()
         for key, option in options_of(config).items():
             setattr(option.section, option.name, found.config.get(key, option.value))
         if stored_task(found.folder) is None:
@@ -247,10 +245,3 @@ class StoredRun:
         """
         with closing_env(evaluation_env(self.task, episodes=self.options["episodes"])) as env:
             return evaluate(policy, env, **self.options)
-
-
-@dataclass
-class _Options:
-    env: EnvConfig = field(default_factory=EnvConfig)
-    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
-    seed: Seed = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,7 +31,7 @@ from rlkit_sac.runs.machine import interrupted_run, num_ranks
 from rlkit_sac.runs.policy import stored_task
 from rlkit_sac.runs.saving import first_misfit
 
-#: Options, and sections of options, that a resumed run may give other values.
+#: Patterns of the options that a resumed run may give other values.
 MAY_CHANGE = (
     "collector.total_frames",
     "workers.address",
@@ -40,19 +41,15 @@ MAY_CHANGE = (
     "workers.cpus",
     "prior.run",  # it may have moved; the checkpoint has the prior's weights
     "replay.prior_data",  # the same, with a checksum
-    "evaluation",
+    "evaluation.*",
     "loss.reward_weights",
-    "update.lr",
-    "update.lr_actor",
-    "update.lr_qvalue",
-    "update.lr_value",
-    "update.lr_alpha",
+    "update.lr*",
     "update.schedules",
     "device",
     "compile",
     "num_threads",
     "time_limit",
-    "checkpoint",
+    "checkpoint.*",
     "logging.progress",
     "logging.tensorboard",
     "logging.wandb",
@@ -192,12 +189,10 @@ def check_resume(config: BaseRunConfig, start: Checkpoint) -> None:
         f"{key} was {start.config[key]!r} in this run and cannot become {value!r}"
         for key, value in options.items()
         if key in start.config and start.config[key] != value
-        if key not in MAY_CHANGE and key.partition(".")[0] not in MAY_CHANGE
+        if not any(fnmatch.fnmatchcase(key, pattern) for pattern in MAY_CHANGE)
     ]
     if problems:
-        changeable = [
-            key for key in MAY_CHANGE if any(f"{each}.".startswith(f"{key}.") for each in options)
-        ]
+        changeable = [pattern for pattern in MAY_CHANGE if fnmatch.filter(options, pattern)]
         problems.append(f"only {', '.join(changeable)} may change")
     batch = config.collector.batch_frames(config.batch_envs) * num_ranks()
     total = -(-config.collector.total_frames // batch) * batch  # the last batch is whole

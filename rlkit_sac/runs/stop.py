@@ -1,4 +1,4 @@
-"""What ends a run early: signals and its time limit, exit codes, and what is said of a failure."""
+"""What ends a run early: signals and its time limit, and what is said of a failure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from rlkit_sac.errors import ConfigError, EnvironmentFault
+from rlkit_sac.errors import EnvironmentFault
 from rlkit_sac.runs.machine import num_ranks
 from rlkit_sac.signals import on_signals
 
@@ -176,22 +176,6 @@ def exceptions_behind(error: BaseException | None) -> Iterator[BaseException]:
 
 # The modules that step environments.
 _AROUND = ("rlkit_sac.", "gymnasium.core", "gymnasium.utils.", "gymnasium.wrappers.", "torchrl.")
-
-
-def exit_code(error: BaseException) -> int:
-    """The exit code for what ended a run.
-
-    Args:
-        error: 128 plus the signal for an interrupt, 75 for the time limit, 2 for a `ConfigError`, 1
-            for all else.
-
-    >>> exit_code(KeyboardInterrupt()), exit_code(ConfigError()), exit_code(ZeroDivisionError())
-    (130, 2, 1)
-    """
-    interrupt = interrupt_behind(error)
-    if interrupt is not None:
-        return getattr(interrupt, "exit_code", 130)
-    return 2 if isinstance(error, ConfigError) else 1
 
 
 def describe_failure(error: BaseException) -> str:

@@ -24,14 +24,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from rlkit_sac.analysis import write_table
-from rlkit_sac.config.options import (
-    Option,
-    config_errors,
-    flat_config,
-    options_of,
-    read_value,
-    without_limits,
-)
+from rlkit_sac.config.options import Option, config_errors, options_of, read_value, without_limits
 from rlkit_sac.config.read import read_yaml, to_yaml, unknown_option
 from rlkit_sac.config.run import SeveralOptions
 from rlkit_sac.errors import ConfigError, RunError, one_line, refuse, summary
@@ -222,12 +215,13 @@ def open_study(
     Raises:
         ConfigError: if the storage cannot be opened, or the study has another space or options.
     """
+    own = options_of(config)
     values = {
-        key: value
-        for key, value in flat_config(config).items()
+        key: option.value
+        for key, option in own.items()
         if key not in _OF_MACHINE and not key.startswith("logging.")
     }
-    default = {key: encode(options_of(config)[key].value) for key in space}
+    default = {key: encode(own[key].value) for key in space}
     to_json = optuna.distributions.distribution_to_json
     values |= {key: to_json(each) for key, each in space.items()}
     frames = config.collector.total_frames

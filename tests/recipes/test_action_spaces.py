@@ -17,7 +17,8 @@ from rlkit_sac.errors import EnvironmentFault
 from rlkit_sac.modules import categorical_actor
 from rlkit_sac.runs import export_policy, load_policy
 from rlkit_sac.runs.build import warn_of_masks
-from rlkit_sac.runs.stop import describe_failure, exit_code
+from rlkit_sac.runs.launch import exit_code
+from rlkit_sac.runs.stop import describe_failure
 from tests.envs.test_action_masks import Masked
 from tests.recipes.running import DISCRETE, HYBRID, each_case
 from tests.recipes.test_acer import ACER

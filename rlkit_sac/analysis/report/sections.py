@@ -14,7 +14,7 @@ import pandas as pd
 
 from rlkit_sac.analysis.config_columns import config_cells, differing_names
 from rlkit_sac.analysis.figures import LINE_STYLES, look
-from rlkit_sac.analysis.groups import Key, describe, split
+from rlkit_sac.analysis.groups import describe, split
 from rlkit_sac.analysis.report.results import Results
 from rlkit_sac.analysis.tables import cell_text
 
@@ -158,7 +158,8 @@ def config_section(results: Results) -> HTML:
         for name in cells
         if name in differing
     ]
-    headings = ["option", *(_set_name(key) for key, _ in groups)]
+    names = [(key.pop("task"), describe(key)) for key, _ in groups]
+    headings = ["option", *(f"{task}: {group}" for task, group in names)]
     text = html_table(headings, rows, caption="Differing options")
     if not rows:
         text = HTML("<p>All runs have the same configuration, but for the seed.</p>")
@@ -262,11 +263,6 @@ def _ends(frames: pd.Series) -> Any:
     """The last frames of some runs."""
     first, last = int(frames.min()), int(frames.max())
     return first if first == last else HTML(f'<span class="number">{first:,} to {last:,}</span>')
-
-
-def _set_name(key: Key) -> str:
-    group = describe({name: value for name, value in key.items() if name != "task"})
-    return f"{key['task']}: {group}"
 
 
 def _values(cells: list[Any]) -> Any:
