@@ -220,7 +220,7 @@ class TrainingRun:
         return bool(exit_code), bool(saved)
 
     def _save(self) -> None:
-        if num_ranks() == 1 and self._checkpoints.saved_at == self.frames:
+        if num_ranks() == 1 and (self._checkpoints.folder / f"step_{self.frames}").exists():
             return
         with self._log.progress.phase("saving"):
             if rank() == 0:

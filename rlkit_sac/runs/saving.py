@@ -174,10 +174,10 @@ class Checkpoints:
     def prune(self) -> None:
         """Delete checkpoints that are neither new nor best, and replay that no other one needs."""
         folders = step_folders(self.folder)
-        if rank():
-            kept = {*list(folders)[-1:], *step_folders(self._leader)}
-        else:
+        if rank() == 0:
             kept = {*list(folders)[-self._keep :], self._best(folders)}
+        else:
+            kept = {*list(folders)[-1:], *step_folders(self._leader)}
         for frames, folder in folders.items():
             if frames not in kept:
                 _remove_folder(folder)

@@ -158,8 +158,7 @@ def config_section(results: Results) -> HTML:
         for name in cells
         if name in differing
     ]
-    names = [(key.pop("task"), describe(key)) for key, _ in groups]
-    headings = ["option", *(f"{task}: {group}" for task, group in names)]
+    headings = ["option", *(describe(key) for key, _ in groups)]
     text = html_table(headings, rows, caption="Differing options")
     if not rows:
         text = HTML("<p>All runs have the same configuration, but for the seed.</p>")
