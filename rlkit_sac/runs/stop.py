@@ -187,6 +187,7 @@ def describe_failure(error: BaseException) -> str:
     Args:
         error: an interrupt, or an error of the package.
 
+    >>> from rlkit_sac.errors import ConfigError
     >>> print(describe_failure(ConfigError("--seed: must be >= 0\nunknown option --sed")))
     error: --seed: must be >= 0
     error: unknown option --sed
@@ -216,7 +217,7 @@ def results_so_far(error: BaseException, command: Callable[[Path], str] | None =
         error: the exception.
         command: what resumes a run directory. Default: :func:`resume_command`.
 
-    >>> results_so_far(ConfigError("unknown option --sed"))
+    >>> results_so_far(ValueError("no"))
     []
     """
     # A `RunDirectory` notes its path on the exception, of which another may have been made since.
