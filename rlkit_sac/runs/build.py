@@ -10,7 +10,6 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-import gymnasium as gym
 import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
@@ -176,11 +175,9 @@ def limit_episodes(env: EnvConfig) -> None:
     if declared or env.max_episode_steps is not None:
         return
     env.max_episode_steps = TIME_LIMIT
-    unknown = callable(task.entry_point) and env.id not in gym.registry
-    limit = "may have no time limit" if unknown else "declares no time limit"
     _warn(
-        f"{env.id} {limit}: its episodes end after {TIME_LIMIT} frames at the latest "
-        "(env.max_episode_steps)"
+        f"{env.id} declares no time limit: its episodes end after {TIME_LIMIT} frames at the "
+        "latest (env.max_episode_steps)"
     )
 
 
