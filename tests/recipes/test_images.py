@@ -170,7 +170,8 @@ def test_replay_stores_each_frame_of_a_stack_once(workplace):
         ("--env.id Pendulum-v1 --env.frame_stack 4", "has no image"),
         ("--env.id tests/Dot-v0 --env.frame_stack 17", "env.frame_stack"),
         (
-            "--env.id tests/Dot-v0 --env.frame_stack 4 --workers.number 2 --workers.mode async",
+            "--config published --env.id tests/Dot-v0 --env.frame_stack 4 --workers.number 2"
+            " --workers.mode async",
             "workers.mode: must be sync where env.frame_stack is above 1",
         ),
         (
