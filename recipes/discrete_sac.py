@@ -25,6 +25,7 @@ from rlkit_sac.config import (
     DiscreteUpdateConfig,
     EnvConfig,
     NetworkConfig,
+    NormalizationConfig,
     ReplayConfig,
     RunConfig,
 )
@@ -56,17 +57,26 @@ from rlkit_sac.updates import Update, UpdateSchedule
 
 @dataclass
 class DiscreteSACConfig(RunConfig):
-    """A run of discrete soft actor-critic; the defaults learn CartPole-v1 in a few CPU minutes."""
+    """A run of discrete soft actor-critic; docs/fast.md says what the defaults are for."""
 
     env: EnvConfig = field(default_factory=lambda: EnvConfig(id="CartPole-v1"))
     replay: ReplayConfig = field(
         default_factory=lambda: ReplayConfig(capacity=100_000, batch_size=128)
     )
-    network: NetworkConfig = field(default_factory=lambda: NetworkConfig(num_cells=[128, 128]))
-    loss: DiscreteLossConfig = field(default_factory=DiscreteLossConfig)
+    network: NetworkConfig = field(
+        default_factory=lambda: NetworkConfig(num_cells=[128, 128], critic_layer_norm=True)
+    )
+    normalization: NormalizationConfig = field(
+        default_factory=lambda: NormalizationConfig(observations=True, rewards="bounded", clip=None)
+    )
+    loss: DiscreteLossConfig = field(
+        default_factory=lambda: DiscreteLossConfig(alpha_init=0.01, min_prob=0.05)
+    )
     # With the usual tau of 0.005 values take too long to reach those of CartPole's long episodes.
     update: DiscreteUpdateConfig = field(
-        default_factory=lambda: DiscreteUpdateConfig(target_update_tau=0.05)
+        default_factory=lambda: DiscreteUpdateConfig(
+            lr_qvalue=6e-4, lr_alpha=6e-4, target_update_tau=0.05
+        )
     )
     actor: bool = False
     """Train a categorical actor too, which then is the policy in place of the critics."""

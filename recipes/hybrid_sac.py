@@ -24,9 +24,11 @@ from rlkit_sac.config import (
     EnvConfig,
     HybridLossConfig,
     HybridNetworkConfig,
+    NormalizationConfig,
     PriorConfig,
     ReplayConfig,
     RunConfig,
+    UpdateConfig,
 )
 from rlkit_sac.data import example_transition, random_shift
 from rlkit_sac.envs import (
@@ -64,7 +66,7 @@ from rlkit_sac.updates import Update, UpdateSchedule
 
 @dataclass
 class HybridSACConfig(RunConfig):
-    """A run of hybrid soft actor-critic; the defaults begin to learn Platform-v0."""
+    """A run of hybrid soft actor-critic; docs/fast.md says what the defaults are for."""
 
     env: EnvConfig = field(default_factory=lambda: EnvConfig(id="Platform-v0"))
     replay: ReplayConfig = field(
@@ -72,9 +74,15 @@ class HybridSACConfig(RunConfig):
     )
     prior: PriorConfig = field(default_factory=lambda: PriorConfig(kind="none"))
     network: HybridNetworkConfig = field(
-        default_factory=lambda: HybridNetworkConfig(num_cells=[128, 128])
+        default_factory=lambda: HybridNetworkConfig(num_cells=[128, 128], critic_layer_norm=True)
+    )
+    normalization: NormalizationConfig = field(
+        default_factory=lambda: NormalizationConfig(observations=True, rewards="bounded", clip=None)
     )
     loss: HybridLossConfig = field(default_factory=HybridLossConfig)
+    update: UpdateConfig = field(
+        default_factory=lambda: UpdateConfig(lr_actor=1e-3, target_update_tau=0.01)
+    )
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""

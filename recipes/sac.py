@@ -20,7 +20,14 @@ from torch.optim import Adam
 from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
-from rlkit_sac.config import ContinuousLossConfig, GaussianNetworkConfig, RunConfig
+from rlkit_sac.config import (
+    ContinuousLossConfig,
+    GaussianNetworkConfig,
+    NormalizationConfig,
+    ReplayConfig,
+    RunConfig,
+    UpdateConfig,
+)
 from rlkit_sac.data import example_transition, random_shift
 from rlkit_sac.envs import continuous_action_bounds, observation_layout, reward_dim
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
@@ -49,10 +56,30 @@ from rlkit_sac.updates import Update, UpdateSchedule
 
 @dataclass
 class SACConfig(RunConfig):
-    """A run of soft actor-critic; the defaults learn Pendulum-v1 in a few CPU minutes."""
+    """A run of soft actor-critic; docs/fast.md says what the defaults are for."""
 
-    network: GaussianNetworkConfig = field(default_factory=GaussianNetworkConfig)
-    loss: ContinuousLossConfig = field(default_factory=ContinuousLossConfig)
+    replay: ReplayConfig = field(default_factory=lambda: ReplayConfig(batch_size=128))
+    network: GaussianNetworkConfig = field(
+        default_factory=lambda: GaussianNetworkConfig(critic_layer_norm=True, critic_atoms=101)
+    )
+    normalization: NormalizationConfig = field(
+        default_factory=lambda: NormalizationConfig(observations=True, rewards="bounded", clip=None)
+    )
+    loss: ContinuousLossConfig = field(
+        default_factory=lambda: ContinuousLossConfig(alpha_init=0.01, target_entropy="half_neg_dim")
+    )
+    update: UpdateConfig = field(
+        default_factory=lambda: UpdateConfig(
+            lr_actor=1e-3,
+            lr_qvalue=6e-4,
+            lr_alpha=6e-4,
+            target_update_tau=0.01,
+            order=["qvalue", "target", "actor", "alpha"],
+            periods={"actor": 3, "alpha": 3},
+            recompute=["actor"],
+            matmul_precision="bfloat16",
+        )
+    )
 
 
 def main(config: SACConfig) -> Path:

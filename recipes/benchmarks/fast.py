@@ -1,4 +1,4 @@
-"""What each part of the fast configurations is worth: runs that differ in one of them.
+"""What each part of the defaults is worth: runs that differ in one of them.
 
     python recipes/benchmarks/fast.py
     python recipes/benchmarks/fast.py --tasks [Hopper-v5] --variants [fast,published] --seeds [0,1]
@@ -32,15 +32,12 @@ from rlkit_sac.config import PositiveInt, parse_config
 RECIPE = Path(__file__).parents[1] / "sac.py"
 PEERS = Path(__file__).parent / "peers" / "stable_baselines.py"
 RATES = ("lr_actor", "lr_qvalue", "lr_alpha")
-#: Soft actor-critic as published, by option; the others begin with the fast configuration.
-PUBLISHED: dict[str, Any] = {
-    "collector.init_random_frames": 1000,
-    "collector.learning_starts": 1000,
-}
-PUBLISHED |= {f"update.{name}": 3e-4 for name in RATES} | {"loss.target_entropy": "neg_dim"}
+#: Soft actor-critic as published, by option; the others begin with the defaults.
+PUBLISHED: dict[str, Any] = {"config": "published", "loss.target_entropy": "neg_dim"}
+PUBLISHED |= {f"update.{name}": 3e-4 for name in RATES}
 #: Plain values in place of atoms, which need bounded rewards.
 VALUES: dict[str, Any] = {"network.critic_atoms": "null"}
-#: What each variant changes in the fast configuration of the task; names joined by + change both.
+#: What each variant changes in the defaults; names joined by + change both.
 VARIANTS: dict[str, dict[str, Any]] = {
     "fast": {},
     "no layer norm": {"network.critic_layer_norm": "false"},
@@ -89,7 +86,7 @@ def options(variant: str) -> dict[str, Any]:
     """The options of a run, by name."""
     if variant == "published":
         return PUBLISHED
-    found: dict[str, Any] = {"config": "fast"}
+    found: dict[str, Any] = {}
     for part in variant.split("+"):
         found |= VARIANTS[part]
     return found

@@ -116,12 +116,15 @@ def _files(recipe: Path, script: Path, configs: list[str]) -> Iterator[tuple[Pat
     space = recipe.parent / "spaces" / f"{recipe.stem}.yaml"
     if space.is_file():
         yield space, script.parent / "spaces" / f"{script.stem}.yaml"
-    for name in configs:
+    waiting = list(configs)
+    while waiting:
+        name = waiting.pop()
         config = recipe.parent / "configs" / recipe.stem / f"{name}.yaml"
         if not config.is_file():
             raise ConfigError(f"{recipe.stem} has no configuration {name!r}: see rlkit-sac recipes")
         yield config, script.parent / "configs" / script.stem / config.name
         text = config.read_text(encoding="utf-8")
+        waiting += filter(None, [yaml.safe_load(text).get("config")])  # which it builds upon
         for prior in (recipe.parent / "priors").glob("*.py"):
             if f"priors.{prior.stem}:" in text:
                 yield prior, script.parent / "priors" / prior.name

@@ -169,7 +169,7 @@ class NormalizationConfig:
     """
 
     observations: bool = False
-    """Subtract the running mean of observations, and divide by their standard deviation."""
+    """Subtract the running mean of vectors observed, and divide by their standard deviation."""
 
     rewards: bool | Literal["bounded"] = False
     """Divide rewards by the running standard deviation of the discounted return; bounded takes a

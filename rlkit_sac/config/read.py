@@ -7,6 +7,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
@@ -147,6 +148,14 @@ def read_yaml(file: Path, config: Any) -> list[Setting]:
     return list(_walk(content, config, where=f"{file}: "))
 
 
+def _read_files(name: str, config: Any) -> list[Setting]:
+    """The settings of a file, after those of the files that its own ``config`` names."""
+    settings = read_yaml(find_config(name, type(config)), config)
+    first = (_read_files(each.value, config) for each in settings if each.key == "config")
+    own = [setting for setting in settings if setting.key != "config"]
+    return [*chain.from_iterable(first), *own]
+
+
 def _walk(values: Any, config: Any, where: str, prefix: str = "") -> Iterator[Setting]:
     """The settings in nested values, as those of a file, by the sections of a configuration."""
     if not isinstance(values, Mapping | None):
@@ -242,7 +251,7 @@ def set_options(
             add(setting, lambda run: _stored(stored_options(run), run, options))
     for setting in direct:
         if setting.key == "config":
-            add(setting, lambda name: read_yaml(find_config(name, type(recipe)), recipe))
+            add(setting, lambda name: _read_files(name, recipe))
     settings += [setting for setting in direct if setting.key != "config"]
     where: dict[str, str] = {}
     for setting in settings:

@@ -170,7 +170,8 @@ class RunConfig(BaseRunConfig):
         if self.workers.is_async and self.normalization.rewards:
             text = (
                 "must be false where workers.mode is async: the returns of an environment would be "
-                "mixed with those of another worker's"
+                "mixed with those of another worker's; network.critic_atoms, which needs bounded "
+                "rewards, must be null then"
             )
             found.append(("normalization.rewards", text))
         return found

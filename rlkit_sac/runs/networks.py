@@ -59,7 +59,8 @@ def build_network(config: LayersConfig, default: Callable[..., _M], **arguments:
     ['logits', 'action']
     """
     if config.builder is None:
-        return default(**arguments)
+        with named("network"):
+            return default(**arguments)
     with named("network.builder"):
         return cast(_M, built_by(config.builder, default.__name__, arguments))
 
@@ -159,9 +160,6 @@ def make_normalizers(
         env: of the training.
         gamma: discount per frame.
 
-    Raises:
-        ConfigError: for observations to normalize that have no vector.
-
     >>> from rlkit_sac.envs import make_env
     >>> config = NormalizationConfig(rewards=True)
     >>> list(make_normalizers(config, make_env("Pendulum-v1"), gamma=0.99))
@@ -172,16 +170,13 @@ def make_normalizers(
     shared: Any = {"clip": config.clip, "dtype": dtype, "group": learner_group()}
     found: dict[str, nn.Module] = {}
     if config.observations:
-        last, of_critics = observation_layout(env)[-1], critic_layout(env)[-1]  # after images
-        if "scale" in last or len(last["shape"]) > 1:
-            raise ConfigError(
-                "normalization.observations: is for vectors, but the task has none (pixels are "
-                "divided by their largest value already): set it to false"
-            )
-        own = {"observation_normalizer": last}
-        if of_critics["key"] == CRITIC_OBSERVATION and "scale" not in of_critics:
+        # The vector comes last; the pixels of images are divided by their largest value already.
+        own = {"observation_normalizer": observation_layout(env)[-1]}
+        if (of_critics := critic_layout(env)[-1])["key"] == CRITIC_OBSERVATION:
             own["critic_normalizer"] = of_critics
         for name, entry in own.items():
+            if "scale" in entry or len(entry["shape"]) > 1:
+                continue
             found[name] = ObservationNormalizer(entry["shape"][0], key=entry["key"], **shared)
     if config.rewards:
         found["reward_normalizer"] = RewardNormalizer(

@@ -143,7 +143,7 @@ def test_recipes_are_listed_with_their_configurations(capsys: pytest.CaptureFixt
     [
         ("clone", [], []),
         ("sac", [], ["spaces/mine.yaml"]),
-        ("sac", ["ant", "hopper"], ["spaces/mine.yaml"]),
+        ("sac", ["ant", "hopper"], ["spaces/mine.yaml", "configs/mine/published.yaml"]),
         ("kl-prior-sac", ["halfcheetah_same_action"], ["spaces/mine.yaml"]),
         (
             "kl-prior-sac",

@@ -16,6 +16,7 @@ import pytest
 
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import RunError
+from rlkit_sac.modules import NormalizedPolicy, ObservationNormalizer
 from rlkit_sac.runs import evaluate, evaluation_seed, load_policy, read_config
 from tests.processes import Process
 from tests.recipes.loading import RECIPES
@@ -134,7 +135,8 @@ def test_a_copied_recipe_trains_is_killed_resumes_evaluates_and_loads(recipe: Pa
 
     with pytest.raises(RunError, match="into=policy"):
         load_policy(run)
-    mine = module.make_actor(3, [-1.0], [1.0])
+    actor = module.make_actor(3, [-1.0], [1.0])
+    mine = NormalizedPolicy(actor, ObservationNormalizer(3))
     assert load_policy(run, into=mine) is mine
     last = json.loads(pd.read_csv(run / "evaluations.csv")["returns"].iloc[-1])
     env = make_env("Pendulum-v1")

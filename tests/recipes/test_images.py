@@ -18,7 +18,7 @@ from rlkit_sac.data.replay.packed_storage import row_bytes
 from rlkit_sac.envs import FrameStack, make_env, observation_layout
 from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules import policy_states
+from rlkit_sac.modules import NormalizedPolicy, policy_states
 from rlkit_sac.runs import export_policy, load_policy, record_run
 from tests import image_tasks
 from tests.recipes.running import (
@@ -147,13 +147,9 @@ def test_replay_keeps_bytes_and_the_statistics_are_of_the_vector(workplace):
     assert torch.equal(states["observation"], vector)
 
 
-def test_images_alone_have_nothing_to_normalize(workplace, capsys):
-    SAC.assert_refused(
-        capsys,
-        workplace,
-        "--env.id tests/Dot-v0 --env.kwargs.observation images --normalization.observations true",
-        "normalization.observations: is for vectors",
-    )
+def test_images_alone_have_nothing_to_normalize(workplace):
+    run = SAC.train(*shlex.split(dot("images", "box")), "--normalization.observations", "true")
+    assert not isinstance(load_policy(run), NormalizedPolicy)
 
 
 def test_replay_stores_each_frame_of_a_stack_once(workplace):
@@ -170,7 +166,8 @@ def test_replay_stores_each_frame_of_a_stack_once(workplace):
         ("--env.id Pendulum-v1 --env.frame_stack 4", "has no image"),
         ("--env.id tests/Dot-v0 --env.frame_stack 17", "env.frame_stack"),
         (
-            "--env.id tests/Dot-v0 --env.frame_stack 4 --workers.number 2 --workers.mode async",
+            "--config published --env.id tests/Dot-v0 --env.frame_stack 4 --workers.number 2"
+            " --workers.mode async",
             "workers.mode: must be sync where env.frame_stack is above 1",
         ),
         (

@@ -28,7 +28,7 @@ def test_a_run_as_a_process_leaves_what_the_documentation_promises(tmp_path):
     info = json.loads((run / "run.json").read_text())
     assert info["status"] == "finished"
     assert (info["frames"], info["updates"], info["seed"]) == (500, 310, 3)
-    assert info["target_entropy"] == pytest.approx(-1.609438, abs=1e-6)
+    assert info["target_entropy"] == -0.5
     assert (run / "figures" / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
 
     metrics = pd.read_csv(run / "metrics.csv")
@@ -63,8 +63,8 @@ VARIANTS = {
     " --replay.storage memmap",
     "three steps": "--replay.n_steps 3 --env.num_envs 2 --collector.frames_per_batch 10"
     " --replay.prioritized true --normalization.rewards true --network.critic_atoms 11",
-    "Spinning Up's order": "--update.order [actor,qvalue,target] --update.recompute true"
-    " --loss.fixed_alpha true --loss.qvalue_coef 0.5",
+    "Spinning Up's order": "--update.order [actor,qvalue,target] --update.periods {}"
+    " --update.recompute true --loss.fixed_alpha true --loss.qvalue_coef 0.5",
     "every loss option": "--loss.num_qvalue_nets 3 --loss.dqda_clipping 1"
     " --loss.normalize_entropy_reward true --loss.policy_loss_steps all"
     " --loss.alpha_parametrization direct --loss.min_alpha 0.01 --loss.max_alpha 2"
@@ -93,7 +93,7 @@ def test_variants_train(workplace, case):
 
 BAD = {
     "--loss.target_subset 3": "--loss.target_subset: must not exceed num_qvalue_nets (2), got 3",
-    "--update.order [joint,actor,target]": "already holds every loss",
+    "--update.order [joint,actor,target] --update.periods {}": "already holds every loss",
     "--replay.n_steps 3 --replay.slice_length 4 --loss.lmbda 1 --network.memory gru"
     " --env.frame_stack 2 --loss.schedules.gamma {9: 0.9}": "--replay.n_steps: must be 1 with "
     "env.frame_stack, replay.slice_length, loss.lmbda, network.memory, a schedule of loss.gamma",

@@ -14,7 +14,7 @@ from gymnasium.spaces import Box, Discrete, Tuple
 from rlkit_sac.analysis import learning_curves, load_runs
 from tests.recipes.running import DISCRETE, HYBRID, SAC
 
-CHEETAH = ("--env.id", "mo-halfcheetah-v5", "--env.max_episode_steps", "50")
+CHEETAH = ("--config", "mo_halfcheetah", "--env.max_episode_steps", "50")
 TREASURE = ("--env.id", "mo_gymnasium:deep-sea-treasure-v0", "--env.max_episode_steps", "50")
 TRADE = ("--env.id", "Trade-v0")
 CASES = [(SAC, CHEETAH), (DISCRETE, TREASURE), (HYBRID, TRADE)]

@@ -27,7 +27,7 @@ from tests.reliability.runs import ENVIRONMENT, RECIPES, newest, only_run, table
 ray = pytest.importorskip("ray")
 slow = pytest.mark.slow
 WORKERS = ["--workers.number", "2", "--workers.cpus", "0.5"]
-ASYNC = [*WORKERS, "--workers.mode", "async"]
+ASYNC = [*WORKERS, "--workers.mode", "async", "--config", "published"]
 ROWS = "--replay.slice_length 6 --replay.burn_in 2 --replay.store_state true --replay.batch_size 4"
 GRU = ["--network.memory", "gru", *ROWS.split()]
 STACKS = ["--env.id", "tests/Dot-v0", "--env.frame_stack", "3", "--network.encoder_features", "8"]
@@ -146,7 +146,7 @@ def start(folder: Path, mark: str, *arguments: str) -> processes.Process:
 @pytest.mark.parametrize(
     ("number", "code", "options"),
     [
-        (signal.SIGTERM, 143, ["--workers.number", "1", "--workers.mode", "async"]),
+        (signal.SIGTERM, 143, [*ASYNC, "--workers.number", "1"]),
         pytest.param(signal.SIGINT, 130, WORKERS, marks=slow),
         pytest.param(signal.SIGHUP, 129, ASYNC, marks=slow),
     ],
