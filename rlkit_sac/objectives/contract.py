@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 from tensordict import NestedKey, TensorDict, TensorDictBase
@@ -22,16 +22,13 @@ from rlkit_sac.config.options import UnitFloat, check_value
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import ObservationNormalizer
+from rlkit_sac.objectives.arguments import LossOptions
 from rlkit_sac.objectives.checks import check_widths, refuse_batch_norm, valid_steps
 from rlkit_sac.objectives.memory import Pass, RecurrentNetwork, Rows, TransitionsT
 from rlkit_sac.objectives.transitions import TransitionKeys, Transitions, detached
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-Reduction = Literal["mean", "sum", "none"]
-ScalarOutputMode = Literal["exclude", "non_tensor"]
-
 
 Result = TypeVar("Result")
 
@@ -81,7 +78,6 @@ class LossContract(LossModule):
 
     gamma: float | Tensor
     reward_scale: float | Tensor
-    burn_in: int = 0
     deactivate_vmap: bool = False
     #: What the networks share, if they do: it encodes the states that they read.
     encoder_network: Any
@@ -94,29 +90,20 @@ class LossContract(LossModule):
     _read_keys: TransitionKeys | None
     _out_keys: list[str] | None
 
-    def __init__(
-        self,
-        reduction: Reduction,
-        scalar_output_mode: ScalarOutputMode | None,
-        use_prioritized_weights: bool | Literal["auto"],
-    ) -> None:
-        self._in_keys = self._read_keys = None
-        self._out_keys = None
+    def __init__(self, options: LossOptions) -> None:
+        self._in_keys = self._read_keys = self._out_keys = None
         super().__init__()
-        check_value("reduction", reduction, Reduction)
-        check_value("use_prioritized_weights", use_prioritized_weights, bool | Literal["auto"])
-        check_value("scalar_output_mode", scalar_output_mode, ScalarOutputMode | None)
-        if reduction == "none" and scalar_output_mode is None:
+        self.reduction, self.scalar_output_mode = options.reduction, options.scalar_output_mode
+        self.use_prioritized_weights = options.use_prioritized_weights
+        self.burn_in, self.diagnostics = options.burn_in, options.diagnostics
+        if self.reduction == "none" and self.scalar_output_mode is None:
             warnings.warn(
                 "reduction='none' gives losses of the batch's shape, beside which a TensorDict "
                 "cannot hold scalars such as alpha: they are left out. Pass "
                 "scalar_output_mode='exclude' to agree, or 'non_tensor' to keep them.",
                 stacklevel=3,
             )
-            scalar_output_mode = "exclude"
-        self.reduction = reduction
-        self.scalar_output_mode = scalar_output_mode
-        self.use_prioritized_weights = use_prioritized_weights
+            self.scalar_output_mode = "exclude"
         self.recurrent: dict[str, RecurrentNetwork] = {}
         self.encoder_network = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias, get_args
 
 import torch
@@ -12,7 +12,6 @@ from tensordict import TensorDictBase
 from tensordict.nn import ProbabilisticTensorDictSequential, TensorDictModuleBase, dispatch
 from torch import Tensor
 from torch.distributions import Distribution
-from torchrl.modules import ActorValueOperator
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac.config.acer import ACERLossConfig
@@ -30,7 +29,7 @@ from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
 from rlkit_sac.modules.allowed_actions import read_action_mask
 from rlkit_sac.modules.behavior import ActionKind, distribution_parameters
-from rlkit_sac.objectives.acer.segments import DUELING, SegmentLoss, Segments
+from rlkit_sac.objectives.acer.segments import DUELING, ACEROptions, SegmentLoss, Segments
 from rlkit_sac.objectives.acer.terms import (
     ACERTerms,
     CategoricalTerms,
@@ -38,7 +37,7 @@ from rlkit_sac.objectives.acer.terms import (
     GaussianTerms,
     full_precision,
 )
-from rlkit_sac.objectives.arguments import LossOptions, read_options, takes
+from rlkit_sac.objectives.arguments import read_options, takes
 from rlkit_sac.objectives.checks import check_action, check_index
 
 _SPACES: dict[str, Any] = {"discrete": CategoricalSpace, "continuous": GaussianSpace}
@@ -84,18 +83,6 @@ class Evaluation(NamedTuple):
 
 #: A loss, multiplied by its coefficient, and the scalars that belong to it.
 Part: TypeAlias = tuple[Tensor, dict[str, Tensor]]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ACEROptions(LossOptions):
-    """What the loss of ACER takes beside the fields of its section."""
-
-    actor_critic: ActorValueOperator | None = None
-    """In place of actor and critic, both on one trunk: TorchRL's ``ActorValueOperator``, such as
-    :func:`~rlkit_sac.modules.categorical_actor_critic` builds."""
-
-    on_policy: bool = False
-    """Whether the present policy has taken the actions of segments, see :class:`ACERLoss`."""
 
 
 @takes(ACERLossConfig, ACEROptions)
@@ -205,16 +192,9 @@ class ACERLoss(SegmentLoss):
         **options: Any,
     ) -> None:
         given, own = read_options(type(self), options)
-        is_sum = given.reduction == "mean" and not own.normalize_loss_by_steps
-        super().__init__(
-            actor_network,
-            critic_network,
-            given.actor_critic,
-            given.burn_in,
-            "sum" if is_sum else given.reduction,
-            given.scalar_output_mode,
-            given.use_prioritized_weights,
-        )
+        if given.reduction == "mean" and not own.normalize_loss_by_steps:
+            given = replace(given, reduction="sum")
+        super().__init__(actor_network, critic_network, given)
         check_trust_region_space(own.trust_region_space, self.kind)
         exact = get_args(_SPACES[self.kind])[0]
         self.trust_region_space: Any = own.trust_region_space or exact
@@ -227,7 +207,6 @@ class ACERLoss(SegmentLoss):
         self.trust_region_delta = own.trust_region_delta
         self.use_q_opc = own.use_q_opc
         self.on_policy = given.on_policy
-        self.diagnostics = given.diagnostics
         self.make_value_estimator(gamma=own.gamma)
 
     # ------------------------------------------------------------------ the losses

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -20,6 +19,7 @@ from rlkit_sac.modules.actors import policy_operator
 from rlkit_sac.modules.allowed_actions import build_dist
 from rlkit_sac.modules.behavior import ActionKind, action_kind
 from rlkit_sac.objectives.acer.terms import full_precision
+from rlkit_sac.objectives.arguments import LossOptions
 from rlkit_sac.objectives.checks import (
     can_read,
     cut_steps,
@@ -27,7 +27,7 @@ from rlkit_sac.objectives.checks import (
     fill_invalid,
     refuse_batch_norm,
 )
-from rlkit_sac.objectives.contract import LossContract, Reduction, ScalarOutputMode
+from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.memory import Pass
 from rlkit_sac.objectives.transitions import Transitions, unraveled
 
@@ -86,6 +86,18 @@ class Segments(Transitions):
     cut: Tensor
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ACEROptions(LossOptions):
+    """What the loss of ACER takes beside the fields of its section."""
+
+    actor_critic: ActorValueOperator | None = None
+    """In place of actor and critic, both on one trunk: TorchRL's ``ActorValueOperator``, such as
+    :func:`~rlkit_sac.modules.categorical_actor_critic` builds."""
+
+    on_policy: bool = False
+    """Whether the present policy has taken the actions of segments, see :class:`ACERLoss`."""
+
+
 class SegmentLoss(LossContract):
     """An actor and its average, a critic, and batches of segments; no equation of the algorithm.
 
@@ -117,16 +129,12 @@ class SegmentLoss(LossContract):
         self,
         actor_network: ProbabilisticTensorDictSequential | None,
         critic_network: TensorDictModuleBase | None,
-        actor_critic: ActorValueOperator | None,
-        burn_in: int,
-        reduction: Reduction,
-        scalar_output_mode: ScalarOutputMode | None,
-        use_prioritized_weights: bool | Literal["auto"],
+        options: ACEROptions,
     ) -> None:
-        super().__init__(reduction, scalar_output_mode, use_prioritized_weights)
-        if actor_critic is not None:
-            actor_network = policy_operator(actor_critic)
-            critic_network = actor_critic.get_value_head()
+        super().__init__(options)
+        if options.actor_critic is not None:
+            actor_network = policy_operator(options.actor_critic)
+            critic_network = options.actor_critic.get_value_head()
         if actor_network is None or critic_network is None:
             raise ConfigError(
                 f"{type(self).__name__} needs actor_network and critic_network, or actor_critic"
@@ -142,7 +150,6 @@ class SegmentLoss(LossContract):
         self.convert_to_functional(critic_network, CRITIC)
         for name in (ACTOR, *((CRITIC,) if self.kind == "discrete" else DUELING)):
             self._find_memory(name)
-        self.burn_in = burn_in
         for name, network in self.recurrent.items():
             if name != ACTOR:
                 network.check_inputs(self._written_keys(), name)

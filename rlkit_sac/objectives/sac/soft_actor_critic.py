@@ -118,14 +118,13 @@ class SoftActorCriticLoss(LossContract):
         given, options = read_options(type(self), arguments, mask=parameter_mask is not None)
         members = critic_list(qvalue_network, options.num_qvalue_nets)
         self.target_networks = (with_targets,)
-        super().__init__(given.reduction, given.scalar_output_mode, given.use_prioritized_weights)
+        super().__init__(given)
         self.loss_function = options.loss_function
         self.qvalue_coef = options.qvalue_coef
         self.reward_scale = options.reward_scale
         self.dqda_clipping = getattr(options, "dqda_clipping", None)
         self.policy_loss_steps = options.policy_loss_steps
         self.deactivate_vmap = given.deactivate_vmap
-        self.diagnostics = given.diagnostics
         self.observation_normalizer = given.observation_normalizer
         self.critic_normalizer = given.critic_normalizer
         self.reward_normalizer = given.reward_normalizer
@@ -141,7 +140,6 @@ class SoftActorCriticLoss(LossContract):
         register_critics(self, members, with_targets=CRITICS in self.target_networks)
         self.network_names += (CRITICS,)
         self._share_encoder(given.encoder_network)
-        self.burn_in = given.burn_in
         for name in self.network_names:
             self._find_memory(name)
 
