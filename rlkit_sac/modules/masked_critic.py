@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from tensordict import NestedKey, TensorDictBase, unravel_key
 from tensordict.nn import TensorDictModuleBase, TensorDictSequential
-from torch import Tensor
+from torch import Tensor, nn
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules.notes import Note, make_note
@@ -192,6 +192,34 @@ def used_dimensions(mask: Tensor) -> Tensor | None:
     if most > _FEW:
         return None
     return torch.argsort(mask, dim=-1, descending=True, stable=True)[:, :most]
+
+
+class ParameterMask(nn.Module):
+    """A mask ``[K, D]`` that moves with a loss, and is no part of its state dict.
+
+    Args:
+        mask: true where discrete action k uses dimension j.
+
+    Attributes:
+        mask: ones and zeros.
+        used: see :func:`used_dimensions`.
+
+    Raises:
+        ConfigError: for anything but a matrix of true and false.
+
+    >>> ParameterMask([[True, False], [False, True]]).mask
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+
+    mask: Tensor
+    used: Tensor | None
+
+    def __init__(self, mask: Tensor | Sequence[Sequence[bool]]) -> None:
+        super().__init__()
+        matrix = mask_matrix(mask).to(torch.get_default_dtype())
+        self.register_buffer("mask", matrix, persistent=False)
+        self.register_buffer("used", used_dimensions(matrix), persistent=False)
 
 
 def split_at(

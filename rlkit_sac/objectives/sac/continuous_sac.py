@@ -20,7 +20,6 @@ from rlkit_sac.objectives.arguments import SACOptions, takes
 from rlkit_sac.objectives.checks import check_values, refuse_batch_norm
 from rlkit_sac.objectives.sac.critics import (
     CRITICS,
-    Critics,
     CriticTerms,
     SACTransitions,
 )
@@ -183,9 +182,6 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         draw = self._draw(read.states)
         loss = self._reduce_alone(self._further_losses(draw)["loss_value"], tensordict)
         return loss, self._scalars(draw, read.valid)
-
-    def _make_critics(self, options: Any, **common: Any) -> Critics:
-        return Critics(**common)
 
     # ------------------------------------------------------------------ the value network
 

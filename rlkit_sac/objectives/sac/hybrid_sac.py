@@ -13,7 +13,6 @@ from torch import Tensor
 
 from rlkit_sac.config.loss import HybridLossConfig
 from rlkit_sac.objectives.arguments import SACOptions, takes
-from rlkit_sac.objectives.sac.critics import Critics
 from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 from rlkit_sac.objectives.transitions import PREVIOUS_ACTION, Transitions, is_previous_step_key
@@ -150,16 +149,6 @@ class HybridSACLoss(SoftActorCriticLoss):
         **options: Any,
     ) -> None:
         super().__init__(actor_network, qvalue_network, options, parameter_mask=parameter_mask)
-
-    def _make_critics(self, options: Any, **common: Any) -> Critics:
-        return Critics(
-            **common,
-            role="action_value",
-            action_roles=("action_continuous",),
-            index_role="action_discrete",
-            spec=self.specs["action_discrete"],
-            mask=self.parameter_mask if options.mask_critics else None,
-        )
 
     def _select(
         self, tensordict: TensorDictBase, required: Sequence[NestedKey], **options: Any

@@ -18,9 +18,10 @@ from rlkit_sac.functional import masked_mean
 from rlkit_sac.functional.sac import CriticReduction
 from rlkit_sac.modules import BehaviorPolicy, BoltzmannPolicy
 from rlkit_sac.modules.allowed_actions import build_dist, read_action_mask
+from rlkit_sac.modules.masked_critic import ParameterMask
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.objectives.members import Members
-from rlkit_sac.objectives.sac.critics import CRITICS, Critics, ParameterMask
+from rlkit_sac.objectives.sac.critics import CRITICS, Critics
 from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
 from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor, factor_key, of_each
 
@@ -247,7 +248,7 @@ class FactoredPolicy:
                 reduction=self.reduction,
                 prior=self.priors.get(discrete.name),
                 action_key=discrete.action_key(critics.keys),
-                action_value_key=critics.key(critics.role),
+                action_value_key=critics.value_key,
                 mask_key=mask_key,
             )
             parts.append(boltzmann)

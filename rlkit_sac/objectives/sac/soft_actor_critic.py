@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -19,6 +18,7 @@ from rlkit_sac.config.loss import LossConfig
 from rlkit_sac.config.options import NonNegativeFloat, PositiveFloat, check_value
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.acting import acting_policy
+from rlkit_sac.modules.masked_critic import ParameterMask
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.objectives.arguments import SACOptions, read_options
 from rlkit_sac.objectives.checks import actor_keys, cut_steps, refuse_batch_norm
@@ -29,7 +29,6 @@ from rlkit_sac.objectives.sac.critics import (
     CRITICS,
     Critics,
     CriticTerms,
-    ParameterMask,
     SACTransitions,
     TargetCritics,
 )
@@ -166,8 +165,8 @@ class SoftActorCriticLoss(LossContract):
             role = (self._continuous or self._discrete).role  # type: ignore[union-attr]
             self.set_keys(**{role: action, "log_prob": log_prob})
         self._set_targets(given.action_spec)
-        self.critics = self._make_critics(
-            options,
+        continuous, discrete = self._continuous, self._discrete
+        self.critics = Critics(
             network=self.qvalue_network,
             keys=self.tensor_keys,
             encoded=self._encoded_keys,
@@ -175,10 +174,14 @@ class SoftActorCriticLoss(LossContract):
             normalizer=self.critic_normalizer or self.observation_normalizer,
             weights=self._reward_weights,
             loss_function=options.loss_function,
+            action_role=None if continuous is None else continuous.role,
+            index_role=None if discrete is None else discrete.role,
+            spec=None if discrete is None else self.specs[discrete.role],
+            mask=self.parameter_mask if getattr(options, "mask_critics", False) else None,
         )
         self._policy = FactoredPolicy(
-            self._continuous,
-            self._discrete,
+            continuous,
+            discrete,
             self.critics,
             self.priors,
             self.parameter_mask,
@@ -189,10 +192,6 @@ class SoftActorCriticLoss(LossContract):
         lmbda = {"lmbda": options.lmbda} if options.lmbda else {}
         kind = ValueEstimators.TDLambda if lmbda else None
         self.make_value_estimator(kind, gamma=options.gamma, **lmbda)
-
-    @abstractmethod
-    def _make_critics(self, options: Any, **common: Any) -> Critics:
-        """The critics of this kind of policy, of what critics of any kind are made of."""
 
     def _members(self, params: TensorDictBase) -> Members:
         how = self.vmap_randomness, self.deactivate_vmap, self._like.dtype
