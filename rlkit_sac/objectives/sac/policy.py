@@ -153,7 +153,7 @@ Alpha = Callable[[str], Tensor]
 class FactoredPolicy:
     r"""A continuous factor, a discrete one, or the first and, given its action, the second.
 
-    It holds no parameters that are trained: they come with each call.
+    It holds no parameters that are trained.
 
     Attributes:
         continuous: :math:`\pi_c(c|s)`.
@@ -164,6 +164,8 @@ class FactoredPolicy:
         centers: of the log-probabilities in the entropy bonus.
         reduction: over the critics.
         use_entropy_reward: whether the bonus is not 0.
+        live: returns the live critics.
+        alpha: the temperatures.
     """
 
     continuous: ContinuousFactor | None
@@ -174,17 +176,15 @@ class FactoredPolicy:
     centers: EntropyCenters
     reduction: CriticReduction
     use_entropy_reward: bool
+    live: Callable[[], Members]
+    alpha: Alpha
 
-    def sample(
-        self, states: TensorDictBase, dist: Distribution | None, live: Members, alpha: Alpha
-    ) -> PolicyDraw:
+    def sample(self, states: TensorDictBase, dist: Distribution | None) -> PolicyDraw:
         """Sample the continuous action first, then the discrete one.
 
         Args:
             states: ``[*]``.
             dist: of the actor at these states; ``None`` without one.
-            live: the critics.
-            alpha: the temperatures.
         """
         continuous, discrete, critics = self.continuous, self.discrete, self.critics
         draws: dict[str, Draw] = {}
@@ -199,10 +199,10 @@ class FactoredPolicy:
         if discrete is None:
             return PolicyDraw(draws, inputs)
         if continuous is None:
-            q: Tensor | None = (values := critics.values(live, inputs))
+            q: Tensor | None = (values := critics.values(self.live(), inputs))
             value = critics.reduced(values.detach(), self.reduction)
         else:
-            q, value = None, self.value(inputs, live)
+            q, value = None, self.value(inputs)
         prior, count = self.priors.get(discrete.name), value.shape[-2]
         allowed = read_action_mask(inputs, critics.keys.action_mask, value[..., 0])
         log_prior = None
@@ -214,7 +214,8 @@ class FactoredPolicy:
         else:
             weighed = F.weigh_rewards(value.detach(), critics.weights.value)
             prior_of_each = None if log_prior is None else log_prior.detach()
-            log_probs = F.boltzmann_log_prob(weighed, alpha(discrete.name), prior_of_each, allowed)
+            alpha = self.alpha(discrete.name)
+            log_probs = F.boltzmann_log_prob(weighed, alpha, prior_of_each, allowed)
         draws = {discrete.name: discrete.draw(log_probs, log_prior, allowed)} | draws
         if continuous is not None and continuous.masked:
             assert self.mask is not None
@@ -254,37 +255,36 @@ class FactoredPolicy:
             parts.append(boltzmann)
         return parts
 
-    def value(self, inputs: TensorDictBase, live: Members) -> Tensor:
+    def value(self, inputs: TensorDictBase) -> Tensor:
         """The reduced value ``[*, (K,) M]`` of the critics, without gradients for them."""
+        live = self.live()
         frozen = live._replace(params=live.params.data)
         return self.critics.reduced(self.critics.values(frozen, inputs), self.reduction)
 
-    def actor_loss(
-        self, draw: PolicyDraw, live: Members, alpha: Alpha, clipping: float | Tensor | None
-    ) -> Tensor:
+    def actor_loss(self, draw: PolicyDraw, clipping: float | Tensor | None) -> Tensor:
         """The loss ``[*]`` of the actor, without gradients for the critics.
 
         Args:
             draw: of :meth:`sample`.
-            live: the critics.
-            alpha: the temperatures.
             clipping: bound of the gradient with respect to the continuous action.
         """
         continuous, discrete, weights = self.continuous, self.discrete, self.critics.weights.value
-        value = self.value(draw.inputs, live) if draw.value is None else draw.value
+        value = self.value(draw.inputs) if draw.value is None else draw.value
         if continuous is None:
             assert discrete is not None
             drawn = draw.factors[discrete.name]
             assert drawn.log_probs is not None
             q = F.weigh_rewards(value, weights)
             return F.categorical_actor_loss(
-                q, drawn.log_probs, alpha(discrete.name), drawn.log_prior_of_each
+                q, drawn.log_probs, self.alpha(discrete.name), drawn.log_prior_of_each
             )
         drawn = draw.factors[continuous.name]
         assert drawn.action is not None
         value = F.weigh_rewards(self.critics.expected(value, draw.log_probs), weights)
         value = F.clip_action_gradient(value, drawn.action, clipping)
-        loss = F.actor_loss(value, drawn.log_ratio, alpha(continuous.name))
+        loss = F.actor_loss(value, drawn.log_ratio, self.alpha(continuous.name))
+        if draw.state_value is not None:  # a baseline, which changes no gradient
+            loss = loss + F.weigh_rewards(draw.state_value.detach(), weights)
         if discrete is None:
             return loss
         log_prior = draw.factors[discrete.name].log_prior_of_each
@@ -293,14 +293,23 @@ class FactoredPolicy:
             assert draw.log_probs is not None
             change = log_prior - log_prior.detach()
             favored = (draw.log_probs.exp() * change).sum(-1)
-            loss = loss - alpha(discrete.name) * favored
+            loss = loss - self.alpha(discrete.name) * favored
         return loss
 
-    def bonus(self, draw: PolicyDraw, alpha: Alpha) -> Tensor:
-        """The entropy bonus of a state, ``[*]``; 0 without ``use_entropy_reward``."""
+    def value_loss(self, draw: PolicyDraw) -> Tensor:
+        """The loss ``[*]`` of a value network, whose value at the states the draw holds."""
+        assert draw.state_value is not None
+        assert draw.value is not None
+        with torch.no_grad():
+            target = F.soft_value(draw.value, self.bonus(draw))
+        return F.value_loss(draw.state_value, target, self.critics.loss_function)
+
+    def bonus(self, draw: PolicyDraw) -> Tensor:
+        """The entropy bonus of a state, ``[*, 1]``; 0 without ``use_entropy_reward``."""
         if not self.use_entropy_reward:
-            return torch.zeros_like(next(iter(draw.factors.values())).neg_entropy)
-        return F.entropy_bonus(self.centers.centered(draw), map(alpha, draw.factors))
+            return torch.zeros_like(next(iter(draw.factors.values())).neg_entropy).unsqueeze(-1)
+        bonus = F.entropy_bonus(self.centers.centered(draw), map(self.alpha, draw.factors))
+        return bonus.unsqueeze(-1)
 
 
 def actor_distribution(

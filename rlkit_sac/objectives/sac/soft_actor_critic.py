@@ -32,7 +32,12 @@ from rlkit_sac.objectives.sac.critics import (
     SACTransitions,
     TargetCritics,
 )
-from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
+from rlkit_sac.objectives.sac.diagnostics import (
+    critic_diagnostics,
+    diagnostic_keys,
+    statistic_keys,
+    value_statistics,
+)
 from rlkit_sac.objectives.sac.draws import PolicyDraw
 from rlkit_sac.objectives.sac.factors import (
     NUMBER,
@@ -90,6 +95,7 @@ class SoftActorCriticLoss(LossContract):
     actor_network: TensorDictModule | None
     actor_network_params: TensorDictParams
     target_actor_network_params: TensorDictParams
+    value_network: TensorDictModule | None
     encoder_network: TensorDictModule | None
     encoder_network_params: TensorDictParams
     target_encoder_network_params: TensorDictParams
@@ -128,9 +134,8 @@ class SoftActorCriticLoss(LossContract):
         self.critic_normalizer = given.critic_normalizer
         self.reward_normalizer = given.reward_normalizer
 
-        if actor_network is None:
-            self.actor_network = None
-        else:
+        self.actor_network = self.value_network = None
+        if actor_network is not None:
             refuse_batch_norm(actor_network, "actor_network")
             self.convert_to_functional(actor_network, "actor_network")
             self.network_names = ("actor_network",)
@@ -188,6 +193,8 @@ class SoftActorCriticLoss(LossContract):
             self.entropy_centers,
             options.policy_reduction,
             options.use_entropy_reward,
+            self._live,
+            self.alpha,
         )
         lmbda = {"lmbda": options.lmbda} if options.lmbda else {}
         kind = ValueEstimators.TDLambda if lmbda else None
@@ -196,6 +203,9 @@ class SoftActorCriticLoss(LossContract):
     def _members(self, params: TensorDictBase) -> Members:
         how = self.vmap_randomness, self.deactivate_vmap, self._like.dtype
         return Members(self.qvalue_network, params, *how)
+
+    def _live(self) -> Members:
+        return self._members(self.qvalue_network_params)
 
     def _draw_targets(self) -> TargetCritics:
         members = self._members(self.target_qvalue_network_params)
@@ -238,10 +248,13 @@ class SoftActorCriticLoss(LossContract):
         }
         if self.actor_network is not None:
             losses["loss_actor"] = self._actor_loss(drawn)
-        losses |= self._further_losses(draw)
+        if draw.state_value is not None:
+            losses["loss_value"] = self._policy.value_loss(draw)
         scalars = self._scalars(draw, read.valid)
         if self.diagnostics:
-            scalars |= self._statistics(critics, draw, read.valid)
+            scalars |= critic_diagnostics(*critics, read.valid)
+            if draw.state_value is not None:
+                scalars |= value_statistics("v", draw.state_value, read.valid)
         return self._output(losses, scalars, tensordict)
 
     @names_misfits
@@ -288,10 +301,9 @@ class SoftActorCriticLoss(LossContract):
         next_draw = self._next_draw(read)
         draw = self._draw(read.states)
         self.entropy_centers.move(draw, next_draw, read.valid)
-        live, continuous = self._members(self.qvalue_network_params), self._continuous
-        target = self._target(read, next_draw)
+        continuous, target = self._continuous, self._target(read, next_draw)
         like = None if continuous is None else draw.factors[continuous.name].action
-        q = self.critics.of_taken(live, read.states, read.batch, like=like, q=draw.q)
+        q = self.critics.of_taken(self._live(), read.states, read.batch, like=like, q=draw.q)
         critics = self.critics.terms(q, target, read.valid)
         tensordict.set(self.tensor_keys.priority, self._with_burn_in(critics.td_error))
         return read, draw, next_draw, critics
@@ -321,17 +333,13 @@ class SoftActorCriticLoss(LossContract):
         assert next_draw is not None
         targets = self._draw_targets() if read.targets is None else read.targets
         value = self.critics.target(targets, next_draw.inputs, next_draw.log_probs, reward_dim)
-        bonus = self._policy.bonus(next_draw, self.alpha).unsqueeze(-1)
+        bonus = self._policy.bonus(next_draw)
         return value._replace(values=F.soft_value(value.values, bonus)), bonus
 
     def _actor_loss(self, drawn: Sequence[PolicyDraw]) -> Tensor:
         """Loss ``[*]`` of the actor, summed over the samples, without gradients for the critics."""
-        first, *others = map(self._actor_loss_at, drawn)
+        first, *others = (self._policy.actor_loss(draw, self.dqda_clipping) for draw in drawn)
         return sum(others, first)
-
-    def _actor_loss_at(self, draw: PolicyDraw) -> Tensor:
-        live = self._members(self.qvalue_network_params)
-        return self._policy.actor_loss(draw, live, self.alpha, self.dqda_clipping)
 
     def _alpha_loss(self, drawn: Sequence[PolicyDraw]) -> Tensor:
         """Loss ``[*]`` of the temperatures, summed over the samples; 0 for fixed ones."""
@@ -343,21 +351,12 @@ class SoftActorCriticLoss(LossContract):
                 loss = loss + factor.alpha_loss(self._log_alpha(name), resolved, own)
         return loss
 
-    def _further_losses(self, draw: PolicyDraw) -> dict[str, Tensor]:
-        """Additional losses ``[*]`` of a subclass."""
-        return {}
-
     def _scalars(self, draw: PolicyDraw, valid: Tensor | None) -> dict[str, Tensor]:
         """Temperatures, entropies and divergences from priors, means over the valid steps."""
         found: dict[str, Tensor] = {}
         for name, factor in self.factors.items():
             found |= factor.scalars(draw.factors[name], self.alpha(name), valid)
         return found
-
-    def _statistics(
-        self, critics: CriticTerms, draw: PolicyDraw, valid: Tensor | None
-    ) -> dict[str, Tensor]:
-        return critic_diagnostics(*critics, valid)
 
     def _draw(self, states: TensorDictBase) -> PolicyDraw:
         dist = None
@@ -366,8 +365,7 @@ class SoftActorCriticLoss(LossContract):
             head, params = self._head("actor_network"), self.actor_network_params
             masked = getattr(self.tensor_keys, "action_mask", None) is not None
             dist = actor_distribution(self.actor_network, head, params, inputs, masked=masked)
-        live = self._members(self.qvalue_network_params)
-        return self._policy.sample(states, dist, live, self.alpha)
+        return self._policy.sample(states, dist)
 
     def _next_draw(self, read: SACTransitions) -> PolicyDraw | None:
         """A sample at the next states, ``None`` if it is not needed."""
@@ -506,14 +504,13 @@ class SoftActorCriticLoss(LossContract):
         for name, network in self.recurrent.items():
             network.check_inputs(self._actions, name)
 
-    def _loss_keys(self) -> list[str]:
-        actor = [] if self.actor_network is None else ["loss_actor"]
-        return [*actor, "loss_qvalue", "loss_alpha"]
-
     def _default_out_keys(self) -> list[str]:
-        factors = self.factors.values()
-        keys = [each.key(name) for name in ("alpha", "entropy") for each in factors]
+        factors, with_value = self.factors.values(), self.value_network is not None
+        keys = [] if self.actor_network is None else ["loss_actor"]
+        keys += ["loss_qvalue", "loss_alpha", *(["loss_value"] if with_value else [])]
+        keys += [each.key(name) for name in ("alpha", "entropy") for each in factors]
         keys += [each.key("kl") for each in factors if self.priors.get(each.name) is not None]
         if self.diagnostics:
             keys += diagnostic_keys(self.num_qvalue_nets, self.critics.head.diagnostics)
-        return [*self._loss_keys(), *keys]
+            keys += statistic_keys("v") if with_value else []
+        return keys
