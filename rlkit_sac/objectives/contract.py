@@ -25,7 +25,7 @@ from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.objectives.arguments import LossOptions
 from rlkit_sac.objectives.checks import check_widths, refuse_batch_norm, valid_steps
 from rlkit_sac.objectives.memory import Pass, RecurrentNetwork, Rows, TransitionsT
-from rlkit_sac.objectives.transitions import TransitionKeys, Transitions, detached
+from rlkit_sac.objectives.transitions import TransitionKeys, detached
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -217,25 +217,6 @@ class LossContract(LossModule):
                 states = normalizer.normalized(states)
         return states
 
-    def _select(
-        self,
-        tensordict: TensorDictBase,
-        required: Sequence[NestedKey],
-        *,
-        sequential: str,
-        reward_weights: Tensor | None = None,
-    ) -> Transitions:
-        """Check a batch and select what the losses read, see :class:`TransitionKeys`."""
-        if self.burn_in and not self.recurrent:
-            raise ConfigError(f"burn_in is {self.burn_in}, but no network has a memory: leave it 0")
-        return self._transitions.read(
-            tensordict,
-            required,
-            self._loss_mask_keys(),
-            reward_weights=reward_weights,
-            sequential=sequential,
-        )
-
     def _remember(
         self,
         tensordict: TensorDictBase,
@@ -249,6 +230,10 @@ class LossContract(LossModule):
             with torch.no_grad():
                 read = replace(read, states=states, next_states=self._encoded(read.next_states))
         if not self.recurrent:
+            if self.burn_in:
+                raise ConfigError(
+                    f"burn_in is {self.burn_in}, but no network has a memory: leave it 0"
+                )
             return read
         rows = Rows.of(
             tensordict,

@@ -22,10 +22,12 @@ from rlkit_sac.objectives.acer.terms import full_precision
 from rlkit_sac.objectives.arguments import LossOptions
 from rlkit_sac.objectives.checks import (
     can_read,
+    check_reward,
     cut_steps,
     discrete_leaf,
     fill_invalid,
     refuse_batch_norm,
+    valid_steps,
 )
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.memory import Pass
@@ -225,7 +227,8 @@ class SegmentLoss(LossContract):
         """Check a batch and select what the losses need."""
         keys, behavior = self.tensor_keys, self._behavior_keys()
         required = [key for key in self.in_keys if key not in behavior]
-        read = self._select(tensordict, required, sequential="ACER")
+        valid = valid_steps(tensordict, self._loss_mask_keys())
+        read = self._transitions.read(tensordict, required, valid, sequential="ACER")
         if on_policy:
             behavior = []
         missing = [key for key in behavior if tensordict.get(key, None) is None]
@@ -239,6 +242,7 @@ class SegmentLoss(LossContract):
         reward, done, terminated = (
             tensordict.get(("next", key)) for key in (keys.reward, keys.done, keys.terminated)
         )
+        check_reward(reward, None, tensordict)
         if reward.shape[-1] != 1:
             raise BatchError(f"reward has {reward.shape[-1]} dimensions, but ACER's is a scalar")
         cut = cut_steps(done.bool() | terminated.bool(), read.valid).squeeze(-1)

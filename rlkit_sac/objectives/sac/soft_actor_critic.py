@@ -21,7 +21,13 @@ from rlkit_sac.modules.acting import acting_policy
 from rlkit_sac.modules.masked_critic import ParameterMask
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.objectives.arguments import SACOptions, read_options
-from rlkit_sac.objectives.checks import actor_keys, cut_steps, refuse_batch_norm
+from rlkit_sac.objectives.checks import (
+    actor_keys,
+    check_reward,
+    cut_steps,
+    refuse_batch_norm,
+    valid_steps,
+)
 from rlkit_sac.objectives.contract import LossContract, names_misfits
 from rlkit_sac.objectives.members import Members, critic_list, register_critics
 from rlkit_sac.objectives.memory import Pass
@@ -124,7 +130,6 @@ class SoftActorCriticLoss(LossContract):
         members = critic_list(qvalue_network, options.num_qvalue_nets)
         self.target_networks = (with_targets,)
         super().__init__(given)
-        self.loss_function = options.loss_function
         self.qvalue_coef = options.qvalue_coef
         self.reward_scale = options.reward_scale
         self.dqda_clipping = getattr(options, "dqda_clipping", None)
@@ -467,12 +472,14 @@ class SoftActorCriticLoss(LossContract):
     def _read(self, tensordict: TensorDictBase, *, with_targets: bool = False) -> SACTransitions:
         self._check_network_keys()
         memory = "a network with a memory" if self.recurrent else ""
-        transitions = self._select(
+        transitions = self._transitions.read(
             tensordict,
             self.in_keys,
+            valid_steps(tensordict, self._loss_mask_keys()),
             sequential=self.return_estimator.sequential or memory,
-            reward_weights=self.reward_weights,
         )
+        reward = transitions.batch.get(("next", self.tensor_keys.reward))
+        check_reward(reward, self.reward_weights, transitions.batch)
         remembering = with_targets and self.recurrent and CRITICS in self.target_networks
         targets = self._draw_targets() if remembering else None
         read = SACTransitions(**vars(transitions), targets=targets)
