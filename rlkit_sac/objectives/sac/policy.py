@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -26,7 +26,7 @@ from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
 from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor, factor_key, of_each
 
 
-class Priors(nn.Module):
+class Priors(nn.ModuleDict):
     """The priors of a policy's factors, copied and not trained.
 
     Args:
@@ -40,27 +40,23 @@ class Priors(nn.Module):
 
     def __init__(self, given: Any, factors: Sequence[str], like: Tensor) -> None:
         super().__init__()
-        # One prior over all factors is copied once.
-        shared = not isinstance(given, tuple | list)
-        self._names: dict[str, str] = {}
-        for factor, network in of_each("prior_network", given, factors).items():
-            if network is None:
-                continue
-            name = "prior" if shared else factor_key("prior", factor)
-            if name not in self._modules:
-                frozen = FrozenPrior(network, part="" if shared else factor)
-                self.add_module(name, frozen.to(dtype=like.dtype, device=like.device))
-            self._names[factor] = name
+        # One prior over all factors is copied once, without the name of a part.
+        several = isinstance(given, tuple | list)
+        of_parts = of_each("prior_network", given, factors) if several else {"": given}
+        for part, network in of_parts.items():
+            if network is not None:
+                frozen = FrozenPrior(network, part=part)
+                self[factor_key("prior", part)] = frozen.to(dtype=like.dtype, device=like.device)
 
-    def get(self, factor: str) -> FrozenPrior | None:
+    def of(self, factor: str) -> FrozenPrior | None:
         """The prior of a factor, if it has one."""
-        name = self._names.get(factor)
-        return None if name is None else self.get_submodule(name)  # type: ignore[return-value]
+        keys = (factor_key("prior", factor), "prior")
+        return next((cast(FrozenPrior, self[key]) for key in keys if key in self), None)
 
     @property
     def in_keys(self) -> list[NestedKey]:
         """Entries that the priors read at a state."""
-        read = (key for module in self.children() for key in module.in_keys)  # type: ignore[union-attr]
+        read = (key for module in self.values() for key in cast(FrozenPrior, module).in_keys)
         return list(dict.fromkeys(read))
 
 
@@ -74,9 +70,9 @@ class RunningLogProb(nn.Module):
     Source: the ``normalize_entropy_reward`` option of ALF's ``SacAlgorithm``.
 
     Args:
-        dtype: of the running mean.
+        like: a tensor of the dtype and the device.
 
-    >>> center = RunningLogProb()
+    >>> center = RunningLogProb(torch.zeros(()))
     >>> center.move(torch.tensor([2.0, 4.0]))
     >>> center(torch.tensor([4.0]))
     tensor([1.])
@@ -85,10 +81,10 @@ class RunningLogProb(nn.Module):
     mean: Tensor
     count: Tensor
 
-    def __init__(self, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(self, like: Tensor) -> None:
         super().__init__()
-        self.register_buffer("mean", torch.zeros((), dtype=dtype))
-        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("mean", like.detach().new_zeros(()))
+        self.register_buffer("count", like.new_zeros((), dtype=torch.int64))
 
     def move(self, log_prob: Tensor, valid: Tensor | None = None) -> None:
         """Move towards the mean log-probability of a batch, unless that is not finite.
@@ -113,38 +109,6 @@ class RunningLogProb(nn.Module):
         return log_prob - self.mean
 
 
-class EntropyCenters(nn.ModuleDict):
-    """A :class:`RunningLogProb` for each factor of a policy, or none.
-
-    Args:
-        factors: names of the factors that have one.
-        like: a tensor of the dtype and the device.
-    """
-
-    def __init__(self, factors: Iterable[str], like: Tensor) -> None:
-        super().__init__()
-        for name in factors:
-            center = RunningLogProb().to(dtype=like.dtype, device=like.device)
-            self[factor_key("log_prob", name)] = center
-
-    def move(self, draw: PolicyDraw, next_draw: PolicyDraw | None, valid: Tensor | None) -> None:
-        """Move the means towards those of samples at s and s'; arguments as of the centers."""
-        for name, drawn in draw.factors.items():
-            key = factor_key("log_prob", name)
-            if key in self:
-                assert next_draw is not None
-                both = 0.5 * (drawn.log_ratio + next_draw.factors[name].log_ratio)
-                cast(RunningLogProb, self[key]).move(both.detach(), valid)
-
-    def centered(self, draw: PolicyDraw) -> list[Tensor]:
-        """The log-ratio ``[*]`` of each factor, minus its mean where it has one."""
-        found = []
-        for name, drawn in draw.factors.items():
-            key, log_ratio = factor_key("log_prob", name), drawn.log_ratio
-            found.append(self[key](log_ratio) if key in self else log_ratio)
-        return found
-
-
 #: The temperature of a factor, by its name.
 Alpha = Callable[[str], Tensor]
 
@@ -161,7 +125,7 @@ class FactoredPolicy:
         critics: of the loss.
         priors: of the factors.
         mask: weights the densities of the continuous action's dimensions.
-        centers: of the log-probabilities in the entropy bonus.
+        centers: a :class:`RunningLogProb` for each factor, or none.
         reduction: over the critics.
         use_entropy_reward: whether the bonus is not 0.
         live: returns the live critics.
@@ -173,7 +137,7 @@ class FactoredPolicy:
     critics: Critics
     priors: Priors
     mask: ParameterMask | None
-    centers: EntropyCenters
+    centers: nn.ModuleDict
     reduction: CriticReduction
     use_entropy_reward: bool
     live: Callable[[], Members]
@@ -194,7 +158,7 @@ class FactoredPolicy:
             drawn = continuous.draw(dist, states.batch_size)
             key = continuous.action_key(critics.keys)
             inputs = states.copy().set(key, drawn.action)
-            prior = self.priors.get(continuous.name)
+            prior = self.priors.of(continuous.name)
             draws[continuous.name] = continuous.with_prior(drawn, prior, inputs, key)
         if discrete is None:
             return PolicyDraw(draws, inputs)
@@ -203,7 +167,7 @@ class FactoredPolicy:
             value = critics.reduced(values.detach(), self.reduction)
         else:
             q, value = None, self.value(inputs)
-        prior, count = self.priors.get(discrete.name), value.shape[-2]
+        prior, count = self.priors.of(discrete.name), value.shape[-2]
         allowed = read_action_mask(inputs, critics.keys.action_mask, value[..., 0])
         log_prior = None
         if prior is not None:
@@ -247,7 +211,7 @@ class FactoredPolicy:
                 discrete.temperature,
                 reward_weights=critics.weights,
                 reduction=self.reduction,
-                prior=self.priors.get(discrete.name),
+                prior=self.priors.of(discrete.name),
                 action_key=discrete.action_key(critics.keys),
                 action_value_key=critics.value_key,
                 mask_key=mask_key,
@@ -308,8 +272,23 @@ class FactoredPolicy:
         """The entropy bonus of a state, ``[*, 1]``; 0 without ``use_entropy_reward``."""
         if not self.use_entropy_reward:
             return torch.zeros_like(next(iter(draw.factors.values())).neg_entropy).unsqueeze(-1)
-        bonus = F.entropy_bonus(self.centers.centered(draw), map(self.alpha, draw.factors))
-        return bonus.unsqueeze(-1)
+        log_ratios = [each.log_ratio for each in draw.factors.values()]
+        if self.centers:
+            pairs = zip(draw.factors, log_ratios, strict=True)
+            log_ratios = [self._center(name)(log_ratio) for name, log_ratio in pairs]
+        return F.entropy_bonus(log_ratios, map(self.alpha, draw.factors)).unsqueeze(-1)
+
+    def move_centers(
+        self, draw: PolicyDraw, next_draw: PolicyDraw | None, valid: Tensor | None
+    ) -> None:
+        """Move the running means towards those of samples at s and s', if there are any."""
+        for name in draw.factors if self.centers else ():
+            assert next_draw is not None
+            both = 0.5 * (draw.factors[name].log_ratio + next_draw.factors[name].log_ratio)
+            self._center(name).move(both.detach(), valid)
+
+    def _center(self, factor: str) -> RunningLogProb:
+        return cast(RunningLogProb, self.centers[factor_key("log_prob", factor)])
 
 
 def actor_distribution(

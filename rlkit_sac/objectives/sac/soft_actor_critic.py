@@ -56,9 +56,9 @@ from rlkit_sac.objectives.sac.factors import (
     of_each,
 )
 from rlkit_sac.objectives.sac.policy import (
-    EntropyCenters,
     FactoredPolicy,
     Priors,
+    RunningLogProb,
     actor_distribution,
 )
 from rlkit_sac.objectives.sac.return_estimators import (
@@ -168,8 +168,9 @@ class SoftActorCriticLoss(LossContract):
         self._prior_keys = self.priors.in_keys
         self._reward_weights = RewardWeights()
         self.reward_weights = options.reward_weights
-        centered = self.factors if options.normalize_entropy_reward else ()
-        self.entropy_centers = EntropyCenters(centered, like)
+        centered = list(self.factors) if options.normalize_entropy_reward else []
+        names = [factor_key("log_prob", name) for name in centered]
+        self.entropy_centers = nn.ModuleDict({name: RunningLogProb(like) for name in names})
         if actor_network is not None:
             action, log_prob = actor_keys(actor_network)
             role = (self._continuous or self._discrete).role  # type: ignore[union-attr]
@@ -225,7 +226,7 @@ class SoftActorCriticLoss(LossContract):
         of_actor = getattr(self.actor_network, "spec", None)
         self.specs = find_specs(self.factors, given, of_actor, self.tensor_keys)
         for name, factor in list(self.factors.items()):
-            prior, target = self.priors.get(name), None
+            prior, target = self.priors.of(name), None
             if not factor.fixed:
                 own = None if prior is None else prior.prior
                 target = factor.resolve_target(self.specs[factor.role], own)
@@ -305,7 +306,7 @@ class SoftActorCriticLoss(LossContract):
         read = self._read(tensordict, with_targets=True)
         next_draw = self._next_draw(read)
         draw = self._draw(read.states)
-        self.entropy_centers.move(draw, next_draw, read.valid)
+        self._policy.move_centers(draw, next_draw, read.valid)
         continuous, target = self._continuous, self._target(read, next_draw)
         like = None if continuous is None else draw.factors[continuous.name].action
         q = self.critics.of_taken(self._live(), read.states, read.batch, like=like, q=draw.q)
@@ -516,7 +517,7 @@ class SoftActorCriticLoss(LossContract):
         keys = [] if self.actor_network is None else ["loss_actor"]
         keys += ["loss_qvalue", "loss_alpha", *(["loss_value"] if with_value else [])]
         keys += [each.key(name) for name in ("alpha", "entropy") for each in factors]
-        keys += [each.key("kl") for each in factors if self.priors.get(each.name) is not None]
+        keys += [each.key("kl") for each in factors if self.priors.of(each.name) is not None]
         if self.diagnostics:
             keys += diagnostic_keys(self.num_qvalue_nets, self.critics.head.diagnostics)
             keys += statistic_keys("v") if with_value else []
