@@ -18,8 +18,8 @@ from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.objectives.arguments import SACOptions, takes
 from rlkit_sac.objectives.checks import check_values, refuse_batch_norm
 from rlkit_sac.objectives.sac.critics import CRITICS, SACTransitions
-from rlkit_sac.objectives.sac.draws import PolicyDraw
 from rlkit_sac.objectives.sac.factors import ContinuousFactor
+from rlkit_sac.objectives.sac.policy import PolicyDraw
 from rlkit_sac.objectives.sac.return_estimators import Target
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 

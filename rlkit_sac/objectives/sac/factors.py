@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
-from tensordict import NestedKey, TensorDictBase
+from tensordict import NestedKey
 from tensordict.utils import unravel_key
 from torch import Tensor, nn
 from torch.distributions import Categorical, Distribution
@@ -25,11 +25,10 @@ from rlkit_sac.functional import (
 )
 from rlkit_sac.modules import TanhGaussian
 from rlkit_sac.modules.behavior import ONE_HOT
-from rlkit_sac.modules.priors.frozen import FrozenPrior
+from rlkit_sac.modules.distributions import check_log_prob
 from rlkit_sac.modules.priors.parts import PartwisePrior
 from rlkit_sac.modules.temperature import Temperature
 from rlkit_sac.objectives.checks import action_leaf, discrete_leaf, hybrid_leaf
-from rlkit_sac.objectives.sac.draws import Draw
 from rlkit_sac.objectives.sac.target_entropy import (
     TargetEntropy,
     continuous_target,
@@ -41,6 +40,37 @@ from rlkit_sac.objectives.sac.target_entropy import (
 
 #: In place of a target entropy that was given as a number or a function.
 NUMBER = "number"
+
+
+@dataclass(frozen=True)
+class Draw:
+    r"""One sample from a factor of the policy at states ``[*]``, with what the losses need of it.
+
+    Attributes:
+        neg_entropy: :math:`\log\pi(a|s)` of the sampled action, ``[*]``, an estimate of minus the
+            entropy, or minus the exact entropy, nats.
+        log_prior: the same under the prior, ``[*]``; ``None`` without one.
+        action: the sampled action ``[*, D]`` of a continuous factor, reparameterized.
+        log_probs: of each action of a discrete factor, ``[*, K]``.
+        log_prior_of_each: the same under the prior, ``[*, K]``; ``None`` without one.
+        used_share: the expected share ``[*]`` of the dimensions of ``action`` that the discrete
+            action uses; ``None`` without a parameter mask.
+        num_allowed: number of actions that a discrete factor chooses among, ``[*]``; ``None``
+            without masks.
+    """
+
+    neg_entropy: Tensor
+    log_prior: Tensor | None = None
+    action: Tensor | None = None
+    log_probs: Tensor | None = None
+    log_prior_of_each: Tensor | None = None
+    used_share: Tensor | None = None
+    num_allowed: Tensor | None = None
+
+    @property
+    def log_ratio(self) -> Tensor:
+        r""":math:`\log\pi - \log\pi^0`, or :math:`\log\pi` without a prior."""
+        return self.neg_entropy if self.log_prior is None else self.neg_entropy - self.log_prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,23 +218,8 @@ class ContinuousFactor(Factor):
             action, log_prob = dist.rsample_and_log_probs()
             return Draw(log_prob, action=action)
         action, log_prob = rsample_and_log_prob(dist)
-        if log_prob.shape != batch_size:
-            raise BatchError(
-                f"the actor's {type(dist).__name__} gives log-probabilities of the shape "
-                f"{list(log_prob.shape)} for a batch {list(batch_size)}: they must be "
-                "summed over the action's dimensions (event dimension 1, Independent)"
-            )
+        check_log_prob(log_prob, batch_size, dist, "the actor")
         return Draw(log_prob, action=action)
-
-    def with_prior(
-        self, draw: Draw, prior: FrozenPrior | None, states: TensorDictBase, key: NestedKey
-    ) -> Draw:
-        """The sample with its log-density under the prior."""
-        if prior is None:
-            return draw
-        assert draw.action is not None
-        score = prior.log_prob_of_each_dimension if self.masked else prior.log_prob
-        return replace(draw, log_prior=score(states, draw.action, key))
 
     def weighed(self, draw: Draw, log_probs: Tensor, mask: Tensor) -> Draw:
         """The sample with its densities weighted by the probability that a dimension is used.

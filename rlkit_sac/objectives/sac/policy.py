@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import torch
@@ -22,8 +22,13 @@ from rlkit_sac.modules.masked_critic import ParameterMask
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.objectives.members import Members
 from rlkit_sac.objectives.sac.critics import CRITICS, Critics
-from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
-from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor, factor_key, of_each
+from rlkit_sac.objectives.sac.factors import (
+    ContinuousFactor,
+    DiscreteFactor,
+    Draw,
+    factor_key,
+    of_each,
+)
 
 
 class Priors(nn.ModuleDict):
@@ -109,6 +114,29 @@ class RunningLogProb(nn.Module):
         return log_prob - self.mean
 
 
+@dataclass(frozen=True)
+class PolicyDraw:
+    """One sample from the whole policy at some states.
+
+    Attributes:
+        factors: the sample from each factor, by name.
+        inputs: the states with the sampled continuous action, the input of the critics.
+        log_probs: of the discrete actions, ``[*, K]``; ``None`` without any.
+        q: values ``[R, *, K, M]`` of the live critics if no action is continuous, with gradients
+            with respect to their parameters; otherwise ``None``.
+        value: ``[*, (K,) M]``, the values of the inputs reduced over the live critics, with
+            gradients with respect to the sampled action; ``None`` if not computed yet.
+        state_value: ``[*, M]``, of the value network, if there is one.
+    """
+
+    factors: dict[str, Draw]
+    inputs: TensorDictBase
+    log_probs: Tensor | None = None
+    q: Tensor | None = None
+    value: Tensor | None = None
+    state_value: Tensor | None = None
+
+
 #: The temperature of a factor, by its name.
 Alpha = Callable[[str], Tensor]
 
@@ -156,10 +184,13 @@ class FactoredPolicy:
         if continuous is not None:
             assert dist is not None
             drawn = continuous.draw(dist, states.batch_size)
+            assert drawn.action is not None
             key = continuous.action_key(critics.keys)
             inputs = states.copy().set(key, drawn.action)
-            prior = self.priors.of(continuous.name)
-            draws[continuous.name] = continuous.with_prior(drawn, prior, inputs, key)
+            if (prior := self.priors.of(continuous.name)) is not None:
+                score = prior.log_prob_of_each_dimension if continuous.masked else prior.log_prob
+                drawn = replace(drawn, log_prior=score(inputs, drawn.action, key))
+            draws[continuous.name] = drawn
         if discrete is None:
             return PolicyDraw(draws, inputs)
         if continuous is None:

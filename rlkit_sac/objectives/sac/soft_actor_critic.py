@@ -44,7 +44,6 @@ from rlkit_sac.objectives.sac.diagnostics import (
     statistic_keys,
     value_statistics,
 )
-from rlkit_sac.objectives.sac.draws import PolicyDraw
 from rlkit_sac.objectives.sac.factors import (
     NUMBER,
     ContinuousFactor,
@@ -57,6 +56,7 @@ from rlkit_sac.objectives.sac.factors import (
 )
 from rlkit_sac.objectives.sac.policy import (
     FactoredPolicy,
+    PolicyDraw,
     Priors,
     RunningLogProb,
     actor_distribution,
