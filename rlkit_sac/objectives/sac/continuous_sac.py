@@ -173,7 +173,7 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         read = self._read(tensordict)
         draw = self._draw(read.states)
         loss = self._reduce_alone(self._policy.value_loss(draw), tensordict)
-        return loss, self._scalars(draw, read.valid)
+        return loss, self._policy.scalars(draw, read.valid)
 
     # ------------------------------------------------------------------ the value network
 

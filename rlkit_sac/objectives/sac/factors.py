@@ -19,7 +19,6 @@ from torchrl.modules.distributions.utils import rsample_and_log_prob
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import (
     count_allowed,
-    masked_mean,
     normalized_log_prob,
     sample_categorical,
 )
@@ -117,16 +116,6 @@ class Factor(ABC):
         target = sum(self.target_at(resolved, draw) for draw in drawn)
         log_ratio = torch.stack([draw.log_ratio for draw in drawn]).sum(0)
         return self.temperature.loss(parameter, -log_ratio, target)
-
-    def scalars(self, draw: Draw, alpha: Tensor, valid: Tensor | None) -> dict[str, Tensor]:
-        """Temperature, entropy and divergence from the prior, means over the valid steps."""
-        found = {
-            self.key("alpha"): alpha,
-            self.key("entropy"): masked_mean(-draw.neg_entropy.detach(), valid),
-        }
-        if draw.log_prior is not None:
-            found[self.key("kl")] = masked_mean(draw.log_ratio.detach(), valid)
-        return found
 
     @classmethod
     @abstractmethod

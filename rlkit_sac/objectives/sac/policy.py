@@ -299,6 +299,16 @@ class FactoredPolicy:
             target = F.soft_value(draw.value, self.bonus(draw))
         return F.value_loss(draw.state_value, target, self.critics.loss_function)
 
+    def scalars(self, draw: PolicyDraw, valid: Tensor | None) -> dict[str, Tensor]:
+        """Temperatures, entropies and divergences from priors, means over the valid steps."""
+        found: dict[str, Tensor] = {}
+        for name, drawn in draw.factors.items():
+            found[factor_key("alpha", name)] = self.alpha(name)
+            found[factor_key("entropy", name)] = masked_mean(-drawn.neg_entropy.detach(), valid)
+            if drawn.log_prior is not None:
+                found[factor_key("kl", name)] = masked_mean(drawn.log_ratio.detach(), valid)
+        return found
+
     def bonus(self, draw: PolicyDraw) -> Tensor:
         """The entropy bonus of a state, ``[*, 1]``; 0 without ``use_entropy_reward``."""
         if not self.use_entropy_reward:

@@ -38,12 +38,7 @@ from rlkit_sac.objectives.sac.critics import (
     SACTransitions,
     TargetCritics,
 )
-from rlkit_sac.objectives.sac.diagnostics import (
-    critic_diagnostics,
-    diagnostic_keys,
-    statistic_keys,
-    value_statistics,
-)
+from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
 from rlkit_sac.objectives.sac.factors import (
     NUMBER,
     ContinuousFactor,
@@ -256,11 +251,9 @@ class SoftActorCriticLoss(LossContract):
             losses["loss_actor"] = self._actor_loss(drawn)
         if draw.state_value is not None:
             losses["loss_value"] = self._policy.value_loss(draw)
-        scalars = self._scalars(draw, read.valid)
+        scalars = self._policy.scalars(draw, read.valid)
         if self.diagnostics:
-            scalars |= critic_diagnostics(*critics, read.valid)
-            if draw.state_value is not None:
-                scalars |= value_statistics("v", draw.state_value, read.valid)
+            scalars |= critic_diagnostics(critics, draw.state_value, read.valid)
         return self._output(losses, scalars, tensordict)
 
     @names_misfits
@@ -297,7 +290,8 @@ class SoftActorCriticLoss(LossContract):
         read, steps = self._read(tensordict), self.policy_loss_steps
         following = [self._draw(read.next_states)] if steps != "first" else []
         drawn = [*([self._draw(read.states)] if steps != "next" else []), *following]
-        return self._reduce_alone(loss(drawn), tensordict), self._scalars(drawn[0], read.valid)
+        scalars = self._policy.scalars(drawn[0], read.valid)
+        return self._reduce_alone(loss(drawn), tensordict), scalars
 
     def _critic_pass(
         self, tensordict: TensorDictBase
@@ -356,13 +350,6 @@ class SoftActorCriticLoss(LossContract):
                 own = [draw.factors[name] for draw in drawn]
                 loss = loss + factor.alpha_loss(self._log_alpha(name), resolved, own)
         return loss
-
-    def _scalars(self, draw: PolicyDraw, valid: Tensor | None) -> dict[str, Tensor]:
-        """Temperatures, entropies and divergences from priors, means over the valid steps."""
-        found: dict[str, Tensor] = {}
-        for name, factor in self.factors.items():
-            found |= factor.scalars(draw.factors[name], self.alpha(name), valid)
-        return found
 
     def _draw(self, states: TensorDictBase) -> PolicyDraw:
         dist = None
@@ -519,6 +506,6 @@ class SoftActorCriticLoss(LossContract):
         keys += [each.key(name) for name in ("alpha", "entropy") for each in factors]
         keys += [each.key("kl") for each in factors if self.priors.of(each.name) is not None]
         if self.diagnostics:
-            keys += diagnostic_keys(self.num_qvalue_nets, self.critics.head.diagnostics)
-            keys += statistic_keys("v") if with_value else []
+            further = self.critics.head.diagnostics
+            keys += diagnostic_keys(self.num_qvalue_nets, further, with_value=with_value)
         return keys
