@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import torch
 from tensordict import NestedKey, TensorDict, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import pad
 from torchrl.objectives import LossModule
 
@@ -24,6 +24,7 @@ from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.objectives.arguments import LossOptions
 from rlkit_sac.objectives.checks import check_widths, refuse_batch_norm, valid_steps
+from rlkit_sac.objectives.members import Members
 from rlkit_sac.objectives.memory import Pass, RecurrentNetwork, Rows, TransitionsT
 from rlkit_sac.objectives.transitions import TransitionKeys, detached
 
@@ -140,15 +141,16 @@ class LossContract(LossModule):
             )
         return self._read_keys
 
-    def _set_in_keys(self) -> list[NestedKey]:
-        """Compute ``in_keys`` again."""
-        self._in_keys = self._transitions.in_keys()
-        return self._in_keys
+    def _batch_keys(self) -> list[NestedKey]:
+        """Every entry that the loss reads."""
+        return self._transitions.in_keys()
 
     @property
     def in_keys(self) -> list[NestedKey]:
         """Entries read from the batch."""
-        return self._set_in_keys() if self._in_keys is None else self._in_keys
+        if self._in_keys is None:
+            self._in_keys = self._batch_keys()
+        return self._in_keys
 
     @in_keys.setter
     def in_keys(self, values: list[NestedKey]) -> None:
@@ -243,8 +245,12 @@ class LossContract(LossModule):
             networks=self.recurrent.values(),
             burn_in=self.burn_in,
         )
-        vmap = {"randomness": self.vmap_randomness, "one_by_one": self.deactivate_vmap}
-        return rows.encode(read, passes, **vmap)
+        return rows.encode(read, passes)
+
+    def _members(self, network: nn.Module, params: TensorDictBase) -> Members:
+        """A network with its parameters, or those of several."""
+        how = self.vmap_randomness, self.deactivate_vmap, self._like.dtype
+        return Members(network, params, *how)
 
     def _encoded(self, states: TensorDictBase) -> TensorDictBase:
         """States with what the encoder writes there."""

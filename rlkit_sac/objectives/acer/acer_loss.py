@@ -305,11 +305,9 @@ class ACERLoss(SegmentLoss):
             self.critic_network_params.to_module(self.critic_network, preserve_module_state=False),
         ):
             policy, states = self._run_actor(states)
-            terms: ACERTerms
-            if self.kind == "discrete":
-                terms = self._categorical_terms(segments, states, policy, average)
-            else:
-                terms = self._gaussian_terms(segments, states, policy, average)
+            is_discrete = self.kind == "discrete"
+            terms_of = self._categorical_terms if is_discrete else self._gaussian_terms
+            terms: ACERTerms = terms_of(segments, states, policy, average)
             next_value = self._next_value(segments.next_states)
         terminated = batch.get(("next", keys.terminated)).bool().squeeze(-1)
         next_value = next_value.masked_fill(terminated, 0.0)

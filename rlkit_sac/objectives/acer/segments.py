@@ -256,11 +256,11 @@ class SegmentLoss(LossContract):
         for name, network in self.recurrent.items():
             outer, *inner = name.split(".")
             params = getattr(self, f"{outer}_params")
-            live = params.get(tuple(inner)) if inner else params
+            live = self._members(network.network, params.get(tuple(inner)) if inner else params)
             needed = name != DUELING[1]  # the value of a next state is that of V alone
             yield Pass(network, name, live, at_next_states=needed)
             if name == ACTOR:
-                average = self.target_actor_network_params
+                average = self._members(network.network, self.target_actor_network_params)
                 yield Pass(network, AVERAGE, average, at_next_states=False, grad=False)
 
     def _behavior(self, segments: Segments, like: Tensor) -> list[Tensor] | None:
@@ -314,12 +314,11 @@ class SegmentLoss(LossContract):
     def _actions(self) -> dict[NestedKey, str]:
         return {unravel_key(self.tensor_keys.action): "action"}
 
-    def _set_in_keys(self) -> list[NestedKey]:
+    def _batch_keys(self) -> list[NestedKey]:
         keys, read = self.tensor_keys, self._transitions
         following = [keys.reward, keys.done, keys.terminated, *read.next_states]
         next_keys = (("next", key) for key in following)
-        self._in_keys = unraveled(keys.action, *read.states, *next_keys, *self._behavior_keys())
-        return self._in_keys
+        return unraveled(keys.action, *read.states, *next_keys, *self._behavior_keys())
 
 
 def _check_critic(critic: TensorDictModuleBase, kind: str, action_key: NestedKey) -> None:

@@ -101,11 +101,6 @@ class DiscreteSACLoss(SoftActorCriticLoss):
 
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
-    scalars = {  # noqa: RUF012
-        name: bound
-        for name, bound in SoftActorCriticLoss.scalars.items()
-        if name != "dqda_clipping"
-    }
     factor_kinds = (("", DiscreteFactor),)
 
     target_entropy: float | None

@@ -127,7 +127,8 @@ class SoftActorCriticLoss(LossContract):
         super().__init__(given)
         self.qvalue_coef = options.qvalue_coef
         self.reward_scale = options.reward_scale
-        self.dqda_clipping = getattr(options, "dqda_clipping", None)
+        if hasattr(options, "dqda_clipping"):
+            self.dqda_clipping = options.dqda_clipping
         self.policy_loss_steps = options.policy_loss_steps
         self.deactivate_vmap = given.deactivate_vmap
         self.observation_normalizer = given.observation_normalizer
@@ -201,15 +202,11 @@ class SoftActorCriticLoss(LossContract):
         kind = ValueEstimators.TDLambda if lmbda else None
         self.make_value_estimator(kind, gamma=options.gamma, **lmbda)
 
-    def _members(self, params: TensorDictBase) -> Members:
-        how = self.vmap_randomness, self.deactivate_vmap, self._like.dtype
-        return Members(self.qvalue_network, params, *how)
-
     def _live(self) -> Members:
-        return self._members(self.qvalue_network_params)
+        return self._members(self.qvalue_network, self.qvalue_network_params)
 
     def _draw_targets(self) -> TargetCritics:
-        members = self._members(self.target_qvalue_network_params)
+        members = self._members(self.qvalue_network, self.target_qvalue_network_params)
         return self.critics.targets(members, self.target_subset, self.critic_order)
 
     def _set_targets(self, given: TensorSpec | None) -> None:
@@ -338,7 +335,8 @@ class SoftActorCriticLoss(LossContract):
 
     def _actor_loss(self, drawn: Sequence[PolicyDraw]) -> Tensor:
         """Loss ``[*]`` of the actor, summed over the samples, without gradients for the critics."""
-        first, *others = (self._policy.actor_loss(draw, self.dqda_clipping) for draw in drawn)
+        clipping = getattr(self, "dqda_clipping", None)
+        first, *others = (self._policy.actor_loss(draw, clipping) for draw in drawn)
         return sum(others, first)
 
     def _alpha_loss(self, drawn: Sequence[PolicyDraw]) -> Tensor:
@@ -477,17 +475,17 @@ class SoftActorCriticLoss(LossContract):
     def _passes(self, read: SACTransitions, with_targets: bool) -> Iterator[Pass]:
         later = self.policy_loss_steps != "first"
         for name, network in self.recurrent.items():
-            live = getattr(self, f"{name}_params")
+            live = self._members(network.network, getattr(self, f"{name}_params"))
             following = later or self._discrete is not None or name == "actor_network"
-            live_pass = Pass(network, name, live, at_next_states=following, next_grad=later)
-            yield replace(live_pass, states_grad=name == CRITICS)
+            trains = name == CRITICS
+            yield Pass(
+                network, name, live, at_next_states=following, next_grad=later, states_grad=trains
+            )
             if with_targets and name in self.target_networks:
                 target = f"target_{name}"
-                params, members = getattr(self, f"{target}_params"), None
-                if name == CRITICS:
-                    assert read.targets is not None
-                    params, members = read.targets.members.params, read.targets.indices
-                yield Pass(network, target, params, members, at_states=False, grad=False)
+                whole = self._members(network.network, getattr(self, f"{target}_params"))
+                members, indices = read.targets or (whole, None)
+                yield Pass(network, target, members, indices, at_states=False, grad=False)
 
     @property
     def _actions(self) -> dict[NestedKey, str]:

@@ -84,7 +84,7 @@ def discrete_target(
     >>> round(discrete_target("scaled_log_k", spec=Categorical(2)), 6)
     0.679284
     """
-    count = num_actions if spec is None else spec.space.n
+    count: Any = num_actions if spec is None else spec.space.n
     if isinstance(option, str):
         if count is None:
             return None
