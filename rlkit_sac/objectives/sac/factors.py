@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -405,21 +405,34 @@ def make_factors(kinds: Sequence[tuple[str, type[Factor]]], options: Any) -> dic
     }
 
 
-def find_specs(
-    factors: Mapping[str, Factor], given: TensorSpec | None, of_actor: TensorSpec | None, keys: Any
-) -> dict[str, TensorSpec | None]:
-    """The spec of each factor's action, by its role.
+def register_temperatures(loss: Any, options: Any, given: TensorSpec | None, like: Tensor) -> None:
+    """Register the temperature of each factor on a loss, and find its spec and target entropy.
+
+    The temperature's parameter, such as ``log_alpha_discrete``, is a buffer if it is fixed. The
+    target becomes an attribute, such as ``target_entropy_discrete``. The specs by role are
+    ``specs``.
 
     Args:
-        factors: of a policy.
+        loss: with its factors, priors and keys.
+        options: of its section.
         given: the option ``action_spec``.
-        of_actor: the actor's.
-        keys: the accepted keys of the loss.
+        like: a tensor with the dtype and the device for the parameters.
     """
-    several, found = len(factors) > 1, {}
-    for factor in factors.values():
-        key = factor.action_key(keys)
+    starts = of_each("alpha_init", options.alpha_init, list(loss.factors))
+    of_actor, several = getattr(loss.actor_network, "spec", None), len(starts) > 1
+    loss.specs = {}
+    for name, factor in list(loss.factors.items()):
+        parameter = like.detach().new_full((), factor.temperature.initial_parameter(starts[name]))
+        if factor.fixed:
+            loss.register_buffer(factor.key("log_alpha"), parameter)
+        else:
+            loss.register_parameter(factor.key("log_alpha"), nn.Parameter(parameter))
+        key, prior, target = factor.action_key(loss.tensor_keys), loss.priors.of(name), None
         passed = hybrid_leaf(given, key) if several else given
         own = None if several and isinstance(factor, DiscreteFactor) else of_actor
-        found[factor.role] = factor.spec(passed, own, key)
-    return found
+        spec = loss.specs[factor.role] = factor.spec(passed, own, key)
+        if not factor.fixed:
+            target = factor.resolve_target(spec, None if prior is None else prior.prior)
+        setattr(loss, factor.key("target_entropy"), target)
+        if not isinstance(factor.target, str):  # it may be a function, which pickle refuses
+            loss.factors[name] = replace(factor, target=NUMBER)

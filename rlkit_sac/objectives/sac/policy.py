@@ -332,6 +332,43 @@ class FactoredPolicy:
         return cast(RunningLogProb, self.centers[factor_key("log_prob", factor)])
 
 
+def make_policy(loss: Any, options: Any) -> FactoredPolicy:
+    """The policy of a loss, and its critics.
+
+    Args:
+        loss: on which everything that has tensors is registered.
+        options: of its section.
+    """
+    factors = loss.factors.values()
+    continuous = next((each for each in factors if isinstance(each, ContinuousFactor)), None)
+    discrete = next((each for each in factors if isinstance(each, DiscreteFactor)), None)
+    critics = Critics(
+        network=loss.qvalue_network,
+        keys=loss.tensor_keys,
+        encoded=loss._encoded_keys,
+        memory=loss.recurrent.get(CRITICS),
+        normalizer=loss.critic_normalizer or loss.observation_normalizer,
+        weights=loss._reward_weights,
+        loss_function=options.loss_function,
+        action_role=None if continuous is None else continuous.role,
+        index_role=None if discrete is None else discrete.role,
+        spec=None if discrete is None else loss.specs[discrete.role],
+        mask=loss.parameter_mask if getattr(options, "mask_critics", False) else None,
+    )
+    return FactoredPolicy(
+        continuous,
+        discrete,
+        critics,
+        loss.priors,
+        loss.parameter_mask,
+        loss.entropy_centers,
+        options.policy_reduction,
+        options.use_entropy_reward,
+        loss._live,
+        loss.alpha,
+    )
+
+
 def actor_distribution(
     actor: nn.Module,
     head: Any,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictParams, dispatch
 from torch import Tensor, nn
-from torchrl.data import TensorSpec
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac import functional as F
@@ -33,28 +32,23 @@ from rlkit_sac.objectives.members import Members, critic_list, register_critics
 from rlkit_sac.objectives.memory import Pass
 from rlkit_sac.objectives.sac.critics import (
     CRITICS,
-    Critics,
     CriticTerms,
     SACTransitions,
     TargetCritics,
 )
 from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
 from rlkit_sac.objectives.sac.factors import (
-    NUMBER,
-    ContinuousFactor,
-    DiscreteFactor,
     Factor,
     factor_key,
-    find_specs,
     make_factors,
-    of_each,
+    register_temperatures,
 )
 from rlkit_sac.objectives.sac.policy import (
-    FactoredPolicy,
     PolicyDraw,
     Priors,
     RunningLogProb,
     actor_distribution,
+    make_policy,
 )
 from rlkit_sac.objectives.sac.return_estimators import (
     Outcome,
@@ -103,7 +97,6 @@ class SoftActorCriticLoss(LossContract):
     qvalue_network: TensorDictModule
     qvalue_network_params: TensorDictParams
     target_qvalue_network_params: TensorDictParams
-    critics: Critics
     #: Whose first ``target_subset`` make the targets, as ranks agree upon it; None draws it.
     critic_order: Tensor | None
     return_estimator: ReturnEstimator
@@ -152,52 +145,20 @@ class SoftActorCriticLoss(LossContract):
         self.factors = make_factors(self.factor_kinds, options)
         masked = parameter_mask is not None
         self.parameter_mask = ParameterMask(parameter_mask).to(like) if masked else None
-        alpha_init = of_each("alpha_init", options.alpha_init, list(self.factors))
-        for name, factor in self.factors.items():
-            start = factor.temperature.initial_parameter(alpha_init[name])
-            value = like.detach().new_full((), start)
-            if factor.fixed:
-                self.register_buffer(factor.key("log_alpha"), value)
-            else:
-                self.register_parameter(factor.key("log_alpha"), nn.Parameter(value))
         self.priors = Priors(given.prior_network, list(self.factors), like)
         self._prior_keys = self.priors.in_keys
+        if actor_network is not None:
+            action, log_prob = actor_keys(actor_network)
+            *_, acting = self.factors.values()  # of two factors the continuous one
+            self.set_keys(**{acting.role: action, "log_prob": log_prob})
+        register_temperatures(self, options, given.action_spec, like)
         self._reward_weights = RewardWeights()
         self.reward_weights = options.reward_weights
         centered = list(self.factors) if options.normalize_entropy_reward else []
         names = [factor_key("log_prob", name) for name in centered]
         self.entropy_centers = nn.ModuleDict({name: RunningLogProb(like) for name in names})
-        if actor_network is not None:
-            action, log_prob = actor_keys(actor_network)
-            role = (self._continuous or self._discrete).role  # type: ignore[union-attr]
-            self.set_keys(**{role: action, "log_prob": log_prob})
-        self._set_targets(given.action_spec)
-        continuous, discrete = self._continuous, self._discrete
-        self.critics = Critics(
-            network=self.qvalue_network,
-            keys=self.tensor_keys,
-            encoded=self._encoded_keys,
-            memory=self.recurrent.get(CRITICS),
-            normalizer=self.critic_normalizer or self.observation_normalizer,
-            weights=self._reward_weights,
-            loss_function=options.loss_function,
-            action_role=None if continuous is None else continuous.role,
-            index_role=None if discrete is None else discrete.role,
-            spec=None if discrete is None else self.specs[discrete.role],
-            mask=self.parameter_mask if getattr(options, "mask_critics", False) else None,
-        )
-        self._policy = FactoredPolicy(
-            continuous,
-            discrete,
-            self.critics,
-            self.priors,
-            self.parameter_mask,
-            self.entropy_centers,
-            options.policy_reduction,
-            options.use_entropy_reward,
-            self._live,
-            self.alpha,
-        )
+        self._policy = make_policy(self, options)
+        self.critics = self._policy.critics
         lmbda = {"lmbda": options.lmbda} if options.lmbda else {}
         kind = ValueEstimators.TDLambda if lmbda else None
         self.make_value_estimator(kind, gamma=options.gamma, **lmbda)
@@ -208,31 +169,6 @@ class SoftActorCriticLoss(LossContract):
     def _draw_targets(self) -> TargetCritics:
         members = self._members(self.qvalue_network, self.target_qvalue_network_params)
         return self.critics.targets(members, self.target_subset, self.critic_order)
-
-    def _set_targets(self, given: TensorSpec | None) -> None:
-        """Find the spec of every factor, and its target entropy.
-
-        It becomes an attribute, such as ``target_entropy_discrete``, which :meth:`_alpha_loss`
-        reads.
-        """
-        of_actor = getattr(self.actor_network, "spec", None)
-        self.specs = find_specs(self.factors, given, of_actor, self.tensor_keys)
-        for name, factor in list(self.factors.items()):
-            prior, target = self.priors.of(name), None
-            if not factor.fixed:
-                own = None if prior is None else prior.prior
-                target = factor.resolve_target(self.specs[factor.role], own)
-            setattr(self, factor.key("target_entropy"), target)
-            if not isinstance(factor.target, str):  # it may be a function, which pickle refuses
-                self.factors[name] = replace(factor, target=NUMBER)
-
-    @property
-    def _continuous(self) -> ContinuousFactor | None:
-        return next((x for x in self.factors.values() if isinstance(x, ContinuousFactor)), None)
-
-    @property
-    def _discrete(self) -> DiscreteFactor | None:
-        return next((x for x in self.factors.values() if isinstance(x, DiscreteFactor)), None)
 
     @dispatch
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
@@ -298,7 +234,7 @@ class SoftActorCriticLoss(LossContract):
         next_draw = self._next_draw(read)
         draw = self._draw(read.states)
         self._policy.move_centers(draw, next_draw, read.valid)
-        continuous, target = self._continuous, self._target(read, next_draw)
+        continuous, target = self._policy.continuous, self._target(read, next_draw)
         like = None if continuous is None else draw.factors[continuous.name].action
         q = self.critics.of_taken(self._live(), read.states, read.batch, like=like, q=draw.q)
         critics = self.critics.terms(q, target, read.valid)
@@ -476,7 +412,7 @@ class SoftActorCriticLoss(LossContract):
         later = self.policy_loss_steps != "first"
         for name, network in self.recurrent.items():
             live = self._members(network.network, getattr(self, f"{name}_params"))
-            following = later or self._discrete is not None or name == "actor_network"
+            following = later or self._policy.discrete is not None or name == "actor_network"
             trains = name == CRITICS
             yield Pass(
                 network, name, live, at_next_states=following, next_grad=later, states_grad=trains
@@ -489,7 +425,7 @@ class SoftActorCriticLoss(LossContract):
 
     @property
     def _actions(self) -> dict[NestedKey, str]:
-        factors = filter(None, (self._continuous, self._discrete))
+        factors = filter(None, (self._policy.continuous, self._policy.discrete))
         return {each.action_key(self.tensor_keys): each.role for each in factors}
 
     def _check_network_keys(self) -> None:
