@@ -249,10 +249,14 @@ def flat_parts(
     """
     whole = not isinstance(network, TensorDictSequential)
     if plain:
-        hooks = network._forward_hooks or network._forward_pre_hooks or network._backward_hooks
-        whole = type(network) is not TensorDictSequential or bool(hooks)
+        whole = type(network) is not TensorDictSequential or has_hooks(network)
     if whole:
         yield network
         return
     for part in network.module:
         yield from flat_parts(part, plain=plain)
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Whether calling a module does more than its ``forward``."""
+    return bool(module._forward_hooks or module._forward_pre_hooks or module._backward_hooks)

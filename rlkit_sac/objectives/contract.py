@@ -46,8 +46,6 @@ def names_misfits(method: Callable[..., Result]) -> Callable[..., Result]:
     def call(self: Any, *args: Any, **kwargs: Any) -> Result:
         try:
             return method(self, *args, **kwargs)
-        except torch.OutOfMemoryError:
-            raise
         except RuntimeError:
             if args and isinstance(args[0], TensorDictBase):
                 for name in (each for each in self.network_names if each not in self.recurrent):

@@ -174,7 +174,8 @@ class RecurrentNetwork:
             ConfigError: for a memory at another place, or several.
         """
         parts = list(flat_parts(network))
-        found = [place for place, part in enumerate(parts) if _has_memory(part)]
+        memories = [any(isinstance(each, Memory) for each in part.modules()) for part in parts]
+        found = [place for place, has_memory in enumerate(memories) if has_memory]
         if not found:
             return None
         place = found[0]
@@ -340,10 +341,6 @@ class RecurrentNetwork:
             entries = entries.apply(lambda each: each.movedim(0, time), batch_size=[])
             entries.batch_size = written.batch_size[1:]
         return entries
-
-
-def _has_memory(part: TensorDictModuleBase) -> bool:
-    return any(isinstance(each, Memory) for each in part.modules())
 
 
 def _at_rest(states: TensorDictBase, stored: TensorDictBase) -> Tensor:

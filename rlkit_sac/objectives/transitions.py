@@ -110,8 +110,14 @@ class TransitionKeys:
                 "other: draw slices or segments, and reshape those of TorchRL's samplers to [B, T]"
             )
         if tensordict.get(steps := self._tensor_keys.steps_to_next_obs, None) is not None:
-            self._refuse_several_steps(sequential, steps)
             required.append(steps)
+            previous = [each for each in self.states if each not in self.next_states]
+            if sequential or previous:
+                what = sequential or f"a prior that reads {previous[0]!r}"
+                raise BatchError(
+                    f"{what} needs transitions of one step, but the batch has {steps!r}, as those "
+                    "of TorchRL's MultiStepTransform: leave the transform out"
+                )
         for key, role in self._ends().items():
             if role == "terminated" or (sequential and role == "done"):
                 check_flag(tensordict, key, role)
@@ -121,16 +127,6 @@ class TransitionKeys:
             if key not in self.next_states:
                 following.set(key, one_step_later(key, batch, list(self._actions)))
         return Transitions(batch, batch.select(*self.states), following, valid)
-
-    def _refuse_several_steps(self, sequential: str, key: NestedKey) -> None:
-        """Refuse transitions of several steps where the steps between are asked for."""
-        previous = [each for each in self.states if each not in self.next_states]
-        if sequential or previous:
-            what = sequential or f"a prior that reads {previous[0]!r}"
-            raise BatchError(
-                f"{what} needs transitions of one step, but the batch has {key!r}, as those of "
-                "TorchRL's MultiStepTransform: leave the transform out"
-            )
 
     def _ends(self) -> dict[NestedKey, str]:
         keys = self._tensor_keys

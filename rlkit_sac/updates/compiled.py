@@ -109,7 +109,8 @@ class Compiled(Generic[Result]):
     ) -> _Program[Result] | None:
         autocast = torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled()
         mode = exploration_type(), *autocast
-        kind = due, mode, batch.batch_size, *(_layout(*item) for item in entries.items())
+        layout = ((k, x.shape, x.stride(), x.dtype, x.device) for k, x in entries.items())
+        kind = due, mode, batch.batch_size, *layout
         programs = self._programs.get(kind, [])
         for place, program in enumerate(programs):
             if program.fingerprint.change() is None:
@@ -297,7 +298,3 @@ def _nearly_equal(found: Tensor, wanted: Tensor) -> bool:
         return True
     found, wanted = found.double(), wanted.double()
     return bool((found - wanted).norm() <= _TOLERANCE * (1e-3 + wanted.norm()))
-
-
-def _layout(key: NestedKey, value: Tensor) -> tuple[object, ...]:
-    return key, value.shape, value.stride(), value.dtype, value.device

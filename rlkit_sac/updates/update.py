@@ -159,7 +159,7 @@ class Update:
         For a loss module without ``out_keys``, as some of TorchRL's, those that the steps name.
         """
         losses = (name for step in self.steps if isinstance(step, LossStep) for name in step.losses)
-        written = self._out_keys() or dict.fromkeys(losses)
+        written = getattr(self.loss_module, "out_keys", None) or dict.fromkeys(losses)
         return (*written, *(f"grad_norm_{name}" for name in self.optimizers))
 
     def __call__(self, batch: TensorDictBase) -> dict[str, Tensor]:
@@ -305,9 +305,6 @@ class Update:
 
     def _parameters(self, name: str) -> list[Tensor]:
         return [p for group in self.optimizers[name].param_groups for p in group["params"]]
-
-    def _out_keys(self) -> Sequence[str]:
-        return getattr(self.loss_module, "out_keys", None) or ()
 
     def _check(self) -> None:
         if self.compile_from is not None and next(self.loss_module.parameters()).is_mps:

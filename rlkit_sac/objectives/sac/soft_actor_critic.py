@@ -16,9 +16,9 @@ from rlkit_sac import functional as F
 from rlkit_sac.config.loss import LossConfig
 from rlkit_sac.config.options import NonNegativeFloat, PositiveFloat, check_value
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.acting import acting_policy
 from rlkit_sac.modules.masked_critic import ParameterMask
 from rlkit_sac.modules.reward_weights import RewardWeights
+from rlkit_sac.modules.wrappers import acting_policy
 from rlkit_sac.objectives.arguments import SACOptions, read_options
 from rlkit_sac.objectives.checks import (
     actor_keys,
