@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torchrl.modules import MLP, ValueOperator
 
-from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.modules.masked_critic import flat_parts, has_hooks
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules.masked_critic import check_mask, flat_parts, has_hooks
 
 #: Elementwise layers.
 _ELEMENTWISE: tuple[type[nn.Module], ...] = (
@@ -164,18 +164,14 @@ def evaluate_masked_perceptrons(
         ``[R, *, K, …]``.
 
     Raises:
-        BatchError: for perceptrons without K outputs.
+        BatchError: for perceptrons without K outputs, or another action.
     """
     batch, count = inputs.shape[not shared : -1], len(mask)
     ((first, _), *between, (last, _)), shape = _without_reshaping(layers)
     weight, features = weights[f"{first}.weight"], inputs.shape[-1]
     outputs = weights[f"{last}.weight"]
     shape = shape or outputs.shape[1:2]
-    if shape[0] != count:
-        raise BatchError(
-            f"the critics write values of {shape[0]} discrete actions, but parameter_mask has "
-            f"{count} rows: wanted one row for each"
-        )
+    check_mask(mask, shape[0], action)
     of_state = _linear(
         weight[..., :features], weights.get(f"{first}.bias"), _columns(inputs, shared)
     )

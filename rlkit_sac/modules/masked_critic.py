@@ -120,7 +120,7 @@ def write_masked_values(
     batch, count = tensordict.batch_size, len(mask)
     rows = tensordict.select(*read, strict=False).unsqueeze(-1).expand(*batch, count)
     action = tensordict.get(action_key)
-    check_mask(mask, action)
+    check_mask(mask, count, action)
     rows.set(action_key, torch.where(mask.bool(), action.unsqueeze(-2), 0.0))
     if batch:  # many networks, as those of images, take one batch dimension alone
         flat = (*batch[:-1], batch[-1] * count)
@@ -165,16 +165,17 @@ def mask_matrix(mask: Any, *, stacked: bool = False) -> Tensor:
     return matrix.bool()
 
 
-def check_mask(mask: Tensor, action: Tensor) -> None:
-    """Refuse a mask ``[K, D]`` of another D than the action's.
+def check_mask(mask: Tensor, num_actions: int, action: Tensor) -> None:
+    """Refuse a mask ``[K, D]`` of another K than of discrete actions, or another D than the action's.
 
     Raises:
-        BatchError: naming both.
+        BatchError: naming both shapes.
     """
-    if action.shape[-1] != mask.shape[-1]:
+    wanted = [num_actions, action.shape[-1]]
+    if list(mask.shape) != wanted:
         raise BatchError(
-            f"parameter_mask has the shape {list(mask.shape)}, but the continuous action has "
-            f"{action.shape[-1]} dimensions: wanted one column for each"
+            f"parameter_mask has the shape {list(mask.shape)}, wanted {wanted}: one row for each "
+            "discrete action, one column for each continuous dimension"
         )
 
 

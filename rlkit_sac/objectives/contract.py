@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from tensordict import NestedKey, TensorDict, TensorDictBase
@@ -27,9 +27,6 @@ from rlkit_sac.objectives.checks import check_widths, refuse_batch_norm, valid_s
 from rlkit_sac.objectives.members import Members
 from rlkit_sac.objectives.memory import Pass, RecurrentNetwork, Rows, TransitionsT
 from rlkit_sac.objectives.transitions import TransitionKeys, detached
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Result = TypeVar("Result")
 
@@ -280,7 +277,7 @@ class LossContract(LossModule):
     def policy(self) -> TensorDictModuleBase:
         """The acting policy."""
 
-    def train(self, mode: bool = True) -> Self:
+    def train(self, mode: bool = True) -> LossContract:
         """Set training mode here and in the networks (dropout, running statistics)."""
         super().train(mode)
         for name in self.network_names:

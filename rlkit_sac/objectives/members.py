@@ -22,7 +22,7 @@ from rlkit_sac.modules.ensemble import (
     perceptron_chain,
     takes_masked_action,
 )
-from rlkit_sac.modules.masked_critic import ParameterMask, check_mask, write_masked_values
+from rlkit_sac.modules.masked_critic import ParameterMask, write_masked_values
 from rlkit_sac.objectives.checks import refuse_batch_norm
 
 
@@ -194,9 +194,7 @@ def evaluate_members(
     if mask is None:
         return evaluate_perceptrons(head_layers, weights, torch.cat(entries, -1), shared=shared)
     *others, action = entries
-    masks = mask[1]
-    check_mask(masks.mask, action)
-    read = torch.cat(others, -1)
+    read, masks = torch.cat(others, -1), mask[1]
     return evaluate_masked_perceptrons(
         head_layers, weights, read, action, masks.mask, masks.used, shared=shared
     )

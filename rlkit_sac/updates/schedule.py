@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
+from torch.distributed import ProcessGroup
 
 from rlkit_sac.updates.ranks import broadcast
-
-if TYPE_CHECKING:
-    from torch.distributed import ProcessGroup
 
 
 class UpdateSchedule:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import torch
 from tensordict import TensorDictBase
 from torch import Tensor
+from torch.distributed import ProcessGroup
 from torch.optim import Optimizer
 from torchrl.objectives import LossModule
 from torchrl.objectives.utils import TargetNetUpdater
@@ -33,9 +34,6 @@ from rlkit_sac.updates.steps import (
     due_passes,
     split_at_forward_passes,
 )
-
-if TYPE_CHECKING:
-    from torch.distributed import ProcessGroup
 
 #: Compiled passes on a GPU before the next look at whether their losses were finite.
 MOST_UNCHECKED = 100

@@ -25,6 +25,7 @@ from rlkit_sac.functional import (
 from rlkit_sac.modules import TanhGaussian
 from rlkit_sac.modules.behavior import ONE_HOT
 from rlkit_sac.modules.distributions import check_log_prob
+from rlkit_sac.modules.masked_critic import check_mask
 from rlkit_sac.modules.priors.parts import PartwisePrior
 from rlkit_sac.modules.temperature import Temperature
 from rlkit_sac.objectives.checks import action_leaf, discrete_leaf, hybrid_leaf
@@ -117,11 +118,6 @@ class Factor(ABC):
         log_ratio = torch.stack([draw.log_ratio for draw in drawn]).sum(0)
         return self.temperature.loss(parameter, -log_ratio, target)
 
-    @classmethod
-    @abstractmethod
-    def of(cls, options: Any, **common: Any) -> Factor:
-        """Make a factor from the options of a loss and the fields that all factors have."""
-
     @abstractmethod
     def spec(
         self, given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
@@ -145,18 +141,19 @@ class ContinuousFactor(Factor):
     """A continuous factor, sampled by reparameterization.
 
     Attributes:
-        target_kld: the option ``target_kld_per_dim``.
-        masked: whether the densities of its dimensions are weighted by the parameter mask.
+        target_kld_per_dim: the option of that name, as the others.
+        parameter_mask: whether there is a mask.
+        mask_entropy: whether it weighs the densities of the dimensions.
     """
 
-    target_kld: float
-    masked: bool
+    target_kld_per_dim: float
+    parameter_mask: bool = False
+    mask_entropy: bool = False
 
-    @classmethod
-    def of(cls, options: Any, **common: Any) -> ContinuousFactor:
-        """Make a continuous factor."""
-        masked = getattr(options, "parameter_mask", False) and options.mask_entropy
-        return cls(**common, target_kld=options.target_kld_per_dim, masked=masked)
+    @property
+    def masked(self) -> bool:
+        """Whether the densities of its dimensions are weighted by the parameter mask."""
+        return self.parameter_mask and self.mask_entropy
 
     def spec(
         self, given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
@@ -185,7 +182,7 @@ class ContinuousFactor(Factor):
         if prior is None:
             return continuous_target(self.target, spec, min_prob=self.min_prob)
         refuse_target_entropy(self.target)
-        return -continuous_target_kld(self.target_kld, spec)
+        return -continuous_target_kld(self.target_kld_per_dim, spec)
 
     def target_at(self, resolved: float | None, draw: Draw) -> float | Tensor:
         """The target entropy; with a mask scaled by the share of used dimensions, ``[*]``."""
@@ -222,12 +219,7 @@ class ContinuousFactor(Factor):
             BatchError: for a mask of another shape.
         """
         assert draw.action is not None
-        wanted = (log_probs.shape[-1], draw.action.shape[-1])
-        if mask.shape != wanted:
-            raise BatchError(
-                f"parameter_mask has the shape {list(mask.shape)}, wanted {list(wanted)}: one row "
-                "for each discrete action, one column for each continuous dimension"
-            )
+        check_mask(mask, log_probs.shape[-1], draw.action)
         with torch.autocast(mask.device.type, enabled=False):
             used = log_probs.exp() @ mask
         log_prior = None if draw.log_prior is None else (used * draw.log_prior).sum(-1)
@@ -244,18 +236,12 @@ class DiscreteFactor(Factor):
     """A discrete factor, whose expectations are exact sums.
 
     Attributes:
-        target_kld: the option ``target_kld_discrete``.
-        entropy: the option ``discrete_entropy``.
+        target_kld_discrete: the option of that name.
+        discrete_entropy: the option of that name.
     """
 
-    target_kld: float | None
-    entropy: Literal["expected", "sampled"]
-
-    @classmethod
-    def of(cls, options: Any, **common: Any) -> DiscreteFactor:
-        """Make a discrete factor."""
-        entropy = options.discrete_entropy
-        return cls(**common, target_kld=options.target_kld_discrete, entropy=entropy)
+    target_kld_discrete: float | None
+    discrete_entropy: Literal["expected", "sampled"]
 
     def spec(
         self, given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
@@ -269,8 +255,8 @@ class DiscreteFactor(Factor):
         if prior is None:
             return discrete_target(self.target, spec=spec, min_prob=self.min_prob)
         refuse_target_entropy(self.target)
-        if self.target_kld is not None:
-            return -self.target_kld
+        if self.target_kld_discrete is not None:
+            return -self.target_kld_discrete
         if spec is not None:
             return -default_discrete_kld(spec.space.n)
         num_actions = prior.num_actions() if isinstance(prior, PartwisePrior) else None
@@ -281,7 +267,9 @@ class DiscreteFactor(Factor):
 
         With masks, one that is not a number is computed from that of each state.
         """
-        named = self.target != NUMBER if draw.log_prior is None else self.target_kld is None
+        named = (
+            self.target != NUMBER if draw.log_prior is None else self.target_kld_discrete is None
+        )
         by_state = named and draw.num_allowed is not None and not isinstance(resolved, Tensor)
         if resolved is not None and not by_state:
             return resolved
@@ -320,7 +308,7 @@ class DiscreteFactor(Factor):
             log_prior: ``[*, K]`` or ``None``.
             allowed: bool ``[*, K]``, what the policy chooses among; ``None`` for all.
         """
-        score = _expectation if self.entropy == "expected" else _of_one_sample
+        score = _expectation if self.discrete_entropy == "expected" else _of_one_sample
         of = score(log_probs.detach())
         return Draw(
             of(log_probs.detach()),
@@ -391,15 +379,14 @@ def make_factors(kinds: Sequence[tuple[str, type[Factor]]], options: Any) -> dic
         return of_each(option, getattr(options, option), names)
 
     modes, low, high = of("alpha_parametrization"), of("min_alpha"), of("max_alpha")
-    fixed, targets = of("fixed_alpha"), of("target_entropy")
+    fixed, targets, given = of("fixed_alpha"), of("target_entropy"), vars(options).keys()
     return {
-        name: kind.of(
-            options,
+        name: kind(
             name=name,
             temperature=Temperature(modes[name], low[name], high[name]),
             fixed=fixed[name],
             target=targets[name],
-            min_prob=options.min_prob,
+            **{each: getattr(options, each) for each in kind.__dataclass_fields__.keys() & given},
         )
         for name, kind in kinds
     }
