@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 
 import torch
 from tensordict import NestedKey, TensorDict, TensorDictBase
-from tensordict.nn import TensorDictModuleBase
+from tensordict.nn import TensorDictModuleBase, TensorDictParams
 from torch import Tensor, nn
 from torch.nn.functional import pad
 from torchrl.objectives import LossModule
@@ -77,6 +77,8 @@ class LossContract(LossModule):
     deactivate_vmap: bool = False
     #: What the networks share, if they do: it encodes the states that they read.
     encoder_network: Any
+    encoder_network_params: TensorDictParams
+    target_encoder_network_params: TensorDictParams
     #: The networks, whose parameters this loss holds.
     network_names: tuple[str, ...] = ()
 

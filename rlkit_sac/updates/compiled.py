@@ -165,6 +165,7 @@ class _Program(Generic[Result]):
         # Not part of PyTorch's public interface, so that importing it may fail: see `Compiled`.
         from torch.utils._pytree import tree_flatten, tree_unflatten
 
+        self._computation = computation
         module, batch = computation.loss_module, _without_aliases(batch)
         tensors = [*module.parameters(), *module.buffers(), *computation.tensors()]
         tensors += batch.values(True, True)
@@ -191,30 +192,24 @@ class _Program(Generic[Result]):
         keys = [(place, entries.get(id(value))) for place, value in enumerate(self._inputs)]
         self._keys = [(place, key) for place, key in keys if key is not None]
         self._compiled: Callable[..., Sequence[Tensor]] = recording.graph
-        self._verify(computation, batch, due)
+        self._verify(batch, due)
         examples = [*recording.inputs, *blank]
         bfloat16 = bfloat16 and (on_a_gpu(examples) or has_bfloat16())
         if bfloat16:
             round_matmuls(recording.graph)
         self._compiled = compile_graph(recording.graph, examples)
         if cuda_graph and on_a_gpu(examples):
-            self._capture(computation, batch, due, examples)
+            self._capture(batch, due, examples)
 
-    def _capture(
-        self,
-        computation: Computation[Result],
-        batch: TensorDictBase,
-        due: Pass,
-        examples: Sequence[Tensor],
-    ) -> None:
+    def _capture(self, batch: TensorDictBase, due: Pass, examples: Sequence[Tensor]) -> None:
         """Capture the compiled graph as a CUDA graph; keep it if its results are the same."""
-        compiled, module = self._compiled, computation.loss_module
+        compiled, module = self._compiled, self._computation.loss_module
         varying = [place for place, _ in self._keys]
         varying += range(len(self._inputs), len(examples))
         try:
-            with preserve_state(module, examples, changes=computation.changes()):
+            with preserve_state(module, examples, changes=self._computation.changes()):
                 self._compiled = CUDAGraphFunction(compiled, examples, varying)
-            self._verify(computation, batch, due)
+            self._verify(batch, due)
         except Exception as error:
             self._compiled = compiled
             warnings.warn(
@@ -223,15 +218,15 @@ class _Program(Generic[Result]):
                 stacklevel=7,
             )
 
-    def _verify(self, computation: Computation[Result], batch: TensorDictBase, due: Pass) -> None:
+    def _verify(self, batch: TensorDictBase, due: Pass) -> None:
         """Compare the graph with the computation on another batch.
 
         Values that left PyTorch unnoticed while recording are constants of the graph.
         """
         from torch.utils._pytree import tree_leaves
 
+        computation, runs = self._computation, []
         other = batch.apply(lambda value: value * 0.3 + 0.1 if value.is_floating_point() else value)
-        runs = []
         for run in (computation, lambda changed, _: self(changed, dict(changed.items(True, True)))):
             changed, changes = other.copy(), computation.changes()
             with preserve_state(computation.loss_module, other.values(True, True), changes=changes):

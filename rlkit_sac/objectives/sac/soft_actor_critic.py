@@ -91,9 +91,6 @@ class SoftActorCriticLoss(LossContract):
     actor_network_params: TensorDictParams
     target_actor_network_params: TensorDictParams
     value_network: TensorDictModule | None
-    encoder_network: TensorDictModule | None
-    encoder_network_params: TensorDictParams
-    target_encoder_network_params: TensorDictParams
     qvalue_network: TensorDictModule
     qvalue_network_params: TensorDictParams
     target_qvalue_network_params: TensorDictParams
