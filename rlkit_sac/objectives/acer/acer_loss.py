@@ -232,18 +232,14 @@ class ACERLoss(SegmentLoss):
             tensordict,
         )
 
-    def actor_loss(
-        self, tensordict: TensorDictBase, on_policy: bool | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def actor_loss(self, tensordict: TensorDictBase, on_policy: bool | None = None) -> Part:
         """``loss_actor`` alone, and the scalars ``kl``, ``ratio``, ``truncated``, ``projected``.
 
         The last three with ``diagnostics=True``. Arguments as of :meth:`forward`.
         """
         return self._alone(self._actor, tensordict, on_policy)
 
-    def critic_loss(
-        self, tensordict: TensorDictBase, on_policy: bool | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def critic_loss(self, tensordict: TensorDictBase, on_policy: bool | None = None) -> Part:
         """``loss_critic`` alone, and the scalar ``value``.
 
         With ``diagnostics=True`` also ``q_mean``, ``target_mean`` and ``explained_variance``.
@@ -251,9 +247,7 @@ class ACERLoss(SegmentLoss):
         """
         return self._alone(self._critic, tensordict, on_policy)
 
-    def entropy_loss(
-        self, tensordict: TensorDictBase, on_policy: bool | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def entropy_loss(self, tensordict: TensorDictBase, on_policy: bool | None = None) -> Part:
         """``loss_entropy`` alone, and the scalar ``entropy``. Arguments as of :meth:`forward`."""
         return self._alone(self._entropy, tensordict, on_policy)
 

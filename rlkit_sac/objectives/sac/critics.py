@@ -379,18 +379,17 @@ class Critics:
         losses = self.head.loss(q, target, self.loss_function)
         return CriticTerms(value, target.mean, losses, error, self.head.further(target))
 
-    def acting(self, stack: TensorDictModuleBase, count: int) -> TensorDictModuleBase:
+    def acting(self, stack: TensorDictModuleBase) -> TensorDictModuleBase:
         """The critics as a policy evaluates them, with the mask that they have in the losses.
 
         Args:
-            stack: ``count`` critics with stacked parameters.
-            count: R.
+            stack: R critics with stacked parameters.
         """
         if self.mask is None:
             return stack
         return MaskedCritic(
             stack,
-            self.mask.mask.expand(count, *self.mask.mask.shape),
+            self.mask.mask.expand(len(next(stack.parameters())), -1, -1),
             action_key=self.action_key,
             action_value_key=self.value_key,
         )

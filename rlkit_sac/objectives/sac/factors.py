@@ -30,9 +30,9 @@ from rlkit_sac.modules.priors.parts import PartwisePrior
 from rlkit_sac.modules.temperature import Temperature
 from rlkit_sac.objectives.checks import action_leaf, discrete_leaf, hybrid_leaf
 from rlkit_sac.objectives.sac.target_entropy import (
+    NEEDS_SPEC,
     TargetEntropy,
     continuous_target,
-    continuous_target_kld,
     default_discrete_kld,
     discrete_target,
     refuse_target_entropy,
@@ -182,7 +182,9 @@ class ContinuousFactor(Factor):
         if prior is None:
             return continuous_target(self.target, spec, min_prob=self.min_prob)
         refuse_target_entropy(self.target)
-        return -continuous_target_kld(self.target_kld_per_dim, spec)
+        if spec is None:
+            raise ConfigError(f"target_kld_per_dim {NEEDS_SPEC}; or fixed_alpha=True")
+        return -self.target_kld_per_dim * spec.shape.numel()
 
     def target_at(self, resolved: float | None, draw: Draw) -> float | Tensor:
         """The target entropy; with a mask scaled by the share of used dimensions, ``[*]``."""

@@ -219,7 +219,7 @@ class FactoredPolicy:
         return PolicyDraw(draws, inputs, log_probs, q, value)
 
     def acting(
-        self, network: Callable[[str], Any], log_alpha: Alpha, *, actor: bool, count: int
+        self, network: Callable[[str], Any], log_alpha: Alpha, *, actor: bool
     ) -> list[TensorDictModuleBase]:
         """The modules that act, in order, with live parameters.
 
@@ -227,7 +227,6 @@ class FactoredPolicy:
             network: a network of the loss, by name.
             log_alpha: the parameters of the temperatures.
             actor: whether there is one.
-            count: number of critics.
         """
         parts, discrete, critics = [], self.discrete, self.critics
         mask_key = None if discrete is None else critics.keys.action_mask
@@ -237,7 +236,7 @@ class FactoredPolicy:
                 parts = [BehaviorPolicy(parts[0], ("logits",), mask_key)]
         if discrete is not None and (self.continuous is not None or not parts):
             boltzmann = BoltzmannPolicy(
-                critics.acting(network(CRITICS), count),
+                critics.acting(network(CRITICS)),
                 log_alpha(discrete.name),
                 discrete.temperature,
                 reward_weights=critics.weights,

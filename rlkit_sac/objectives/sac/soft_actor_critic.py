@@ -315,12 +315,8 @@ class SoftActorCriticLoss(LossContract):
             epsilon: makes the deterministic mode epsilon-greedy in each factor of the policy, see
                 :class:`~rlkit_sac.modules.EpsilonGreedy`.
         """
-        parts = self._policy.acting(
-            self.get_stateful_net,
-            self._log_alpha,
-            actor=self.actor_network is not None,
-            count=self.num_qvalue_nets,
-        )
+        acts = self.actor_network is not None
+        parts = self._policy.acting(self.get_stateful_net, self._log_alpha, actor=acts)
         shares = self.encoder_network is not None
         encoder = self.get_stateful_net("encoder_network") if shares else None
         return acting_policy(parts, self.observation_normalizer, epsilon=epsilon, encoder=encoder)
