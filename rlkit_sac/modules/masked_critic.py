@@ -166,7 +166,7 @@ def mask_matrix(mask: Any, *, stacked: bool = False) -> Tensor:
 
 
 def check_mask(mask: Tensor, num_actions: int, action: Tensor) -> None:
-    """Refuse a mask ``[K, D]`` of another K than of discrete actions, or another D than the action's.
+    """Refuse a mask whose shape ``[K, D]`` is not that of the actions.
 
     Raises:
         BatchError: naming both shapes.
